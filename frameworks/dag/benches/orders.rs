@@ -1,5 +1,6 @@
-//! How long a decision takes: 200 jobs of 10 stages each, 500 executors of which 50 are free, under every order; and
-//! the learned one when a single executor is free, as it mostly is, with one job that has changed and with all of them.
+//! Measures the time of a decision: 200 jobs of 10 stages each, 500 executors of which 50 are free, under every order;
+//! and under the learned one when a single executor is free, as is usual, with one job that has changed and with all of
+//! them.
 //!
 //! Prints the median and the longest of many decisions.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]

@@ -1,5 +1,5 @@
-//! What the whole scheduler takes: a round with 200 jobs of 10 stages, the memory of a job of 100,000 tasks that have
-//! all run, and how long it takes to take up such a job after a restart.
+//! Measures the whole scheduler: a round with 200 jobs of 10 stages, the memory of a job of 100,000 tasks that have all
+//! run, and the time to restore such a job after a restart.
 //!
 //! `cargo bench -p dag --bench scheduler` prints the figures. The promises are 1 ms for a decision, 100 MB, and 2 s.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
@@ -33,7 +33,7 @@ fn main() {
     large_job();
 }
 
-/// A job in TOML: stages of this many tasks, one after the other.
+/// Returns a job in TOML: a chain of stages with this many tasks each.
 fn job(name: &str, stages: usize, tasks: u32) -> String {
     let mut text = format!("[[job]]\nname = '{name}'\n");
     for stage in 0..stages {
@@ -60,7 +60,7 @@ fn offers(count: usize, number: &mut u64, resources: &str) -> Vec<Offer> {
     (0..count).map(offer).collect()
 }
 
-/// From the offers of 50 agents with a core each to the calls that launch tasks.
+/// Measures the time from the offers of 50 agents with a core each to the calls that launch tasks.
 fn decisions() {
     let mut core = Core::new(Settings::default());
     let (now, mut calls, mut number) = (Time::from_secs(1), Calls::default(), 0);
@@ -98,14 +98,14 @@ impl Scheduler for Shared {
         if restored {
             let text = format!("{}{}", job("large", 1, TASKS), "");
             let jobs = read("bench", &text, Syntax::Toml).unwrap_or_default();
-            // After a restart it is there already.
+            // After a restart the job exists already.
             assert!(core.request(Request::Resume(jobs), now, calls).is_ok());
         }
         core.take_happenings();
     }
 }
 
-/// Bytes that this process has in memory.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -114,7 +114,7 @@ fn resident() -> u64 {
 
 struct Run {
     session: Session<Shared>,
-    /// What is kept goes here and not into memory, each change as a line.
+    /// File that receives saved state in place of memory, each change as a line.
     kept: Option<File>,
     launched: Vec<(String, AgentId)>,
     now: Time,
@@ -171,7 +171,7 @@ fn of(kind: event::Type) -> scheduler::Event {
     scheduler::Event { r#type: Some(kind as i32), ..Default::default() }
 }
 
-/// Runs all tasks of a job, then takes it up as after a restart.
+/// Runs all tasks of a job, then restores the job as after a restart.
 fn large_job() {
     let path = std::env::temp_dir().join(format!("tepui-dag-bench-{}", std::process::id()));
     let Ok(file) = File::create(&path) else { return };

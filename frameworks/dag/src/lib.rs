@@ -1,14 +1,14 @@
-//! The framework of jobs of stages: a job is a graph of stages, a stage is many tasks of one program.
+//! A framework that runs jobs as graphs of stages: a stage is many tasks of one program.
 //!
-//! - [`job`] is the model of a job, and how a job file is read and refused.
-//! - [`split`] cuts the input of a stage into parts.
+//! - [`job`] is the model of a job, and reads job files.
+//! - [`split`] divides the input of a stage into parts.
 //! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
-//! - [`task`] is what a task gets, and (feature `service`) the runner beside it, which brings data and publishes
-//!   outputs.
+//! - [`task`] describes the input and output of a task, and contains (feature `service`) the runner, which fetches
+//!   inputs and publishes outputs.
 //! - [`sizing`] chooses how much of a stage's input each task gets (Libra).
 //! - [`order`] chooses the stage that runs next, and how many tasks a job may run at once (the heuristics of Decima).
 //! - [`learned`] is an order that was trained instead of written (Decima), with a guard around it.
-//! - [`priority`] lets low priority give way by dropped tasks, and high priority sprint (DiAS).
+//! - [`priority`] drops tasks of jobs of low priority, and lets those of high priority sprint (DiAS).
 //! - [`study`] runs the orders in virtual time, for measurements.
 //! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
 //!

@@ -1,33 +1,33 @@
-//! Agents whose tasks fail while the same work succeeds elsewhere.
+//! Finds agents whose tasks fail while the same work succeeds elsewhere.
 //!
 //! An agent is avoided when at least [`FAILURES_MIN`] of its tasks failed lately, half of those that ended, and
 //! [`TIMES`] as many as the failures of the same jobs on other agents make likely. So a job that fails everywhere
-//! counts against no agent. Avoidance ends by itself, first after [`FIRST`], and twice as late each time; the next
-//! tasks of the agent are a test, and one failure is enough then.
+//! counts against no agent. Avoidance ends by itself, first after [`FIRST`], and after twice the time each time; the
+//! next tasks of the agent are a test, and one failure is enough then.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use base::Time;
 
-/// Failures that are needed to avoid an agent that was not avoided before.
+/// Number of failures that are needed to avoid an agent that was not avoided before.
 pub const FAILURES_MIN: usize = 3;
-/// How many times as many failures as elsewhere.
+/// Ratio of an agent's failures to the expected ones from which the agent is avoided.
 pub const TIMES: f64 = 3.0;
-/// For how long an agent is avoided first, and at most.
+/// Durations for which an agent is avoided: at first, and at most.
 pub const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// Ends that are older say nothing about an agent.
+/// Age beyond which the end of a task is not evidence about its agent.
 const RECENT: Duration = Duration::from_secs(600);
-/// Ends of an agent that are kept.
+/// Number of ends that are kept for an agent.
 const ENDS_MAX: usize = 64;
-/// Agents and jobs that are kept.
+/// Number of agents and of jobs that are kept.
 const AGENTS_MAX: usize = 50_000;
 const JOBS_MAX: usize = 50_000;
-/// This many ends of a job on other agents are evidence of how often it fails.
+/// Number of ends of a job on other agents from which they are evidence of the job's own failure rate.
 const EVIDENCE: f64 = 2.0;
 
-/// The end of a task.
+/// The end of a task on an agent.
 #[derive(Clone, Copy, Debug)]
 struct End {
     at: Time,
@@ -39,11 +39,11 @@ struct End {
 struct Agent {
     ends: VecDeque<End>,
     avoided_until: Option<Time>,
-    /// How often in a row it was avoided.
+    /// Number of times in a row that the agent was avoided.
     times: u32,
 }
 
-/// Ends, and failures among them.
+/// Number of ends, and of failures among them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     ended: f64,
@@ -60,24 +60,24 @@ impl Tally {
         Tally { ended: (self.ended - other.ended).max(0.0), failed: (self.failed - other.failed).max(0.0) }
     }
 
-    /// The share of failures, drawn towards a half while there are few ends.
+    /// Returns the fraction of failures, biased towards a half while there are few ends.
     fn rate(self) -> f64 {
         (self.failed + 0.5) / (self.ended + 1.0)
     }
 }
 
-/// How an agent stands.
+/// The standing of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// There is nothing against it.
+    /// There is no evidence against the agent.
     Good,
-    /// It was avoided, and no task has succeeded on it since: one at a time.
+    /// The agent was avoided, and no task has succeeded on it since. It should receive one task at a time.
     OnTrial,
-    /// It is to be given no tasks.
+    /// The agent should receive no tasks.
     Avoided,
 }
 
-/// What is known of agents.
+/// Ends of tasks by agent and by job.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
     agents: BTreeMap<String, Agent>,
@@ -86,8 +86,9 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// A task has ended, by itself. `well_elsewhere` is the number of its job's tasks that run well on other agents.
-    /// Returns whether its agent is avoided now.
+    /// Records the end of a task that was not killed, and returns whether its agent is avoided now.
+    ///
+    /// `well_elsewhere` is the number of its job's tasks that run well on other agents.
     pub fn ended(&mut self, agent: &str, job: u64, failed: bool, well_elsewhere: u32, now: Time) -> bool {
         if failed && self.is_avoided(agent) {
             return true;
@@ -109,7 +110,7 @@ impl Agents {
             entry.ends.pop_front();
         }
         if !failed {
-            // What was launched before it was avoided proves nothing about it.
+            // The success of a task that was launched before the avoidance is no evidence.
             if entry.avoided_until.is_none() {
                 entry.times = 0;
             }
@@ -124,7 +125,7 @@ impl Agents {
         let time = FIRST.saturating_mul(1 << entry.times.min(10)).min(LONGEST);
         entry.avoided_until = Some(now + time);
         entry.times += 1;
-        // These ends are the agent's, and say nothing of the jobs.
+        // These ends are attributed to the agent, so they do not count for the jobs.
         for end in entry.ends.drain(..) {
             let mut one = Tally::default();
             one.add(end.failed);
@@ -135,7 +136,7 @@ impl Agents {
         }
     }
 
-    /// Whether an agent's tasks fail more than the same jobs do elsewhere.
+    /// Returns whether an agent's tasks fail more than the same jobs do elsewhere.
     fn is_failing(&self, agent: &str, job: u64, well_elsewhere: u32) -> bool {
         let Some(entry) = self.agents.get(agent) else { return false };
         let (mut here, mut own) = (BTreeMap::<u64, Tally>::new(), Tally::default());
@@ -155,7 +156,7 @@ impl Agents {
                 seen.failed += tally.failed;
                 expected += tally.ended * elsewhere.rate();
             } else {
-                // It may be the job that fails: all its ends here together are one.
+                // The job itself may fail: all its ends on this agent together count as one.
                 seen.add(tally.failed > 0.0);
                 expected += others;
             }
@@ -164,7 +165,7 @@ impl Agents {
         seen.failed >= least && 2.0 * seen.failed >= seen.ended && seen.failed >= TIMES * expected
     }
 
-    /// How an agent stands.
+    /// Returns the standing of an agent.
     pub fn standing(&self, agent: &str) -> Standing {
         match self.agents.get(agent) {
             Some(agent) if agent.avoided_until.is_some() => Standing::Avoided,
@@ -173,17 +174,17 @@ impl Agents {
         }
     }
 
-    /// Whether an agent is avoided.
+    /// Returns whether an agent is avoided.
     pub fn is_avoided(&self, agent: &str) -> bool {
         self.agents.get(agent).is_some_and(|agent| agent.avoided_until.is_some())
     }
 
-    /// The agents that are avoided.
+    /// Returns the ids of the avoided agents.
     pub fn avoided(&self) -> impl Iterator<Item = &str> {
         self.agents.iter().filter(|(_, agent)| agent.avoided_until.is_some()).map(|(id, _)| id.as_str())
     }
 
-    /// Ends avoidances whose time is over. Returns whether there were some.
+    /// Ends the avoidances whose time has passed. Returns whether there were any.
     pub fn expire(&mut self, now: Time) -> bool {
         let mut changed = false;
         for agent in self.agents.values_mut() {
@@ -195,17 +196,17 @@ impl Agents {
         changed
     }
 
-    /// When the next avoidance ends.
+    /// Returns the time at which the next avoidance ends.
     pub fn next(&self) -> Option<Time> {
         self.agents.values().filter_map(|agent| agent.avoided_until).min()
     }
 
-    /// A job is forgotten.
+    /// Forgets a job that has ended.
     pub fn forget_job(&mut self, job: u64) {
         self.jobs.remove(&job);
     }
 
-    /// An agent is gone.
+    /// Forgets an agent that is gone.
     pub fn lost(&mut self, agent: &str) {
         self.agents.remove(agent);
     }
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(agents.next(), Some(at(72)));
         assert!(!agents.expire(at(71)) && agents.expire(at(72)));
         assert_eq!((agents.standing("bad"), agents.standing("good")), (Standing::OnTrial, Standing::Good));
-        // The next one is a test.
+        // After an avoidance the next task is a test.
         assert!(agents.ended("bad", 1, true, 0, at(80)));
         assert_eq!(agents.next(), Some(at(200)), "twice as long");
         assert!(agents.expire(at(200)));
@@ -247,7 +248,7 @@ mod tests {
         for n in 0..50 {
             assert!(!agents.ended(["a", "b", "c"][n as usize % 3], 1, true, 0, at(n)));
         }
-        // Nor does one that has run on one agent only, even beside others that succeed.
+        // Neither does a job that has run on one agent only, even beside other jobs that succeed.
         for n in 0..50 {
             assert!(!agents.ended("b", 2, false, 0, at(n)) && !agents.ended("a", 3, true, 0, at(n)));
         }
@@ -282,7 +283,7 @@ mod tests {
     proptest! {
         #[test]
         fn alike_agents_are_not_avoided_for_their_share(ends in prop::collection::vec((0..3_usize, any::<bool>()), 0..200)) {
-            // A success on each agent with every failure: no agent is worse than a half.
+            // Each failure is accompanied by a success on each agent, so no agent fails more than half of its tasks.
             let mut agents = Agents::default();
             for (n, (agent, failed)) in ends.into_iter().enumerate() {
                 let name = ["a", "b", "c"][agent];

@@ -1,20 +1,20 @@
-//! Processors and memory side by side.
+//! Pairs of processors and memory.
 
 use std::ops::{Add, AddAssign, Sub};
 
 use resources::Amount;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Cores, and megabytes of memory.
+/// An amount of processors and of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// Cores.
+    /// Number of cores.
     pub cpus: Amount,
-    /// Megabytes.
+    /// Memory in megabytes.
     pub mem: Amount,
 }
 
-/// The amounts in whole units, as JSON has them.
+/// The JSON form of [`Amounts`], in whole units.
 #[derive(Serialize, Deserialize)]
 struct Units {
     cpus: f64,
@@ -22,12 +22,12 @@ struct Units {
 }
 
 impl Amounts {
-    /// Amounts in whole units.
+    /// Creates amounts from cores and megabytes.
     pub fn of(cpus: f64, mem: f64) -> Amounts {
         Amounts { cpus: Amount::from_f64(cpus), mem: Amount::from_f64(mem) }
     }
 
-    /// Both times a factor.
+    /// Returns both amounts times a factor.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Amounts {
         Amounts { cpus: self.cpus.scaled(factor), mem: self.mem.scaled(factor) }
@@ -66,12 +66,12 @@ impl<'de> Deserialize<'de> for Amounts {
     }
 }
 
-/// Writes an amount in whole units.
+/// Serializes an amount in whole units.
 pub(crate) fn units<S: Serializer>(amount: &Amount, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(amount.to_f64())
 }
 
-/// Writes an amount that may be absent in whole units.
+/// Serializes an optional amount in whole units.
 pub(crate) fn optional_units<S: Serializer>(amount: &Option<Amount>, serializer: S) -> Result<S::Ok, S::Error> {
     amount.map(Amount::to_f64).serialize(serializer)
 }

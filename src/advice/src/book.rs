@@ -1,4 +1,4 @@
-//! Measurements of a cluster, by job; and what follows from them for each job and role.
+//! Collects measurements of a cluster by job, and derives advice for each job and role.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Advice, Amounts, History, Reading, Risk, family};
 
-/// Jobs that are kept; measurements of further ones are counted and left out.
+/// Number of jobs that are kept; measurements of further jobs are counted and dropped.
 pub const JOBS_MAX: usize = 10_000;
 
-/// A measurement of a task.
+/// A measurement of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Its round of measurements: the time in milliseconds since 1970, by the clock of the process that measures.
+    /// Round of measurements: milliseconds since 1970, by the clock of the process that measures.
     pub round: u64,
-    /// The framework's name.
+    /// Name of the framework.
     pub framework: String,
     /// The role that the task's resources are allocated to.
     pub role: String,
-    /// The task's name.
+    /// Name of the task.
     pub name: String,
-    /// What tells it apart from others of its name.
+    /// Id of the task, which distinguishes it from others of the same name.
     pub task: String,
-    /// What it asks for.
+    /// Resources that the task requests.
     #[serde(flatten)]
     pub asked: Amounts,
-    /// What its container has used.
+    /// Resources that the task's container has used.
     #[serde(flatten)]
     pub reading: Reading,
 }
@@ -35,11 +35,11 @@ struct Job {
     role: String,
     asked: Amounts,
     history: History,
-    /// Number of its samples, in all rounds together.
+    /// Number of the job's samples in all rounds together.
     samples: u64,
 }
 
-/// The measurements of a cluster.
+/// The measurements of a cluster, by job.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     jobs: BTreeMap<(String, String), Job>,
@@ -48,28 +48,28 @@ pub struct Book {
     left_out: u64,
 }
 
-/// What is said about a job.
+/// Advice about one job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobAdvice {
-    /// The framework's name.
+    /// Name of the job's framework.
     pub framework: String,
-    /// The name that its tasks have in common.
+    /// Name that the job's tasks have in common.
     pub job: String,
-    /// Its role.
+    /// Role of the job's tasks.
     pub role: String,
-    /// How many tasks it had, in the mean of the rounds.
+    /// Mean number of the job's tasks over all rounds.
     pub tasks: f64,
-    /// How many tasks were measured.
+    /// Number of tasks whose measurements are kept.
     pub seen: usize,
-    /// Number of measurements.
+    /// Number of measurements of processors.
     pub measured: u64,
-    /// What is said about each resource.
+    /// Advice about each resource.
     #[serde(flatten)]
     pub advice: Advice,
 }
 
 impl JobAdvice {
-    /// What all its tasks together ask for, used, and should ask for, in the mean.
+    /// Returns the means of what all tasks together request, use, and should request.
     fn sums(&self) -> Sums {
         let mean = |part: &crate::Part| part.used.map_or(0.0, |used| used.mean);
         let Advice { cpus, mem } = &self.advice;
@@ -82,7 +82,7 @@ impl JobAdvice {
     }
 }
 
-/// Sums over jobs.
+/// Sums of the tasks and amounts of several jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Sums {
     tasks: f64,
@@ -91,20 +91,20 @@ struct Sums {
     proposed: Amounts,
 }
 
-/// What is said about a role, or about all of them.
+/// Advice about a role, or about all roles together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleAdvice {
-    /// The role; empty for all.
+    /// Name of the role; empty for all roles together.
     pub role: String,
-    /// How many tasks it had, in the mean of the rounds.
+    /// Mean number of the role's tasks over all rounds.
     pub tasks: f64,
-    /// What they requested.
+    /// Resources that the role's tasks request.
     pub asked: Amounts,
-    /// What they used.
+    /// Resources that the role's tasks used, in the mean.
     pub used: Amounts,
-    /// What they should ask for; what they ask for where nothing is proposed.
+    /// Resources that the role's tasks should request; the present request where nothing is proposed.
     pub proposed: Amounts,
-    /// What that frees; negative if more is needed.
+    /// Resources that the proposals free; negative if more are needed.
     pub freed: Amounts,
 }
 
@@ -115,25 +115,25 @@ impl RoleAdvice {
     }
 }
 
-/// What is said about a cluster.
+/// Advice about a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The risk that proposals keep to.
+    /// Risk of a shortage that the proposals keep to.
     pub risk: Risk,
     /// Number of rounds of measurements.
     pub rounds: u64,
-    /// Jobs, by framework and name.
+    /// Advice about jobs, ordered by framework and name.
     pub jobs: Vec<JobAdvice>,
-    /// Roles, by name.
+    /// Advice about roles, ordered by name.
     pub roles: Vec<RoleAdvice>,
-    /// All of them.
+    /// Advice about all roles together.
     pub total: RoleAdvice,
-    /// Samples of jobs that are not kept, because there are too many.
+    /// Number of samples that were dropped because there are too many jobs.
     pub left_out: u64,
 }
 
 impl Book {
-    /// Takes a sample. Samples of a round must follow each other.
+    /// Adds a sample. Samples of the same round must be consecutive.
     pub fn add(&mut self, sample: &Sample) {
         if self.round != Some(sample.round) {
             self.round = Some(sample.round);
@@ -146,18 +146,18 @@ impl Book {
         }
         let job = self.jobs.entry(key).or_default();
         job.role.clone_from(&sample.role);
-        // The last request counts: it may have been changed meanwhile.
+        // The last request counts: the job may have been changed since.
         job.asked = sample.asked;
         job.samples += 1;
         job.history.add(&sample.task, sample.reading);
     }
 
-    /// Number of rounds so far.
+    /// Returns the number of rounds so far.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// Says what jobs and roles should ask for.
+    /// Returns what jobs and roles should request.
     pub fn report(&self, risk: Risk) -> Report {
         let of_job = |((framework, name), job): (&(String, String), &Job)| JobAdvice {
             framework: framework.clone(),

@@ -1,12 +1,12 @@
-//! Which tasks are of one job, by their names.
+//! Decides by name which tasks belong to the same job.
 
-/// What separates the parts of a name.
+/// Characters that separate the parts of a name.
 const SEPARATORS: [char; 6] = ['.', '-', '_', ':', '/', '#'];
-/// Hexadecimal digits of a part that is taken for an id.
+/// Number of hexadecimal digits from which a part is taken for an id.
 const ID_DIGITS: usize = 8;
 
-/// Returns a task's name without the parts at its end that tell instances apart: numbers, and hexadecimal ids of 8
-/// digits or more, such as UUIDs. A name of nothing else stays as it is.
+/// Returns a task's name without the trailing parts that distinguish instances: numbers, and hexadecimal ids of 8
+/// digits or more, such as UUIDs. A name that consists of nothing else is returned as it is.
 pub fn family(name: &str) -> &str {
     let mut rest = name.trim_end_matches(SEPARATORS);
     while let Some(before) = without_uuid(rest).or_else(|| without_instance(rest)) {
@@ -19,7 +19,7 @@ pub fn family(name: &str) -> &str {
     if rest.is_empty() { name } else { rest }
 }
 
-/// What is before a number or an id at the end of a name.
+/// Returns the part of a name before a trailing number or id.
 fn without_instance(name: &str) -> Option<&str> {
     let (before, part) = name.rsplit_once(SEPARATORS)?;
     let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -32,7 +32,7 @@ fn without_instance(name: &str) -> Option<&str> {
 /// Lengths of the groups of a UUID, from its end.
 const UUID: [usize; 5] = [12, 4, 4, 4, 8];
 
-/// What is before a UUID at the end of a name.
+/// Returns the part of a name before a trailing UUID.
 fn without_uuid(name: &str) -> Option<&str> {
     let mut rest = name;
     for length in UUID {

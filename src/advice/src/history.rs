@@ -1,7 +1,7 @@
-//! The measurements of one job's tasks, as much of them as percentiles need.
+//! The measurements of one job's tasks, reduced to what percentiles need.
 //!
-//! It grows to a limit: rates are counted in a [`Sketch`] for the whole job, of which the older half is forgotten when
-//! it has very many; of a job with many tasks, the peaks of those that were measured last are kept.
+//! Its size is limited. Rates are counted in a [`Sketch`] for the whole job, of which the older half is forgotten when
+//! it has very many. Of a job with many tasks, only the peaks of the tasks that were measured last are kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,24 @@ use crate::quantile::Dependence;
 use crate::sketch::Sketch;
 use crate::{Risk, Use};
 
-/// With so many rates a generation of them ends, and the one before it is forgotten: between one and two of them are
-/// known. 200 tasks that are measured each minute have them in two weeks.
+/// Number of rates in a generation. When it is full, the generation before it is forgotten, so between one and two
+/// generations are known. 200 tasks that are measured each minute fill one in two weeks.
 const GENERATION: u64 = if cfg!(test) { 1 << 12 } else { 1 << 22 };
-/// Tasks of a job that are kept.
+/// Number of tasks of a job that are kept.
 const TASKS_MAX: usize = 200;
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// What a container has used until a moment, as an agent's `/monitor/statistics` says.
+/// Resources that a container has used until a moment, as in an agent's `/monitor/statistics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// When it was measured: seconds since 1970, by the agent's clock.
+    /// Time of the measurement, in seconds since 1970 by the agent's clock.
     pub at: f64,
-    /// Time of processors that it has used so far, of users and system, in seconds.
+    /// Processor time used so far in user and system mode, in seconds.
     pub cpu_seconds: f64,
-    /// Time for which it was kept from processors by its limit, in seconds; 0 where that is not counted.
+    /// Time for which the limit kept the container from processors, in seconds; 0 where that is not counted.
     #[serde(default)]
     pub throttled_seconds: f64,
-    /// Memory that it uses now, in bytes.
+    /// Memory in use, in bytes.
     pub rss_bytes: f64,
 }
 
@@ -36,26 +36,26 @@ impl Reading {
     }
 }
 
-/// What is known of one task. There may be two million of them.
+/// Measurements of one task. There may be two million of these.
 #[derive(Clone, Debug)]
 struct Series {
-    /// When it was measured last, and what its counters were.
+    /// Time of the last measurement, and its counters.
     at: f64,
     cpu_seconds: f64,
     throttled_seconds: f64,
-    /// The last rate.
+    /// Cores used between the last two measurements; `None` before the second.
     rate: Option<f32>,
-    /// The most memory, in bytes.
+    /// Largest measured memory, in bytes.
     peak: f64,
 }
 
-/// What is known of the use of a job's tasks in some time.
+/// Use of a job's tasks during some time.
 #[derive(Clone, Debug, Default)]
 struct Generation {
-    /// Cores used between readings.
+    /// Distribution of the cores used between consecutive readings.
     rates: Sketch,
     dependence: Dependence,
-    /// Time of processors that was used, the time in which that was, and that in which tasks were kept from them.
+    /// Processor time used, the time in which it was used, and the time in which tasks were throttled, in seconds.
     used: f64,
     time: f64,
     throttled: f64,
@@ -64,7 +64,7 @@ struct Generation {
 }
 
 impl Generation {
-    /// Takes what was used in a time, and the rate before.
+    /// Adds the processor time used in a time, and the rate before it.
     fn add(&mut self, used: f64, throttled: f64, time: f64, before: Option<f32>) {
         let rate = used / time;
         self.used += used;
@@ -74,24 +74,25 @@ impl Generation {
         self.dependence.add(before.map(f64::from), rate);
     }
 
-    /// Takes the memory of a reading.
+    /// Adds the memory of a reading.
     fn resident(&mut self, bytes: f64) {
         self.rss_sum += bytes;
         self.readings += 1;
     }
 }
 
-/// The measurements of a job.
+/// The measurements of one job.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// By the task, in order: a sorted list needs less room than a tree.
+    /// Measurements of tasks, sorted by task: a sorted list needs less memory than a tree.
     tasks: Vec<(Box<str>, Series)>,
     now: Generation,
     before: Option<Box<Generation>>,
 }
 
 impl History {
-    /// Takes a reading of a task's container. Readings that are not numbers, or older than the last, are left out.
+    /// Adds a reading of a task's container. Readings that are not finite, negative, or no newer than the last are
+    /// ignored.
     pub fn add(&mut self, task: &str, reading: Reading) {
         if !reading.is_sane() {
             return;
@@ -109,7 +110,7 @@ impl History {
         self.tasks.binary_search_by(|(known, _)| (**known).cmp(task))
     }
 
-    /// The first reading of a task, which takes the place of the one that was not measured for the longest time.
+    /// Adds the first reading of a task. It replaces the task that has not been measured for the longest time.
     fn first(&mut self, task: &str, reading: Reading) {
         if self.tasks.len() >= TASKS_MAX {
             let ages = self.tasks.iter().enumerate().min_by(|(_, a), (_, b)| a.1.at.total_cmp(&b.1.at));
@@ -127,7 +128,7 @@ impl History {
     fn again(&mut self, place: usize, now: Reading) {
         let Some((_, task)) = self.tasks.get_mut(place) else { return };
         let time = now.at - task.at;
-        // The agent answers with what it has measured before.
+        // The agent has returned a measurement again.
         if time <= 0.0 {
             return;
         }
@@ -136,7 +137,7 @@ impl History {
         let used = now.cpu_seconds - task.cpu_seconds;
         let throttled = (now.throttled_seconds - task.throttled_seconds).max(0.0);
         (task.at, task.cpu_seconds, task.throttled_seconds) = (now.at, now.cpu_seconds, now.throttled_seconds);
-        // Counters that run back are of another container.
+        // Counters that decrease belong to another container.
         if used >= 0.0 {
             self.now.add(used, throttled, time, task.rate);
             #[expect(clippy::cast_possible_truncation, reason = "7 digits are enough for a correlation")]
@@ -153,18 +154,18 @@ impl History {
         self.generations().map(part).sum()
     }
 
-    /// Number of tasks that were measured.
+    /// Returns the number of tasks whose measurements are kept.
     pub fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Number of measurements of use between two readings.
+    /// Returns the number of measurements of use between two readings.
     pub fn measured(&self) -> u64 {
         self.generations().map(|generation| generation.rates.count()).sum()
     }
 
-    /// Cores used: percentiles of all rates, at most 2 % above the exact ones and never below. None without
-    /// measurements.
+    /// Returns the cores used: percentiles of all rates, at most 2 % above the exact ones and never below. `None`
+    /// without measurements.
     pub fn cpus(&self, risk: Risk) -> Option<Use> {
         let empty = Generation::default();
         let before = self.before.as_deref().unwrap_or(&empty);
@@ -175,7 +176,7 @@ impl History {
         Use::of_sketch(&rates, mean, effective, risk.level())
     }
 
-    /// Megabytes used: percentiles of the tasks' peaks; the mean is that of all readings.
+    /// Returns the megabytes used: percentiles of the tasks' peaks; the mean is that of all readings.
     pub fn mem(&self, risk: Risk) -> Option<Use> {
         let peaks: Vec<f64> = self.tasks.iter().map(|(_, task)| task.peak / MEBIBYTE).collect();
         let count = peaks.len() as f64;
@@ -185,7 +186,7 @@ impl History {
         Some(used)
     }
 
-    /// The share of the time in which tasks were kept from processors by their limit.
+    /// Returns the fraction of the time in which the limit kept tasks from processors.
     pub fn throttled(&self) -> f64 {
         let time = self.sum(|one| one.time);
         if time > 0.0 { self.sum(|one| one.throttled) / time } else { 0.0 }
@@ -221,7 +222,7 @@ mod tests {
             history.add("a", reading(1.0, wrong, 1.0));
         }
         assert_eq!(history.tasks(), 0);
-        // A container that was replaced counts from nothing again.
+        // The counters of a replaced container start from zero again.
         for one in [reading(1.0, 50.0, 1.0), reading(2.0, 0.5, 1.0), reading(3.0, 1.0, 1.0)] {
             history.add("a", one);
         }
@@ -264,7 +265,7 @@ mod tests {
         assert!(cpus.max <= 1.0 && history.measured() < 2 * GENERATION, "{cpus:?}");
     }
 
-    /// The room that the largest book needs, by what its parts hold: 10,000 jobs of 200 tasks whose rates are spread
+    /// Checks the memory of the largest book by the sizes of its parts: 10,000 jobs of 200 tasks whose rates are spread
     /// over the whole range of a sketch.
     #[test]
     fn the_largest_book_fits_into_half_a_gigabyte() {
@@ -278,7 +279,7 @@ mod tests {
                 now.cpu_seconds += 60.0 * f64::exp(-9.3 + 18.6 * f64::from(n) / 9.0);
             }
         }
-        // Blocks of an allocator are multiples of 16 bytes, with 8 of its own.
+        // Blocks of an allocator are multiples of 16 bytes, with 8 bytes of their own.
         let block = |bytes: usize| (bytes + 8).next_multiple_of(16);
         let names: usize = history.tasks.iter().map(|(name, _)| block(name.len())).sum();
         let tasks = block(history.tasks.capacity() * size_of::<(Box<str>, Series)>());

@@ -1,12 +1,12 @@
-//! What measurements say about tasks.
+//! Derives advice about tasks from measurements.
 //!
-//! - [`Book`] takes what agents measure, and [`Book::report`] says for each job and role what was asked, what was used
-//!   and what to ask ([`History`] and [`Advice`] do so for one job).
+//! - [`Book`] collects measurements of agents, and [`Book::report`] returns for each job and role what was requested,
+//!   what was used and what to request ([`History`] and [`Advice`] do so for one job).
 //! - [`agents`] finds agents whose tasks fail while the same work succeeds elsewhere.
 //! - [`ends`] predicts how tasks and jobs will end.
 //! - [`Risk`] is the risk of a shortage that the proposals keep to.
 //!
-//! It computes and does nothing else: how measurements are obtained, and what is done with proposals, is elsewhere.
+//! It only computes. It neither obtains measurements nor applies proposals.
 #![forbid(unsafe_code)]
 
 pub mod agents;

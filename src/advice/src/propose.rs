@@ -1,7 +1,8 @@
-//! What a job should ask for.
+//! Proposes what a job should request.
 //!
-//! The proposal is the upper end of the interval of the percentile that the risk chooses, with a margin. Where there
-//! are too few values for an upper end it is the largest value, with a margin that is the larger the fewer they are.
+//! The proposal is the upper end of the confidence interval of the percentile that the risk chooses, with a margin.
+//! Where there are too few values for an upper end it is the largest value, with a margin that grows as the number of
+//! values shrinks.
 
 use resources::Amount;
 use serde::Serialize;
@@ -9,96 +10,96 @@ use serde::Serialize;
 use crate::amounts::{optional_units, units};
 use crate::{Amounts, History, Risk, Use};
 
-/// With fewer measurements than this nothing is proposed.
+/// Number of measurements below which nothing is proposed.
 pub const READINGS_MIN: u64 = 20;
-/// The least memory that an agent isolates, in megabytes (Mesos's `MIN_MEMORY`).
+/// Least memory that an agent isolates, in megabytes (Mesos's `MIN_MEMORY`).
 pub const MEM_MIN: Amount = Amount::from_units(32);
-/// The least share of a processor that an agent isolates (Mesos's `MIN_CPUS`).
+/// Least share of a processor that an agent isolates (Mesos's `MIN_CPUS`).
 const CPUS_MIN: Amount = Amount::from_thousandths(10);
-/// What is added to the upper end of an interval.
+/// Fractions that are added to the upper end of an interval.
 const CPUS_MARGIN: f64 = 0.1;
 const MEM_MARGIN: f64 = 0.15;
-/// What is added to the only value that there is; between it and the margins above the number of values decides.
+/// Fraction that is added if there is only one value. With more values the margin decreases to those above.
 const MARGIN_MAX: f64 = 0.5;
-/// Tasks that their limit keeps from processors for more of the time than this ask for too few.
+/// Fraction of the time in which tasks are throttled above which they request too few processors.
 const THROTTLED_MAX: f64 = 0.05;
-/// How many more processors throttled tasks should ask for at least.
+/// Least factor by which throttled tasks should request more processors.
 const THROTTLED_FACTOR: f64 = 1.5;
-/// Tasks that use more of what they ask for than this are close to their limit: beyond it they are killed.
+/// Fraction of the requested memory above which a task is close to its limit, beyond which it is killed.
 const MEM_CLOSE: f64 = 0.9;
 
-/// How a request compares with the use.
+/// The comparison of a request with the use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// There are too few measurements.
     TooFew,
-    /// Less is enough.
+    /// Less than the request is enough.
     AsksTooMuch,
-    /// It is as it should be.
+    /// The request fits the use.
     Fits,
-    /// There is a shortage.
+    /// The request is too small.
     AsksTooLittle,
 }
 
-/// What is said about one resource of a job.
+/// Advice about one resource of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// What a task asks for.
+    /// Amount that a task requests.
     #[serde(serialize_with = "units")]
     pub asked: Amount,
-    /// What was used; absent without measurements.
+    /// Measured use; absent without measurements.
     pub used: Option<Use>,
-    /// What it should ask for; absent if there are too few measurements.
+    /// Amount that a task should request; absent if there are too few measurements.
     #[serde(serialize_with = "optional_units")]
     pub proposed: Option<Amount>,
-    /// How the request compares with the use.
+    /// Comparison of the request with the use.
     pub verdict: Verdict,
-    /// Why, in words.
+    /// Reason for the proposal, in words.
     pub why: String,
 }
 
 impl Part {
-    /// The proposal, or the present request if there is none.
+    /// Returns the proposal, or the present request if there is none.
     pub fn wanted(&self) -> Amount {
         self.proposed.unwrap_or(self.asked)
     }
 }
 
-/// What is said about a job.
+/// Advice about a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// Cores.
+    /// Advice about processors, in cores.
     pub cpus: Part,
-    /// Megabytes of memory.
+    /// Advice about memory, in megabytes.
     pub mem: Part,
 }
 
 impl Advice {
-    /// The proposals, or the present requests where there is none.
+    /// Returns the proposals, or the present requests where there is none.
     pub fn wanted(&self) -> Amounts {
         Amounts { cpus: self.cpus.wanted(), mem: self.mem.wanted() }
     }
 }
 
-/// A resource, with what is measured of it.
+/// One resource with its measurements.
 struct Measured {
     asked: Amount,
     used: Option<Use>,
     least: Amount,
-    /// What amounts are rounded up to.
+    /// Multiple to which amounts are rounded up, in thousandths.
     step: i64,
     margin: f64,
-    /// What the values are: "measurements", "tasks".
+    /// Name of the values in texts: "measurements", "tasks".
     values: &'static str,
     unit: &'static str,
-    /// Use beyond this share of the request is a shortage.
+    /// Fraction of the request above which use is a shortage.
     close: f64,
     throttled: f64,
 }
 
 impl History {
-    /// Says what the job's tasks, which ask for these amounts, should ask for.
+    /// Returns what the job's tasks, which request these amounts, should request.
     pub fn advise(&self, asked: Amounts, risk: Risk) -> Advice {
         let measured = self.measured();
         let cpus = Measured {
@@ -158,13 +159,13 @@ impl Measured {
             let why = format!("the {percentile} is {}, of {} asked; {with}", self.text(chosen.value), self.asked);
             return part(Some(used), Some(raw.max(self.asked)), Verdict::AsksTooLittle, why);
         }
-        // A task that asks for less than the minimum is given the minimum, so its request may stay.
+        // A task that requests less than the minimum receives the minimum, so its request may stay.
         let proposed = raw.max(self.least).min(self.asked);
         let verdict = if proposed < self.asked { Verdict::AsksTooMuch } else { Verdict::Fits };
         part(Some(used), Some(proposed), verdict, with)
     }
 
-    /// What is added; more if there are fewer values than an upper end needs.
+    /// Returns the margin, which is larger if there are fewer values than an upper end needs.
     fn margin(&self, used: &Use) -> f64 {
         let lacking = 1.0 - used.effective as f64 / used.chosen.needed as f64;
         self.margin + (MARGIN_MAX - self.margin) * lacking.max(0.0)
@@ -177,7 +178,7 @@ impl Measured {
         }
     }
 
-    /// Rounded up.
+    /// Returns an amount rounded up to the step.
     fn rounded(&self, units: f64) -> Amount {
         let thousandths = Amount::from_f64(units).max(Amount::from_f64(units + 0.000_499)).thousandths();
         let steps = thousandths.div_euclid(self.step) + i64::from(thousandths.rem_euclid(self.step) != 0);
@@ -192,7 +193,7 @@ impl Measured {
     }
 }
 
-/// A percentage without needless decimals.
+/// Formats a percentage without a decimal of 0.
 fn trimmed(percent: f64) -> String {
     let text = format!("{percent:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

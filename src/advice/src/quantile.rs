@@ -1,4 +1,4 @@
-//! Percentiles of a sample, and how certain they are.
+//! Percentiles of a sample with confidence intervals.
 //!
 //! Intervals are those of order statistics: how many of n independent values lie below a percentile is binomial,
 //! whatever the values' distribution is (David and Nagaraja, "Order Statistics", section 7.1). Values that depend on
@@ -8,62 +8,62 @@ use serde::Serialize;
 
 use crate::sketch::Sketch;
 
-/// The interval misses the percentile with this probability, on both sides together.
+/// Probability that an interval misses the percentile, on both sides together.
 const ALPHA: f64 = 0.05;
-/// As many values make intervals narrow enough; more would only cost time.
+/// Limit of the effective number of values: more would not make intervals much narrower and would only cost time.
 const EFFECTIVE_MAX: usize = 2_000;
 
-/// A percentile with its interval of confidence of 95 %.
+/// A percentile with its confidence interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Which percentile, as a share: 0.95.
+    /// Level of the percentile as a fraction, such as 0.95.
     pub level: f64,
-    /// The lower end; absent if there are too few values to have one.
+    /// Lower end of the interval; absent if there are too few values.
     pub low: Option<f64>,
-    /// The percentile of the sample.
+    /// Percentile of the sample.
     pub value: f64,
-    /// The upper end; absent if there are too few values to have one.
+    /// Upper end of the interval; absent if there are too few values.
     pub high: Option<f64>,
-    /// How many independent values are needed for an upper end.
+    /// Number of independent values that an upper end needs.
     pub needed: usize,
 }
 
-/// What was used of a resource: percentiles of a sample.
+/// Use of a resource: percentiles of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Use {
-    /// Number of values.
+    /// Number of values in the sample.
     pub count: usize,
-    /// As how many independent values they count.
+    /// Number of independent values that the sample is worth.
     pub effective: usize,
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// The median.
+    /// Median of the values.
     pub p50: f64,
-    /// The 95th percentile.
+    /// 95th percentile of the values.
     pub p95: f64,
-    /// The 99th percentile.
+    /// 99th percentile of the values.
     pub p99: f64,
-    /// The largest value.
+    /// Largest value.
     pub max: f64,
-    /// The percentile that the risk chooses.
+    /// Percentile that the risk chooses.
     pub chosen: Interval,
 }
 
 impl Use {
-    /// Describes values, which count as `effective` independent ones. None without values.
+    /// Summarizes values that are worth `effective` independent ones. `None` without values.
     pub(crate) fn of(mut values: Vec<f64>, effective: f64, level: f64) -> Option<Use> {
         values.sort_unstable_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Use::by_rank(values.len(), mean, |rank| values[rank - 1], effective, level)
     }
 
-    /// The same of a sketch, whose values have its error; the mean is known.
+    /// Summarizes a sketch, whose percentiles have the sketch's error; `mean` is the exact mean.
     pub(crate) fn of_sketch(sketch: &Sketch, mean: f64, effective: f64, level: f64) -> Option<Use> {
         let count = usize::try_from(sketch.count()).unwrap_or(usize::MAX);
         Use::by_rank(count, mean, |rank| sketch.at_rank(rank as u64), effective, level)
     }
 
-    /// `value` is the value of a rank, counted from 1.
+    /// Summarizes `count` values; `value` returns the value of a rank, counted from 1.
     fn by_rank(count: usize, mean: f64, value: impl Fn(usize) -> f64, effective: f64, level: f64) -> Option<Use> {
         if count == 0 {
             return None;
@@ -92,28 +92,28 @@ impl Use {
     }
 }
 
-/// The rank of the smallest of so many values that a share of them does not exceed.
+/// Returns the rank of the smallest of `count` values that a fraction of them does not exceed.
 fn rank(share: f64, count: usize) -> usize {
-    // A share such as 0.95 of 20 values is 19, not the 19.000000000000004 of its binary form.
+    // 0.95 of 20 values is 19, not the 19.000000000000004 of the binary form.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
     let rank = (share * count as f64 - 1e-9).ceil().max(1.0) as usize;
     rank.min(count)
 }
 
-/// Number of independent values from which the largest is an upper end.
+/// Returns the number of independent values from which the largest is an upper end.
 fn needed(level: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "7 to 3,688 for the risks there are")]
     let needed = ((ALPHA / 2.0).ln() / level.ln()).ceil() as usize;
     needed
 }
 
-/// Which of n values, counted from 1, are the ends of the interval.
+/// Returns the ranks, counted from 1, of the ends of the interval among n values.
 fn ranks(n: usize, level: f64) -> (Option<usize>, Option<usize>) {
     let (mut low, mut below) = (None, 0.0);
     let odds = (level / (1.0 - level)).ln();
     let mut log = n as f64 * (1.0 - level).ln();
     for k in 0..n {
-        // The probability that at most k values lie below the percentile.
+        // Probability that at most k values lie below the percentile.
         below += log.exp();
         if below <= ALPHA / 2.0 {
             low = Some(k + 1);
@@ -126,14 +126,15 @@ fn ranks(n: usize, level: f64) -> (Option<usize>, Option<usize>) {
     (low, None)
 }
 
-/// As how many independent values those of several series count: by the correlation of neighbours, as for a process of
-/// first order, but not as fewer than there are series. It holds sums of values, and no values.
+/// Statistics of how much the values of several series depend on each other. The series is modelled as a process of
+/// first order by the correlation of neighbours, and counts as at least one value. It holds sums of values, and no
+/// values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dependence {
     count: f64,
     sum: f64,
     squares: f64,
-    /// Neighbours: how many, the sums of the first and of the second ones, and of their products.
+    /// Pairs of neighbours: their number, the sums of the first and of the second values, and of their products.
     pairs: f64,
     firsts: f64,
     seconds: f64,
@@ -141,7 +142,7 @@ pub(crate) struct Dependence {
 }
 
 impl Dependence {
-    /// Takes a value, and the one before it in its series.
+    /// Adds a value, and the value before it in its series.
     pub(crate) fn add(&mut self, before: Option<f64>, value: f64) {
         self.count += 1.0;
         self.sum += value;
@@ -154,7 +155,7 @@ impl Dependence {
         }
     }
 
-    /// The values of both.
+    /// Returns the statistics of both samples together.
     pub(crate) fn merged(&self, other: &Dependence) -> Dependence {
         Dependence {
             count: self.count + other.count,
@@ -167,12 +168,12 @@ impl Dependence {
         }
     }
 
-    /// As how many independent values they count.
+    /// Returns the number of independent values that the sample is worth.
     pub(crate) fn effective(&self, series: usize) -> f64 {
         let mean = self.sum / self.count.max(1.0);
         let squares = self.squares - self.count * mean * mean;
         let products = self.products - mean * (self.firsts + self.seconds) + self.pairs * mean * mean;
-        // What the rounding of floating point adds to equal values is not a correlation.
+        // Differences between equal values from the rounding of floating point are no correlation.
         let differs = squares > 1e-9 * self.count * mean * mean;
         let correlation = if differs { (products / squares).clamp(0.0, 0.99) } else { 0.0 };
         (self.count * (1.0 - correlation) / (1.0 + correlation)).max(series as f64)
@@ -198,7 +199,7 @@ mod tests {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let chosen = Use::of(values, 100.0, 0.9).unwrap().chosen;
         assert_eq!((chosen.low, chosen.high), (Some(84.0), Some(96.0)));
-        // The largest of 72 is above the 95th percentile in 97.5 % of cases, of 71 it is not.
+        // The largest of 72 values is above the 95th percentile in 97.5 % of cases, the largest of 71 is not.
         assert_eq!(needed(0.95), 72);
         assert_eq!((ranks(72, 0.95).1, ranks(71, 0.95).1), (Some(72), None));
     }
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(effective(&[&alternating]), 100.0);
         let slow: Vec<f64> = (0..100).map(|n| f64::from(n / 25)).collect();
         assert!(effective(&[&slow]) < 10.0);
-        // The sums of products and of squares around the mean of both, 1.5.
+        // Sums of products and of squares around the mean of both series, 1.5.
         let two = effective(&[&[0.0, 1.0, 2.0, 1.0], &[4.0, 3.0, 1.0, 0.0]]);
         let correlation = (0.75 - 0.25 - 0.25 + 3.75 - 0.75 + 0.75) / (2.25 + 3.0 * 0.25 + 6.25 + 2.25 + 0.25 + 2.25);
         assert!((two - 8.0 * (1.0 - correlation) / (1.0 + correlation)).abs() < 1e-9, "{two}");

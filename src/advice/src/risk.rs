@@ -1,35 +1,37 @@
-//! The risk of a shortage.
+//! The accepted risk of a shortage.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How likely a shortage may be: for memory the share of tasks that need more than the proposal at some time of their
-/// life, for processors the share of a task's time in which it would use more. From 0.001 to 0.5.
+/// The accepted probability of a shortage, from 0.001 to 0.5.
+///
+/// For memory it is the fraction of tasks that need more than the proposal at some time of their life. For processors
+/// it is the fraction of a task's time in which it would use more.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Risk(f64);
 
-/// A number is not a risk.
+/// The error for a number that is no risk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid risk '{0}': expected a number from 0.001 to 0.5, such as 0.05")]
 pub struct InvalidRisk(String);
 
 impl Risk {
-    /// The risk as a share.
+    /// Returns the risk as a fraction.
     pub fn share(self) -> f64 {
         self.0
     }
 
-    /// The percentile that must lie within the proposal, as a share: 0.95 for a risk of 0.05.
+    /// Returns the level of the percentile that must lie within the proposal: 0.95 for a risk of 0.05.
     pub fn level(self) -> f64 {
         1.0 - self.0
     }
 }
 
 impl Default for Risk {
-    /// One in twenty.
+    /// Returns a risk of 0.05.
     fn default() -> Risk {
         Risk(0.05)
     }

@@ -1,23 +1,23 @@
-//! The distribution of many values in little room: a histogram with buckets of the same relative width, as DDSketch has
-//! (Masson, Rim, Lee: "DDSketch", PVLDB 2019).
+//! The distribution of many values in little memory: a histogram with buckets of the same relative width, as in
+//! DDSketch (Masson, Rim, Lee: "DDSketch", PVLDB 2019).
 //!
-//! A value stands for all of its bucket, and is the upper end of it: it is never below the exact one, and at most
-//! [`ERROR`] above it. The largest value is exact. Values are cores, so the range is fixed.
+//! The value of a bucket is its upper end. So it is never below the exact value, and at most [`ERROR`] above it. The
+//! largest value is exact. Values are cores, so the range is fixed.
 
-/// How much a value may be above the exact one, as a part of it. Below [`LEAST`] it may be up to that.
+/// Largest relative error of a value, which is never below the exact one. Below [`LEAST`] a value may be up to that.
 pub(crate) const ERROR: f64 = 0.02;
-/// The upper end of the first bucket.
+/// Upper end of the first bucket.
 pub(crate) const LEAST: f64 = 1e-4;
-/// Number of buckets: the last one begins above 10,000.
+/// Number of buckets. The last one begins above 10,000.
 const BUCKETS: u16 = 933;
-/// The most bytes of a sketch's buckets.
+/// Most bytes of a sketch's buckets.
 #[cfg(test)]
 pub(crate) const BYTES_MAX: usize = 4 * BUCKETS as usize;
 
-/// Counts of values. It needs 4 bytes for each bucket from the smallest value to the largest, 3.7 kB at most.
+/// Counts of values by bucket. It needs 4 bytes for each bucket from the smallest value to the largest, 3.7 kB at most.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
-    /// The first of the buckets that are held.
+    /// Index of the bucket of the first count.
     first: u16,
     counts: Vec<u32>,
     count: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    /// Takes a value, which is no less than 0.
+    /// Adds a value, which must be at least 0.
     pub(crate) fn add(&mut self, value: f64) {
         let bucket = bucket(value);
         if self.counts.is_empty() {
@@ -38,7 +38,7 @@ impl Sketch {
         }
         let place = usize::from(bucket - self.first);
         if place >= self.counts.len() {
-            // No more than is needed: there may be many sketches.
+            // Reserve no more than is needed: there may be many sketches.
             self.counts.reserve_exact(place + 1 - self.counts.len());
             self.counts.resize(place + 1, 0);
         }
@@ -47,7 +47,7 @@ impl Sketch {
         self.max = self.max.max(value);
     }
 
-    /// The values of both.
+    /// Returns a sketch of the values of both.
     pub(crate) fn merged(&self, other: &Sketch) -> Sketch {
         let (mut all, few) =
             if self.counts.len() < other.counts.len() { (other.clone(), self) } else { (self.clone(), other) };
@@ -69,12 +69,12 @@ impl Sketch {
         all
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value of a rank, counted from 1 for the smallest.
+    /// Returns the value of a rank, counted from 1 for the smallest.
     pub(crate) fn at_rank(&self, rank: u64) -> f64 {
         let mut below = 0;
         for (bucket, count) in (self.first..).zip(&self.counts) {
@@ -87,17 +87,17 @@ impl Sketch {
     }
 }
 
-/// The upper end of a bucket.
+/// Returns the upper end of a bucket.
 fn end(bucket: u16) -> f64 {
     LEAST * (f64::from(bucket) * (1.0 + ERROR).ln()).exp()
 }
 
-/// The first bucket whose upper end is not below the value.
+/// Returns the first bucket whose upper end is not below the value.
 fn bucket(value: f64) -> u16 {
     let steps = ((value / LEAST).ln() / (1.0 + ERROR).ln()).ceil().clamp(0.0, f64::from(BUCKETS - 1));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the number of buckets")]
     let bucket = steps as u16;
-    // Rounding may lead to the one before.
+    // Rounding may lead to the previous bucket.
     if end(bucket) < value { (bucket + 1).min(BUCKETS - 1) } else { bucket }
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the exact value of every rank.
+        /// Compares the sketch with the exact value of every rank.
         #[test]
         fn values_are_not_below_and_at_most_the_error_above(
             mut values in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What holds of proposals.
+//! Property tests of proposals. These invariants hold:
 //!
 //! - A proposal is never below the observed percentile of the risk.
 //! - More risk never raises a proposal.
@@ -11,7 +11,7 @@ use super::*;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// A job whose tasks use these cores and megabytes in each second.
+/// Returns the history of a job whose tasks use these cores and megabytes in each second.
 fn history(tasks: &[Vec<(f64, f64)>], throttled: f64) -> History {
     let mut history = History::default();
     for (number, seconds) in tasks.iter().enumerate() {
@@ -33,7 +33,7 @@ fn a_job_that_uses_little_asks_too_much() {
     let advice =
         history(&[vec![(0.1, 20.0); 30], vec![(0.1, 24.0); 30]], 0.0).advise(Amounts::of(1.0, 256.0), Risk::default());
     assert_eq!((advice.cpus.verdict, advice.mem.verdict), (Verdict::AsksTooMuch, Verdict::AsksTooMuch));
-    // 60 of 72 independent measurements: a margin of 16.7 %. Two tasks of 72: one of 49 %, of 24 MB.
+    // 60 of 72 independent measurements give a margin of 16.7 %. Two tasks of 72 give one of 49 % of 24 MB.
     assert_eq!(advice.wanted(), Amounts::of(0.12, 36.0));
     assert!(
         advice.mem.why.starts_with("the largest of 2 tasks is 24.0 MB (an upper end of the 95th"),

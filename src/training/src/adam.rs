@@ -1,26 +1,28 @@
-//! Adam: steps by the means of gradients and of their squares.
+//! The optimizer Adam: updates weights by running means of gradients and of their squares.
 
-/// Parts of the old means that are kept.
+/// Decay rates of the two running means, of gradients and of squared gradients (β1 and β2).
 const KEEP: (f32, f32) = (0.9, 0.999);
 
-/// The state of Adam.
+/// Optimizer state of Adam.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adam {
-    /// Means of gradients.
+    /// Running means of the gradients, one for each weight.
     pub means: Vec<f32>,
-    /// Means of their squares.
+    /// Running means of the squared gradients, one for each weight.
     pub squares: Vec<f32>,
-    /// Steps so far.
+    /// Number of steps so far.
     pub steps: u64,
 }
 
 impl Adam {
-    /// For this many weights.
+    /// Creates the state for a number of weights.
     pub fn new(weights: usize) -> Adam {
         Adam { means: vec![0.0; weights], squares: vec![0.0; weights], steps: 0 }
     }
 
-    /// A step against the gradient, whose norm is cut to `norm`; the norm that it had.
+    /// Updates the weights by one step against the gradient, whose norm is clipped to `norm`.
+    ///
+    /// Returns the norm before clipping. If it is not finite, nothing changes.
     pub fn step(&mut self, weights: &mut [f32], gradient: &[f32], step: f32, norm: f32) -> f32 {
         let length = gradient.iter().map(|slope| f64::from(*slope).powi(2)).sum::<f64>().sqrt() as f32;
         if !length.is_finite() {

@@ -1,4 +1,4 @@
-//! How a training went, as a picture: mean completion times on jobs that it did not learn from. It measures nothing.
+//! Draws the progress of a training: mean completion times on held-out jobs. It measures nothing.
 
 use plot::{Line, Lines};
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 /// A measurement on held-out jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The iteration before which it was taken.
+    /// Iteration before which the measurement was taken.
     pub iteration: u64,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// Mean seconds from arrival to end, as a part of those of the best heuristic on the same jobs.
+    /// Mean seconds from arrival to completion, divided by those of the best heuristic on the same jobs.
     pub of_best: f64,
 }
 
-/// The picture.
+/// Returns an SVG with a line for each workload.
 pub fn svg(measured: &[Measured]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for one in measured {

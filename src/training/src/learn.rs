@@ -1,4 +1,4 @@
-//! From choices and what they were worth to the gradient of all weights.
+//! Computes the gradient of all weights from choices and their advantages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +7,16 @@ use dag::learned::{Embedded, Gradient, JobState, Network, OfJob, WIDTH, evaluate
 
 use crate::rollout::Step;
 
-/// Choices whose jobs are embedded once: the same jobs are there again and again.
+/// Number of choices whose jobs are embedded once, since consecutive choices see mostly the same jobs.
 const TOGETHER: usize = 64;
 
-/// Of slopes below this only every eighth counts, eight times: most candidates are unlikely. Leaving them out would
-/// let all scores grow.
+/// Slopes below this limit are sampled: every eighth counts, with eightfold weight. Most candidates are unlikely.
+/// Omitting them all would let every score grow.
 const LEAST: f32 = 2e-3;
 const SPARSE: usize = 8;
 
-/// The slope as it counts; `small` counts the small ones.
+/// Returns the slope with the weight with which it counts, or `None` if it is not sampled; `small` counts the small
+/// slopes.
 fn thinned(slope: f32, scale: f32, small: &mut usize) -> Option<f32> {
     if slope.abs() >= LEAST * scale {
         return Some(slope);
@@ -24,39 +25,39 @@ fn thinned(slope: f32, scale: f32, small: &mut usize) -> Option<f32> {
     small.is_multiple_of(SPARSE).then_some(slope * SPARSE as f32)
 }
 
-/// What a choice is to be changed by.
+/// The objective for a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// Make it likelier: it is the teacher's.
+    /// Makes the choice more likely, because the teacher made it.
     Imitate,
-    /// Make it likelier by this advantage, within the limits of PPO.
+    /// Makes the choice more likely in proportion to its advantage, within the limits of PPO.
     Reward {
-        /// Scaled.
+        /// Advantage of the choice, scaled to deviation 1.
         advantage: f32,
-        /// How far the probability may go from that of the rollout.
+        /// Limit of the change of the choice's probability relative to that in the rollout.
         clip: f32,
-        /// What the entropy counts.
+        /// Weight of the entropy in the objective.
         entropy: f32,
     },
 }
 
-/// Sums over the choices.
+/// Sums over the choices that were learned.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
-    /// Choices.
+    /// Number of choices.
     pub count: f64,
-    /// Of the entropy of both parts.
+    /// Sum of the entropies of both parts of a choice.
     pub entropy: f64,
-    /// Of minus the logarithm of the probability.
+    /// Sum of the negative logarithms of the probabilities of the choices.
     pub surprise: f64,
-    /// Choices that counted no more, since they had changed enough.
+    /// Number of choices that PPO clipped, because their probability had changed enough.
     pub clipped: f64,
-    /// Small slopes so far.
+    /// Number of small slopes so far.
     small: usize,
 }
 
 impl Sums {
-    /// Adds others.
+    /// Adds the sums of other choices.
     pub fn add(&mut self, other: &Sums) {
         self.count += other.count;
         self.entropy += other.entropy;
@@ -65,7 +66,7 @@ impl Sums {
     }
 }
 
-/// Adds the gradient of these choices, each times `scale`.
+/// Adds the gradient of these choices, each times `scale`, and returns their sums.
 pub fn learn(
     network: &Network,
     steps: &[Step],
@@ -103,7 +104,7 @@ pub fn learn(
     sums
 }
 
-/// The slopes of the scores: of `-weight * log p(chosen) - entropy * H`.
+/// Returns the slopes by the scores of `-weight * log p(chosen) - entropy * H`.
 fn slopes(logs: &[f32], chosen: usize, weight: f32, entropy: f32) -> Vec<f32> {
     let all: f32 = -logs.iter().map(|log| log.exp() * log).sum::<f32>();
     let slope = |(place, log): (usize, &f32)| {

@@ -1,4 +1,4 @@
-//! What an iteration is about: jobs that arrive, a cluster, and when the episode ends. It runs nothing.
+//! Draws the task of one training iteration: arriving jobs, a cluster, and the end of the episode. It runs nothing.
 
 use std::sync::Arc;
 
@@ -10,32 +10,33 @@ use dag::study::tpch::{Queries, SIX, SIZES};
 
 use crate::settings::{Lessons, Settings, between};
 
-/// Seeds of made queries for training begin here; studies use 1.
+/// First seed of the generated queries for training; studies use seed 1.
 const FIRST_SET: u64 = 1_000;
 
-/// The jobs of an iteration.
+/// An episode to train on: jobs, a cluster and a horizon.
 #[derive(Clone, Debug)]
 pub struct Lesson {
-    /// Jobs by their arrival.
+    /// Jobs in the order of their arrival.
     pub arrivals: Vec<Arrival>,
-    /// The cluster.
+    /// Cluster on which the jobs run.
     pub setup: Setup,
-    /// When the episode ends, in milliseconds.
+    /// End of the episode, in milliseconds.
     pub horizon: u64,
-    /// The seed of its durations.
+    /// Seed of the task durations.
     pub seed: u64,
-    /// Whether all jobs are there at once.
+    /// Whether all jobs arrive at the start.
     pub is_batch: bool,
 }
 
-/// Jobs to draw from.
+/// The jobs from which lessons are drawn.
 #[derive(Clone, Debug)]
 pub struct Pool {
     sets: Vec<Vec<Arc<JobModel>>>,
 }
 
 impl Pool {
-    /// Made queries of several sets, each with a scale of its own; or these queries, as they are.
+    /// Creates a pool of several sets of generated queries, each with its own scale of durations; or of these queries,
+    /// unscaled.
     pub fn new(settings: &Settings, queries: Option<&Queries>) -> Pool {
         if let Some(queries) = queries {
             return Pool { sets: vec![queries.of_sizes(&SIZES), queries.of_sizes(&SIX)] };
@@ -50,7 +51,7 @@ impl Pool {
         Pool { sets: (0..settings.lessons.sets.max(1)).map(set).collect() }
     }
 
-    /// A lesson of an iteration.
+    /// Draws one of the lessons of an iteration.
     pub fn lesson(&self, settings: &Settings, iteration: u64, draw: u64) -> Lesson {
         let mut random = Random::new(settings.seed.wrapping_add(iteration << 20), &format!("lesson {draw}"));
         let Lessons { batches, jobs, executors, load, .. } = settings.lessons;
@@ -58,7 +59,7 @@ impl Pool {
         let executors = executors.0 + random.below((executors.1 - executors.0 + 1) as usize) as u32;
         let is_batch = random.part() < batches;
         let mean = between(settings.episode, iteration, settings.episode_until);
-        // An end without memory, as in the paper: the policy cannot know when it comes.
+        // The length is drawn from a distribution without memory, as in the paper: the policy cannot foresee the end.
         let horizon = (random.exponential(mean) + 20.0).min(4.0 * mean);
         let count = jobs.0 + random.below(jobs.1 - jobs.0 + 1);
         let load = load.0 + (load.1 - load.0) * random.part();
@@ -66,7 +67,7 @@ impl Pool {
         let gap = work / (load * f64::from(executors));
         let mut arrivals = Vec::new();
         let mut at = 0.0;
-        // A stream begins with the jobs that would be there already.
+        // A stream starts with the jobs that would already be in the cluster.
         let there = if is_batch { count } else { 1 + random.below(count) };
         while arrivals.len() < 2_000 {
             if arrivals.len() >= there {

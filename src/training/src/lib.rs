@@ -1,13 +1,13 @@
-//! Trains the learned order of stages (`dag::learned`), as Decima (SIGCOMM 2019) was: rollouts on made jobs in virtual
-//! time, policy gradients with an input-dependent baseline.
+//! Trains the learned order of stages (`dag::learned`) as Decima was (SIGCOMM 2019): rollouts on generated jobs in
+//! virtual time, and policy gradients with an input-dependent baseline.
 //!
-//! - [`lesson`] draws jobs, and how long an episode lasts.
-//! - [`rollout`] runs an episode under the policy, or under a heuristic that it imitates.
-//! - [`returns`] says how much better a choice was than the other rollouts of the same jobs.
+//! - [`lesson`] draws jobs and the length of an episode.
+//! - [`rollout`] runs an episode under the policy, or under a heuristic that the policy imitates.
+//! - [`returns`] computes how much better a choice was than the other rollouts of the same jobs.
 //! - [`learn`] turns that into gradients, and [`adam`] into new weights.
-//! - [`trainer`] does all of it again and again, on several threads, and can be kept and resumed.
-//! - [`measure`] compares it with the best heuristic on other jobs.
-//! - [`curve`] draws how it went.
+//! - [`trainer`] repeats all of it on several threads; a training can be saved and resumed.
+//! - [`measure`] compares the network with the best heuristic on other jobs.
+//! - [`curve`] draws the progress.
 //!
 //! It reads no clock and opens no file. The same seed and settings give the same weights with any number of threads.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How good a network is on jobs that it did not learn from, beside the best heuristic on the same jobs.
+//! Compares a network with the best heuristic on held-out jobs.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use dag::study::tpch::Queries;
 use crate::curve::Measured;
 use crate::trainer::parallel;
 
-/// Seeds of the jobs: neither those of trainings nor those of studies.
+/// Seeds of the held-out jobs. Neither trainings nor studies use them.
 const SEEDS: std::ops::Range<u64> = 5_001..5_013;
-/// Jobs of a stream: a part of that of the studies.
+/// Number of jobs of the stream; those of the studies have more.
 const JOBS: usize = 150;
-/// The heuristics of which the best one counts.
+/// Heuristics of which the best one is the reference.
 const HEURISTICS: [Heuristic; 5] = [
     Heuristic::Fair,
     Heuristic::Weighted(-0.5),
@@ -24,7 +24,7 @@ const HEURISTICS: [Heuristic; 5] = [
     Heuristic::ShortestRemaining,
 ];
 
-/// Jobs with the times that the best heuristic takes.
+/// Held-out workloads with the mean completion time of the best heuristic on each.
 #[derive(Debug)]
 pub struct Bench {
     queries: Queries,
@@ -35,7 +35,7 @@ impl Bench {
     /// Runs the heuristics on a batch and a stream of these queries.
     ///
     /// # Errors
-    /// Queries that cannot be run.
+    /// A query cannot be run.
     pub fn new(queries: Queries, threads: usize) -> Result<Bench, StudyError> {
         let stream = Workload { jobs: JOBS, ..WORKLOADS[1] };
         let mut workloads = Vec::new();
@@ -49,7 +49,7 @@ impl Bench {
         Ok(Bench { queries, workloads })
     }
 
-    /// The network's times as parts of those.
+    /// Returns the network's mean completion times divided by those of the best heuristic.
     ///
     /// # Errors
     /// As [`Bench::new`].

@@ -1,16 +1,16 @@
-//! How much better a choice was than the mean of all rollouts of the same jobs at the same instant: Decima's
-//! input-dependent baseline. It runs nothing.
+//! Computes advantages: how much better a choice was than the mean of all rollouts of the same jobs at the same instant
+//! (Decima's input-dependent baseline). It runs nothing.
 
 use dag::order::{Job, Observation};
 
-/// Numbers of a state that say roughly what is still to come.
+/// Number of values that summarize the remaining work of a cluster.
 pub const STATE: usize = 3;
 
-/// The discounted job-seconds that the jobs there would still wait: by shares for the shortest first, by equal shares,
-/// and without an end.
+/// Estimates of the discounted job-seconds for which the present jobs will still wait: under shortest job first, under
+/// equal shares, and if they never ended.
 pub type State = [f64; STATE];
 
-/// The numbers of an observation, with so many seconds left.
+/// Returns the estimates for an observation when `left` seconds of the episode remain.
 pub fn state(observation: &Observation, left: f64, discount: f64) -> State {
     let seconds = |job: &Job| job.remaining() as f64 / 1000.0 / f64::from(observation.executors.max(1));
     let mut works: Vec<f64> = observation.jobs.iter().map(seconds).collect();
@@ -21,7 +21,7 @@ pub fn state(observation: &Observation, left: f64, discount: f64) -> State {
     };
     let (mut before, mut state) = (0.0, [0.0; STATE]);
     for (at, work) in works.iter().enumerate() {
-        // Longer ones have had as much of an equal share when this one ends.
+        // Longer jobs have received as much of an equal share when this one ends.
         let equal = before + work * (works.len() - at) as f64;
         before += work;
         state[0] += waits(before);
@@ -31,12 +31,14 @@ pub fn state(observation: &Observation, left: f64, discount: f64) -> State {
     state
 }
 
-/// For each point of each rollout its advantage, in job-seconds. `points` are seconds and job-seconds waited until
-/// then, the last one is the end. `usual` is the mean number of jobs over earlier iterations (the differential reward),
-/// `discount` what a second later counts less.
+/// Returns the advantage of each point of each rollout, in job-seconds.
 ///
-/// The baseline is the mean over the rollouts at the same instant, plus what the state explains of the rest, as far as
-/// that is linear (our addition). Neither depends on the choice, so the gradient stays as it is in the mean.
+/// `points` are pairs of seconds and the job-seconds waited until then; the last point is the end. `usual` is the mean
+/// number of jobs over earlier iterations (the differential reward). `discount` is the rate at which later seconds
+/// count less.
+///
+/// The baseline is the mean over the rollouts at the same instant, plus what the state explains linearly of the rest
+/// (our addition). Neither depends on the choice, so the expected gradient is unchanged.
 pub fn advantages(rollouts: &[&[(f64, f64)]], states: &[&[State]], usual: f64, discount: f64) -> Vec<Vec<f64>> {
     let returns: Vec<Vec<f64>> = rollouts.iter().map(|points| to_go(points, usual, discount)).collect();
     let mut worth = above_mean(rollouts, &returns);
@@ -53,7 +55,7 @@ pub fn advantages(rollouts: &[&[(f64, f64)]], states: &[&[State]], usual: f64, d
     worth
 }
 
-/// What the values of each rollout's points are above the mean of all rollouts at the same instant.
+/// Returns by how much the values of each rollout's points exceed the mean of all rollouts at the same instant.
 fn above_mean(rollouts: &[&[(f64, f64)]], values: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mean_at = |time: f64| {
         let all = rollouts.iter().zip(values).map(|(points, values)| at(points, values, time));
@@ -65,13 +67,13 @@ fn above_mean(rollouts: &[&[(f64, f64)]], values: &[Vec<f64>]) -> Vec<Vec<f64>> 
     rollouts.iter().zip(values).map(of).collect()
 }
 
-/// Least squares of `values` by `by`, held back a little.
+/// Returns the least-squares factors of `values` by `by`, with a small ridge.
 fn fit(values: &[Vec<f64>], by: &[Vec<Vec<f64>>; STATE]) -> [f64; STATE] {
     let product = |a: &[Vec<f64>], b: &[Vec<f64>]| {
         let pairs = a.iter().flatten().zip(b.iter().flatten());
         pairs.map(|(a, b)| a * b).sum::<f64>()
     };
-    // Normal equations, solved by elimination: they are positive definite with the ridge.
+    // Normal equations, solved by elimination; the ridge makes them positive definite.
     let mut rows: [[f64; STATE + 1]; STATE] = [[0.0; STATE + 1]; STATE];
     for row in 0..STATE {
         for column in 0..STATE {
@@ -92,14 +94,15 @@ fn fit(values: &[Vec<f64>], by: &[Vec<Vec<f64>>; STATE]) -> [f64; STATE] {
     std::array::from_fn(|of| rows[of][STATE] / rows[of][of])
 }
 
-/// The sum of rewards from each point to the end: minus the jobs in the cluster above the usual, by time.
+/// Returns the sum of rewards from each point to the end. A reward is minus the number of jobs above `usual`, times the
+/// duration.
 fn to_go(points: &[(f64, f64)], usual: f64, discount: f64) -> Vec<f64> {
     let mut returns = vec![0.0; points.len()];
     for at in (0..points.len().saturating_sub(1)).rev() {
         let ((from, before), (to, after)) = (points[at], points[at + 1]);
         let time = to - from;
         let keeps = (-discount * time).exp();
-        // The integral of the discount over the interval, in which the number of jobs counts as constant.
+        // Integral of the discount over the interval, in which the number of jobs is taken as constant.
         let seconds = if discount * time > 1e-9 { (1.0 - keeps) / discount } else { time };
         let jobs = if time > 0.0 { (after - before) / time } else { 0.0 };
         returns[at] = -(jobs - usual) * seconds + keeps * returns[at + 1];
@@ -107,7 +110,7 @@ fn to_go(points: &[(f64, f64)], usual: f64, discount: f64) -> Vec<f64> {
     returns
 }
 
-/// The returns at an instant, between two points on the line between them; 0 behind the end.
+/// Returns the return at an instant, linearly interpolated between two points; 0 after the end.
 fn at(points: &[(f64, f64)], returns: &[f64], time: f64) -> f64 {
     let after = points.partition_point(|(known, _)| *known < time);
     match (after.checked_sub(1), points.get(after)) {
@@ -127,15 +130,15 @@ mod tests {
 
     #[test]
     fn the_baseline_is_the_mean_at_the_same_instant() {
-        // Two jobs for 10 s, or for 4 s and one for 6 s.
+        // Two jobs for 10 s, against two for 4 s and then one for 6 s.
         let slow = [(0.0, 0.0), (10.0, 20.0)];
         let fast = [(0.0, 0.0), (4.0, 8.0), (10.0, 14.0)];
         let none: [&[State]; 2] = [&[[0.0; 3]; 2], &[[0.0; 3]; 3]];
         let all = advantages(&[&slow, &fast], &none, 0.0, 0.0);
         assert_eq!(all[0], [-3.0, 0.0]);
-        // At 4 s the slow one has 12 to go.
+        // At 4 s the slow rollout has 12 job-seconds to go.
         assert_eq!(all[1], [3.0, 3.0, 0.0]);
-        // What is usual does not matter as long as all end at once.
+        // The usual number of jobs does not matter as long as all rollouts end at the same time.
         let usual = advantages(&[&slow, &fast], &none, 5.0, 0.0);
         assert!(all.iter().flatten().zip(usual.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-9));
         let later = advantages(&[&slow, &fast], &none, 0.0, 0.1);
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_the_state_explains_is_no_merit_of_a_choice() {
-        // Two rollouts that differ by what was left to do at 1 s only.
+        // Two rollouts that differ only by the work that is left at 1 s.
         let (more, less) = ([(0.0, 0.0), (1.0, 2.0), (11.0, 22.0)], [(0.0, 0.0), (1.0, 2.0), (11.0, 12.0)]);
         let states: [&[State]; 2] =
             [&[[15.0, 0.0, 0.0], [20.0, 0.0, 0.0], [0.0; 3]], &[[15.0, 0.0, 0.0], [10.0, 0.0, 0.0], [0.0; 3]]];

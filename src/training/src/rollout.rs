@@ -1,4 +1,4 @@
-//! An episode: the choices of a policy with the instants at which they were made. It learns nothing.
+//! Runs an episode and records the policy's choices with the instants at which they were made. It learns nothing.
 
 use dag::learned::{Chosen, Decima, Replay, Seen};
 use dag::order::{Heuristic, History, Policy};
@@ -8,39 +8,39 @@ use dag::study::cluster::Episode;
 use crate::lesson::Lesson;
 use crate::returns::{State, state};
 
-/// What has come out of an episode.
+/// The record of an episode.
 #[derive(Clone, Debug, Default)]
 pub struct Rollout {
-    /// The choices.
+    /// Choices in the order in which they were made.
     pub steps: Vec<Step>,
-    /// Seconds, and job-seconds that jobs have waited until then: at each decision, and at the end.
+    /// Seconds, and job-seconds waited until then, at each decision and at the end.
     pub points: Vec<(f64, f64)>,
-    /// For each point what the cluster had before it, for a better baseline.
+    /// State of the cluster at each point, for a better baseline.
     pub states: Vec<State>,
-    /// What was seen.
+    /// Ranges of the features that occurred.
     pub seen: Seen,
 }
 
-/// A choice.
+/// One choice of the policy.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What was chosen, of what.
+    /// The choice with the situation in which it was made.
     pub chosen: Chosen,
-    /// The place of its decision in [`Rollout::points`].
+    /// Index of the choice's decision in [`Rollout::points`].
     pub point: usize,
 }
 
 impl Rollout {
-    /// Mean number of jobs in the cluster.
+    /// Returns the mean number of jobs in the cluster.
     pub fn mean_jobs(&self) -> f64 {
         self.points.last().map_or(0.0, |(end, waited)| waited / end.max(1e-9))
     }
 }
 
-/// Runs an episode under the policy, which keeps its choices.
+/// Runs an episode under the policy, which must record its choices.
 ///
 /// # Errors
-/// A lesson that the cluster refuses.
+/// The cluster refuses the lesson.
 pub fn run(lesson: &Lesson, policy: &mut Decima, discount: f64) -> Result<Rollout, StudyError> {
     roll(lesson, discount, &mut |observation| {
         let actions = policy.decide(observation);
@@ -48,7 +48,7 @@ pub fn run(lesson: &Lesson, policy: &mut Decima, discount: f64) -> Result<Rollou
     })
 }
 
-/// Runs an episode under a heuristic, with its actions as choices.
+/// Runs an episode under a heuristic and records its actions as choices.
 ///
 /// # Errors
 /// As [`run`].
@@ -72,7 +72,7 @@ fn roll(lesson: &Lesson, discount: f64, decide: &mut Decide<'_>) -> Result<Rollo
         let here = (seconds(episode.now()), seconds(episode.waited()));
         let Some(observation) = observation.filter(|observation| observation.now < lesson.horizon) else {
             let end = seconds(lesson.horizon);
-            // Between two decisions the sum of waiting grows evenly, as nearly as it counts.
+            // Between two decisions, waiting is taken to grow linearly, which is accurate enough.
             let last = rollout.points.last().copied().unwrap_or((0.0, 0.0));
             let part = if here.0 > end { (end - last.0) / (here.0 - last.0) } else { 1.0 };
             rollout.points.push((here.0.min(end), last.1 + (here.1 - last.1) * part));

@@ -1,4 +1,4 @@
-//! How a training goes.
+//! Settings of a training and their defaults. The trainer checks them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,52 +6,52 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Decides jobs, durations, first weights and choices.
+    /// Seed of jobs, durations, first weights and choices.
     pub seed: u64,
-    /// Kinds of jobs that an iteration draws.
+    /// Number of lessons that an iteration draws.
     pub draws: usize,
-    /// Rollouts of the same jobs in an iteration: the baseline is their mean.
+    /// Number of rollouts of each lesson in an iteration: the baseline is their mean.
     pub rollouts: usize,
-    /// Iterations of imitation of `teacher` before rewards count.
+    /// Number of iterations that imitate `teacher` before those that learn from rewards.
     pub imitation: u64,
-    /// The heuristic that is imitated.
+    /// Name of the heuristic that is imitated.
     pub teacher: String,
-    /// How often the rollouts of an iteration are used (as in PPO).
+    /// Number of times that the rollouts of an iteration are used (as in PPO).
     pub passes: usize,
-    /// How far the probability of a choice may go from what it was in the rollouts before it counts no more (PPO).
+    /// Change of a choice's probability, relative to that in the rollout, beyond which the choice counts no more (PPO).
     pub clip: f32,
-    /// The step of Adam, for imitation and for rewards.
+    /// Step sizes of Adam: for imitation, and for rewards.
     pub steps: (f32, f32),
-    /// The most that the norm of a gradient may be.
+    /// Limit to which the norm of a gradient is clipped.
     pub norm: f32,
-    /// The weight of the entropy at first, and in the end.
+    /// First and last weight of the entropy.
     pub entropy: (f32, f32),
-    /// Iterations after which the weight of the entropy is at its end.
+    /// Number of iterations after which the weight of the entropy is the last one.
     pub entropy_until: u64,
-    /// Mean seconds of an episode at first, and in the end.
+    /// First and last mean length of an episode, in seconds.
     pub episode: (f64, f64),
-    /// Iterations after which episodes have their last length.
+    /// Number of iterations after which episodes have the last length.
     pub episode_until: u64,
-    /// A second later counts so much less.
+    /// Rate at which later seconds count less.
     pub discount: f64,
-    /// Kinds of jobs.
+    /// Jobs and clusters of which lessons are drawn.
     pub lessons: Lessons,
 }
 
-/// From what jobs are drawn.
+/// The distribution of lessons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lessons {
-    /// Sets of made queries.
+    /// Number of sets of generated queries.
     pub sets: u64,
-    /// The part of iterations with a batch; the others have a stream.
+    /// Fraction of lessons that are batches; the others are streams.
     pub batches: f64,
-    /// Jobs of a batch, the least and the most.
+    /// Least and greatest number of jobs of a batch.
     pub jobs: (usize, usize),
-    /// Executors, the least and the most.
+    /// Least and greatest number of executors.
     pub executors: (u32, u32),
-    /// Nominal load of a stream, the least and the most.
+    /// Least and greatest nominal load of a stream.
     pub load: (f64, f64),
-    /// Durations are multiplied by a power of 2 of at most this size, up or down.
+    /// Largest exponent of the power of 2 by which durations are multiplied or divided.
     pub scale: f64,
 }
 
@@ -84,7 +84,7 @@ impl Default for Settings {
     }
 }
 
-/// From the first value to the last, evenly, until this iteration.
+/// Returns a value between the first and the last, which grows linearly until this iteration.
 pub(crate) fn between((first, last): (f64, f64), iteration: u64, until: u64) -> f64 {
     let part = (iteration as f64 / until.max(1) as f64).min(1.0);
     first + (last - first) * part

@@ -1,4 +1,5 @@
-//! Trainings from scratch on small jobs: they do not depend on threads or on a pause, and they learn.
+//! Trainings from scratch on small jobs: the result does not depend on threads or interruptions, and the policy
+//! improves.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ fn a_checkpoint_of_something_else_is_refused() {
     assert_eq!(Trainer::new(none).unwrap_err().to_string(), "invalid rollouts: must be 2 to 256");
 }
 
-/// Mean seconds of a job over batches that no training draws.
+/// Returns the mean completion time of a job, in seconds, over batches that no training draws.
 fn mean(policy: &dyn Fn() -> Box<dyn Policy>) -> f64 {
     let queries = made::queries(1);
     let batch = Workload { jobs: 10, executors: 12, sizes: &["2g", "5g", "10g"], ..WORKLOADS[0] };

@@ -1,4 +1,4 @@
-//! A training: iterations of rollouts and gradients, on several threads, which can be kept and resumed.
+//! The training loop: iterations of rollouts and gradients on several threads, which can be saved and resumed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,74 +16,75 @@ use crate::returns::{State, advantages};
 use crate::rollout::{Rollout, run, teach};
 use crate::settings::{Settings, between};
 
-/// Choices one after the other that share the embeddings of their jobs.
+/// Number of consecutive choices that share the embeddings of their jobs.
 const CHUNK: usize = 64;
-/// Parts of an iteration's choices, each of which makes a step.
+/// Number of parts into which an iteration's choices are divided; each part makes one step of the optimizer.
 const PARTS: usize = 4;
-/// Gradients that are summed one after the other; their number decides rounding, so it does not depend on threads.
+/// Number of gradients that are summed in a fixed order. It determines rounding, so it does not depend on the number of
+/// threads.
 const GROUPS: usize = 8;
-/// The part that an iteration counts in the average network.
+/// Weight of an iteration in the average network.
 const LAST: f32 = 0.03;
-/// The part that an iteration counts in the usual number of jobs.
+/// Weight of an iteration in the usual number of jobs.
 const NEW: f64 = 0.02;
 
-/// Why a training stops.
+/// An error that stops a training.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// An episode cannot be run.
+    /// An episode that cannot be run.
     #[error("an episode cannot be run")]
     Study(#[from] StudyError),
-    /// A checkpoint cannot be used.
+    /// A checkpoint that cannot be used.
     #[error("the checkpoint cannot be used")]
     Model(#[from] ModelError),
-    /// A checkpoint lacks something.
+    /// An entry that a checkpoint lacks, or that no training has written.
     #[error("the checkpoint has no '{0}', or not as a training writes it")]
     Missing(&'static str),
-    /// A setting breaks a rule.
+    /// A setting that breaks a rule, and the rule.
     #[error("invalid {0}: {1}")]
     Setting(&'static str, &'static str),
 }
 
-/// What an iteration has come to: a line of the log.
+/// Result of one iteration: a line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
-    /// Its number, from 0.
+    /// Number of the iteration, from 0.
     pub iteration: u64,
-    /// From what was learned: `imitation` or `rewards`.
+    /// What the iteration learned from: `imitation` or `rewards`.
     pub kind: String,
-    /// Choices of all rollouts.
+    /// Number of choices of all rollouts.
     pub choices: usize,
-    /// Seconds of the first episode.
+    /// Length of the first episode, in seconds.
     pub episode: f64,
-    /// Its executors.
+    /// Number of executors of the first episode.
     pub executors: u32,
     /// Mean number of jobs in the cluster.
     pub jobs: f64,
     /// Mean entropy of a choice.
     pub entropy: f64,
-    /// Mean of minus the logarithm of the probability of what was chosen.
+    /// Mean negative logarithm of the probability of the choices.
     pub surprise: f64,
-    /// The part of choices that counted no more in a pass.
+    /// Fraction of choices that PPO clipped in a pass.
     pub clipped: f64,
-    /// The norm of the last gradient, before it was cut.
+    /// Norm of the last gradient before clipping.
     pub norm: f32,
 }
 
-/// A training.
+/// A training: settings, networks and the state of the optimizer.
 #[derive(Clone, Debug)]
 pub struct Trainer {
     settings: Settings,
     network: Arc<Network>,
-    /// Its mean over the last iterations, which is the model: single iterations move it to and fro.
+    /// Moving average of the network over the last iterations, which is the model. Single iterations fluctuate.
     average: Arc<Network>,
     adam: Adam,
     iteration: u64,
-    /// The mean number of jobs in streams over earlier iterations.
+    /// Mean number of jobs in streams over earlier iterations.
     usual: f64,
     seen: Seen,
 }
 
-/// A part of a rollout's choices.
+/// Consecutive choices of one rollout.
 struct Chunk {
     rollout: usize,
     from: usize,
@@ -91,10 +92,10 @@ struct Chunk {
 }
 
 impl Trainer {
-    /// A training from drawn weights.
+    /// Starts a training with random weights.
     ///
     /// # Errors
-    /// A setting without sense.
+    /// A setting is invalid.
     pub fn new(settings: Settings) -> Result<Trainer, TrainError> {
         check(&settings)?;
         let network = Arc::new(Network::new(settings.seed));
@@ -109,37 +110,37 @@ impl Trainer {
         })
     }
 
-    /// The number of the next iteration.
+    /// Returns the number of the next iteration.
     pub fn iteration(&self) -> u64 {
         self.iteration
     }
 
-    /// How it goes.
+    /// Returns the settings of the training.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The network as it is now: the average of those of the last iterations.
+    /// Returns the present model: the average of the networks of the last iterations.
     pub fn network(&self) -> Arc<Network> {
         self.average.clone()
     }
 
-    /// Changes how it goes on.
+    /// Changes the settings of the following iterations.
     ///
     /// # Errors
-    /// A setting without sense.
+    /// A setting is invalid.
     pub fn set(&mut self, settings: Settings) -> Result<(), TrainError> {
         check(&settings)?;
         self.settings = settings;
         Ok(())
     }
 
-    /// The trained model, with a text about it.
+    /// Returns the trained model with a description.
     pub fn model(&self, about: String) -> Model {
         Model { network: (*self.average).clone(), seen: self.seen.clone(), about }
     }
 
-    /// All that is needed to resume.
+    /// Returns a checkpoint with all that [`Trainer::resume`] needs.
     ///
     /// # Errors
     /// The library cannot write it.
@@ -158,10 +159,10 @@ impl Trainer {
         Ok(self.model(about).write_with(&more, &words)?)
     }
 
-    /// Goes on from a checkpoint.
+    /// Resumes a training from a checkpoint.
     ///
     /// # Errors
-    /// It is none, or one of another network.
+    /// The bytes are no checkpoint, or one of another network.
     pub fn resume(bytes: &[u8]) -> Result<Trainer, TrainError> {
         let (model, mut more, words) = Model::read_with(bytes, &["adam.means", "adam.squares", "weights"])?;
         let word = |name: &'static str| words.get(name).ok_or(TrainError::Missing(name));
@@ -182,10 +183,10 @@ impl Trainer {
         })
     }
 
-    /// One iteration on this many threads.
+    /// Runs one iteration on this many threads.
     ///
     /// # Errors
-    /// An episode that cannot be run.
+    /// An episode cannot be run.
     pub fn iterate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let mut log = if self.iteration < self.settings.imitation {
             self.imitate(pool, threads)?
@@ -198,7 +199,8 @@ impl Trainer {
         Ok(log)
     }
 
-    /// Takes the network into the average, of which those of the imitation are not part.
+    /// Adds the network to the average. Networks of the imitation are not part of it: until its end the average is a
+    /// copy of the network.
     fn settle(&mut self) {
         if self.iteration < self.settings.imitation {
             self.average = self.network.clone();
@@ -210,12 +212,12 @@ impl Trainer {
         }
     }
 
-    /// Learns the choices of the teacher, on other jobs in each rollout.
+    /// Learns the choices of the teacher, on different jobs in each rollout.
     fn imitate(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let teacher: Heuristic =
             self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
         let count = self.settings.rollouts as u64;
-        // Lessons of long episodes, which no iteration of rewards uses.
+        // These lessons have a number that no iteration of rewards uses, and so the last episode length.
         let lessons: Vec<Lesson> =
             (0..count).map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n)).collect();
         let rollouts = gather(parallel(lessons.len(), threads, |n| teach(&lessons[n], teacher)))?;
@@ -224,14 +226,14 @@ impl Trainer {
         Ok(log_of("imitation", &lessons[0], &rollouts, &sums, norm))
     }
 
-    /// Learns from rewards.
+    /// Learns from the rewards of the policy's own rollouts.
     fn reinforce(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let learned = self.iteration - self.settings.imitation;
         let (draws, each) = (self.settings.draws, self.settings.rollouts);
         let lessons: Vec<Lesson> = (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
         let rollouts = gather(parallel(draws * each, threads, |n| {
             let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
-            // Durations differ from rollout to rollout, arrivals do not.
+            // Rollouts of a lesson have the same arrivals and different durations.
             let lesson = &lessons[n / each];
             let lesson = Lesson { seed: lesson.seed + n as u64, ..lesson.clone() };
             let mut policy = Decima::that_keeps(self.network.clone(), Mode::Sample(random));
@@ -255,7 +257,7 @@ impl Trainer {
         Ok(log_of("rewards", &lessons[0], &rollouts, &sums, norm))
     }
 
-    /// What the choices of rollouts of the same jobs were worth.
+    /// Returns the scaled advantages of the choices of all rollouts of one lesson.
     fn worth(&mut self, lesson: &Lesson, rollouts: &[Rollout]) -> Vec<Vec<f32>> {
         let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
         let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
@@ -272,7 +274,7 @@ impl Trainer {
         rollouts.iter().for_each(|rollout| self.seen.merge(&rollout.seen));
     }
 
-    /// Uses all choices once, in steps of a part of them each.
+    /// Learns from all choices once, in [`PARTS`] steps. Returns their sums and the last norm of the gradient.
     fn pass(
         &mut self,
         rollouts: &[Rollout],
@@ -336,7 +338,7 @@ fn check(settings: &Settings) -> Result<(), TrainError> {
     )
 }
 
-/// The advantages of all choices, with deviation 1 over all of them.
+/// Returns the advantages of all choices, scaled to deviation 1 over all of them.
 fn scaled(rollouts: &[Rollout], worth: &[Vec<f64>]) -> Vec<Vec<f32>> {
     let of = |(rollout, worth): (&Rollout, &Vec<f64>)| -> Vec<f64> {
         rollout.steps.iter().map(|step| worth[step.point]).collect()
@@ -370,7 +372,7 @@ fn gather(rollouts: Vec<Result<Rollout, StudyError>>) -> Result<Vec<Rollout>, Tr
     Ok(rollouts.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// Does this for all numbers below `count`, on several threads; the results are in the order of the numbers.
+/// Calls `work` with all numbers below `count` on several threads. The results are in the order of the numbers.
 pub fn parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));

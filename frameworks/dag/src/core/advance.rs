@@ -1,5 +1,4 @@
-//! Moves a job towards its end: opens stages whose predecessors have finished, closes those whose tasks have, and ends
-//! the job.
+//! Advances jobs: opens stages whose predecessors have finished, closes those whose tasks have, and ends the job.
 
 use base::Time;
 use sdk::Calls;
@@ -10,7 +9,7 @@ use super::{Core, Wish, approximate, sizes};
 use crate::job::Input;
 
 impl Core {
-    /// Does what follows for one job.
+    /// Opens and closes stages of one job, or ends it, as its state requires.
     pub(super) fn advance(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get(&serial).filter(|record| !record.is_over()) else { return };
         if record.goal == Goal::Run {
@@ -41,7 +40,7 @@ impl Core {
         }
     }
 
-    /// The tasks of a stage may run.
+    /// Opens a stage, whose tasks may run from now on.
     pub(super) fn open_stage(&mut self, serial: u64, stage: usize) {
         let (slots, drop) = (self.slots(serial, stage), self.drop_share(serial, stage));
         let Some(record) = self.records.get_mut(&serial) else { return };
@@ -62,8 +61,8 @@ impl Core {
         self.tell(Happening::Stage { name, stage, phase: StagePhase::Open });
     }
 
-    /// All tasks of a stage have ended. Tasks that were left out run after all if the estimate without them is not
-    /// good enough.
+    /// Closes a stage whose tasks have all ended. Dropped tasks run after all if the estimate without them is not good
+    /// enough.
     fn close_stage(&mut self, serial: u64, stage: usize, now: Time) {
         if self.run_dropped(serial, stage, now) {
             return;
@@ -80,11 +79,11 @@ impl Core {
             self.learn(serial, stage);
         }
         self.tell(Happening::Stage { name, stage: label, phase: StagePhase::Done });
-        // Those that waited for it stand after it, and are examined next; those that had begun may go on.
+        // Stages that wait for this one come after it and are examined next; open ones may continue.
         (self.fresh, self.dirty) = (true, true);
     }
 
-    /// Ends what runs of a job, which then ends itself.
+    /// Kills a job's tasks, after which the job ends with the goal's outcome.
     pub(super) fn end_all(&mut self, serial: u64, goal: Goal, why: String, calls: &mut Calls) {
         let Some(record) = self.records.get_mut(&serial).filter(|record| record.goal == Goal::Run) else { return };
         record.goal = goal;
@@ -114,7 +113,7 @@ impl Core {
         self.unsettled.insert(serial);
     }
 
-    /// Jobs that were found to fail while nothing could be called.
+    /// Ends the jobs that were found to fail where no calls could be made.
     pub(super) fn fail_those_found(&mut self, calls: &mut Calls) {
         for (serial, why) in std::mem::take(&mut self.failing) {
             self.end_all(serial, Goal::Fail, why, calls);
@@ -145,7 +144,7 @@ impl Core {
 }
 
 impl Record {
-    /// Tasks of which something is known, or that will be there.
+    /// Returns the number of tasks that exist or are expected.
     pub(super) fn tasks_known(&self) -> u64 {
         self.stages.iter().map(|run| u64::from(run.head.total.unwrap_or(0).max(run.next))).sum()
     }

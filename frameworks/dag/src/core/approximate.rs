@@ -1,7 +1,7 @@
-//! Tasks that are left out, the estimate from those that ran, and tasks that sprint (DiAS).
+//! Dropped tasks, the estimate from those that ran, and tasks that sprint (DiAS).
 //!
-//! A job of low priority leaves out a share of the tasks of its approximate stages when others wait. If the estimate
-//! from the tasks that ran is worse than the job accepts, those that were left out run after all. Tasks of jobs of high
+//! A job of low priority drops a fraction of the tasks of its approximate stages when other jobs wait. If the estimate
+//! from the tasks that ran is worse than the job accepts, the dropped tasks run after all. Tasks of jobs of high
 //! priority get a limit of cores above their request, as long as a budget of core-seconds lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,17 +18,17 @@ use crate::job::{Approximate, Class, Input, Statistic};
 use crate::priority::{Contribution, DropRatio, Interval, Sampled, SprintBudget};
 use crate::split::Part;
 
-/// The most cores that a sprint adds to a task, in thousandths.
+/// Most cores that a sprint adds to a task, in thousandths.
 const EXTRA_MAX: f64 = 1e6;
 
-/// The cores above requests that sprinting tasks may use, and what is left of the budget for them.
+/// The cores above requests that sprinting tasks use, and the budget for them.
 #[derive(Clone, Debug)]
 pub(super) struct Sprints {
     budget: SprintBudget,
     since: Time,
-    /// Cores above requests that run now, in thousandths.
+    /// Cores above requests that are in use, in thousandths.
     running: u64,
-    /// Thousandths of core-milliseconds that were used and not spent yet.
+    /// Thousandths of core-milliseconds that were used and not yet spent from the budget.
     rest: u64,
 }
 
@@ -39,12 +39,12 @@ impl Sprints {
         Sprints { budget, since: Time::EPOCH, running: 0, rest: 0 }
     }
 
-    /// Core-seconds that are left.
+    /// Returns the core-seconds that are left in the budget.
     pub(super) fn left(&self, now: Time) -> f64 {
         self.clone().settle(now) as f64 / 1e3
     }
 
-    /// Spends what was used since the last time; returns the core-milliseconds that are left.
+    /// Spends what was used since the last call. Returns the core-milliseconds that are left.
     fn settle(&mut self, now: Time) -> u64 {
         let passed = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let used = passed.saturating_mul(self.running).saturating_add(self.rest);
@@ -66,7 +66,7 @@ impl Sprints {
 }
 
 impl Core {
-    /// Cores above its request for a task that is launched now, in thousandths.
+    /// Returns the cores above its request that a task launched now may use, in thousandths.
     pub(super) fn sprint(&mut self, (serial, stage, index): Key, now: Time) -> u32 {
         let boost = self.settings.sprint.boost;
         let Some(record) = self.records.get(&serial) else { return 0 };
@@ -82,7 +82,7 @@ impl Core {
         extra
     }
 
-    /// A task has ended: what it sprinted with is given back.
+    /// Ends the sprint of a task that has ended.
     pub(super) fn sprint_ended(&mut self, (serial, stage, index): Key, now: Time) {
         let run = self.records.get(&serial).and_then(|record| record.stages.get(stage));
         if let Some(Phase::Live { sprint, .. }) = run.and_then(|run| run.tasks().get(&index)).map(|task| task.phase)
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// Tasks that sprinted before a restart still do.
+    /// Continues the sprints of tasks that sprinted before a restart.
     pub(super) fn resume_sprints(&mut self, now: Time) {
         let tasks = self.records.values().flat_map(|record| &record.stages).flat_map(|run| run.tasks().values());
         let extra: u64 = tasks
@@ -105,7 +105,7 @@ impl Core {
         self.sprints.running = extra;
     }
 
-    /// The share of a stage's tasks that is left out: what the settings say, as far as the stage allows it.
+    /// Returns the fraction of a stage's tasks that is dropped: that of the settings, as far as the stage allows it.
     pub(super) fn drop_share(&self, serial: u64, stage: usize) -> f64 {
         let Some(record) = self.records.get(&serial) else { return 0.0 };
         let Some(approximate) = &record.stage(stage).approximate else { return 0.0 };
@@ -116,8 +116,8 @@ impl Core {
         self.drop_wanted().clamp(0.0, approximate.drop)
     }
 
-    /// All tasks of a stage that were not left out have ended. If the estimate is worse than the job accepts, those
-    /// that were left out run after all; returns whether there are any.
+    /// Makes the dropped tasks of a stage ready if the estimate from the others, which have ended, is worse than the
+    /// job accepts. Returns whether there are any.
     pub(super) fn run_dropped(&mut self, serial: u64, stage: usize, now: Time) -> bool {
         let Some(record) = self.records.get_mut(&serial) else { return false };
         let Some(approximate) = record.stage(stage).approximate.clone() else { return false };
@@ -126,7 +126,7 @@ impl Core {
             return false;
         }
         let good = match (&approximate.value, estimate(run, &approximate)) {
-            // Without values only the share counts, and that is within the limit.
+            // Without values only the dropped fraction matters, and that is within the limit.
             (None, _) => true,
             (Some(_), Some(interval)) => interval.relative() <= approximate.error,
             (Some(_), None) => false,
@@ -165,8 +165,10 @@ impl Core {
     }
 }
 
-/// The tasks of a stage that are left out: a random sample, always the same for the same job. Tasks of which the number
-/// is not known are not left out: it could not be said what share of the input they are.
+/// Returns the numbers of the tasks of a stage to drop: a random sample, which is always the same for the same job.
+///
+/// A stage whose number of tasks is unknown, or that reads other stages, drops none: it could not be said what fraction
+/// of the input the tasks are.
 pub(super) fn left_out(record: &Record, stage: usize) -> BTreeSet<u32> {
     let run = &record.stages[stage];
     let (Some(total), true) = (run.head.total, run.head.drop > 0.0) else { return BTreeSet::new() };
@@ -178,7 +180,7 @@ pub(super) fn left_out(record: &Record, stage: usize) -> BTreeSet<u32> {
     ratio.map(|ratio| ratio.dropped(total, seed).into_iter().collect()).unwrap_or_default()
 }
 
-/// A task that is left out.
+/// Returns the record of a dropped task.
 pub(super) fn dropped(part: Part) -> Task {
     Task {
         phase: Phase::Dropped,
@@ -196,11 +198,11 @@ fn values(run: &StageRun) -> impl Iterator<Item = f64> + '_ {
     run.tasks().values().filter(|task| matches!(task.phase, Phase::Done { .. })).filter_map(|task| task.value)
 }
 
-/// An estimate for all tasks from the values of those that ran.
+/// Returns an estimate for all tasks from the values of those that ran.
 fn estimate(run: &StageRun, approximate: &Approximate) -> Option<Interval> {
     let mut sampled = Sampled::new(u64::from(run.head.total.unwrap_or(run.next)));
     for value in values(run) {
-        // The mean is that over tasks, each of which has one value.
+        // The mean is taken over tasks, each of which has one value.
         sampled.add(match approximate.estimate {
             Statistic::Count => Contribution { count: value, sum: 0.0 },
             Statistic::Sum | Statistic::Mean => Contribution { count: 1.0, sum: value },
@@ -213,7 +215,7 @@ fn estimate(run: &StageRun, approximate: &Approximate) -> Option<Interval> {
     }
 }
 
-/// The limits of a task that sprints.
+/// Returns the resource limits of a task that sprints.
 pub(super) fn limits(stage: &Stage, extra: u32) -> BTreeMap<String, Scalar> {
     if extra == 0 {
         return BTreeMap::new();

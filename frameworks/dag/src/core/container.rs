@@ -1,7 +1,7 @@
-//! The container of a stage's image, and the command in it, as the stage's containerizer wants them.
+//! Builds the container of a stage's image, and the command in it, for the stage's containerizer.
 //!
-//! A job says the same to both: its programs run in the host's network, directories of the agent have the same paths
-//! inside, and an entry point of the image does not stand before a program.
+//! Both containerizers run a job alike: its programs use the host's network, directories of the agent have the same
+//! paths inside, and an entry point of the image is not prepended to a program.
 
 use jobs::Containerizer;
 use jobs::launch::image;
@@ -10,7 +10,7 @@ use sdk::v1::{self, CommandInfo, ContainerInfo, Parameter, volume};
 
 use crate::job::{Stage, Volume};
 
-/// The container, if the stage has an image, and the command in it.
+/// Returns the command of a stage, and its container if it has an image.
 pub(super) fn container(
     stage: &Stage,
     command: CommandInfo,
@@ -39,7 +39,7 @@ fn docker(name: &str, mut command: CommandInfo, volumes: Vec<Volume>) -> (Comman
     let parameter = |key: &str, value: String| Parameter { key: key.to_owned(), value };
     let mut parameters: Vec<Parameter> =
         volumes.iter().map(|volume| parameter("mount", docker_mount(volume))).collect();
-    // With a shell the agent replaces the entry point by itself.
+    // With a shell, the agent replaces the entry point itself.
     if !command.shell()
         && let Some(program) = command.value.take()
     {
@@ -59,13 +59,13 @@ fn docker(name: &str, mut command: CommandInfo, volumes: Vec<Volume>) -> (Comman
     (command, Some(container))
 }
 
-/// The value of `docker run --mount`. As a volume of Mesos, Docker would create a directory that is missing.
+/// Returns the value of `docker run --mount`. With a volume of Mesos instead, Docker would create a missing directory.
 fn docker_mount(volume: &Volume) -> String {
     let mode = if volume.writes { "" } else { ",readonly" };
     format!("type=bind,{},{}{mode}", field("source", &volume.path), field("target", &volume.path))
 }
 
-/// A field of a record of CSV.
+/// Returns a field of a CSV record, quoted if necessary.
 fn field(key: &str, value: &str) -> String {
     if value.contains([',', '"', '\n', '\r']) {
         format!("\"{key}={}\"", value.replace('"', "\"\""))

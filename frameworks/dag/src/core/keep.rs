@@ -1,7 +1,7 @@
-//! What is kept for the time after a restart: a job's head, its input files in pieces, its tasks that were launched,
+//! Saves and restores the state that survives a restart: a job's head, its input files in pieces, its launched tasks,
 //! and what was learned of stages.
 //!
-//! What is kept is read by every later version: a field that comes new has a default.
+//! Every later version reads this state, so a new field needs a default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::order::History;
 use crate::sizing::{Memory, Sizing};
 use crate::split::Pieces;
 
-/// The key of what is kept of the whole scheduler.
+/// Key of the state of the whole scheduler.
 const META: &str = "meta";
-/// The key of the sizes that earlier runs found.
+/// Key of the task sizes that earlier runs found.
 const SIZES: &str = "learned/sizes";
-/// The key of the durations of earlier runs.
+/// Key of the durations of earlier runs.
 const DURATIONS: &str = "learned/durations";
-/// The first word of the keys of what is to be removed.
+/// First component of the keys of pending removals.
 const REMOVE: &str = "remove";
-/// The key of what was learned for drops and sprints.
+/// Key of the statistics for drops and sprints.
 const TUNING: &str = "learned/tuning";
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -34,24 +34,24 @@ struct Meta {
     next_serial: u64,
 }
 
-/// What must be saved.
+/// State that has changed since the last save.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changed {
     pub(super) meta: bool,
     pub(super) heads: BTreeSet<u64>,
-    /// Inputs that were examined.
+    /// Stages whose inputs were examined.
     pub(super) inputs: BTreeSet<(u64, usize)>,
-    /// Sizes that are being found.
+    /// Stages whose task sizes are being chosen.
     pub(super) sizings: BTreeSet<(u64, usize)>,
     pub(super) tasks: BTreeSet<(u64, usize, u32)>,
     pub(super) learned: bool,
-    /// Jobs whose removals have begun or ended.
+    /// Jobs whose removals have started or ended.
     pub(super) removals: BTreeSet<u64>,
-    /// Jobs that are forgotten, with the tasks that each stage had.
+    /// Records of forgotten jobs, with the tasks of each stage.
     pub(super) gone: Vec<Record>,
 }
 
-/// Why what was kept cannot be read.
+/// An entry of the saved state that cannot be read, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("what was kept under '{key}' cannot be read: {why}")]
 pub struct Damaged {
@@ -79,14 +79,14 @@ fn task_key(serial: u64, stage: usize, index: u32) -> String {
     format!("task/{serial:020}/{stage:05}/{index:010}")
 }
 
-/// The numbers of a key behind its first word.
+/// Parses the numbers of a key after its first component.
 fn numbers<const N: usize>(key: &str) -> Option<[u64; N]> {
     let parts: Option<Vec<u64>> = key.split('/').skip(1).map(|part| part.parse().ok()).collect();
     parts?.try_into().ok()
 }
 
 impl Core {
-    /// Saves what has changed.
+    /// Saves the state that has changed.
     pub(super) fn save(&mut self, calls: &mut Calls) {
         let changed = std::mem::take(&mut self.changed);
         let mut set = |key: String, value: Option<Vec<u8>>| {
@@ -143,7 +143,7 @@ fn forget(record: &Record, calls: &mut Calls) {
     }
 }
 
-/// What was kept.
+/// The state that was restored.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) records: BTreeMap<u64, Record>,
@@ -154,14 +154,14 @@ pub(super) struct Kept {
     pub(super) removals: BTreeMap<u64, Removal>,
 }
 
-/// Reads the kept state.
+/// Reads the saved state.
 ///
 /// # Errors
 /// The first entry that cannot be read.
 pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<Kept, Damaged> {
     let mut kept = Kept::default();
     let mut machines: BTreeSet<Arc<Machine>> = BTreeSet::new();
-    // A job's head stands before its input and its tasks: keys are in order.
+    // Keys are sorted, so a job's head precedes its inputs and its tasks.
     for (key, value) in entries.iter().filter(|(key, _)| key.starts_with("job/")) {
         let head: Head = read(key, value)?;
         if head.job.name.is_empty() || head.job.stages.len() != head.stages.len() {
@@ -205,7 +205,7 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<
         settle(record, now);
     }
     for record in kept.records.values_mut().filter(|record| record.stages.iter().any(|run| run.next > 0)) {
-        // Jobs of older versions have a directory by this name.
+        // Jobs of older versions have a directory with this name.
         let serial = record.serial;
         record.directory.get_or_insert_with(|| format!("{}.{serial}", record.job.name));
     }
@@ -214,7 +214,7 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<
     Ok(kept)
 }
 
-/// Makes up what is not kept of a job because it follows from the rest.
+/// Derives the state of a job that is not saved.
 fn settle(record: &mut Record, now: Time) {
     for stage in 0..record.stages.len() {
         let latest = now + record.stage(stage).restart.longest;
@@ -222,7 +222,7 @@ fn settle(record: &mut Record, now: Time) {
         let waiting: Vec<u32> =
             run.tasks().iter().filter(|(_, t)| matches!(t.phase, Phase::Waiting(_))).map(|(index, _)| *index).collect();
         for index in waiting {
-            // The clock may have been set back since: no wait is longer than the rule.
+            // The clock may have been set back since: no wait is longer than the job's rule allows.
             run.change(index, |task| {
                 if let Phase::Waiting(at) = &mut task.phase {
                     *at = latest.min(*at);
@@ -236,7 +236,7 @@ fn settle(record: &mut Record, now: Time) {
     }
 }
 
-/// One allocation for each agent.
+/// Returns the shared record of an agent that equals this one.
 fn shared(machines: &mut BTreeSet<Arc<Machine>>, machine: Arc<Machine>) -> Arc<Machine> {
     match machines.get(&machine) {
         Some(known) => known.clone(),

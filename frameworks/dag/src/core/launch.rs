@@ -1,4 +1,4 @@
-//! Launching: what a task finds in its environment and its arguments, and its `TaskInfo`.
+//! Launches tasks: their environment, their arguments, and their `TaskInfo`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::job::{By, Grouping, Input, Stage, volumes};
 use crate::split::{Extent, Part};
 use crate::task::{INPUT, OUTPUT, SharedSource, Sources, Spec, VARIABLE, attempt_directory, stage_directory};
 
-/// What is known of a task when it is launched.
+/// Information about a task that is being launched.
 struct Launch<'a> {
     record: &'a Record,
     stage: usize,
@@ -30,7 +30,7 @@ struct Launch<'a> {
 }
 
 impl Core {
-    /// Launches the placed tasks. Resources without a task go back to the offers at hand.
+    /// Launches the placed tasks. Resources without a task stay among the held offers.
     pub(super) fn launch(&mut self, mut plan: Plan, now: Time, calls: &mut Calls) {
         let mut tasks: BTreeMap<usize, Vec<TaskInfo>> = BTreeMap::new();
         for one in std::mem::take(&mut plan.placed) {
@@ -54,7 +54,7 @@ impl Core {
         let Placed { serial, stage, index, part, room, taken } = placed;
         let room = &plan.rooms[room];
         let machine = self.machine(&room.site.agent_id, &room.site.host, &room.site.agent);
-        // An agent that cannot apply limits drops a task that has one; there it runs without.
+        // An agent that cannot apply limits drops a task that has one, so the task runs there without.
         let limits = !self.without_limits.contains(&machine.id);
         let extra = if limits { self.sprint((serial, stage, index), now) } else { 0 };
         self.name_directory(serial);
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// The directory for a stage's outputs, if all agents share one.
+    /// Returns the directory for a stage's outputs, if all agents share one.
     pub(super) fn directory(&self, record: &Record, stage: usize) -> Option<String> {
         let shared = self.shared(record)?;
         Some(stage_directory(shared, record.directory.as_ref()?, &record.stage(stage).name))
@@ -165,7 +165,7 @@ fn first_attempt(phase: Phase, part: Part, machine: Arc<Machine>) -> Task {
     Task { phase, attempts: 1, failures: 0, losses: 0, part, machine, value: None, message: None }
 }
 
-/// What a task's environment and arguments say of its part, as texts.
+/// Properties of a task's part for its environment and arguments, as texts.
 struct Facts {
     input: Option<String>,
     inputs: Option<String>,
@@ -199,7 +199,7 @@ impl Facts {
             offset: text(first),
             length: text(length),
             index: launch.index.to_string(),
-            // Not known where sizes are chosen on the way.
+            // `None` where sizes are chosen while the stage runs.
             count: launch.record.stages[launch.stage].head.total.map(|total| total.to_string()),
             partition: by_partition.then(|| launch.index.to_string()),
             output: (!stage.outputs.is_empty()).then_some(output),
@@ -237,7 +237,7 @@ impl Facts {
         );
         all.extend(self.inputs.iter().map(|inputs| ("TEPUI_INPUTS".to_owned(), inputs.clone())));
         all.extend(stage.partitions.map(|partitions| ("TEPUI_PARTITIONS".to_owned(), partitions.to_string())));
-        // The stage's own variables come last, and override the others.
+        // The stage's own variables come last and override the others.
         all.extend(stage.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
     }

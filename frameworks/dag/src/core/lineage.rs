@@ -1,6 +1,6 @@
-//! Outputs that are gone: the tasks that left them run again, if what they left is still to be read.
+//! Handles lost outputs: the tasks that wrote them run again, if the outputs are still to be read.
 //!
-//! Outputs in sandboxes go with their agent. Those in a shared directory are found missing by their readers.
+//! Outputs in sandboxes are lost with their agent. Those in a shared directory are found missing by their readers.
 
 use super::record::{Phase, StagePhase};
 use super::{Core, Reply, Unwanted};
@@ -9,12 +9,12 @@ use crate::split::Part;
 use crate::task::SandboxSource;
 
 impl Core {
-    /// Whether outputs of the job stay in the sandboxes.
+    /// Returns whether outputs of the job stay in the sandboxes.
     pub(super) fn keeps_in_sandboxes(&self, serial: u64) -> bool {
         self.records.get(&serial).is_none_or(|record| self.shared(record).is_none())
     }
 
-    /// An agent is lost, with all that was left in its sandboxes.
+    /// Records that an agent is lost with all outputs in its sandboxes.
     pub(super) fn agent_lost(&mut self, agent_id: &str) {
         for serial in self.active.clone() {
             if !self.keeps_in_sandboxes(serial) {
@@ -41,19 +41,19 @@ impl Core {
         }
     }
 
-    /// A reader cannot read the outputs of a task; `attempt` is the one that it looked for.
+    /// Records that a reader cannot read the outputs of a task; `attempt` is the one that it looked for.
     pub(super) fn output_gone(&mut self, serial: u64, stage: usize, index: u32, attempt: Option<u32>) {
         let Some(run) = self.records.get_mut(&serial).and_then(|record| record.stages.get_mut(stage)) else { return };
         let Some(task) = run.tasks().get(&index) else { return };
-        // Another reader may have reported it before, and it may be there again.
+        // Another reader may have reported it before, and the output may exist again.
         if matches!(task.phase, Phase::Done { .. }) && attempt.is_none_or(|attempt| attempt == task.attempts) {
             run.gone.insert(index);
             self.remake(serial);
         }
     }
 
-    /// Runs tasks again whose outputs are gone and are to be read by stages that have not finished; from the last stage
-    /// to the first, since a task that runs again reads what others left.
+    /// Runs tasks again whose outputs are lost and are to be read by stages that have not finished. Goes from the last
+    /// stage to the first, since a task that runs again reads the outputs of earlier stages.
     fn remake(&mut self, serial: u64) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let mut again = Vec::new();
@@ -62,7 +62,7 @@ impl Core {
                 continue;
             }
             let readers: Vec<usize> = record.readers(stage).collect();
-            // What no stage reads is the job's result.
+            // Outputs that no stage reads are the job's result.
             let is_open = |reader: &usize| record.stages[*reader].head.phase != StagePhase::Done;
             let is_wanted = readers.is_empty() || readers.iter().any(is_open);
             if !is_wanted {
@@ -88,7 +88,7 @@ impl Core {
         self.unsettled.insert(serial);
     }
 
-    /// Where the outputs are that a task reads, if they are in sandboxes.
+    /// Returns the locations of the outputs that a task reads, if they are in sandboxes.
     pub(super) fn sources(&self, task_id: &str) -> Result<Reply, Unwanted> {
         let (serial, stage, index) = self.current(task_id).ok_or_else(|| Unwanted::NoSuchTask(task_id.to_owned()))?;
         let record = &self.records[&serial];
@@ -116,7 +116,7 @@ impl Core {
     }
 }
 
-/// The tasks of its sources that a task reads.
+/// Returns the numbers of the tasks of each source whose outputs a task reads.
 pub(super) fn tasks_read(input: &StagesInput, part: Part) -> std::ops::Range<u32> {
     match input.by {
         Grouping::All | Grouping::Partition => 0..u32::MAX,

@@ -1,8 +1,9 @@
-//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in the laboratory.
+//! The scheduler core: a state machine that turns events and requests into calls. It does no I/O and reads no clock, so
+//! it runs on a cluster and in the laboratory.
 //!
-//! An event first changes the state (`updates`, `requests`), then every job that changed moves closer to its end
-//! (`advance`, `lineage`), then tasks are placed on the offers at hand as the order of stages says (`round`), and
-//! finally changes are saved and the next wake-up is set. Input files are examined by its owner ([`Wish`]).
+//! An event first changes the state (`updates`, `requests`). Then every job that changed advances (`advance`,
+//! `lineage`), tasks are placed on the held offers in the order of stages (`round`), and finally changes are saved and
+//! the next wake-up is set. The owner of the core examines input files ([`Wish`]).
 
 mod advance;
 mod approximate;
@@ -55,50 +56,50 @@ pub use view::{
 pub const JOBS_MAX: usize = 20_000;
 /// Maximum number of tasks, as far as they are known, of jobs that have not ended.
 pub const TASKS_MAX: u64 = 2_000_000;
-/// How many ended jobs are remembered.
+/// Number of ended jobs that are remembered.
 pub const ENDED_MAX: usize = 1_000;
-/// How many tasks these may have had; the last job that ended is remembered in any case.
+/// Number of tasks that the remembered ended jobs may have had. The job that ended last is always remembered.
 pub const ENDED_TASKS_MAX: u64 = 200_000;
-/// Events that wait to be taken; the oldest are dropped.
+/// Number of events that are queued until they are taken; beyond it the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
-/// Maximum number of agents that tasks share a record of; beyond it each task has its own copy.
+/// Number of agents whose record is shared by their tasks; beyond it each task has its own copy.
 const MACHINES_MAX: usize = 100_000;
 
-/// A task: its job's serial, its stage, its number.
+/// The key of a task: serial of its job, index of its stage, and its number.
 type Key = (u64, usize, u32);
 
 /// Work that the owner of the scheduler does for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// Look at input files, and answer with [`Request::Scanned`].
+    /// Examine input files, and answer with [`Request::Scanned`].
     Scan {
-        /// The job's serial.
+        /// Serial of the job.
         serial: u64,
-        /// The stage.
+        /// Index of the stage.
         stage: usize,
-        /// What to look at.
+        /// Input files to examine.
         input: FilesInput,
     },
-    /// Remove what a job that has ended left, and answer with [`Request::Removed`].
+    /// Remove the outputs of a job that has ended, and answer with [`Request::Removed`].
     Remove {
-        /// The job's serial.
+        /// Serial of the job.
         serial: u64,
-        /// What to remove.
+        /// Outputs to remove.
         removal: Removal,
     },
 }
 
-/// The scheduler of jobs of stages.
+/// The scheduler of jobs that consist of stages.
 pub struct Core {
     settings: Settings,
     order: Box<dyn Policy + Send>,
-    /// By serial, that is in the order of submission.
+    /// Jobs by serial, that is in the order of submission.
     records: BTreeMap<u64, Record>,
-    /// Jobs that have not ended.
+    /// Serials of jobs that have not ended.
     active: BTreeSet<u64>,
-    /// The newest job of each name.
+    /// Serial of the newest job of each name.
     names: BTreeMap<String, u64>,
-    /// Ended jobs, oldest first.
+    /// Serials of ended jobs, oldest first.
     ended: VecDeque<u64>,
     ended_tasks: u64,
     next_serial: u64,
@@ -106,31 +107,31 @@ pub struct Core {
     seen: Seen,
     attention: Attention,
     changed: Changed,
-    /// Tasks that wait for an instant.
+    /// Tasks that wait for their next attempt, with the time of it.
     delayed: BTreeSet<(Time, Key)>,
     unreachable: Silent<Key>,
     machines: BTreeMap<String, Arc<Machine>>,
     /// Jobs that may have to be advanced.
     unsettled: BTreeSet<u64>,
-    /// Tasks became ready since the last revive.
+    /// Whether tasks have become ready since the last revive.
     fresh: bool,
-    /// A round may place more than the last one did.
+    /// Whether a round may place more tasks than the last one did.
     dirty: bool,
     memory: Memory,
     history: History,
     moving: observe::Moving,
     sprints: approximate::Sprints,
-    /// Agents that took no task with a limit.
+    /// Ids of agents that dropped a task because it had a limit.
     without_limits: BTreeSet<String>,
     tuning: tuning::Tuning,
     wishes: Vec<Wish>,
     removals: removal::Removals,
-    /// Jobs that fail, and why.
+    /// Jobs that fail, with the reason.
     failing: Vec<(u64, String)>,
     happenings: VecDeque<Happening>,
     totals: Totals,
     framework_id: Option<String>,
-    /// Why the kept state cannot be restored; the scheduler then does nothing.
+    /// Reason why the saved state cannot be restored. If there is one, the scheduler does nothing.
     damaged: Option<String>,
 }
 
@@ -144,13 +145,13 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
-    /// A scheduler without jobs.
+    /// Creates a scheduler without jobs.
     pub fn new(settings: Settings) -> Core {
         let order = settings.order.policy();
         Core::with_order(settings, order)
     }
 
-    /// A scheduler without jobs, with an order of its own.
+    /// Creates a scheduler without jobs that uses this order of stages instead of that of the settings.
     pub fn with_order(settings: Settings, order: Box<dyn Policy + Send>) -> Core {
         Core {
             sprints: approximate::Sprints::new(settings.sprint),
@@ -187,35 +188,35 @@ impl Core {
         }
     }
 
-    /// How it behaves.
+    /// Returns the settings of the scheduler.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The API's address, for the runners of tasks; known once it is served.
+    /// Sets the address of the API for the runners of tasks, which is known once the API is served.
     pub fn set_api(&mut self, api: String) {
         self.settings.api = api;
     }
 
-    /// Whether every job has ended.
+    /// Returns whether every job has ended.
     pub fn is_done(&self) -> bool {
         self.active.is_empty()
     }
 
-    /// What has happened since the last time, oldest first.
+    /// Takes the events since the last call, oldest first.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         self.happenings.drain(..).collect()
     }
 
-    /// What is to be done for it.
+    /// Takes the work that the owner must do.
     pub fn take_wishes(&mut self) -> Vec<Wish> {
         std::mem::take(&mut self.wishes)
     }
 
-    /// Answers a request, and does what follows from it.
+    /// Answers a request and applies its consequences.
     ///
     /// # Errors
-    /// The request is invalid, or names what does not exist. Nothing has changed then.
+    /// The request is invalid, or names an object that does not exist. Nothing has changed then.
     pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
         let reply = self.answer(request, now, calls)?;
         if matches!(reply, Reply::Done | Reply::Submitted(_)) {
@@ -224,13 +225,13 @@ impl Core {
         Ok(reply)
     }
 
-    /// Does all that follows from a change.
+    /// Applies all consequences of a change.
     fn settle(&mut self, now: Time, calls: &mut Calls) {
         self.advance_all(now, calls);
         self.mature(now);
         if self.attention.subscribed {
             self.round(now, calls);
-            // A round may have left out the last tasks of a stage.
+            // The round may have dropped the last tasks of a stage.
             self.advance_all(now, calls);
         }
         let work = self.has_work();
@@ -250,7 +251,7 @@ impl Core {
         }
     }
 
-    /// Releases the tasks that are due.
+    /// Makes delayed tasks ready whose time has come.
     fn mature(&mut self, now: Time) {
         while let Some((_, key)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
             self.delayed.pop_first();
@@ -266,7 +267,7 @@ impl Core {
         }
     }
 
-    /// A task is to be launched again, not before this instant.
+    /// Schedules the next launch of a task, not before `at`.
     fn wait_until(&mut self, key: Key, at: Time, now: Time) {
         if at <= now {
             self.make_ready(key);
@@ -282,7 +283,7 @@ impl Core {
         self.happenings.push_back(happening);
     }
 
-    /// The agent, shared by its tasks.
+    /// Returns the record of an agent, shared by its tasks.
     fn machine(&mut self, id: &str, host: &str, address: &str) -> Arc<Machine> {
         if let Some(known) = self.machines.get(id)
             && known.address == address
@@ -296,8 +297,8 @@ impl Core {
         machine
     }
 
-    /// Restores what was saved. What cannot be read stops everything: without it this scheduler would know none of its
-    /// tasks, and end or double them.
+    /// Restores the saved state. An entry that cannot be read stops the scheduler: without it the scheduler would know
+    /// none of its tasks, and end or duplicate them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         let kept = match keep::restore(entries, now) {
             Ok(kept) => kept,
@@ -353,7 +354,7 @@ impl Core {
         (self.fresh, self.dirty) = (true, true);
     }
 
-    /// Forgets ended jobs when there are too many of them.
+    /// Forgets the oldest ended jobs when there are too many of them.
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_MAX || (self.ended.len() > 1 && self.ended_tasks > ENDED_TASKS_MAX) {
             if let Some(oldest) = self.ended.pop_front() {
@@ -379,7 +380,7 @@ impl Core {
         self.changed.gone.push(record);
     }
 
-    /// The next instant at which the scheduler must act without an event.
+    /// Returns the next time at which the scheduler must act without an event.
     fn next_wake(&self, work: bool) -> Option<Time> {
         let mut next = self.delayed.first().map(|(at, _)| *at);
         let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
@@ -395,7 +396,7 @@ impl Core {
     fn pay_attention(&mut self, work: bool, now: Time, calls: &mut Calls) {
         if !work {
             self.fresh = false;
-            // A stage may end soon and open the next one: without live tasks nothing will.
+            // A stage may end soon and open the next one. Without live tasks none will.
             let soon = self.delayed.first().is_some_and(|(at, _)| *at <= now + SOON);
             if !soon {
                 self.attention.suppress(calls);
@@ -405,7 +406,7 @@ impl Core {
         }
     }
 
-    /// Whether any task could be launched now.
+    /// Returns whether any task could be launched now.
     fn has_work(&self) -> bool {
         self.active.iter().filter_map(|serial| self.records.get(serial)).any(|record| {
             (0..record.stages.len()).any(|stage| {
@@ -416,10 +417,10 @@ impl Core {
     }
 }
 
-/// Work that is due within this time does not cause a suppress.
+/// Time until the next due task below which offers are not suppressed.
 const SOON: Duration = Duration::from_secs(2);
 
-/// What a request is answered with.
+/// The answer to a request.
 pub type Answer = Result<Reply, Unwanted>;
 
 impl Asked for Core {
@@ -443,7 +444,7 @@ impl Scheduler for Core {
             Event::Subscribed { framework_id, .. } => {
                 self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
-                // Removals of agents meanwhile were not reported.
+                // Agents may have been removed during the disconnection without a report.
                 self.seen = Seen::default();
                 self.attention = Attention::subscribed();
             }
@@ -462,7 +463,7 @@ impl Scheduler for Core {
                 self.agent_lost(&agent_id.value);
                 self.dirty = true;
             }
-            // Tasks of a call that the master did not take are in the ledger and will be found missing.
+            // Tasks of a refused call are still recorded as launched; reconciliation reports them missing.
             Event::Refused { call, .. } if call.accept.is_some() => calls.reconcile(),
             Event::Wake => self.check_unreachable(now, calls),
             _ => {}

@@ -1,4 +1,4 @@
-//! What the order of stages sees: jobs, their stages, and what is free, as plain data.
+//! Builds the observation for the order of stages: jobs, their stages, and free resources, as plain data.
 
 use base::Time;
 use jobs::Need;
@@ -9,13 +9,13 @@ use super::record::{Record, StagePhase};
 use crate::job::Class;
 use crate::order::{self, Amounts, Free, Observation};
 
-/// The part that a new measurement counts in the mean.
+/// Weight of a new measurement in the mean.
 const NEW: f64 = 0.1;
 
-/// How long it takes from a launch until the task runs, as measured: what it costs to give a slot to another task.
+/// Measured time from the launch of a task until it runs: the cost of moving a slot to another task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Moving {
-    /// Mean in milliseconds.
+    /// Mean time in milliseconds.
     pub(super) mean: f64,
     /// Number of measurements.
     pub(super) count: u64,
@@ -33,20 +33,20 @@ fn millis(time: Time) -> u64 {
     u64::try_from(time.since_epoch().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Amounts of a need; what an order does not know is left out.
+/// Returns the amounts of a need that an order of stages considers.
 fn amounts(need: &Need) -> Amounts {
     let of = |place: usize| u64::try_from(need.0[place]).unwrap_or(0);
     Amounts { cpus: of(0), mem: of(1), gpus: of(3) }
 }
 
-/// How many tasks with this need fit into a room.
+/// Returns how many tasks with this need fit into free resources.
 fn fits(need: &Need, room: &Need) -> u32 {
     let per = (0..need.0.len()).filter(|&kind| need.0[kind] > 0).map(|kind| room.0[kind] / need.0[kind]).min();
     u32::try_from(per.unwrap_or(1)).unwrap_or(0)
 }
 
 impl Core {
-    /// The least of each amount that a task needs that may be launched now.
+    /// Returns, for each resource, the least amount that a task needs that may be launched now.
     fn least_need(&self) -> Option<Need> {
         let records = self.active.iter().filter_map(|serial| self.records.get(serial));
         let needs = records.flat_map(|record| {
@@ -59,10 +59,10 @@ impl Core {
         needs.reduce(|a, b| Need(std::array::from_fn(|kind| a.0[kind].min(b.0[kind]))))
     }
 
-    /// What the order sees when these amounts are free, each on an agent.
+    /// Returns the observation for the order of stages when these amounts are free, each on one agent.
     pub(super) fn observe(&self, free: &[Need], now: Time) -> Observation {
         let running: u32 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::live).sum();
-        // An executor is room for a task: as many are free as fit of the smallest that may run.
+        // An executor is the resources for one task: there are as many free ones as smallest runnable tasks fit.
         let least = self.least_need();
         let slots = free.iter().map(|room| least.map_or(1, |least| fits(&least, room))).fold(0, u32::saturating_add);
         let all = slots.saturating_add(running);
@@ -100,13 +100,13 @@ impl Core {
     fn observe_stage(&self, record: &Record, stage: usize) -> order::Stage {
         let (run, job_stage) = (&record.stages[stage], record.stage(stage));
         let ready = u32::try_from(run.ready.len()).unwrap_or(u32::MAX);
-        // A stage that is not open has tasks to come, or else those behind it would count as runnable.
+        // A stage that is not open counts as having tasks, otherwise its successors would count as runnable.
         let tasks = match run.head.phase {
             StagePhase::Done => 0,
             StagePhase::Open => run.fresh().saturating_add(ready),
             StagePhase::Blocked | StagePhase::Planning => run.head.total.unwrap_or(1).max(1),
         };
-        // Those that wait for an instant keep the stage from being done.
+        // Tasks that wait for their next attempt keep the stage from being complete.
         let later = run.counts.waiting.saturating_sub(ready);
         let known = run.mean().or_else(|| self.history.expect(&run.key));
         order::Stage {
@@ -119,7 +119,7 @@ impl Core {
         }
     }
 
-    /// How many tasks of a stage the agents that were seen could run at once.
+    /// Returns how many tasks of a stage the known agents could run at once.
     pub(super) fn slots(&self, serial: u64, stage: usize) -> u32 {
         let Some(record) = self.records.get(&serial) else { return 1 };
         let (need, checker) = (record.stage(stage).need, &record.stages[stage].checker);

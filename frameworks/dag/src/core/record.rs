@@ -1,7 +1,7 @@
-//! What is known of a job, of its stages and of each task that was launched.
+//! Records of jobs, of their stages and of each launched task.
 //!
-//! It keeps counts right; it decides nothing. A task that was never launched has no record, so that a stage of a
-//! million tasks that waits takes no room.
+//! They keep counts consistent and decide nothing. A task that was never launched has no record, so a waiting stage of
+//! a million tasks needs little memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,84 +16,84 @@ use crate::job::{Input, Job, Stage, graph};
 use crate::sizing::Sizing;
 use crate::split::{Part, Pieces};
 
-/// The longest message of a task that is kept, in bytes.
+/// Longest message of a task that is kept, in bytes.
 const MESSAGE_MAX: usize = 300;
 
-/// An agent, shared by all of its tasks.
+/// An agent, shared by the records of its tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Machine {
-    /// The agent's id.
+    /// Id of the agent.
     pub id: String,
-    /// Its host.
+    /// Host of the agent.
     pub host: String,
-    /// Its API as `host:port`; empty if its offers did not say.
+    /// Address of the agent's API as `host:port`; empty if its offers did not contain it.
     pub address: String,
 }
 
-/// Where a launched task is.
+/// The state of a task that is on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
-    /// Launched, and not running yet.
+    /// The task was launched and does not run yet.
     Staging,
-    /// It runs.
+    /// The task runs.
     Running,
-    /// Its agent does not answer.
+    /// The task's agent is unreachable.
     Unreachable,
 }
 
-/// What a task is doing.
+/// The phase of a task that was launched at least once, or was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Phase {
-    /// It waits for its next attempt, and not before this instant.
+    /// The task waits for its next attempt, which starts no earlier than this time.
     Waiting(#[serde(with = "stamp")] Time),
-    /// It is on an agent.
+    /// The task is on an agent.
     Live {
         step: Step,
         #[serde(with = "stamp")]
         launched: Time,
         #[serde(with = "stamp::optional", default)]
         running: Option<Time>,
-        /// It is being ended, and not tried again.
+        /// Whether the task is being killed and will not be tried again.
         #[serde(default)]
         stopping: bool,
-        /// Cores above its request that it may use, in thousandths.
+        /// Cores above its request that the task may use, in thousandths.
         #[serde(default)]
         sprint: u32,
     },
-    /// It has finished, after this many milliseconds.
+    /// The task has finished, after this many milliseconds.
     Done {
         #[serde(with = "stamp")]
         at: Time,
         millis: u32,
     },
-    /// It has failed for good, or was ended.
+    /// The task has failed for good, or was killed.
     Failed,
-    /// It was left out.
+    /// The task was dropped and did not run.
     Dropped,
 }
 
-/// One task of a stage, through all attempts.
+/// A task of a stage through all of its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) phase: Phase,
-    /// How often it was launched.
+    /// Number of launches of the task.
     pub(super) attempts: u32,
-    /// How often it has failed.
+    /// Number of failures of the task.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) failures: u32,
-    /// How often in a row it was lost through no fault of its own.
+    /// Number of consecutive times that the task was lost through no fault of its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) losses: u32,
-    /// What it is given of the stage's input.
+    /// Part of the stage's input that the task reads.
     pub(super) part: Part,
-    /// Its last agent.
+    /// Agent of the task's last attempt.
     pub(super) machine: Arc<Machine>,
-    /// The value that it has reported.
+    /// Value that the task has reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f64>,
-    /// The message of its last end, if that was not a success.
+    /// Message of the task's last end, unless it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<Box<str>>,
 }
@@ -113,83 +113,83 @@ impl Task {
     }
 }
 
-/// Where a stage is.
+/// The phase of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StagePhase {
-    /// It waits for other stages.
+    /// The stage waits for other stages.
     #[default]
     Blocked,
-    /// Its input is being examined.
+    /// The input of the stage is being examined.
     Planning,
-    /// Its tasks run, or may run.
+    /// Tasks of the stage run, or may run.
     Open,
-    /// All of its tasks have finished.
+    /// All tasks of the stage have finished.
     Done,
 }
 
-/// What is kept of a stage beside its tasks.
+/// The saved state of a stage without its tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct StageHead {
     pub(super) phase: StagePhase,
-    /// The number of its tasks, once it is known.
+    /// Number of the stage's tasks, once it is known.
     pub(super) total: Option<u32>,
     #[serde(with = "stamp::optional")]
     pub(super) opened: Option<Time>,
     #[serde(with = "stamp::optional")]
     pub(super) ended: Option<Time>,
-    /// The share of its tasks that is dropped.
+    /// Fraction of the stage's tasks that is dropped.
     pub(super) drop: f64,
 }
 
-/// A stage while its job is known.
+/// The state of a stage of a known job.
 #[derive(Clone, Debug)]
 pub(super) struct StageRun {
     pub(super) head: StageHead,
     tasks: BTreeMap<u32, Task>,
-    /// Tasks that were launched before and may be launched again.
+    /// Numbers of tasks that were launched before and may be launched again.
     pub(super) ready: BTreeSet<u32>,
     pub(super) counts: Counts,
-    /// The number of the next task that was never launched.
+    /// Number of the next task, which has never been launched.
     pub(super) next: u32,
-    /// Where the next part of the input begins.
+    /// Position in the input at which the next part begins.
     pub(super) cursor: u64,
-    /// The input files, once they were examined.
+    /// Input files in pieces, once they were examined.
     pub(super) pieces: Arc<Pieces>,
-    /// Units of input that no task was given.
+    /// Units of input that are not assigned to a task yet.
     pub(super) left: u64,
     pub(super) sizing: Option<Sizing>,
-    /// Sum of the durations of finished tasks, in milliseconds, and how many these are.
+    /// Sum of the durations of finished tasks, in milliseconds, and the number of these tasks.
     pub(super) took: (u64, u32),
-    /// The part of that sum that is of tasks that sprinted; counted since the start.
+    /// Sum of the durations of finished tasks that sprinted, in milliseconds, since the start of the scheduler.
     pub(super) sprinted: u64,
-    /// The sum of the squares of the durations of finished tasks, in seconds; counted since the start.
+    /// Sum of the squared durations of finished tasks, in square seconds, since the start of the scheduler.
     pub(super) squares: f64,
-    /// Numbers of tasks that are left out when their turn comes.
+    /// Numbers of tasks that are dropped when they would be launched.
     pub(super) left_out: BTreeSet<u32>,
-    /// Whether a task's part may be of several files.
+    /// Whether a task's part may span several files.
     pub(super) spans_files: bool,
     /// The constraints of the stage.
     pub(super) checker: Checker,
-    /// By what the stage is known again in a later run.
+    /// Key by which a later run recognizes the stage.
     pub(super) key: Arc<str>,
-    /// Finished tasks whose outputs are gone.
+    /// Numbers of finished tasks whose outputs are lost.
     pub(super) gone: BTreeSet<u32>,
 }
 
-/// Number of tasks of a stage that are in which phase.
+/// Number of a stage's tasks in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// They wait for room, for other stages, or for their next attempt.
+    /// Number of tasks that wait for resources, for other stages, or for their next attempt.
     pub waiting: u32,
-    /// They are on agents.
+    /// Number of tasks on agents.
     pub live: u32,
-    /// They have finished.
+    /// Number of tasks that have finished.
     pub finished: u32,
-    /// They have failed for good, or were ended.
+    /// Number of tasks that have failed for good, or were killed.
     pub failed: u32,
-    /// They were left out.
+    /// Number of tasks that were dropped.
     pub dropped: u32,
 }
 
@@ -232,7 +232,7 @@ impl StageRun {
         &self.tasks
     }
 
-    /// Puts a task in; counts follow.
+    /// Inserts a task and updates the counts.
     pub(super) fn insert(&mut self, index: u32, task: Task) {
         self.next = self.next.max(index.saturating_add(1));
         self.cursor = self.cursor.max(task.part.0 + task.part.1);
@@ -246,7 +246,7 @@ impl StageRun {
         }
     }
 
-    /// Changes a task; counts follow.
+    /// Changes a task and updates the counts.
     pub(super) fn change<T>(&mut self, index: u32, change: impl FnOnce(&mut Task) -> T) -> Option<T> {
         let task = self.tasks.get_mut(&index)?;
         *self.counts.of(&task.phase) -= 1;
@@ -255,12 +255,12 @@ impl StageRun {
         Some(result)
     }
 
-    /// Tasks that were never launched, as far as their number is known; with sizes that are chosen on the way, as many
-    /// as there would be of the size that is chosen now.
+    /// Returns the number of tasks that were never launched, as far as it is known. Where sizes are chosen while the
+    /// stage runs, it is the number of tasks of the present size.
     pub(super) fn fresh(&self) -> u32 {
         match (self.head.phase, self.head.total) {
             (StagePhase::Done, _) => 0,
-            // Whatever was counted, no input is left over.
+            // Regardless of the counts, no input may remain unassigned.
             (_, Some(total)) => total.saturating_sub(self.next).max(u32::from(self.left > 0)),
             (StagePhase::Open, None) => u32::try_from(self.left.div_ceil(self.usual_size())).unwrap_or(u32::MAX),
             _ => 0,
@@ -275,41 +275,41 @@ impl StageRun {
         }
     }
 
-    /// Whether no task is left to run or runs.
+    /// Returns whether no task runs and none is left to run.
     pub(super) fn is_complete(&self) -> bool {
         self.head.phase == StagePhase::Open && self.fresh() == 0 && self.counts.waiting == 0 && self.counts.live == 0
     }
 
-    /// Mean duration of its finished tasks in milliseconds.
+    /// Returns the mean duration of the stage's finished tasks, in milliseconds.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.took.1 > 0).then(|| self.took.0 as f64 / f64::from(self.took.1))
     }
 }
 
-/// The goal of a job.
+/// The goal of a job, which decides whether its tasks run or are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Goal {
     Run,
-    /// A user has cancelled it.
+    /// A user has cancelled the job.
     Cancel,
-    /// It has failed; what runs is ended.
+    /// The job has failed, and its tasks are being killed.
     Fail,
 }
 
-/// How a job ended.
+/// The outcome of a job that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Every stage has finished.
+    /// Every stage of the job has finished.
     Finished,
-    /// A task has failed for good, or an input cannot be used.
+    /// A task of the job has failed for good, or an input cannot be used.
     Failed,
-    /// A user has cancelled it.
+    /// A user has cancelled the job.
     Cancelled,
 }
 
-/// What is kept of a job beside its tasks and its inputs.
+/// The saved state of a job without its tasks and inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) serial: u64,
@@ -320,16 +320,16 @@ pub(super) struct Head {
     pub(super) submitted: Time,
     #[serde(with = "stamp::optional", default)]
     pub(super) ended: Option<Time>,
-    /// Why it has failed.
+    /// Reason of the failure; empty if the job has not failed.
     #[serde(default)]
     pub(super) why: String,
-    /// The name of its directory below the shared one, from its first launch on.
+    /// Name of the job's directory in the shared one; `None` before the first launch.
     #[serde(default)]
     pub(super) directory: Option<String>,
     pub(super) stages: Vec<StageHead>,
 }
 
-/// A job with its stages.
+/// The state of a job and of its stages.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) serial: u64,
@@ -341,7 +341,7 @@ pub(super) struct Record {
     pub(super) why: String,
     pub(super) directory: Option<String>,
     pub(super) stages: Vec<StageRun>,
-    /// For each stage those that wait for it.
+    /// For each stage, the stages that wait for it.
     pub(super) followers: Vec<Vec<usize>>,
 }
 
@@ -411,17 +411,17 @@ impl Record {
         &self.job.stages[stage]
     }
 
-    /// Whether tasks of the stage may be launched: what it waits for has finished.
+    /// Returns whether tasks of the stage may be launched: the stages that it waits for have finished.
     pub(super) fn is_runnable(&self, stage: usize) -> bool {
         self.goal == Goal::Run && self.stages[stage].head.phase == StagePhase::Open && self.is_unblocked(stage)
     }
 
-    /// Whether all stages that it waits for have finished.
+    /// Returns whether all stages that the stage waits for have finished.
     pub(super) fn is_unblocked(&self, stage: usize) -> bool {
         self.stage(stage).after.iter().all(|&before| self.stages[before].head.phase == StagePhase::Done)
     }
 
-    /// The stages that read outputs of this one.
+    /// Returns the stages that read outputs of this one.
     pub(super) fn readers(&self, stage: usize) -> impl Iterator<Item = usize> + '_ {
         let reads = move |&&reader: &&usize| match &self.stage(reader).input {
             Input::Stages(input) => input.stages.contains(&stage),
@@ -434,7 +434,7 @@ impl Record {
         self.stages.iter().map(|stage| stage.counts.live).sum()
     }
 
-    /// All of its tasks, as far as they are known.
+    /// Returns the number of the job's tasks in each phase, as far as they are known.
     pub(super) fn counts(&self) -> Counts {
         let mut all = Counts::default();
         for stage in &self.stages {
@@ -448,13 +448,13 @@ impl Record {
         all
     }
 
-    /// The id that the task has at this attempt.
+    /// Returns the id of an attempt of a task.
     pub(super) fn task_id(&self, stage: usize, index: u32, attempt: u32) -> String {
         format!("{}.{}.{}.{index}.{attempt}", self.name(), self.serial, self.stage(stage).name)
     }
 }
 
-/// Reads the id of a task: the job's serial, the stage's name, the task's number and the attempt.
+/// Parses the id of a task: serial of the job, name of the stage, number of the task, and attempt.
 pub(super) fn owner(task_id: &str) -> Option<(u64, &str, u32, u32)> {
     let mut parts = task_id.rsplitn(5, '.');
     let attempt = parts.next()?.parse().ok()?;

@@ -1,8 +1,8 @@
-//! What is removed of a job that has ended: outputs in a shared directory that no stage reads any more.
+//! Decides which outputs of ended jobs are removed from a shared directory: those that no stage reads any more.
 //!
-//! What is to be removed is kept until it is done, so that a framework that is killed meanwhile goes on at its next
-//! start. The files are removed by the owner of the scheduler ([`Wish::Remove`]); how is elsewhere. A task that was
-//! given up because its agent did not answer may still write after that: what it writes stays.
+//! Pending removals are saved until they are done, so a framework that is killed continues with them at its next start.
+//! The owner of the scheduler removes the files ([`Wish::Remove`]). A task that was abandoned because its agent was
+//! unreachable may still write afterwards; such files stay.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use super::record::Record;
 use super::{Core, Happening, Wish};
 use crate::job::Keep;
 
-/// How many jobs are kept of which nothing could be removed.
+/// Number of failed removals that are kept.
 const FAILED_MAX: usize = 1_000;
 
-/// What is to be removed of one job.
+/// The outputs of one job to remove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {
-    /// The job's name.
+    /// Name of the job.
     pub name: String,
-    /// The directory that all agents share.
+    /// Path of the directory that all agents share.
     pub shared: String,
-    /// The name of the job's directory in it.
+    /// Name of the job's directory in the shared one.
     pub directory: String,
-    /// The stages that have left files.
+    /// Stages that have written files.
     pub stages: Vec<Leftover>,
 }
 
-/// What is to be removed of one stage.
+/// The outputs of one stage to remove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftover {
-    /// The stage's name, which is that of its directory.
+    /// Name of the stage, which is that of its directory.
     pub stage: String,
-    /// The number of its tasks: what has a higher number is not of the job.
+    /// Number of the stage's tasks: files of tasks with higher numbers do not belong to the job.
     pub tasks: u32,
-    /// Whether published outputs stay.
+    /// Whether published outputs are kept.
     pub keeps_outputs: bool,
 }
 
-/// All that is to be removed, by the serials of jobs.
+/// All pending removals, by the serials of jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Removals {
     under_way: BTreeMap<u64, Removal>,
-    /// To be tried again at the next start.
+    /// Removals that failed and are tried again at the next start.
     failed: BTreeMap<u64, Removal>,
 }
 
@@ -57,7 +57,7 @@ impl Removals {
     }
 }
 
-/// Whether published outputs of a stage stay when its job has ended.
+/// Returns whether published outputs of a stage are kept after the end of its job.
 fn keeps_outputs(record: &Record, place: usize) -> bool {
     match record.job.keep {
         Keep::All => true,
@@ -67,14 +67,14 @@ fn keeps_outputs(record: &Record, place: usize) -> bool {
 }
 
 impl Removal {
-    /// What is to be removed of a job whose outputs are in `shared`; none if all of it stays.
+    /// Returns the outputs to remove of a job whose outputs are in `shared`; `None` if all of them are kept.
     fn of(record: &Record, shared: &str) -> Option<Removal> {
         if record.job.keep == Keep::All {
             return None;
         }
         let leftover = |(place, stage): (usize, &crate::job::Stage)| {
             let tasks = record.stages[place].next;
-            // Every runner makes a directory.
+            // Every runner creates a directory.
             (stage.needs_runner() && tasks > 0).then(|| Leftover {
                 stage: stage.name.clone(),
                 tasks,
@@ -88,20 +88,22 @@ impl Removal {
 }
 
 impl Core {
-    /// The directory for a job's outputs, if all agents share one.
+    /// Returns the directory for a job's outputs, if all agents share one.
     pub(super) fn shared<'a>(&'a self, record: &'a Record) -> Option<&'a String> {
         record.job.shared.as_ref().or(self.settings.shared.as_ref())
     }
 
-    /// Whether the outputs of a stage were removed: its job has ended and does not keep them, and no removal is left to
-    /// be done.
+    /// Returns whether the outputs of a stage were removed: its job has ended, does not keep them, and has no pending
+    /// removal.
     pub(super) fn is_removed(&self, record: &Record, place: usize) -> bool {
         let is_due = record.is_over() && record.directory.is_some() && !keeps_outputs(record, place);
         is_due && self.removals.get(record.serial).is_none()
     }
 
-    /// A job's tasks are to be launched: its directory has a name from now on. The framework's id is a part of it,
-    /// since serials begin anew in a framework without its state, and other frameworks may have the same directory.
+    /// Names the directory of a job whose tasks are about to be launched.
+    ///
+    /// The framework's id is part of the name: serials start anew in a framework that has lost its state, and other
+    /// frameworks may use the same shared directory.
     pub(super) fn name_directory(&mut self, serial: u64) {
         let shares = |record: &Record| record.directory.is_none() && self.shared(record).is_some();
         if !self.records.get(&serial).is_some_and(shares) {
@@ -113,7 +115,7 @@ impl Core {
         self.changed.heads.insert(serial);
     }
 
-    /// A job has ended: what nothing reads any more is to be removed.
+    /// Requests the removal of a job's outputs that nothing reads any more, once the job has ended.
     pub(super) fn remove_leftovers(&mut self, serial: u64) {
         let Some(record) = self.records.get(&serial) else { return };
         let Some(removal) = self.shared(record).and_then(|shared| Removal::of(record, shared)) else { return };
@@ -122,14 +124,14 @@ impl Core {
         self.changed.removals.insert(serial);
     }
 
-    /// Goes on with what was to be removed before a restart.
+    /// Resumes the removals that were pending before a restart.
     pub(super) fn resume_removals(&mut self, kept: BTreeMap<u64, Removal>) {
         let wish = |(&serial, removal): (&u64, &Removal)| Wish::Remove { serial, removal: removal.clone() };
         self.wishes.extend(kept.iter().map(wish));
         self.removals.under_way = kept;
     }
 
-    /// What a job left was removed, or cannot be.
+    /// Records that a job's outputs were removed, or that they cannot be.
     pub(super) fn removed(&mut self, serial: u64, failed: Option<String>) {
         let Some(removal) = self.removals.under_way.remove(&serial) else { return };
         let name = removal.name.clone();
@@ -146,7 +148,7 @@ impl Core {
         self.tell(Happening::NotRemoved { name, why });
     }
 
-    /// The framework ends for good.
+    /// Forgets all removals, because the framework ends for good.
     pub(super) fn forget_removals(&mut self) {
         let Removals { under_way, failed } = std::mem::take(&mut self.removals);
         self.changed.removals.extend(under_way.into_keys().chain(failed.into_keys()));

@@ -16,79 +16,79 @@ use crate::task::{Report, SandboxSource};
 /// A request to the scheduler.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Run these jobs, all of them or none. A name is free again when its job has ended.
+    /// Run these jobs, either all of them or none. A name is free again once its job has ended.
     Submit(Vec<Job>),
-    /// The same for a start of this scheduler, which may not be the first with its state: a job that is there already,
-    /// exactly so, is left as it is, also if it has ended.
+    /// Run these jobs at the start of a scheduler that may have saved state. A job that exists with the same definition
+    /// is left as it is, even if it has ended.
     Resume(Vec<Job>),
-    /// End all tasks of a job, and the job.
+    /// Kill all tasks of a job and end it.
     Cancel {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
     /// Forget a job that has ended.
     Forget {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
     /// The input files of a stage were examined.
     Scanned {
-        /// The job's serial.
+        /// Serial of the job.
         serial: u64,
-        /// The stage.
+        /// Index of the stage.
         stage: usize,
-        /// The files in pieces, or why they cannot be used.
+        /// Files in pieces, or the reason why they cannot be used.
         found: Result<Pieces, String>,
     },
-    /// What a job left was removed.
+    /// The outputs of a job were removed, or could not be.
     Removed {
-        /// The job's serial.
+        /// Serial of the job.
         serial: u64,
-        /// Why not.
+        /// Reason of the failure; `None` if the outputs were removed.
         failed: Option<String>,
     },
-    /// The runner of a task reports.
+    /// The runner of a task reports a problem or a value.
     Report {
-        /// The task's id.
+        /// Id of the task.
         task: String,
-        /// The report.
+        /// Content of the report.
         report: Report,
     },
-    /// Where the outputs are that a task reads.
+    /// Return the locations of the outputs that a task reads.
     Sources {
-        /// The task's id.
+        /// Id of the task.
         task: String,
     },
-    /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
+    /// Stop the scheduler. With `teardown` the framework ends with all of its tasks and state. Without it, tasks keep
     /// running for the failover timeout, and the next start with the same state continues them.
     Leave {
-        /// Whether everything ends.
+        /// Whether the framework ends with all of its tasks.
         teardown: bool,
     },
-    /// All jobs in short, and how the scheduler is doing.
+    /// Return a summary of all jobs and of the scheduler.
     Status,
-    /// One job with its stages, and why they wait.
+    /// Return one job with its stages, and the reasons why they wait.
     Show {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
-    /// Tasks of a stage that were launched.
+    /// Return launched tasks of a stage.
     Tasks {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The stage's name.
+        /// Name of the stage.
         stage: String,
-        /// The first number.
+        /// Number of the first task to return.
         from: u32,
     },
 }
 
-/// What became of a request.
+/// The successful answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// It is done, or will be.
+    /// The request is fulfilled, or will be.
     Done,
-    /// The scheduler ends.
+    /// The scheduler stops.
     Left,
     /// Answer to [`Request::Submit`], in the order of the jobs.
     Submitted(Vec<Submitted>),
@@ -105,50 +105,50 @@ pub enum Reply {
 /// Result of the submission of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What that means.
+    /// Whether the job is new.
     pub taken: Taken,
 }
 
-/// How a job was taken.
+/// Whether a submitted job is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Taken {
-    /// It is new.
+    /// The job is new.
     New,
-    /// An equal job exists already.
+    /// An equal job exists already, and nothing was changed.
     Unchanged,
 }
 
-/// Why a request is refused. Nothing is changed then.
+/// The reason why a request is refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwanted {
-    /// There is no job of this name.
+    /// No job has this name.
     #[error("there is no job '{0}'")]
     NoSuchJob(String),
-    /// The job has no such stage.
+    /// The job has no stage of this name.
     #[error("the job '{0}' has no stage '{1}'")]
     NoSuchStage(String, String),
-    /// No task with this id runs.
+    /// No running task has this id.
     #[error("no task '{0}' runs")]
     NoSuchTask(String),
-    /// The job has ended.
+    /// The job has already ended.
     #[error("the job '{0}' has ended")]
     Ended(String),
-    /// The job has not ended.
+    /// The job has not ended yet.
     #[error("the job '{0}' has not ended; cancel it first")]
     Runs(String),
-    /// A job of this name runs.
+    /// A job of this name exists and has not ended.
     #[error("a job '{0}' is there and has not ended; cancel it first, or take another name")]
     NameTaken(String),
-    /// Two of the jobs have this name.
+    /// Two of the submitted jobs have this name.
     #[error("two of these jobs have the name '{0}'")]
     Twice(String),
-    /// More jobs or tasks than a scheduler may have.
+    /// The scheduler would have too many jobs or tasks.
     #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
     Full,
-    /// What was kept cannot be read, so nothing may be done.
+    /// The saved state cannot be read, so the scheduler does nothing.
     #[error("nothing can be done: {0}")]
     Damaged(String),
 }
@@ -223,7 +223,7 @@ impl Core {
         Submitted { name, taken: Taken::New }
     }
 
-    /// Submits what is not there already; answers for all in their order.
+    /// Submits the jobs that do not exist already. Answers for all jobs in their order.
     fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
         let is_there = |job: &Job| {
             let record = self.names.get(&job.name).and_then(|serial| self.records.get(serial));
@@ -259,7 +259,7 @@ impl Core {
         Ok(Reply::Done)
     }
 
-    /// Input files were examined. An answer that nothing waits for any more is left.
+    /// Records the examined input files of a stage. An answer that is no longer expected is ignored.
     fn scanned(&mut self, serial: u64, stage: usize, found: Result<Pieces, String>) {
         let Some(record) = self.records.get_mut(&serial).filter(|record| record.goal == Goal::Run) else { return };
         let Some(run) = record.stages.get_mut(stage).filter(|run| run.head.phase == StagePhase::Planning) else {
@@ -273,14 +273,14 @@ impl Core {
             }
             Err(why) => {
                 let why = format!("stage '{}': {why}", record.stage(stage).name);
-                // Nothing of this stage runs; other stages may, and are ended when the job is advanced.
+                // No task of this stage runs. Tasks of other stages may, and are killed when the job is advanced.
                 self.failing.push((serial, why));
             }
         }
         self.unsettled.insert(serial);
     }
 
-    /// The runner of a task reports outputs that cannot be read, or the task's value.
+    /// Handles a report of a task's runner: outputs that cannot be read, or the task's value.
     fn report(&mut self, task_id: &str, report: Report) -> Result<Reply, Unwanted> {
         let (serial, stage, index) = self.current(task_id).ok_or_else(|| Unwanted::NoSuchTask(task_id.to_owned()))?;
         let Some(record) = self.records.get_mut(&serial) else { return Ok(Reply::Done) };
@@ -302,7 +302,7 @@ impl Core {
         Ok(Reply::Done)
     }
 
-    /// The task with this id, if this is its newest attempt and it has not ended.
+    /// Returns the key of the task with this id, if the id is that of its newest attempt and the task has not ended.
     pub(super) fn current(&self, task_id: &str) -> Option<super::Key> {
         let (serial, stage, index, attempt) = owner(task_id)?;
         let record = self.records.get(&serial)?;
@@ -324,7 +324,7 @@ impl Core {
     }
 }
 
-/// How many tasks a job has at least, before anything of it is known.
+/// Returns the least number of tasks of a job, before its inputs are examined.
 fn requested_tasks(job: &Job) -> u64 {
     let of = |stage: &crate::job::Stage| match &stage.input {
         crate::job::Input::Tasks(count) => u64::from(*count),

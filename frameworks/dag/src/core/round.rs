@@ -1,5 +1,5 @@
-//! One round: the order of stages says which come next, tasks are placed on the offers at hand, and the rest is given
-//! back.
+//! One scheduling round: tasks are placed on the held offers in the order of stages, and the remaining offers are
+//! declined.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use super::{Core, approximate, sizes};
 use crate::order::Action;
 use crate::split::Part;
 
-/// A task that was given a place in this round.
+/// A task that was placed in this round.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) serial: u64,
     pub(super) stage: usize,
     pub(super) index: u32,
-    /// Its part, for one that was never launched.
+    /// Part of the input; `None` if the task was launched before and has its part.
     pub(super) part: Option<Part>,
     pub(super) room: usize,
     pub(super) taken: Taken,
 }
 
-/// The offers at hand while tasks are placed on them.
+/// The held offers while tasks are placed on them.
 pub(super) struct Plan {
     pub(super) rooms: Vec<Room>,
     placer: Placer,
     pub(super) placed: Vec<Placed>,
 }
 
-/// Whether a stage's tasks may go onto each room; empty where all are allowed.
+/// Which of the held offers satisfy a stage's constraints; empty if the stage has none.
 struct Allowed(Vec<bool>);
 
 impl Allowed {
@@ -65,14 +65,14 @@ impl Plan {
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
             }
-            // The amounts are there, but not in one reservation: nothing more goes here in this round.
+            // The amounts are available, but not in one reservation: no further task is placed here in this round.
             self.placer.close(room);
         }
     }
 }
 
 impl Core {
-    /// Takes offers in.
+    /// Adds offers to the held ones.
     pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut surplus = Vec::new();
         for offer in offers {
@@ -89,7 +89,7 @@ impl Core {
         calls.decline(surplus, self.settings.refuse_idle);
     }
 
-    /// Places what may run, and gives back what is of no use.
+    /// Launches tasks that may run, and declines the offers that are not needed.
     pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
         if !std::mem::take(&mut self.dirty) || self.offers.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Core {
         self.launch(plan, now, calls);
     }
 
-    /// Places tasks of a stage until the job has as many as the action says, or nothing fits any more.
+    /// Places tasks of a stage until the job has as many as the action says, or no further task fits.
     fn carry_out(&mut self, action: Action, plan: &mut Plan) {
         let Some(stage) = usize::try_from(action.stage).ok() else { return };
         let Some(record) = self.records.get(&action.job) else { return };
@@ -147,7 +147,7 @@ impl Core {
                 }
                 None => {
                     plan.rooms[room].put_back(taken);
-                    // Those that were left out may have been the last ones.
+                    // The dropped tasks may have been the last ones.
                     self.unsettled.insert(action.job);
                     return;
                 }
@@ -155,7 +155,7 @@ impl Core {
         }
     }
 
-    /// Gives back all offers at hand.
+    /// Declines all held offers.
     fn give_back(&mut self, work: bool, calls: &mut Calls) {
         let rooms = std::mem::take(&mut self.offers.rooms);
         self.offers.set(Vec::new());
@@ -166,8 +166,7 @@ impl Core {
     }
 }
 
-/// The next task of a stage: one that is to be tried again, or the next part of the input. Tasks that are left out are
-/// passed over.
+/// Returns the next task of a stage: one that is tried again, or the next part of the input. Tasks to drop are skipped.
 fn next_task(
     record: &mut Record,
     stage: usize,

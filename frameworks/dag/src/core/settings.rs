@@ -1,4 +1,4 @@
-//! How the scheduler behaves: where tasks go, which stage is next, what a job may leave out, how tasks sprint.
+//! Settings of the scheduler: where tasks are placed, which stage is next, what a job may drop, and how tasks sprint.
 
 use std::time::Duration;
 
@@ -11,62 +11,62 @@ use crate::order::Heuristic;
 /// Settings of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where a task goes among the offers that have room for it.
+    /// Policy that selects one of the offers that fit a task.
     pub placement: Policy,
-    /// Which stage is next, and how many tasks a job may run at once.
+    /// Order of stages: which stage is next, and how many tasks a job may run at once.
     pub order: Order,
-    /// The directory for outputs of jobs that name none; without one they stay in the sandboxes.
+    /// Directory for outputs of jobs that name none; without one, outputs stay in the sandboxes.
     pub shared: Option<String>,
-    /// The program on the agents that runs tasks with inputs and outputs: this one.
+    /// Path on the agents of the program that runs tasks with inputs and outputs: this one.
     pub runner: String,
-    /// Where runners reach the framework's API, as `http://host:port`.
+    /// Address at which runners reach the framework's API, as `http://host:port`.
     pub api: String,
-    /// Time for which offers that waiting tasks cannot use are refused.
+    /// Filter duration for offers that waiting tasks cannot use.
     pub refuse: Duration,
-    /// For how long resources are refused that come while nothing waits.
+    /// Filter duration for offers that arrive while no task waits.
     pub refuse_idle: Duration,
     /// Shortest interval between revives.
     pub revive_every: Duration,
-    /// The share of tasks that a job of low priority drops where its stages allow it; they may allow less.
+    /// Fraction of tasks that a job of low priority drops where its stages allow it; they may allow less.
     pub drop: f64,
     /// Whether tasks are dropped only while other jobs wait.
     pub drop_under_load: bool,
-    /// Whether the share is found from earlier jobs: the smallest with which the targets are met, up to `drop`.
+    /// Whether the fraction is learned from earlier jobs: the smallest that meets the targets, up to `drop`.
     pub drop_auto: bool,
-    /// What the mean response of a class should be.
+    /// Target of the mean response time of each class.
     pub targets: Targets,
-    /// How jobs of high priority sprint.
+    /// Settings of sprints of jobs of high priority.
     pub sprint: Sprinting,
 }
 
-/// How tasks of jobs of high priority are launched with a limit of cores above their request (DiAS).
+/// Settings of sprints: tasks of jobs of high priority are launched with a limit of cores above their request (DiAS).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sprinting {
-    /// By what part more, such as 0.5; 0 turns it off.
+    /// Additional cores as a fraction of the request, such as 0.5; 0 disables sprints.
     pub boost: f64,
     /// Core-seconds above requests that can be used at once.
     pub budget: f64,
-    /// Core-seconds that come back in a second.
+    /// Core-seconds that are added to the budget in a second.
     pub refill: f64,
-    /// How old a job is when its tasks begin to sprint.
+    /// Age of a job from which its tasks sprint.
     pub after: After,
 }
 
-/// How old a job of high priority is when its tasks begin to sprint.
+/// The age of a job of high priority from which its tasks sprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// So old.
+    /// A fixed age.
     Age(Duration),
-    /// It is found from earlier jobs: the latest with which the target is met, or what makes responses shortest.
+    /// The age is learned from earlier jobs: the latest that meets the target, or the one with the shortest responses.
     Auto,
 }
 
-/// What the mean response of jobs should be, from submission to end.
+/// Targets of the mean response time of jobs, from submission to end, for each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Targets([Option<Duration>; 3]);
 
 impl Targets {
-    /// The target of a class, if it has one.
+    /// Returns the target of a class, if it has one.
     pub fn of(&self, class: Class) -> Option<Duration> {
         self.0[class as usize]
     }
@@ -76,7 +76,7 @@ impl Targets {
         self.0[class as usize] = Some(target);
     }
 
-    /// Whether no class has one.
+    /// Returns whether no class has a target.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }

@@ -1,4 +1,4 @@
-//! What each task of a stage is given: its part of the input, of a size that is fixed or found on the way (Libra).
+//! Divides the input of a stage among its tasks: the size of a part is fixed, or chosen while the stage runs (Libra).
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::job::{Grouping, Input, Job, Size, Stage};
 use crate::sizing::{Fixed, Memory, Rule, Sample, Sizing, SizingConfig, Tuner};
 use crate::split::{Part, Pieces};
 
-/// Chunks that a stage is cut into before anything of it is known, for each slot.
+/// Number of parts for each slot into which a stage is divided before anything is known about it.
 const FIRST_PARTS: u32 = 8;
 
-/// By what a stage is known again in a later run: its program, and the kind of its input.
+/// Returns the key by which a later run recognizes a stage: its program, and the kind of its input.
 pub(super) fn key(job: &Job, stage: &Stage) -> String {
     let kind = match &stage.input {
         Input::Tasks(_) => "tasks".to_owned(),
@@ -24,12 +24,12 @@ pub(super) fn key(job: &Job, stage: &Stage) -> String {
         jobs::Run::Program(words) => words.join(" "),
         jobs::Run::Image => String::new(),
     };
-    // A long command is known by what it is a part of.
+    // A stage with a long command is recognized by the names of its job and stage.
     if run.len() > 512 { format!("{kind} {}/{}", job.name, stage.name) } else { format!("{kind} {run}") }
 }
 
-/// How many tasks a stage has, if that is known before they run; `sources` has the number of tasks of a stage that it
-/// reads.
+/// Returns the number of a stage's tasks, if it is known before they run. `sources` returns the number of tasks of a
+/// stage that it reads, and of its partitions.
 fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option<u32>)) -> Option<u32> {
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     match &stage.input {
@@ -50,7 +50,7 @@ fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option
     }
 }
 
-/// How many parts of `units` there are from the piece `first` on.
+/// Returns the number of parts of `units` from the piece `first` on.
 fn parts_from(pieces: &Pieces, first: u64, units: u64, spans_files: bool) -> u32 {
     let (mut count, mut next) = (0, first);
     while let Some(part) = pieces.part(next, units, spans_files) {
@@ -60,7 +60,7 @@ fn parts_from(pieces: &Pieces, first: u64, units: u64, spans_files: bool) -> u32
     count
 }
 
-/// The size of a stage's tasks, where it is found on the way.
+/// Returns the sizing of a stage whose task size is chosen while it runs.
 fn sizing(stage: &Stage, job: &Job, units: u64, slots: u32, memory: &Memory) -> Option<Sizing> {
     let size = match &stage.input {
         Input::Files(files) => files.size,
@@ -78,7 +78,7 @@ fn sizing(stage: &Stage, job: &Job, units: u64, slots: u32, memory: &Memory) -> 
             };
             Some(Sizing::Tuned(Box::new(tuner)))
         }
-        // Until a task has shown how long a unit takes, what earlier runs found counts.
+        // Until a task has shown how long a unit takes, the result of earlier runs is used.
         Size::Target(target) => {
             let known = memory.recall(&key(job, stage)).map(|before| before.rate * target.as_secs_f64());
             let size = known.map_or(first, |units| units.max(1.0) as u64);
@@ -87,7 +87,7 @@ fn sizing(stage: &Stage, job: &Job, units: u64, slots: u32, memory: &Memory) -> 
     }
 }
 
-/// Opens a stage: its total and its sizes are set.
+/// Sets the number and the sizes of a stage's tasks when it opens.
 pub(super) fn open(record: &mut Record, stage: usize, slots: u32, memory: &Memory) {
     let job = record.job.clone();
     let sources = |source: usize| {
@@ -103,8 +103,8 @@ pub(super) fn open(record: &mut Record, stage: usize, slots: u32, memory: &Memor
     }
 }
 
-/// What is left of an open stage's input follows from the parts that were given. An earlier version may have cut the
-/// rest otherwise.
+/// Computes the unassigned input of an open stage from the assigned parts. An earlier version may have divided the rest
+/// differently.
 pub(super) fn settle(record: &mut Record, stage: usize) {
     let job = record.job.clone();
     let (run, stage) = (&mut record.stages[stage], &job.stages[stage]);
@@ -125,7 +125,7 @@ fn units_left(stage: &Stage, run: &StageRun) -> u64 {
     }
 }
 
-/// The part of the next task, which goes to this machine; `slots` tasks can run at once.
+/// Returns the part of the next task, which runs on this agent; `slots` tasks can run at once.
 pub(super) fn next_part(stage: &Stage, run: &mut StageRun, machine: &str, slots: u32) -> Part {
     let left = run.left;
     let size = run.sizing.as_mut().map_or(1, |sizing| {
@@ -144,7 +144,7 @@ pub(super) fn next_part(stage: &Stage, run: &mut StageRun, machine: &str, slots:
             Grouping::All | Grouping::Partition => Part(run.cursor, 1, 1, 0),
         },
     };
-    // The tuner does not wait for a task that says nothing of its size.
+    // The tuner must not wait for a task that says nothing about its size.
     if part.3 == 0
         && let Some(Sizing::Tuned(tuner)) = &mut run.sizing
     {
@@ -156,7 +156,7 @@ pub(super) fn next_part(stage: &Stage, run: &mut StageRun, machine: &str, slots:
 }
 
 impl Core {
-    /// A task has finished: its duration says how large the next ones should be.
+    /// Adjusts the size of the next tasks to the duration of a task that has finished.
     pub(super) fn measured(&mut self, serial: u64, stage: usize, index: u32, took: Duration) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let job = record.job.clone();
@@ -171,13 +171,13 @@ impl Core {
             Input::Tasks(_) | Input::Stages(_) => return,
         };
         match (&mut run.sizing, target) {
-            // Pieces are not cut, so the units of a part differ from those that were asked for.
+            // Pieces are not cut, so the units of a part differ from the requested ones.
             (Some(sizing @ Sizing::Tuned(_)), _) if asked > 0 && units > 0 => {
                 let duration = took.mul_f64(asked as f64 / units as f64);
                 sizing.finished(Sample { machine: &machine.id, size: asked, duration });
             }
             (Some(sizing), Some(target)) if units > 0 => {
-                // Half of the way: single tasks say little.
+                // Move only half of the way on a logarithmic scale: a single task says little.
                 let wanted = units as f64 * target.as_secs_f64() / took.as_secs_f64().max(1e-3);
                 let now = match sizing {
                     Sizing::Fixed(fixed) => fixed.size() as f64,
@@ -191,7 +191,7 @@ impl Core {
         self.changed.sizings.insert((serial, stage));
     }
 
-    /// A task did not finish: the tuner must not wait for it.
+    /// Tells the tuner not to wait for a task that did not finish.
     pub(super) fn unmeasured(&mut self, serial: u64, stage: usize, index: u32) {
         let Some(run) = self.records.get_mut(&serial).and_then(|r| r.stages.get_mut(stage)) else { return };
         let Some((machine, asked)) = run.tasks().get(&index).map(|task| (task.machine.clone(), task.part.3)) else {
@@ -202,7 +202,7 @@ impl Core {
         }
     }
 
-    /// A stage has finished: what it showed is remembered.
+    /// Records the durations and sizes of a stage that has finished.
     pub(super) fn learn(&mut self, serial: u64, stage: usize) {
         let Some(record) = self.records.get(&serial) else { return };
         let (job, run) = (record.job.clone(), &record.stages[stage]);
@@ -226,7 +226,7 @@ fn target(size: Size) -> Option<Duration> {
     }
 }
 
-/// What is counted of a stage's input; none where it is not shared by size.
+/// Returns the unit of a stage's input; `None` if the input is not divided by size.
 pub(super) fn unit(stage: &Stage) -> Option<&'static str> {
     match &stage.input {
         Input::Files(files) => Some(files.by.name()),

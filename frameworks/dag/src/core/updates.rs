@@ -1,4 +1,4 @@
-//! What status updates mean for a job: progress, an end, another attempt, or a loss.
+//! Handles status updates: a task's progress, end, next attempt, or loss.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Core, Key, MACHINES_MAX};
 use crate::job::Class;
 use crate::task::Fault;
 
-/// How often in a row a task may be lost before its job fails: something is wrong that no further attempt mends.
+/// Number of consecutive losses of a task from which its job fails: no further attempt would help.
 const LOSSES_MAX: u32 = 50;
 
 impl Core {
@@ -83,7 +83,7 @@ impl Core {
         }
         let took = now.since(launched);
         let mut end = End::of(status.state());
-        // A task that found its sources gone, or no framework, has not failed.
+        // A task that found its sources gone, or did not reach the framework, has not failed.
         let fault = Fault::of_message(status.message.as_deref().unwrap_or_default());
         let fault = fault.filter(|_| end == End::Failed && record.job.stages[stage].needs_runner());
         match fault {
@@ -114,7 +114,7 @@ impl Core {
         }
         let text = fault.map_or_else(|| said(status), |fault| format!("{}: {}", fault.what(), said(status)));
         record.stages[stage].change(index, |task| match &task.message {
-            // What the runner has reported says more.
+            // The runner's report says more than the status.
             Some(known) if fault.is_some() && !known.is_empty() => {}
             _ => task.say(&text),
         });
@@ -122,7 +122,7 @@ impl Core {
         self.try_again(key, end, stopping, now);
     }
 
-    /// A task did not finish: it waits for its next attempt, or its job fails.
+    /// Schedules the next attempt of a task that did not finish, or fails its job.
     fn try_again(&mut self, key: Key, end: End, stopping: bool, now: Time) {
         let (serial, stage, index) = key;
         let Some(record) = self.records.get_mut(&serial) else { return };
@@ -151,7 +151,7 @@ impl Core {
         }
     }
 
-    /// A task has failed for good, and its job with it.
+    /// Fails the job of a task that has failed for good.
     fn fail_by(&mut self, (serial, stage, index): Key) {
         let Some(record) = self.records.get(&serial) else { return };
         let message = record.stages[stage].tasks().get(&index).and_then(|task| task.message.as_deref());
@@ -160,7 +160,8 @@ impl Core {
         self.failing.push((serial, why));
     }
 
-    /// Gives up tasks on agents that have not answered for long: they are ended when they come back, and replaced now.
+    /// Abandons tasks on agents that have been unreachable for too long: they are replaced now, and killed if their
+    /// agent returns.
     pub(super) fn check_unreachable(&mut self, now: Time, calls: &mut Calls) {
         for key in self.unreachable.overdue(UNREACHABLE_MAX, now) {
             self.unreachable.remove(key);
@@ -179,7 +180,7 @@ impl Core {
         }
     }
 
-    /// How long the tasks that run have run, for a stage.
+    /// Returns the longest time that a task of a stage has been on its agent so far.
     pub(super) fn longest_run(&self, serial: u64, stage: usize, now: Time) -> Duration {
         let run = self.records.get(&serial).and_then(|record| record.stages.get(stage));
         let since = run.into_iter().flat_map(|run| run.tasks().values()).filter_map(|task| match task.phase {

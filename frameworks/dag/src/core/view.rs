@@ -1,6 +1,6 @@
-//! What a scheduler reports: values to be printed as tables, or as JSON.
+//! Views of the scheduler's state: values to print as tables or as JSON.
 //!
-//! Instants are seconds since 1970. It decides nothing.
+//! Times are seconds since 1970. It decides nothing.
 
 use std::sync::Arc;
 
@@ -15,303 +15,303 @@ use crate::job::{Class, Job};
 use crate::order::Explanation;
 use crate::sizing::{Sizing, Wave};
 
-/// How many tasks one page has.
+/// Number of tasks on a page.
 pub const PAGE: usize = 1_000;
 
-/// What a job, a stage or a task does.
+/// The state of a job, a stage or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It waits for other stages.
+    /// Waiting for other stages.
     Blocked,
-    /// Its input is being examined.
+    /// Waiting until the input is examined.
     Planning,
-    /// It waits for room, or for its next attempt.
+    /// Waiting for resources, or for the next attempt.
     Waiting,
-    /// It was launched, and does not run yet.
+    /// Launched, and not running yet.
     Staging,
-    /// It runs, or a part of it does.
+    /// Running, at least in part.
     Running,
-    /// Its agent does not answer.
+    /// On an agent that is unreachable.
     Unreachable,
-    /// It is ending: a kill was sent.
+    /// Ending, because a kill was sent.
     Ending,
-    /// It has finished.
+    /// Finished successfully.
     Finished,
-    /// It has failed for good.
+    /// Failed for good.
     Failed,
-    /// A user has cancelled it.
+    /// Cancelled by a user.
     Cancelled,
-    /// It was left out.
+    /// Dropped without having run.
     Dropped,
 }
 
-/// An event, for followers.
+/// An event that the scheduler reports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happening {
-    /// A job is new.
+    /// A job was submitted.
     Submitted {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
     /// A job is being cancelled.
     Cancelling {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
-    /// A stage may run, or has finished.
+    /// A stage has a new phase.
     Stage {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The stage's name.
+        /// Name of the stage.
         stage: String,
-        /// Where it is.
+        /// Phase of the stage.
         phase: StagePhase,
     },
     /// A job has ended.
     Ended {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The outcome.
+        /// Outcome of the job.
         outcome: Outcome,
-        /// Why, if it has failed.
+        /// Reason of the failure; empty if the job has not failed.
         why: String,
     },
-    /// What a job left in the shared directory was removed, except what it keeps.
+    /// A job's outputs in the shared directory were removed, except those that it keeps.
     Removed {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
-    /// What a job left in the shared directory cannot be removed; the framework's next start tries again.
+    /// A job's outputs in the shared directory cannot be removed; the framework's next start tries again.
     NotRemoved {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The reason.
+        /// Reason of the failure.
         why: String,
     },
-    /// The order of stages decides in another way than before.
+    /// The order of stages now decides in another way.
     Order {
-        /// What decides now.
+        /// Name of the order that decides now.
         order: String,
-        /// The reason.
+        /// Reason of the change.
         note: String,
     },
     /// A task has a new state.
     Task {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The stage's name.
+        /// Name of the stage.
         stage: String,
-        /// The task's number.
+        /// Number of the task in its stage.
         index: u32,
-        /// Its id on the cluster.
+        /// Id of the task on the cluster.
         task_id: String,
-        /// The state, in Mesos's words.
+        /// State of the task, as Mesos names it.
         state: String,
-        /// Its message.
+        /// Message of the task's status.
         message: String,
     },
 }
 
-/// What became of tasks since the scheduler was started.
+/// Numbers of tasks since the scheduler was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Tasks that were launched.
+    /// Number of tasks that were launched.
     pub launched: u64,
-    /// Tasks that have finished.
+    /// Number of tasks that have finished.
     pub finished: u64,
-    /// Tasks that have failed or were killed.
+    /// Number of tasks that have failed or were killed.
     pub failed: u64,
-    /// Tasks that were lost with their agent, or on the way.
+    /// Number of tasks that were lost with their agent, or before they reached it.
     pub lost: u64,
-    /// Finished tasks whose outputs were gone, so that they run again.
+    /// Number of finished tasks whose outputs were lost, so that they run again.
     pub remade: u64,
-    /// Tasks that were left out.
+    /// Number of tasks that were dropped.
     pub dropped: u64,
 }
 
-/// How long a slot takes from a launch until its task runs.
+/// The time from the launch of a task until it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct MovingView {
-    /// Mean in milliseconds.
+    /// Mean time in milliseconds.
     pub mean_millis: f64,
     /// Number of measurements.
     pub count: u64,
 }
 
-/// The scheduler and its jobs in short.
+/// A summary of the scheduler and its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// The framework's id, once there is one.
+    /// Id of the framework, once it has one.
     pub framework_id: Option<String>,
-    /// Whether there is a master.
+    /// Whether the scheduler is connected to a master.
     pub connected: bool,
-    /// Whether it has suppressed offers.
+    /// Whether the scheduler has suppressed offers.
     pub suppressed: bool,
-    /// The order of stages.
+    /// Name of the order of stages.
     pub order: String,
-    /// Its last decision, if it can explain it; jobs have their serials there.
+    /// Last decision of the order, if it can explain it. Jobs have their serials there.
     pub decision: Option<Explanation>,
-    /// All tasks of jobs that have not ended, by what they do.
+    /// Numbers of the tasks of jobs that have not ended, by phase.
     pub tasks: Counts,
-    /// Since the start.
+    /// Numbers of tasks since the start.
     pub totals: Totals,
-    /// The time that a slot needs.
+    /// Time from the launch of a task until it runs.
     pub moving: MovingView,
     /// Core-seconds that are left for sprints.
     pub sprint_budget: f64,
-    /// What was found for drops and sprints, if the settings choose them by themselves.
+    /// Learned choices for drops and sprints, if the settings ask for them.
     pub tuning: Option<TuningView>,
-    /// Ended jobs of which leftovers are being removed.
+    /// Number of ended jobs whose outputs are being removed.
     pub removing: usize,
-    /// Jobs, in the order of submission.
+    /// Summaries of the jobs, in the order of submission.
     pub jobs: Vec<JobSummary>,
 }
 
-/// A job in short.
+/// A summary of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobSummary {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What it does.
+    /// State of the job.
     pub state: State,
-    /// Its class of priority.
+    /// Priority class of the job.
     pub priority: Class,
-    /// How many stages it has.
+    /// Number of the job's stages.
     pub stages: usize,
-    /// How many of them have finished.
+    /// Number of the job's stages that have finished.
     pub stages_done: usize,
-    /// Tasks by what they do, as far as they are known.
+    /// Numbers of the job's tasks by phase, as far as they are known.
     pub tasks: Counts,
-    /// When it was submitted.
+    /// Time of the submission.
     pub submitted: f64,
-    /// How long it took or takes, in seconds.
+    /// Time from the submission to the end, or until now, in seconds.
     pub age: f64,
-    /// When it ended.
+    /// Time of the end; `None` if the job has not ended.
     pub ended: Option<f64>,
-    /// Why it has failed.
+    /// Reason of the failure; empty if the job has not failed.
     pub why: String,
 }
 
 /// A job with its stages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobView {
-    /// In short.
+    /// Summary of the job.
     pub summary: JobSummary,
-    /// Its definition.
+    /// Definition of the job.
     pub job: Arc<Job>,
-    /// Its number among all jobs.
+    /// Serial of the job: its number in the order of submission.
     pub serial: u64,
-    /// Its stages, each after those that it waits for.
+    /// Stages of the job, each after those that it waits for.
     pub stages: Vec<StageView>,
-    /// Why tasks wait, in words.
+    /// Reasons why tasks of the job wait, in words.
     pub why: Vec<String>,
-    /// What was found for drops and sprints of its class, in words.
+    /// Reasons of the learned choices for drops and sprints of the job's class, in words.
     pub tuned: Vec<String>,
 }
 
-/// A stage.
+/// A stage of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageView {
-    /// Its name.
+    /// Name of the stage.
     pub name: String,
-    /// What it does.
+    /// State of the stage.
     pub state: State,
-    /// The names of those that it waits for.
+    /// Names of the stages that it waits for.
     pub after: Vec<String>,
-    /// Tasks by what they do, as far as they are known.
+    /// Numbers of the stage's tasks by phase, as far as they are known.
     pub tasks: Counts,
-    /// What one task needs.
+    /// Resources that one task needs.
     pub need: Need,
-    /// The number of its tasks, once it is known.
+    /// Number of the stage's tasks, once it is known.
     pub total: Option<u32>,
-    /// The mean duration of its tasks in seconds.
+    /// Mean duration of the stage's tasks, in seconds.
     pub mean: Option<f64>,
-    /// The longest run of those that run now, in seconds.
+    /// Longest time that a running task of the stage has been on its agent so far, in seconds.
     pub longest: f64,
-    /// When its tasks could begin.
+    /// Time from which tasks of the stage could start.
     pub opened: Option<f64>,
-    /// When its last task finished.
+    /// Time at which the last task finished.
     pub ended: Option<f64>,
-    /// Where its outputs are, if all agents share a directory.
+    /// Directory of the outputs, if all agents share one.
     pub directory: Option<String>,
-    /// Whether they were removed from there because the job has ended and does not keep them.
+    /// Whether the outputs were removed because the job has ended and does not keep them.
     pub removed: bool,
-    /// The sizes of its tasks, where they are found on the way.
+    /// Sizing of the stage's tasks, if their size is chosen while the stage runs.
     pub sizing: Option<SizingView>,
-    /// What its values are estimated to be.
+    /// Estimate from the values of the stage's tasks.
     pub estimate: Option<EstimateView>,
 }
 
-/// How the size of a stage's tasks was found.
+/// The sizing of a stage's tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizingView {
-    /// What is counted: bytes, lines, records, files or numbers.
+    /// Unit of the input: bytes, lines, records, files or numbers.
     pub unit: String,
-    /// The size at present.
+    /// Present size of a task, in units.
     pub size: u64,
-    /// Units that no task was given.
+    /// Number of units that are not assigned to a task yet.
     pub left: u64,
-    /// Why, in words.
+    /// Reason of the present size, in words.
     pub why: String,
-    /// The waves, first to last: size and rate of each.
+    /// Waves of tasks, first to last, with size and rate of each.
     pub waves: Vec<Wave>,
 }
 
 /// An estimate from the tasks that ran.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EstimateView {
-    /// What is estimated: sum, count or mean.
+    /// Estimated statistic: sum, count or mean.
     pub statistic: String,
-    /// The estimate.
+    /// Estimated value.
     pub value: f64,
-    /// By how much the true value may differ; none from a single task.
+    /// Bound of the difference from the true value; `None` with a single task.
     pub bound: Option<f64>,
-    /// How sure that is.
+    /// Confidence of the bound.
     pub confidence: f64,
-    /// Tasks that have reported a value.
+    /// Number of tasks that have reported a value.
     pub tasks: u32,
-    /// Tasks that there are, those left out included.
+    /// Number of all tasks, including dropped ones.
     pub of: u32,
 }
 
-/// Tasks of a stage.
+/// A page of tasks of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskPage {
-    /// The tasks, by number.
+    /// Tasks, ordered by number.
     pub tasks: Vec<TaskView>,
-    /// The first number of the next page, if there is one.
+    /// Number of the first task on the next page, if there is one.
     pub next: Option<u32>,
 }
 
 /// A task that was launched.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskView {
-    /// Its number in its stage.
+    /// Number of the task in its stage.
     pub number: u32,
-    /// What it does.
+    /// State of the task.
     pub state: State,
-    /// Where it is, or was last.
+    /// Location of the task's last attempt.
     pub place: Option<Place>,
-    /// How often it was launched.
+    /// Number of launches of the task.
     pub attempts: u32,
-    /// How often it has failed.
+    /// Number of failures of the task.
     pub failures: u32,
-    /// How long it took, in seconds.
+    /// Duration of the finished task, in seconds.
     pub took: Option<f64>,
-    /// Since when it runs.
+    /// Time since which the task runs.
     pub running: Option<f64>,
-    /// How many units of the input it was given.
+    /// Number of units of the input that the task reads.
     pub units: u64,
-    /// The value that it has reported.
+    /// Value that the task has reported.
     pub value: Option<f64>,
-    /// The message of its last end.
+    /// Message of the task's last end.
     pub message: String,
 }
 
 impl Core {
-    /// The scheduler and its jobs in short.
+    /// Returns a summary of the scheduler and its jobs.
     pub fn status(&self, now: Time) -> Status {
         let mut tasks = Counts::default();
         for counts in self.active.iter().filter_map(|s| self.records.get(s)).map(Record::counts) {

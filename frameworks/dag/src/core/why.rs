@@ -1,4 +1,4 @@
-//! Why tasks of a job wait, in words.
+//! Explains in words why tasks of a job wait.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use jobs::NAMES;
 use super::Core;
 use super::record::{Goal, Phase, Record, StagePhase};
 
-/// The most reasons that are given.
+/// Limit of the number of reasons.
 const REASONS_MAX: usize = 20;
-/// The most choices of an order that are shown of a job.
+/// Limit of the number of an order's choices that are shown for a job.
 const CHOICES_MAX: usize = 3;
 
 impl Core {
-    /// One line for each stage that does not run although it should.
+    /// Returns one line for each stage that does not run although it should.
     pub(super) fn why(&self, record: &Record, now: Time) -> Vec<String> {
         if record.is_over() || record.goal != Goal::Run {
             return Vec::new();
@@ -31,7 +31,7 @@ impl Core {
         why
     }
 
-    /// What a learned order says of a job: lines that begin with `order:`.
+    /// Returns the explanation of a learned order for a job: lines that begin with `order:`.
     fn order_says(&self, record: &Record) -> Vec<String> {
         let Some(said) = self.order.explain() else { return Vec::new() };
         let name = |stage: u32| record.job.stages.get(stage as usize).map_or("?", |stage| stage.name.as_str());

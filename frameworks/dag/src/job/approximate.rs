@@ -1,44 +1,44 @@
-//! Stages that tolerate dropped tasks (DiAS), and their part of a job file.
+//! Stages that tolerate dropped tasks (DiAS), and their field in a job file.
 
 use jobs::file::{Fields, Value};
 use serde::{Deserialize, Serialize};
 
 use super::stage::file_name;
 
-/// The field's name.
+/// Name of the field.
 const FIELD: &str = "approximate";
-/// The largest share that is dropped of a stage that does not set it.
+/// Default of the largest fraction of a stage's tasks that is dropped.
 const DROP: f64 = 0.2;
-/// The error that a job accepts if it does not set one.
+/// Default of the relative error that a job accepts.
 const ERROR: f64 = 0.1;
-/// The default confidence of a bound.
+/// Default confidence of a bound.
 const CONFIDENCE: f64 = 0.95;
 
-/// What is estimated from the values of the tasks that ran.
+/// The statistic that is estimated from the values of the tasks that ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Statistic {
-    /// The sum of the values of all tasks.
+    /// Sum of the values of all tasks.
     #[default]
     Sum,
-    /// The sum of values that count something.
+    /// Sum of values that are counts.
     Count,
-    /// The mean of the values of all tasks.
+    /// Mean of the values of all tasks.
     Mean,
 }
 
-/// How a stage may be approximated.
+/// The limits of the approximation of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approximate {
-    /// The largest share of its tasks that may be dropped, below 1.
+    /// Largest fraction of the stage's tasks that may be dropped, below 1.
     pub drop: f64,
-    /// The relative error that the job accepts: half of the interval over the estimate.
+    /// Relative error that the job accepts: half of the interval divided by the estimate.
     pub error: f64,
-    /// How sure the interval is, between 0 and 1.
+    /// Confidence of the interval, between 0 and 1.
     pub confidence: f64,
-    /// The file in each task's output directory that has its value; without one there is no estimate.
+    /// File in each task's output directory that contains its value; without one there is no estimate.
     pub value: Option<String>,
-    /// What is estimated.
+    /// Statistic that is estimated.
     pub estimate: Statistic,
 }
 

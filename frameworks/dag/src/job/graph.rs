@@ -1,10 +1,10 @@
-//! The graph of stages: an order in which each stage follows those that it waits for, and the circle if there is none.
+//! The graph of stages: an order in which each stage follows those that it waits for, or a cycle if there is none.
 
 /// Returns an order of the stages in which each follows those that it waits for. `after` has their indices for each
 /// stage.
 ///
 /// # Errors
-/// Stages that wait for each other: each waits for the next one, and the last for the first.
+/// A cycle: each stage of it waits for the next one, and the last for the first.
 pub fn order(after: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let mut waits: Vec<usize> = after.iter().map(Vec::len).collect();
     let followers = followers(after);
@@ -22,7 +22,7 @@ pub fn order(after: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     if order.len() == after.len() { Ok(order) } else { Err(circle(after, &waits)) }
 }
 
-/// For each stage those that wait for it.
+/// Returns, for each stage, the stages that wait for it.
 pub fn followers(after: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut followers = vec![Vec::new(); after.len()];
     for (stage, before) in after.iter().enumerate() {
@@ -33,11 +33,11 @@ pub fn followers(after: &[Vec<usize>]) -> Vec<Vec<usize>> {
     followers
 }
 
-/// A circle among the stages that still wait.
+/// Returns a cycle among the stages that still wait.
 fn circle(after: &[Vec<usize>], waits: &[usize]) -> Vec<usize> {
     let mut path = Vec::new();
     let mut seen = vec![None; after.len()];
-    // Each stage that still waits waits for another one that does, so the path comes back to itself.
+    // Each waiting stage waits for another waiting stage, so the path must return to itself.
     let mut stage = waits.iter().position(|&waits| waits > 0);
     while let Some(at) = stage {
         if let Some(first) = seen[at] {
@@ -59,14 +59,15 @@ mod tests {
     fn the_circle_is_named_and_nothing_else() {
         assert_eq!(order(&[vec![], vec![0], vec![0, 1]]), Ok(vec![0, 1, 2]));
         assert_eq!(order(&[vec![0]]), Err(vec![0]));
-        // 4 waits for the circle, and is not part of it.
+        // 4 waits for the cycle, and is not part of it.
         let mut found = order(&[vec![], vec![3, 0], vec![1], vec![2], vec![3]]).unwrap_err();
         found.sort_unstable();
         assert_eq!(found, [1, 2, 3]);
     }
 
     proptest! {
-        /// An order has each stage once and after those it waits for; otherwise there is a true circle.
+        /// Checks that an order has each stage once and after those that it waits for, and that otherwise the cycle
+        /// exists.
         #[test]
         fn an_order_or_a_circle(edges in prop::collection::vec((0..12usize, 0..12usize), 0..30)) {
             let mut after = vec![Vec::new(); 12];

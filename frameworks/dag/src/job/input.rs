@@ -1,6 +1,6 @@
-//! What the tasks of a stage share among them, and its part of a job file.
+//! The input of a stage that its tasks divide among themselves, and its field in a job file.
 //!
-//! It holds the request; files are found and cut elsewhere.
+//! It describes the request. [`crate::split`] finds and splits the files.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use serde::{Deserialize, Serialize};
 
 use super::stage::COUNT_MAX;
 
-/// The field's name.
+/// Name of the field.
 const FIELD: &str = "input";
-/// The most files and globs that an input names.
+/// Limit of the number of files and globs of an input.
 const PATTERNS_MAX: usize = 10_000;
-/// The longest mark by which records begin, in bytes.
+/// Longest prefix that marks the start of a record, in bytes.
 const RECORD_MAX: usize = 256;
 
-/// What the tasks of a stage share.
+/// The input that the tasks of a stage divide among themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Input {
     /// No input: this many tasks, each with its number.
     Tasks(u32),
-    /// Files.
+    /// Input files.
     Files(FilesInput),
-    /// Numbers.
+    /// A range of numbers.
     Range(RangeInput),
-    /// Outputs of stages.
+    /// Outputs of other stages.
     Stages(StagesInput),
 }
 
-/// By what files are cut.
+/// The unit by which files are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// They are not: a task gets whole files.
+    /// Whole files, which are not split.
     Files,
-    /// Numbers of lines.
+    /// Lines of text.
     Lines,
-    /// Numbers of records, each of which begins with a line that has a mark.
+    /// Records, each of which starts with a line that has a given prefix.
     Records,
-    /// Numbers of bytes, at ends of lines.
+    /// Bytes; a part ends at the end of a line.
     Bytes,
 }
 
 impl By {
     const ALL: [By; 4] = [By::Files, By::Lines, By::Records, By::Bytes];
 
-    /// The name, as job files have it: also that of the unit.
+    /// Returns the name in job files, which is also that of the unit.
     pub fn name(self) -> &'static str {
         match self {
             By::Files => "files",
@@ -58,73 +58,73 @@ impl By {
     }
 }
 
-/// How much a task gets.
+/// The amount of input for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
-    /// What runs best (Libra).
+    /// The amount with which the stage runs fastest (Libra).
     Auto,
-    /// This many units.
+    /// A fixed number of units.
     Fixed(u64),
-    /// What takes about so long.
+    /// The amount that takes about this long.
     Target(#[serde(with = "seconds")] Duration),
 }
 
-/// Files that are shared among tasks.
+/// Files that are divided among tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesInput {
     /// Paths, or patterns with `*`, `?`, `[...]` and `**`.
     pub files: Vec<String>,
-    /// By what they are cut.
+    /// Unit by which the files are split.
     pub by: By,
-    /// How much a task gets.
+    /// Amount of input for a task.
     pub size: Size,
-    /// What the first line of a record begins with.
+    /// Prefix of the first line of a record.
     pub record: Option<String>,
 }
 
-/// Numbers that are shared among tasks.
+/// Numbers that are divided among tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeInput {
-    /// The first number.
+    /// First number of the range.
     pub from: u64,
-    /// The number after the last one.
+    /// Number after the last one of the range.
     pub to: u64,
-    /// How many a task gets.
+    /// Amount of numbers for a task.
     pub size: Size,
 }
 
-/// How the outputs of stages are grouped for tasks.
+/// The grouping of the outputs of stages for tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grouping {
-    /// One task reads all of them.
+    /// One task reads all outputs.
     All,
-    /// Each task reads those of some tasks of one stage.
+    /// Each task reads the outputs of some tasks of one stage.
     Task,
-    /// Each task reads one partition of all of them.
+    /// Each task reads one partition of all outputs.
     Partition,
 }
 
-/// Outputs of stages that are read by tasks.
+/// Outputs of stages that tasks read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagesInput {
-    /// The stages, by their places in the job.
+    /// Indices of the stages in the job.
     pub stages: Vec<usize>,
-    /// How they are grouped.
+    /// Grouping of the outputs.
     pub by: Grouping,
-    /// With `task`: how many tasks' outputs each task reads.
+    /// Number of tasks whose outputs each task reads, with [`Grouping::Task`].
     pub size: u32,
 }
 
-/// An input as the file has it: stages have names.
+/// An input as in the file, where stages are named.
 #[derive(Debug)]
 pub(super) enum Draft<'a> {
     Ready(Input),
     Stages { names: Vec<(&'a str, usize)>, by: Grouping, size: u32, at: usize },
 }
 
-/// Reads `tasks` and `input` of a stage.
+/// Reads the fields `tasks` and `input` of a stage.
 pub(super) fn read<'a>(stage: &mut Fields<'a, '_>) -> Draft<'a> {
     let tasks_at = stage.take("tasks").map(|node| node.at);
     let tasks = stage.whole("tasks", 1, i64::from(COUNT_MAX));
@@ -156,7 +156,7 @@ pub(super) fn read<'a>(stage: &mut Fields<'a, '_>) -> Draft<'a> {
 fn files<'a>(fields: &mut Fields<'a, '_>) -> Option<Draft<'a>> {
     let at = fields.at();
     let node = fields.take("files")?;
-    // One file needs no list.
+    // A single file needs no list.
     let files: Vec<(&str, usize)> = match &node.value {
         Value::Text(_) => fields.text("files").into_iter().collect(),
         _ => fields.texts("files"),
@@ -254,7 +254,7 @@ fn stages_input<'a>(fields: &mut Fields<'a, '_>, node: &'a Node) -> Option<Draft
     Some(Draft::Stages { names, by, size, at: node.at })
 }
 
-/// The field `size`.
+/// Reads the field `size`.
 fn size(fields: &mut Fields<'_, '_>, default: Size, bytes: bool) -> Size {
     let Some(node) = fields.take("size") else { return default };
     let size = match &node.value {

@@ -1,21 +1,21 @@
-//! What stays in a job's shared directory after its end, and this part of a job file.
+//! Which outputs stay in a job's shared directory after its end, and this field of a job file.
 
 use jobs::file::Fields;
 use serde::{Deserialize, Serialize};
 
-/// The field's name.
+/// Name of the field.
 const FIELD: &str = "keep";
 
-/// What stays of a job's outputs in a shared directory once the job has ended.
+/// The outputs that stay in a shared directory once their job has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// Everything, also what attempts left that did not finish.
+    /// Everything, including files of attempts that did not finish.
     All,
-    /// What finished tasks left of stages that no stage reads: the job's results.
+    /// Published outputs of stages that no stage reads: the job's results.
     #[default]
     Outputs,
-    /// Nothing.
+    /// No files at all.
     None,
 }
 

@@ -1,7 +1,7 @@
-//! Jobs of stages, and the file that describes them.
+//! Jobs that consist of stages, and the file that describes them.
 //!
-//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. What
-//! happens to a job on a cluster is elsewhere.
+//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. Running a
+//! job on a cluster is the task of [`crate::core`].
 
 mod approximate;
 pub mod graph;
@@ -28,21 +28,21 @@ pub use read::{STAGES_MAX, read};
 pub use stage::COUNT_MAX;
 pub use volumes::{Volume, volumes};
 
-/// How urgent a job is (DiAS).
+/// The priority class of a job (DiAS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// It gives way: tasks of its approximate stages may be dropped.
+    /// Tasks of the job's approximate stages may be dropped.
     Low,
-    /// Neither gives way nor sprints.
+    /// Tasks of the job are neither dropped nor do they sprint.
     #[default]
     Normal,
-    /// Its tasks may sprint.
+    /// Tasks of the job may sprint.
     High,
 }
 
 impl Class {
-    /// The name, as job files have it.
+    /// Returns the name in job files.
     pub fn name(self) -> &'static str {
         match self {
             Class::Low => "low",
@@ -52,31 +52,30 @@ impl Class {
     }
 }
 
-/// A job that keeps all rules. What is kept of it on disk is read by later versions: what is missing there is the
-/// default.
+/// A job that satisfies all rules of a job file. Later versions read its saved form; missing fields have their default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default = "Job::unnamed")]
 pub struct Job {
-    /// Letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
+    /// Name of the job: letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
     pub name: String,
-    /// Its stages, in the order of the file. A stage names others by their place here.
+    /// Stages in an order in which each follows those that it waits for; their index identifies them.
     pub stages: Vec<Stage>,
-    /// The directory in which stages leave their outputs, the same on all agents. Without one they stay in the
+    /// Directory in which stages write their outputs, the same on all agents. Without one, outputs stay in the
     /// sandboxes.
     pub shared: Option<String>,
-    /// What stays in that directory once the job has ended.
+    /// Outputs that stay in the shared directory once the job has ended.
     pub keep: Keep,
-    /// Its class of priority.
+    /// Priority class of the job.
     pub priority: Class,
-    /// How long it should take from its submission, for the order by deadlines.
+    /// Time from the submission in which the job should finish, for the order by deadlines.
     #[serde(with = "seconds::optional")]
     pub deadline: Option<Duration>,
-    /// Its share against other jobs; above 0.
+    /// Weight of the job's share against other jobs; above 0.
     pub weight: f64,
 }
 
 impl Job {
-    /// What stands for the fields that an older version did not write. Readers must check that it has a name.
+    /// Returns the defaults of fields that an older version did not save. Readers must check that the job has a name.
     fn unnamed() -> Job {
         Job {
             name: String::new(),
@@ -89,8 +88,8 @@ impl Job {
         }
     }
 
-    /// How many tasks each stage has, if all of these are known before anything runs: no stage looks at files or finds
-    /// its sizes on the way.
+    /// Returns the number of tasks of each stage, if all of them are known before a task runs: no stage has input files
+    /// or chooses its sizes while it runs.
     pub fn task_counts(&self) -> Option<Vec<u32>> {
         let mut counts: Vec<u32> = Vec::with_capacity(self.stages.len());
         for stage in &self.stages {
@@ -103,7 +102,7 @@ impl Job {
                 Input::Range(_) | Input::Files(_) => return None,
                 Input::Stages(input) => match input.by {
                     Grouping::All => 1,
-                    // Sources stand before their readers.
+                    // Sources precede their readers.
                     Grouping::Task => counts.get(source(input)?)?.div_ceil(input.size.max(1)),
                     Grouping::Partition => self.stages.get(source(input)?)?.partitions?,
                 },
@@ -112,53 +111,53 @@ impl Job {
         Some(counts)
     }
 
-    /// The place of the stage with this name.
+    /// Returns the index of the stage with this name.
     pub fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)
     }
 }
 
-/// One stage of a job: many tasks of one program.
+/// A stage of a job: many tasks of one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default = "Stage::unnamed")]
 pub struct Stage {
-    /// Letters, digits, `_` and `-`; unique in its job.
+    /// Name of the stage: letters, digits, `_` and `-`; unique in its job.
     pub name: String,
-    /// The stages that must have finished before, by their places; those of its input are among them. Ascending.
+    /// Indices of the stages that must have finished first, ascending; those of the input are among them.
     pub after: Vec<usize>,
-    /// What each task runs.
+    /// Program that each task runs.
     pub run: Run,
-    /// What each task needs.
+    /// Resources that each task needs.
     pub need: Need,
-    /// Environment variables of each task, beside those that the framework sets.
+    /// Environment variables of each task, in addition to those that the framework sets.
     pub env: BTreeMap<String, String>,
-    /// Files for each sandbox.
+    /// Files that are fetched into each sandbox.
     pub uris: Vec<Uri>,
-    /// The user that the tasks run as, if not the framework's.
+    /// User that the tasks run as; `None` for the framework's.
     pub user: Option<String>,
-    /// The container image, as Docker names it.
+    /// Container image, as Docker names it.
     pub image: Option<String>,
-    /// What of the agent runs the image.
+    /// Containerizer that runs the image.
     pub containerizer: Containerizer,
-    /// Rules on the agents that its tasks may run on; none of them is about other tasks.
+    /// Constraints on the agents of the stage's tasks; none of them concerns other tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
-    /// How often a task that failed is tried again.
+    /// Number of times that a failed task is tried again.
     pub retries: u32,
-    /// How long to wait before that.
+    /// Delay before a failed task is tried again.
     pub restart: Restart,
-    /// How long a task may run; one that runs longer is ended, and has failed.
+    /// Time after which a running task is killed and has failed; `None` for no limit.
     #[serde(with = "seconds::optional")]
     pub time_limit: Option<Duration>,
-    /// What its tasks share among them.
+    /// Input that the stage's tasks divide among themselves.
     pub input: Input,
-    /// Whether a task's part of the input files is its standard input.
+    /// Whether a task receives its part of the input files as standard input.
     pub stdin: bool,
-    /// Files that each task leaves, relative to its output directory; with partitions each contains `{partition}`.
+    /// Files that each task writes, relative to its output directory; with partitions each contains `{partition}`.
     pub outputs: Vec<String>,
-    /// How many parts each output has, for readers that take the same part of all tasks.
+    /// Number of partitions of each output, for readers that take the same partition of all tasks.
     pub partitions: Option<u32>,
-    /// Whether tasks may be left out.
+    /// Limits of the approximation; `None` if no task may be dropped.
     pub approximate: Option<Approximate>,
 }
 
@@ -186,8 +185,8 @@ impl Stage {
         }
     }
 
-    /// Whether a task's part may be of several files. Where files are cut these are for programs that read their part
-    /// from standard input and do not ask which bytes of which file it is.
+    /// Returns whether a task's part may consist of several files. Where files are split, that is only for programs
+    /// that read their part from standard input and do not ask for its file and bytes.
     pub fn spans_files(&self) -> bool {
         match &self.input {
             Input::Files(files) => files.by == By::Files || (self.stdin && !template::names_bytes(&self.run)),
@@ -195,7 +194,7 @@ impl Stage {
         }
     }
 
-    /// Whether its tasks are run by the framework's runner, which brings data and takes outputs, and not directly.
+    /// Returns whether the stage's tasks need the framework's runner, which fetches inputs and publishes outputs.
     pub fn needs_runner(&self) -> bool {
         let reads = matches!(self.input, Input::Files(_) | Input::Stages(_));
         let counts = self.approximate.as_ref().is_some_and(|a| a.value.is_some());

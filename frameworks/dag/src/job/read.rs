@@ -1,5 +1,5 @@
-//! Reading a job file: the fields of a job, and what its stages say of each other. A file with one fault is refused as
-//! a whole.
+//! Reads a job file: the fields of a job, and the references between its stages. A file with one fault is rejected as a
+//! whole.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use jobs::file::{Faults, Fields, Syntax, Value};
 use super::stage::{self, Draft};
 use super::{Class, Grouping, Input, Job, Stage, StagesInput, graph, input, keep};
 
-/// The most stages of one job.
+/// Maximum number of stages of a job.
 pub const STAGES_MAX: usize = 1_000;
-/// The largest weight of a job.
+/// Largest weight of a job.
 const WEIGHT_MAX: f64 = 1e6;
 
-/// Reads the jobs of a file. `file` is the name for faults.
+/// Reads the jobs of a file. Faults refer to the file by the name `file`.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with line, column and rule.
+/// All faults of the file, each with line, column and rule.
 pub fn read(file: &str, text: &str, syntax: Syntax) -> Result<Vec<Job>, Faults> {
     jobs::file::read(file, text, syntax, "a name and stages", |fields| {
         let job = job(fields);
@@ -56,9 +56,9 @@ fn job(mut fields: Fields<'_, '_>) -> Job {
     Job { name, stages, shared, keep, priority, deadline, weight }
 }
 
-/// All stages, with the names of others looked up.
+/// Reads all stages and resolves the names of other stages.
 fn stages(fields: &mut Fields<'_, '_>, start: usize) -> Vec<Stage> {
-    // One stage may stand as a table.
+    // A single stage may be written as a table.
     let one = fields.take("stage").filter(|node| matches!(node.value, Value::Table(_)));
     let nodes = match one {
         Some(node) => std::slice::from_ref(node),
@@ -82,7 +82,7 @@ fn stages(fields: &mut Fields<'_, '_>, start: usize) -> Vec<Stage> {
     linked(drafts, fields)
 }
 
-/// Looks names up, and checks what stages say of each other.
+/// Resolves names, and checks the references between stages.
 fn linked(drafts: Vec<Draft<'_>>, fields: &mut Fields<'_, '_>) -> Vec<Stage> {
     let mut places = BTreeMap::new();
     for (place, draft) in drafts.iter().enumerate() {
@@ -135,7 +135,7 @@ fn linked(drafts: Vec<Draft<'_>>, fields: &mut Fields<'_, '_>) -> Vec<Stage> {
     in_order(stages, &at, fields)
 }
 
-/// Checks that the stages which a stage reads leave outputs, and in as many partitions.
+/// Checks that the stages which a stage reads have outputs, all with the same number of partitions.
 fn check_sources(stages: &[Stage], at: &[usize], fields: &mut Fields<'_, '_>) {
     for (stage, at) in stages.iter().zip(at) {
         let Input::Stages(input) = &stage.input else { continue };
@@ -157,7 +157,7 @@ fn check_sources(stages: &[Stage], at: &[usize], fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// The stages so that each stands after those that it waits for, and otherwise as in the file.
+/// Sorts the stages so that each follows those that it waits for, and otherwise as in the file.
 fn in_order(stages: Vec<Stage>, at: &[usize], fields: &mut Fields<'_, '_>) -> Vec<Stage> {
     let after: Vec<Vec<usize>> = stages.iter().map(|stage| stage.after.clone()).collect();
     let order = match graph::order(&after) {

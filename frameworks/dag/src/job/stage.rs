@@ -1,4 +1,4 @@
-//! One stage of a job file. Names of other stages are looked up by its reader, when all are known.
+//! Reads one stage of a job file. The caller resolves the names of other stages once all of them are known.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use super::template::{PARTITION, flat};
 use super::volumes::directory;
 use super::{FilesInput, Input, RangeInput, Size, Stage, approximate, input};
 
-/// The most tasks of one stage.
+/// Maximum number of tasks of a stage.
 pub const COUNT_MAX: u32 = 1_000_000;
-/// The longest name of a stage.
+/// Longest name of a stage.
 const NAME_MAX: usize = 64;
-/// The most outputs of a task.
+/// Maximum number of outputs of a task.
 const OUTPUTS_MAX: usize = 1_000;
-/// The most directories of input files that become volumes.
+/// Maximum number of directories of input files that become volumes.
 const VOLUMES_MAX: usize = 100;
-/// The most partitions of an output.
+/// Maximum number of partitions of an output.
 const PARTITIONS_MAX: i64 = 10_000;
 
-/// A stage as the file has it: others are named, with the place of each name.
+/// A stage as in the file, where other stages are named, with the position of each name.
 pub(super) struct Draft<'a> {
     pub(super) stage: Stage,
     pub(super) after: Vec<(&'a str, usize)>,
@@ -30,7 +30,7 @@ pub(super) struct Draft<'a> {
     pub(super) at: usize,
 }
 
-/// What is wrong with the name of a file in a directory of a task.
+/// Returns the fault of the name of a file in a directory of a task, if it has one.
 pub(super) fn file_name(name: &str) -> Option<&'static str> {
     let wrong =
         name.starts_with('/') || name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\n');
@@ -53,7 +53,7 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
     };
     let image = fields.text("image").map(|(image, _)| image.to_owned());
     let containerizer = Containerizer::read(fields, image.is_some());
-    // An image's own program takes no part by arguments, and is not run by the runner: it is not offered here.
+    // The program of an image takes no part as arguments, and the runner cannot run it, so it is not accepted here.
     let list = if fields.take("program").is_some() { "program" } else { "argv" };
     let run: Run = run(fields, "a stage", list, false);
     let mut env: BTreeMap<String, String> = fields.map("env", env_name);
@@ -90,8 +90,8 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Draft<'a> {
     Draft { stage, after, input, at }
 }
 
-/// What is left out is a sample of tasks that are known before, so that it can be said what share of the input they
-/// are.
+/// Reports a fault if the tasks of an approximate stage are not known before it runs: dropped tasks must be a sample of
+/// which it is known what fraction of the input they are.
 fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
     let size = match input {
         input::Draft::Ready(Input::Files(FilesInput { size, .. }) | Input::Range(RangeInput { size, .. })) => *size,
@@ -108,7 +108,7 @@ fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>
     }
 }
 
-/// A container of an image has the directories of its input files as volumes.
+/// Checks the directories of the input files, which are volumes of the container of an image.
 fn check_directories(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>) {
     let input::Draft::Ready(Input::Files(input)) = input else { return };
     if let Some(file) = input.files.iter().find(|file| directory(file).is_empty()) {
@@ -124,7 +124,7 @@ fn check_directories(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_
     }
 }
 
-/// The user. Docker runs programs as the image's user.
+/// Reads the user. Docker runs programs as the image's user.
 fn user(fields: &mut Fields<'_, '_>, containerizer: Containerizer) -> Option<String> {
     let (user, at) = fields.text("user")?;
     if containerizer == Containerizer::Docker {
@@ -170,7 +170,8 @@ fn outputs(fields: &mut Fields<'_, '_>) -> (Vec<String>, Option<u32>) {
     (texts.into_iter().map(|(text, _)| text.to_owned()).collect(), partitions)
 }
 
-/// The constraints. Tasks of a stage come and go while it runs, so that rules on where the others are say little.
+/// Reads the constraints. Tasks of a stage start and end while it runs, so constraints on the location of other tasks
+/// are not accepted.
 fn rules_on_agents(fields: &mut Fields<'_, '_>) -> Vec<Constraint> {
     let at = fields.take("constraints").map(|node| node.at);
     let constraints = constraints(fields);

@@ -1,15 +1,15 @@
-//! Puts a task's part into its command or its arguments: `{input}`, `{offset}`, `{length}`, `{index}`, `{count}`.
+//! Substitutes a task's part in its command or its arguments: `{input}`, `{offset}`, `{length}`, `{index}`, `{count}`.
 //!
 //! Only these names are replaced, so that other braces of shells and programs stay; `${name}` is the shell's.
 
 use jobs::Run;
 
-/// What stands in an output's name for the number of its partition.
+/// Placeholder of the number of a partition in an output's name.
 pub const PARTITION: &str = "{partition}";
-/// What can stand in braces.
+/// Names that are replaced in braces.
 pub const NAMES: [&str; 8] = ["input", "inputs", "offset", "length", "index", "count", "output", "partition"];
 
-/// The values of the names; a name without a value stays as it is.
+/// Values of the names; a name without a value is not replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Values<'a>(pub Vec<(&'static str, &'a str)>);
 
@@ -18,7 +18,7 @@ impl Values<'_> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// The text with its names replaced; in a command for a shell the values are quoted where they must be.
+    /// Returns the text with its names replaced. In a command for a shell, values are quoted where necessary.
     fn fill(&self, text: &str, shell: bool) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -45,12 +45,12 @@ impl Values<'_> {
         filled
     }
 
-    /// The program with its names replaced. `{inputs}` as an argument of its own becomes one argument for each file.
+    /// Returns the program with its names replaced. An argument `{inputs}` becomes one argument for each file.
     pub fn run(&self, run: &Run, inputs: &[&str]) -> Run {
         match run {
             Run::Command(command) => {
                 let all: Vec<String> = inputs.iter().map(|input| quoted(input)).collect();
-                // Quoted already, each on its own.
+                // Each file name is quoted already.
                 let command = replace_inputs(command, &all.join(" "));
                 Run::Command(self.fill(&command, true))
             }
@@ -68,7 +68,7 @@ impl Values<'_> {
     }
 }
 
-/// Whether a program names the file of its part, or which bytes of it the part is.
+/// Returns whether a program refers to the file of its part, or to the bytes of it.
 pub(super) fn names_bytes(run: &Run) -> bool {
     let names = |text: &str| {
         let text = text.replace("TEPUI_INPUTS", "");
@@ -93,7 +93,7 @@ fn replace_inputs(command: &str, all: &str) -> String {
     filled
 }
 
-/// A word for `/bin/sh`: as it is if it has nothing special, else in single quotes.
+/// Returns a word for `/bin/sh`: unchanged if it has no special characters, otherwise in single quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -103,7 +103,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The name that an output has for the tasks that read it, after those of its stage and its task.
+/// Returns the file name of an output for the tasks that read it, without the prefix of its stage and task.
 pub fn flat(output: &str) -> String {
     output.replace('/', "_")
 }

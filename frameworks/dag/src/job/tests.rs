@@ -1,4 +1,4 @@
-//! Job files: what they can say, and how they are refused.
+//! Tests of job files: what they can contain, and which faults are reported.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn read_toml(text: &str) -> Result<Vec<Job>, Faults> {
     read("jobs.toml", text, Syntax::Toml)
 }
 
-/// The faults of a file, as lines.
+/// Returns the faults of a file, as lines.
 fn faults(text: &str) -> Vec<String> {
     read_toml(text).unwrap_err().to_string().lines().map(str::to_owned).collect()
 }
@@ -89,7 +89,7 @@ fn all_that_a_file_can_say() {
     assert_eq!(reduce.after, [0]);
     assert_eq!(reduce.input, Input::Stages(StagesInput { stages: vec![0], by: Grouping::Partition, size: 1 }));
     assert_eq!((sweep.after.as_slice(), sweep.needs_runner()), (&[1][..], false));
-    // What is kept is read again.
+    // The saved form is read again.
     let kept = serde_json::to_string(job).unwrap();
     assert_eq!(serde_json::from_str::<Job>(&kept).unwrap(), *job);
 }

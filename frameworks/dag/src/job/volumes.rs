@@ -1,38 +1,38 @@
-//! Which paths of the agent a task in a container of an image needs: the directories of its input files, the shared
-//! one, and the runner.
+//! Determines the paths of the agent that a task in an image's container needs: the directories of its input files, the
+//! shared directory, and the runner.
 //!
-//! They have the same paths inside, so that a job says the same with an image and without.
+//! They have the same paths inside, so that a job does not change when it gets an image.
 
 use std::path::Path;
 
 use super::{Input, Stage};
 
-/// What stands for any characters in a pattern.
+/// Characters with which a pattern starts to match any characters.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
-/// A path of the agent that a container has, too.
+/// A path of the agent that is mounted into a container.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Volume {
-    /// Its path, outside and inside.
+    /// Path of the volume, outside and inside of the container.
     pub path: String,
-    /// Whether tasks may write there.
+    /// Whether tasks may write to the volume.
     pub writes: bool,
 }
 
-/// The directory in which all files of a pattern are, or below.
+/// Returns the directory that contains all files of a pattern, possibly in subdirectories.
 pub(super) fn directory(pattern: &str) -> &str {
     let fixed = pattern.find(WILDCARDS).map_or(pattern, |at| &pattern[..at]);
     fixed.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// What the container of a stage's task needs. No path is below another one, unless it may be written to and the other
-/// may not.
+/// Returns the volumes for the container of a stage's task. No volume is below another one, unless it is writable and
+/// the other is not.
 pub fn volumes(stage: &Stage, runner: &str, shared: Option<&str>) -> Vec<Volume> {
     if stage.image.is_none() || !stage.needs_runner() {
         return Vec::new();
     }
     let mut all = Vec::new();
-    // A name without a directory is looked for in the image.
+    // A program without a directory is searched for in the image.
     if runner.starts_with('/') {
         all.push(Volume { path: runner.to_owned(), writes: false });
     }
@@ -41,13 +41,13 @@ pub fn volumes(stage: &Stage, runner: &str, shared: Option<&str>) -> Vec<Volume>
         all.extend(input.files.iter().map(directory));
     }
     all.extend(shared.map(|shared| Volume { path: shared.to_owned(), writes: true }));
-    // In order, a directory stands before what is below it, as they must be mounted.
+    // Sorted, a directory precedes its subdirectories, as is necessary for mounting.
     all.sort();
     let mut needed: Vec<Volume> = Vec::new();
     for volume in all {
         let is_in = |outer: &Volume| outer.writes >= volume.writes && Path::new(&volume.path).starts_with(&outer.path);
         if !needed.iter().any(is_in) {
-            // The same path again, which may be written to now.
+            // The same path occurs again and is writable now.
             needed.retain(|known| known.path != volume.path);
             needed.push(volume);
         }

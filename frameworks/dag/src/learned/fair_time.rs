@@ -1,22 +1,23 @@
-//! How long each job would take with equal shares, and which jobs have waited for many times that. It allocates
-//! nothing.
+//! Estimates how long each job would take with equal shares, and finds jobs that have waited for many times that. It
+//! allocates nothing.
 
 use std::collections::BTreeMap;
 
 use crate::order::{Job, Observation, paths};
 
-/// Fair times below this count as this, in milliseconds: a job of a second is not starved after four.
+/// Least fair time in milliseconds; shorter ones count as this. So a job of a second is not starved after four.
 const LEAST: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Executor-milliseconds that equal shares would have given it.
+    /// Executor-milliseconds that equal shares would have given the job.
     entitled: f64,
-    /// Its age when these were as much as its work, and as long as its longest path.
+    /// Age of the job, in milliseconds, at which that amount reached its work and the age its longest path; `None`
+    /// before.
     fair: Option<u64>,
 }
 
-/// The fair times of the jobs that are there.
+/// The fair times of the present jobs.
 #[derive(Debug, Default)]
 pub(super) struct FairTimes {
     jobs: BTreeMap<u64, Known>,
@@ -28,7 +29,7 @@ fn is_open(job: &Job) -> bool {
 }
 
 impl FairTimes {
-    /// Lets time pass until this observation.
+    /// Advances the time to this observation.
     pub(super) fn observe(&mut self, observation: &Observation) {
         let time = observation.now.saturating_sub(self.at) as f64;
         self.at = observation.now;
@@ -36,7 +37,8 @@ impl FairTimes {
         let share = f64::from(observation.executors) * time / count.max(1) as f64;
         let mut jobs = BTreeMap::new();
         for job in observation.jobs.iter().filter(|job| is_open(job)) {
-            // What a new job would have had since it arrived: a little less, since it counts from the next time on.
+            // A new job counts from the next observation on. So it receives a little less than it would have had since
+            // it arrived.
             let mut known = match self.jobs.get(&job.id) {
                 Some(known) => Known { entitled: known.entitled + share, ..*known },
                 None => Known { entitled: 0.0, fair: None },
@@ -51,7 +53,7 @@ impl FairTimes {
         self.jobs = jobs;
     }
 
-    /// Jobs that are older than this many times their fair time, by their places, the oldest first.
+    /// Returns the indices of jobs that are older than `times` times their fair time, the oldest first.
     pub(super) fn overdue(&self, observation: &Observation, times: f64) -> Vec<usize> {
         let is_overdue = |place: &usize| {
             let job = &observation.jobs[*place];

@@ -1,5 +1,5 @@
-//! Gradients of the network: from the scores of decisions back to all weights. They are written by hand, and checked
-//! against finite differences. What the scores should be is not known here.
+//! Gradients of the network: from the scores of decisions back to all weights. They are written by hand and checked
+//! against finite differences. The objective is defined elsewhere.
 
 use super::network::{
     Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS,
@@ -7,16 +7,16 @@ use super::network::{
 };
 use super::state::{JOB, NODE};
 
-/// Gradients that are collected over decisions that share jobs.
+/// Gradients that are accumulated over decisions.
 #[derive(Debug)]
 pub struct Gradient {
-    /// Of all weights.
+    /// Gradient of each weight.
     pub weights: Vec<f32>,
-    /// The network's weights by outputs.
+    /// Weights of the network, ordered by outputs instead of inputs.
     transposed: Vec<f32>,
 }
 
-/// The gradient of a job's embeddings, collected from all decisions that saw it.
+/// The gradient of a job's embeddings, accumulated over all decisions that used it.
 #[derive(Clone, Debug)]
 pub struct OfJob {
     stages: Vec<f32>,
@@ -25,7 +25,7 @@ pub struct OfJob {
 }
 
 impl OfJob {
-    /// None yet.
+    /// Creates a gradient of zero for a job.
     pub fn new(job: &Embedded) -> OfJob {
         OfJob { stages: vec![0.0; job.state.len() * WIDTH], job: [0.0; WIDTH], is_used: false }
     }
@@ -38,14 +38,14 @@ fn add(to: &mut [f32], from: &[f32]) {
 }
 
 impl Gradient {
-    /// None yet, for decisions of this network.
+    /// Creates a gradient of zero for decisions of this network.
     pub fn new(network: &Network) -> Gradient {
         let mut transposed = vec![0.0; WEIGHTS];
         PARTS.iter().for_each(|part| part.transpose(&network.weights, &mut transposed));
         Gradient { weights: vec![0.0; WEIGHTS], transposed }
     }
 
-    /// A stage's score has this slope.
+    /// Adds the gradient of a stage's score with this slope.
     pub fn of_stage(
         &mut self,
         (job, of_job): (&Embedded, &mut OfJob),
@@ -63,7 +63,7 @@ impl Gradient {
         of_job.is_used = true;
     }
 
-    /// A limit's score has this slope.
+    /// Adds the gradient of a limit's score with this slope.
     pub fn of_limit(
         &mut self,
         (job, of_job): (&Embedded, &mut OfJob),
@@ -79,7 +79,8 @@ impl Gradient {
         of_job.is_used = true;
     }
 
-    /// From the summary of all jobs back to each of them: `jobs` gives each one's embedding and calls back.
+    /// Propagates the gradient of the summary of all jobs to each of them. `jobs` has each job's embedding and its
+    /// index in `of_jobs`.
     pub fn of_whole(
         &mut self,
         whole: &Whole,
@@ -97,7 +98,7 @@ impl Gradient {
         }
     }
 
-    /// From a job's embeddings back to its features.
+    /// Propagates the gradient of a job's embeddings to the weights.
     pub fn of_job(&mut self, job: &Embedded, mut of: OfJob) {
         if !of.is_used {
             return;
@@ -106,7 +107,7 @@ impl Gradient {
         let mut of_total = [0.0; WIDTH];
         TO_JOB.back(weights, (&job.total, &job.job), &of.job, &mut self.weights, &mut of_total);
         let mut of_messages = vec![0.0; state.len() * WIDTH];
-        // Parents come first: a stage has the gradients of all its parents when it is its turn.
+        // Parents come first, so a stage has received the gradients of all its parents when it is processed.
         for node in 0..state.len() {
             let (trace, width) = (node * TRACE..(node + 1) * TRACE, node * WIDTH..(node + 1) * WIDTH);
             let mut of_stage = [0.0; WIDTH];

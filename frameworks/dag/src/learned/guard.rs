@@ -1,7 +1,6 @@
-//! What keeps a learned order from harm: a heuristic stands in where the model is not to be trusted, and no job
-//! starves.
+//! Guards a learned order: a heuristic decides where the model cannot be trusted, and no job starves.
 //!
-//! The model decides as long as all of this holds:
+//! The model decides as long as all of these conditions hold:
 //!
 //! - Every feature of a decision is in the range that training has seen.
 //! - A decision takes no more multiplications than [`Guard::work`]. The scheduler reads no clock, and a count is the
@@ -9,9 +8,9 @@
 //! - In a replay of the last minutes ([`Guard::every`]) it is not slower than fair shares or the heuristic by more than
 //!   [`Guard::margin`].
 //!
-//! What breaks this is decided by the heuristic, and so is all that follows, until nothing of the kind has happened for
-//! [`Guard::quiet`]. A job that has waited for [`Guard::times`] times what equal shares would have taken comes first,
-//! under the model as under the heuristic.
+//! When a condition is violated, the heuristic makes this decision and all following ones, until no condition has been
+//! violated for [`Guard::quiet`]. A job that has waited for [`Guard::times`] times what equal shares would have taken
+//! comes first, under the model as under the heuristic.
 
 use std::sync::Arc;
 
@@ -23,29 +22,29 @@ use super::state::{JOB_NAMES, NODE_NAMES};
 use super::weights::Model;
 use crate::order::{Action, ChoiceView, Explanation, Heuristic, Observation, Policy, first};
 
-/// Choices and actions of an explanation at most.
+/// Limit of the number of choices and of actions in an explanation.
 const SHOWN: usize = 20;
-/// Notes that wait to be taken; more are dropped.
+/// Number of notes that are queued until they are taken; further ones are dropped.
 const NOTES: usize = 100;
 
 /// The limits of a guard. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard {
-    /// What stands in for the model.
+    /// Heuristic that decides in place of the model.
     pub fallback: Heuristic,
-    /// Multiplications of a decision at most; 40 million take about 15 ms.
+    /// Limit of the multiplications of a decision; 40 million take about 15 ms.
     pub work: u64,
-    /// For how long nothing must have happened before the model decides again.
+    /// Time without violations before the model decides again.
     pub quiet: u64,
-    /// How often the last minutes are replayed.
+    /// Interval between replays of the last minutes.
     pub every: u64,
-    /// How far a replay goes back.
+    /// Time span of a replay.
     pub window: u64,
-    /// Jobs that a replay needs at least.
+    /// Least number of jobs of a replay.
     pub least_jobs: usize,
-    /// By what part the model may be slower in a replay.
+    /// Fraction by which the model may be slower in a replay.
     pub margin: f64,
-    /// How many times its fair time a job may wait.
+    /// Multiple of its fair time for which a job may wait.
     pub times: f64,
 }
 
@@ -64,7 +63,7 @@ impl Default for Guard {
     }
 }
 
-/// Why the model does not decide.
+/// The reason why the heuristic decides, and the time until which it does.
 #[derive(Clone, Debug, PartialEq)]
 struct Fallback {
     why: String,
@@ -86,14 +85,14 @@ pub struct Guarded {
     notes: Vec<String>,
 }
 
-/// The text for an unseen feature.
+/// Returns the text that reports an unseen feature.
 fn said(unseen: &Unseen) -> String {
     let Unseen { feature, value, bound } = unseen;
     let (side, bound_is) = if value > bound { ("above", "largest") } else { ("below", "smallest") };
     format!("the feature '{feature}' is {value:.2}, {side} the {bound_is} value in training, {bound:.2}")
 }
 
-/// The last decision.
+/// The last decision, for an explanation.
 #[derive(Debug, Default)]
 struct Last {
     observation: Arc<Observation>,
@@ -103,7 +102,7 @@ struct Last {
 }
 
 impl Guarded {
-    /// This model with these limits.
+    /// Creates a guarded order of this model with these limits.
     pub fn new(model: Arc<Model>, guard: Guard) -> Guarded {
         let network = Arc::new(model.network.clone());
         Guarded {
@@ -120,7 +119,7 @@ impl Guarded {
         }
     }
 
-    /// Why the heuristic decides; none while the model does.
+    /// Returns the reason why the heuristic decides; `None` while the model does.
     pub fn fallen(&self) -> Option<&str> {
         self.fallen.as_ref().map(|fallback| fallback.why.as_str())
     }
@@ -167,7 +166,7 @@ impl Guarded {
         })
     }
 
-    /// The model's actions, or why it has none.
+    /// Returns the model's actions, or the reason why the guard does not accept them.
     fn ask(&mut self, observation: &Observation) -> Result<Vec<Action>, String> {
         let (seen, most) = (&self.model.seen, self.guard.work);
         let mut spent = 0_u64;
@@ -177,7 +176,8 @@ impl Guarded {
             if spent > most {
                 return Err(format!("a decision would take {spent} multiplications, more than {most}"));
             }
-            // Within a decision only what was given changes, which is less than what was there.
+            // Within a decision only free resources and remaining tasks change, and they shrink: only the first
+            // situation is checked.
             match std::mem::take(&mut is_first).then(|| seen.unseen(situation)).flatten() {
                 Some(unseen) => Err(said(&unseen)),
                 None => Ok(()),
@@ -188,7 +188,7 @@ impl Guarded {
     fn by_model(&mut self, observation: &Observation) -> Option<Vec<Action>> {
         let now = observation.now;
         if self.fallen.as_ref().is_some_and(|fallback| now < fallback.until) {
-            // It is not quiet as long as there is what training has not seen.
+            // A situation that training has not seen prolongs the time of the heuristic.
             let situation = self.decima.situation(observation);
             if let Some(unseen) = situation.and_then(|situation| self.model.seen.unseen(&situation)) {
                 self.fall(said(&unseen), now);
@@ -229,7 +229,7 @@ impl Policy for Guarded {
             by_model: by_model.is_some(),
         };
         let mut actions = if overdue.is_empty() { Vec::new() } else { first(observation, &overdue) };
-        // What the first ones have taken is not there any more: what is left out then is left out.
+        // Overdue jobs have taken resources first. Actions for which no resources are left are ignored.
         actions.extend(by_model.unwrap_or_else(|| self.guard.fallback.decide(observation)));
         actions
     }

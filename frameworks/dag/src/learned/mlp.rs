@@ -1,48 +1,48 @@
-//! Perceptrons of a few small layers over a flat vector of weights: forward, and the gradients of it. They know
-//! nothing of jobs.
+//! Perceptrons of a few small layers over a flat vector of weights: evaluation and gradients. They know nothing of
+//! jobs.
 
-/// What a negative sum counts after a layer.
+/// Slope of a layer's activation for negative sums (leaky ReLU).
 const LEAK: f32 = 0.2;
 
-/// Layers of a perceptron at most.
+/// Maximum number of layers of a perceptron.
 const LAYERS: usize = 4;
 
-/// A perceptron: where its weights are, and how wide its layers are. A layer has its biases first, then for each input
-/// the weights to all outputs.
+/// A perceptron: the position of its weights, and the widths of its layers. A layer has its biases first, then for each
+/// input the weights to all outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mlp {
-    /// Its name in a file of weights.
+    /// Name in a file of weights.
     pub name: &'static str,
     first: usize,
     sizes: [usize; LAYERS + 1],
     layers: usize,
-    /// Whether the last layer has no bend: it is a score.
+    /// Whether the last layer is linear, because its output is a score.
     is_score: bool,
 }
 
 /// A layer in the vector of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The place of its first bias.
+    /// Index of the layer's first bias.
     pub first: usize,
-    /// Inputs.
+    /// Number of inputs.
     pub inputs: usize,
-    /// Outputs.
+    /// Number of outputs.
     pub outputs: usize,
 }
 
 impl Mlp {
-    /// A perceptron with hidden layers of 16 and 8, and 8 outputs.
+    /// Creates a perceptron with hidden layers of 16 and 8 units, and 8 outputs.
     pub const fn embedding(name: &'static str, first: usize, inputs: usize) -> Mlp {
         Mlp { name, first, sizes: [inputs, 16, 8, 8, 0], layers: 3, is_score: false }
     }
 
-    /// A perceptron with hidden layers of 32, 16 and 8, and a score.
+    /// Creates a perceptron with hidden layers of 32, 16 and 8 units, and a score as its output.
     pub const fn score(name: &'static str, first: usize, inputs: usize) -> Mlp {
         Mlp { name, first, sizes: [inputs, 32, 16, 8, 1], layers: 4, is_score: true }
     }
 
-    /// The first place behind its weights.
+    /// Returns the index after the last weight.
     pub const fn end(&self) -> usize {
         let (mut at, mut layer) = (self.first, 0);
         while layer < self.layers {
@@ -52,7 +52,7 @@ impl Mlp {
         at
     }
 
-    /// Numbers that an evaluation leaves behind: the outputs of all layers, the result last.
+    /// Returns the length of the trace of an evaluation: the outputs of all layers, the result last.
     pub const fn trace(&self) -> usize {
         let (mut all, mut layer) = (0, 1);
         while layer <= self.layers {
@@ -62,12 +62,12 @@ impl Mlp {
         all
     }
 
-    /// Inputs.
+    /// Returns the number of inputs.
     pub const fn inputs(&self) -> usize {
         self.sizes[0]
     }
 
-    /// Its layers.
+    /// Returns the layers of the perceptron.
     pub fn layers(&self) -> impl Iterator<Item = Layer> + use<> {
         let Mlp { mut first, sizes, layers, .. } = *self;
         (0..layers).map(move |at| {
@@ -77,7 +77,7 @@ impl Mlp {
         })
     }
 
-    /// Evaluates it. `trace` has [`Mlp::trace`] places and ends with the outputs.
+    /// Evaluates the perceptron. `trace` has the length [`Mlp::trace`] and ends with the outputs.
     pub fn run(&self, weights: &[f32], inputs: &[f32], trace: &mut [f32]) {
         let (mut done, mut at) = (0, 0);
         for layer in self.layers() {
@@ -97,7 +97,8 @@ impl Mlp {
         }
     }
 
-    /// The weights of all layers by outputs instead of inputs, at the same places of `to`: what [`Mlp::back`] reads.
+    /// Writes the weights of all layers to the same positions of `to`, ordered by outputs instead of inputs, as
+    /// [`Mlp::back`] reads them.
     pub fn transpose(&self, weights: &[f32], to: &mut [f32]) {
         for Layer { first, inputs, outputs } in self.layers() {
             let from = first + outputs;
@@ -109,8 +110,8 @@ impl Mlp {
         }
     }
 
-    /// Adds the gradients of an evaluation: of the weights to `gradient`, of the inputs to `to_inputs`. `of_outputs`
-    /// has the gradient of the outputs.
+    /// Adds the gradients of an evaluation: of the weights to `gradient`, of the inputs to `to_inputs`. `of_outputs` is
+    /// the gradient of the outputs.
     pub fn back(
         &self,
         transposed: &[f32],
@@ -159,7 +160,7 @@ impl Mlp {
     }
 }
 
-/// A width that the compiler knows keeps all sums in registers.
+/// Evaluates a layer. The width is known at compile time, which keeps all sums in registers.
 fn forward<const OUT: usize>(weights: &[f32], inputs: &[f32], outputs: &mut [f32], bends: bool) {
     let (rows, _) = weights.as_chunks::<OUT>();
     let mut sums = rows[0];
@@ -176,7 +177,7 @@ fn forward<const OUT: usize>(weights: &[f32], inputs: &[f32], outputs: &mut [f32
     outputs.copy_from_slice(&sums);
 }
 
-/// The gradients of a layer's weights; `of_outputs` becomes that of the sums before the bend.
+/// Adds the gradients of a layer's weights; `of_outputs` becomes the gradient of the sums before the activation.
 fn backward<const OUT: usize>(
     (inputs, outputs): (&[f32], &[f32]),
     of_outputs: &mut [f32; 32],
@@ -200,7 +201,7 @@ fn backward<const OUT: usize>(
     of_outputs[..OUT].copy_from_slice(&of);
 }
 
-/// The gradients of a layer's inputs. A width that the compiler knows keeps them in registers.
+/// Adds the gradients of a layer's inputs. The width is known at compile time, which keeps them in registers.
 fn towards<const IN: usize>(transposed: &[f32], of_sums: &[f32], to_inputs: &mut [f32]) {
     let (rows, _) = transposed.as_chunks::<IN>();
     let mut sums = [0.0; IN];
@@ -236,12 +237,12 @@ mod tests {
                 differ += more;
                 all += of;
             }
-            // Between the two points of a difference a unit may bend.
+            // Some activations have a kink between the two points of a difference.
             assert!(differ * 50 <= all, "{}: {differ} of {all} slopes differ", mlp.name);
         }
     }
 
-    /// How many slopes differ, of how many.
+    /// Returns how many slopes differ, and the number of slopes.
     fn compared(mlp: Mlp, seed: u64) -> (usize, usize) {
         let mut random = Random::new(seed, mlp.name);
         let mut weights: Vec<f32> = (0..mlp.end()).map(|_| random.normal() as f32 * 0.5).collect();

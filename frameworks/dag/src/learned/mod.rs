@@ -1,5 +1,5 @@
-//! An order of stages that was learned: the network of Decima (SIGCOMM 2019), and the policy that asks it. It is
-//! trained elsewhere (the crate `training`); here it is evaluated, and its gradients are computed.
+//! An order of stages that was learned: the network of Decima (SIGCOMM 2019), and the policy that uses it. The crate
+//! `training` trains it; here it is evaluated, and its gradients are computed.
 
 mod fair_time;
 mod gradient;

@@ -1,5 +1,6 @@
-//! The network of Decima (SIGCOMM 2019): embeddings of stages, jobs and the whole, and scores of stages and limits. It
-//! knows features, and neither jobs nor clusters; [`Network::new`] draws weights, others come from training.
+//! The network of Decima (SIGCOMM 2019): embeddings of stages, of jobs and of the whole, and scores of stages and
+//! limits. It knows features, and neither jobs nor clusters. [`Network::new`] draws weights; other weights come from
+//! training.
 //!
 //! `e_v = g(sum f(e_w)) + prep(x_v)` over the children `w` of a stage, `y_i = g'(sum f'(e_v))` over the stages of a
 //! job, `z = g''(sum f''(y_i))` over the jobs. What changes with every decision (free executors, locality) is an input
@@ -27,28 +28,28 @@ pub(super) const LIMIT: Mlp = Mlp::score("limit", STAGE.end(), JOB + 2 * WIDTH +
 /// All perceptrons of the network, in the order of their weights.
 pub const PARTS: [Mlp; 9] = [PREP, MESSAGE, UPDATE, OF_STAGE, TO_JOB, OF_JOB, TO_ALL, STAGE, LIMIT];
 
-/// Weights of the network.
+/// Number of weights of the network.
 pub const WEIGHTS: usize = LIMIT.end();
 
-/// Numbers that an evaluation of an embedding leaves behind.
+/// Length of the trace of an embedding's evaluation.
 pub(super) const TRACE: usize = PREP.trace();
 
-/// The network.
+/// The weights of Decima's network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// All weights; [`WEIGHTS`] of them.
+    /// All [`WEIGHTS`] weights, in the order of [`PARTS`].
     pub weights: Vec<f32>,
 }
 
-/// A job with its embeddings, and what is needed for their gradients.
+/// A job with its embeddings, and the traces that their gradients need.
 #[derive(Clone, Debug)]
 pub struct Embedded {
-    /// What was embedded.
+    /// State of the job that was embedded.
     pub state: Arc<JobState>,
     pub(super) prep: Vec<f32>,
     pub(super) sums: Vec<f32>,
     pub(super) updates: Vec<f32>,
-    /// `e`, [`WIDTH`] for each stage.
+    /// Embeddings `e`, [`WIDTH`] numbers for each stage.
     pub(super) stages: Vec<f32>,
     pub(super) messages: Vec<f32>,
     pub(super) parts: Vec<f32>,
@@ -57,12 +58,12 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// `e` of a stage.
+    /// Returns the embedding `e` of a stage.
     pub fn stage(&self, node: usize) -> &[f32] {
         &self.stages[node * WIDTH..(node + 1) * WIDTH]
     }
 
-    /// `y`.
+    /// Returns the embedding `y` of the job.
     pub fn job(&self) -> &[f32] {
         &self.job[TRACE - WIDTH..]
     }
@@ -77,7 +78,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// `z`.
+    /// Returns the embedding `z` of all jobs.
     pub fn all(&self) -> &[f32] {
         &self.all[TRACE - WIDTH..]
     }
@@ -90,7 +91,7 @@ fn add(to: &mut [f32], from: &[f32]) {
 }
 
 impl Network {
-    /// A network whose weights are drawn as Glorot does; biases are 0.
+    /// Creates a network with weights drawn by Glorot's rule and biases of 0.
     pub fn new(seed: u64) -> Network {
         let mut random = Random::new(seed, "network");
         let mut weights = vec![0.0; WEIGHTS];
@@ -104,7 +105,7 @@ impl Network {
         Network { weights }
     }
 
-    /// The embeddings of a job and its stages.
+    /// Returns the embeddings of a job and its stages.
     pub fn embed(&self, state: &Arc<JobState>) -> Embedded {
         let count = state.len();
         let room = |width: usize| vec![0.0; count * width];
@@ -142,7 +143,7 @@ impl Network {
         to
     }
 
-    /// The summary of these jobs.
+    /// Returns the summary of these jobs.
     pub fn whole<'a>(&self, jobs: impl Iterator<Item = &'a Embedded>) -> Whole {
         let mut whole = Whole { parts: Vec::new(), total: [0.0; WIDTH], all: [0.0; TRACE] };
         for job in jobs {
@@ -155,7 +156,7 @@ impl Network {
         whole
     }
 
-    /// The score of a stage of a job with these features. `trace` is filled.
+    /// Returns the score of a stage of a job with these features, and fills `trace`.
     pub fn stage_score(
         &self,
         job: &Embedded,
@@ -168,7 +169,7 @@ impl Network {
         trace[STAGE.trace() - 1]
     }
 
-    /// The score of a limit for a job with these features. `trace` is filled.
+    /// Returns the score of a limit for a job with these features, and fills `trace`.
     pub fn limit_score(
         &self,
         job: &Embedded,

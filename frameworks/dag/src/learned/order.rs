@@ -1,4 +1,4 @@
-//! An order by its name: a heuristic, or the learned one with its guard. It decides nothing.
+//! Selects an order by its name: a heuristic, or the learned one with its guard. It decides nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,25 +10,25 @@ use super::guard::{Guard, Guarded};
 use super::weights::Model;
 use crate::order::{Heuristic, Policy, UnknownHeuristic};
 
-/// The name of the learned order.
+/// Name of the learned order.
 const NAME: &str = "decima";
 
-/// The model that comes with this program; `models/README.md` says how it was trained.
+/// The model that is part of this program; `models/README.md` says how it was trained.
 static BUILT_IN: LazyLock<Option<Arc<Model>>> =
     LazyLock::new(|| Model::read(include_bytes!("../../models/decima.safetensors")).ok().map(Arc::new));
 
-/// What decides which stage is next.
+/// The order of stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Order {
-    /// A heuristic.
+    /// A heuristic order.
     By(Heuristic),
-    /// A learned order, with the usual guard.
+    /// A learned order with the default guard.
     Learned(Arc<Model>),
 }
 
 impl Order {
-    /// The policy.
+    /// Returns the policy of the order.
     pub fn policy(&self) -> Box<dyn Policy + Send> {
         match self {
             Order::By(heuristic) => Box::new(*heuristic),
@@ -36,7 +36,7 @@ impl Order {
         }
     }
 
-    /// The model that comes with this program.
+    /// Returns the model that is part of this program.
     pub fn built_in() -> Option<Arc<Model>> {
         BUILT_IN.clone()
     }
@@ -57,13 +57,13 @@ impl fmt::Display for Order {
     }
 }
 
-/// A text names no order.
+/// The error for a text that names no order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownOrder {
-    /// Neither a heuristic nor the learned order.
+    /// The text names neither a heuristic nor the learned order.
     #[error("{0}, or {NAME}")]
     Heuristic(UnknownHeuristic),
-    /// This program was built with a model that its network cannot use.
+    /// The model that is part of this program does not fit its network.
     #[error("this program has no usable model for {NAME}")]
     NoModel,
 }

@@ -1,4 +1,5 @@
-//! The policy that asks the network: one choice after the other until nothing is left to be given. It does not learn.
+//! The policy of the network: it makes one choice after the other until no executor is left to assign. It does not
+//! learn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,68 +11,69 @@ use super::state::JobState;
 use crate::order::{Action, Observation, Policy};
 use crate::study::random::Random;
 
-/// Embeddings that are kept at most; all are forgotten then.
+/// Limit of the number of kept embeddings; when it is exceeded, all are forgotten.
 const EMBEDDED: usize = 4096;
 
-/// Multiplications for a stage's embeddings, a job's part of the whole, a candidate's score, and the scores of limits.
+/// Numbers of multiplications for a stage's embeddings, a job's part of the whole, a candidate's score, and the scores
+/// of limits.
 const OF_NODE: usize = 1_300;
 const OF_JOB: usize = 350;
 const OF_CANDIDATE: usize = 1_800;
 const OF_LIMITS: usize = 45_000;
 
-/// How a choice is made.
+/// How a choice is made from its probabilities.
 #[derive(Clone, Debug)]
 pub enum Mode {
-    /// The likeliest.
+    /// Takes the most probable choice.
     Greedy,
-    /// By chance, as likely as the network says.
+    /// Draws a choice with the network's probabilities.
     Sample(Random),
 }
 
-/// A choice that was made, with all that the network saw.
+/// A choice with the situation in which it was made.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// What could be chosen.
+    /// Situation in which the choice was made.
     pub situation: Situation,
-    /// What was chosen.
+    /// Choice that was made.
     pub choice: Choice,
-    /// The logarithm of the probability of that.
+    /// Logarithm of the probability of the choice.
     pub log: f32,
 }
 
-/// The learned policy.
+/// The learned policy, Decima.
 #[derive(Debug)]
 pub struct Decima {
     network: Arc<Network>,
     mode: Mode,
     states: States,
-    /// Embeddings by the address of the state, which each of them holds.
+    /// Embeddings by the address of the state, which each of them keeps alive.
     embedded: BTreeMap<usize, Embedded>,
-    /// What was chosen, if it is kept.
+    /// Choices since they were last taken; `None` if they are not recorded.
     chosen: Option<Vec<Chosen>>,
 }
 
 impl Decima {
-    /// A policy with this network.
+    /// Creates a policy with this network.
     pub fn new(network: Arc<Network>, mode: Mode) -> Decima {
         Decima { network, mode, states: States::default(), embedded: BTreeMap::new(), chosen: None }
     }
 
-    /// The same, which keeps its choices for [`Decima::take_chosen`].
+    /// Creates a policy that records its choices for [`Decima::take_chosen`].
     pub fn that_keeps(network: Arc<Network>, mode: Mode) -> Decima {
         Decima { chosen: Some(Vec::new()), ..Decima::new(network, mode) }
     }
 
-    /// The choices since the last time.
+    /// Takes the choices since the last call.
     pub fn take_chosen(&mut self) -> Vec<Chosen> {
         self.chosen.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Decides, unless `check` refuses a situation on the way. `check` gets the number of multiplications that the
-    /// decision takes.
+    /// Decides, unless `check` rejects a situation during the decision. `check` receives the number of multiplications
+    /// that the next choice takes.
     ///
     /// # Errors
-    /// What `check` has returned.
+    /// The error of `check`.
     pub fn decide_if<E>(
         &mut self,
         observation: &Observation,
@@ -102,12 +104,12 @@ impl Decima {
         }
     }
 
-    /// What could be chosen first; none if nothing is free or runnable.
+    /// Returns the first situation of a decision; `None` if nothing is free or runnable.
     pub fn situation(&mut self, observation: &Observation) -> Option<Situation> {
         Round::new(observation, &mut self.states).situation()
     }
 
-    /// Multiplications that a choice takes, about.
+    /// Returns about how many multiplications a choice takes.
     fn cost(&self, situation: &Situation) -> u64 {
         let is_new = |job: &&Arc<JobState>| !self.embedded.contains_key(&(Arc::as_ptr(job) as usize));
         let nodes: usize = situation.jobs.iter().filter(is_new).map(|job| job.len()).sum();
@@ -148,14 +150,14 @@ impl Policy for Decima {
     }
 }
 
-/// The choices that the actions of another policy come to. Actions that cannot be chosen are left out.
+/// Converts the actions of another policy to choices. Actions that cannot be chosen are omitted.
 #[derive(Debug, Default)]
 pub struct Replay {
     states: States,
 }
 
 impl Replay {
-    /// For a decision.
+    /// Returns the choices that the actions of a decision correspond to.
     pub fn choices(&mut self, observation: &Observation, actions: &[Action]) -> Vec<Chosen> {
         self.states.keep(observation);
         let mut round = Round::new(observation, &mut self.states);

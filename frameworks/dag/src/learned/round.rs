@@ -1,4 +1,4 @@
-//! A decision in steps: what can be chosen now, and what is left after a choice. It prefers nothing.
+//! A decision as a sequence of choices: what can be chosen now, and what is left after a choice. It prefers nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,65 +6,65 @@ use std::sync::Arc;
 use super::state::{JOB, JobState};
 use crate::order::{Action, Observation, Plan, Ready};
 
-/// Limits that are scored for a stage at most; more of them are spaced evenly.
+/// Limit of the number of limits that are scored for a stage; if there are more, they are spaced evenly.
 const LIMITS: u32 = 32;
 
-/// What can be chosen.
+/// The alternatives of a choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Situation {
     /// Jobs with stages that are not done, in the order of their arrival.
     pub jobs: Vec<Arc<JobState>>,
-    /// The job that the free executors belong to, by its place in `jobs`.
+    /// Index in `jobs` of the job that the free executors belong to.
     pub source: Option<u32>,
-    /// Executors that are free: as many tasks as fit of the stage of which most fit.
+    /// Number of free executors: the number of tasks that fit, of the stage of which most fit.
     pub free: u32,
-    /// All executors.
+    /// Number of all executors.
     pub executors: u32,
-    /// Stages that can get executors; one at least.
+    /// Stages that can get executors; at least one.
     pub candidates: Vec<Candidate>,
 }
 
 /// A stage that can get executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its job, by its place in [`Situation::jobs`].
+    /// Index of the stage's job in [`Situation::jobs`].
     pub job: u32,
-    /// The stage, by its place in [`JobState::stages`].
+    /// Index of the stage in [`JobState::stages`].
     pub node: u32,
-    /// Executors that it can get at most; 1 at least.
+    /// Number of executors that the stage can get, at least 1.
     pub most: u32,
 }
 
-/// The limits that a stage's job can be given.
+/// The possible limits of executors for a candidate's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     held: u32,
     most: u32,
 }
 
-/// What was chosen.
+/// A choice of a stage and a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The place in [`Situation::candidates`].
+    /// Index of the stage in [`Situation::candidates`].
     pub candidate: usize,
-    /// The place in its [`Limits`].
+    /// Index of the limit in the candidate's [`Limits`].
     pub limit: usize,
 }
 
 impl Limits {
-    /// How many.
+    /// Returns the number of limits.
     pub fn count(self) -> usize {
         self.most.min(LIMITS) as usize
     }
 
-    /// The limit at this place.
+    /// Returns the limit at this index.
     pub fn at(self, place: usize) -> u32 {
         let count = self.count() as u64;
         let more = ((place as u64 + 1) * u64::from(self.most)).div_ceil(count.max(1));
         self.held.saturating_add(more as u32)
     }
 
-    /// The place whose limit is the first that allows as many.
+    /// Returns the index of the first limit that allows `limit` executors, or the last index.
     pub fn place(self, limit: u32) -> usize {
         let first = (0..self.count()).find(|place| self.at(*place) >= limit);
         first.unwrap_or(self.count().saturating_sub(1))
@@ -72,19 +72,19 @@ impl Limits {
 }
 
 impl Situation {
-    /// The features of a job.
+    /// Returns the features of a job.
     pub fn features(&self, job: u32) -> [f32; JOB] {
         self.jobs[job as usize].job(self.source == Some(job), self.free, self.executors)
     }
 
-    /// The limits of a candidate.
+    /// Returns the limits of a candidate.
     pub fn limits(&self, candidate: usize) -> Limits {
         let Candidate { job, most, .. } = self.candidates[candidate];
         Limits { held: self.jobs[job as usize].held, most }
     }
 }
 
-/// States of jobs by their ids: one that has not changed is the same as before.
+/// States of jobs by their ids. An unchanged state keeps its address.
 #[derive(Debug, Default)]
 pub(super) struct States(BTreeMap<u64, Arc<JobState>>);
 
@@ -100,7 +100,7 @@ impl States {
         }
     }
 
-    /// Forgets jobs that are gone.
+    /// Forgets jobs that are gone, if there are many of them.
     pub(super) fn keep(&mut self, observation: &Observation) {
         if self.0.len() > 2 * observation.jobs.len() + 64 {
             let ids: BTreeSet<u64> = observation.jobs.iter().map(|job| job.id).collect();
@@ -109,13 +109,13 @@ impl States {
     }
 }
 
-/// A decision that is under way.
+/// A decision in progress.
 pub(super) struct Round<'a> {
     plan: Plan<'a>,
-    /// Jobs with stages that are not done, by their places in the observation.
+    /// Indices in the observation of jobs with stages that are not done.
     places: Vec<usize>,
     jobs: Vec<Arc<JobState>>,
-    /// Stages that got nothing although there seemed to be room.
+    /// Stages that got no executor although there seemed to be a free one.
     refused: BTreeSet<(usize, u32)>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Round<'a> {
         states.intern(of.id, JobState::of(of, self.plan.tasks(place), self.plan.held(place), ready))
     }
 
-    /// What can be chosen now; none if nothing is left to be given.
+    /// Returns the present situation; `None` if no executor is left to assign.
     pub(super) fn situation(&self) -> Option<Situation> {
         if self.plan.is_exhausted() {
             return None;
@@ -146,7 +146,7 @@ impl<'a> Round<'a> {
         for (job, state) in self.jobs.iter().enumerate() {
             let place = self.places[job];
             for (node, stage) in state.stages.iter().enumerate() {
-                // The last feature says whether it can get executors.
+                // The last feature is whether the stage can get executors.
                 let at = *stage as usize;
                 if self.plan.ready(place, at) == Ready::No || self.refused.contains(&(job, *stage)) {
                     continue;
@@ -165,7 +165,7 @@ impl<'a> Round<'a> {
         (!candidates.is_empty()).then(|| Situation { jobs: self.jobs.clone(), source, free, executors, candidates })
     }
 
-    /// Carries a choice out.
+    /// Applies a choice.
     pub(super) fn give(&mut self, situation: &Situation, choice: Choice, states: &mut States) {
         let Candidate { job, node, .. } = situation.candidates[choice.candidate];
         let (job, stage) = (job as usize, situation.jobs[job as usize].stages[node as usize]);
@@ -177,7 +177,7 @@ impl<'a> Round<'a> {
         self.jobs[job] = self.state(job, states);
     }
 
-    /// The choice that an action stands for, if it is possible.
+    /// Returns the choice that an action corresponds to, if it is possible.
     pub(super) fn choice_of(&self, situation: &Situation, action: Action) -> Option<Choice> {
         let is = |candidate: &Candidate| {
             let job = candidate.job as usize;

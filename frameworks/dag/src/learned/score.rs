@@ -1,16 +1,16 @@
-//! Probabilities of stages and limits in a situation. It chooses nothing but by [`pick`].
+//! Computes the probabilities of stages and limits in a situation. Only [`pick`] chooses.
 
 use super::network::{Embedded, LIMIT, Network, STAGE, Whole};
 use super::round::Situation;
 use super::state::JOB;
 use crate::study::random::Random;
 
-/// Scores of alternatives, as probabilities.
+/// The scores of alternatives as probabilities.
 #[derive(Clone, Debug)]
 pub struct Scored<const TRACE: usize> {
-    /// What each evaluation left behind.
+    /// Trace of each evaluation.
     pub traces: Vec<[f32; TRACE]>,
-    /// Logarithms of the probabilities.
+    /// Logarithm of the probability of each alternative.
     pub logs: Vec<f32>,
 }
 
@@ -24,13 +24,13 @@ impl<const TRACE: usize> Scored<TRACE> {
         Scored { traces, logs }
     }
 
-    /// `-sum p log p`.
+    /// Returns the entropy `-sum p log p`.
     pub fn entropy(&self) -> f32 {
         -self.logs.iter().map(|log| log.exp() * log).sum::<f32>()
     }
 }
 
-/// Evaluates all candidates. `jobs` has the embeddings of [`Situation::jobs`].
+/// Scores all candidates. `jobs` has the embeddings of [`Situation::jobs`].
 pub fn evaluate(
     network: &Network,
     situation: &Situation,
@@ -46,7 +46,7 @@ pub fn evaluate(
     (whole, features, Scored::of(traces))
 }
 
-/// Evaluates all limits of a candidate.
+/// Scores all limits of a candidate.
 pub fn evaluate_limits(
     network: &Network,
     situation: &Situation,
@@ -62,7 +62,7 @@ pub fn evaluate_limits(
     Scored::of(traces)
 }
 
-/// The likeliest place, or one by chance.
+/// Returns the index of the most probable alternative, or of one drawn at random.
 pub fn pick(logs: &[f32], random: Option<&mut Random>) -> usize {
     let Some(random) = random else {
         let best = (0..logs.len()).max_by(|a, b| logs[*a].total_cmp(&logs[*b]).then(b.cmp(a)));

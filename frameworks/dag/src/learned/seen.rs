@@ -1,34 +1,35 @@
-//! The range of each feature in training, and which features of a situation are out of it. It decides nothing.
+//! Records the range of each feature in training, and finds features of a situation that are outside of it. It decides
+//! nothing.
 
 use serde::{Deserialize, Serialize};
 
 use super::round::Situation;
 use super::state::{JOB, JOB_NAMES, NODE, NODE_NAMES};
 
-/// How far above its range a feature may be, as a part of the range.
+/// Distance from its range that a feature may have, as a fraction of the range.
 const MARGIN: f32 = 0.1;
 
-/// Ranges of features, and of the number of jobs.
+/// The ranges of features and of the number of jobs in training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
-    /// The least and the most of each feature of stages.
+    /// Least and greatest value of each feature of stages.
     pub stages: [(f32, f32); NODE],
-    /// The least and the most of each feature of jobs.
+    /// Least and greatest value of each feature of jobs.
     pub jobs: [(f32, f32); JOB],
-    /// Jobs at once at most.
+    /// Largest number of jobs at once.
     pub most_jobs: u32,
-    /// Situations that it has seen.
+    /// Number of situations that were recorded.
     pub situations: u64,
 }
 
-/// A feature that is out of the range of the training.
+/// A feature that is outside of the range of the training.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unseen {
-    /// Its name.
+    /// Name of the feature.
     pub feature: &'static str,
-    /// Its value, as it is scaled.
+    /// Scaled value of the feature.
     pub value: f32,
-    /// The most or the least in training.
+    /// Least or greatest value in training.
     pub bound: f32,
 }
 
@@ -38,7 +39,7 @@ fn widen((least, most): &mut (f32, f32), value: f32, first: bool) {
 
 fn outside((least, most): (f32, f32), value: f32) -> Option<f32> {
     let margin = (most - least) * MARGIN + 1e-6;
-    // What is not a number is out of every range.
+    // NaN is outside of every range.
     if value >= least - margin && value <= most + margin {
         return None;
     }
@@ -46,12 +47,12 @@ fn outside((least, most): (f32, f32), value: f32) -> Option<f32> {
 }
 
 impl Seen {
-    /// Whether all ranges have ends.
+    /// Returns whether the bounds of all ranges are finite.
     pub(super) fn is_finite(&self) -> bool {
         self.stages.iter().chain(&self.jobs).all(|(least, most)| least.is_finite() && most.is_finite())
     }
 
-    /// Adds a situation.
+    /// Extends the ranges by a situation.
     pub fn add(&mut self, situation: &Situation) {
         let mut first = self.situations == 0;
         for (at, job) in (0..).zip(&situation.jobs) {
@@ -69,7 +70,7 @@ impl Seen {
         self.situations += 1;
     }
 
-    /// Adds what another has seen.
+    /// Extends the ranges by those of another record.
     pub fn merge(&mut self, other: &Seen) {
         if self.situations == 0 {
             *self = other.clone();
@@ -83,7 +84,7 @@ impl Seen {
         }
     }
 
-    /// The first feature of a situation that is out of its range.
+    /// Returns the first feature of a situation that is outside of its range.
     pub fn unseen(&self, situation: &Situation) -> Option<Unseen> {
         let most = self.most_jobs as f32 * (1.0 + MARGIN);
         if situation.jobs.len() as f32 > most {

@@ -1,5 +1,5 @@
-//! The last minutes once more: the jobs that came, in a modelled cluster, under the model and under heuristics. It
-//! decides nothing about the real cluster.
+//! Replays the jobs of the last minutes in a modelled cluster, under the model and under heuristics. It decides nothing
+//! about the real cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use crate::order::{Heuristic, History, Job, Observation, Policy};
 use crate::study::cluster::{Episode, Setup};
 use crate::study::job::{Arrival, Durations, JobModel, StageModel};
 
-/// Jobs of a replay at most, the last ones.
+/// Limit of the number of jobs of a replay; the last ones are taken.
 const JOBS: usize = 30;
-/// Stages of a job that is replayed at most.
+/// Limit of the number of stages of a job; jobs with more are not replayed.
 const STAGES: usize = 100;
-/// Tasks of a replay at most; more of them are modelled as fewer and longer ones.
+/// Limit of the number of tasks of a replay; more of them are modelled as fewer and longer ones.
 const TASKS: u64 = 4_000;
-/// Decisions of a replay at most; one that takes more has no result.
+/// Limit of the number of decisions of a replay; one that takes more has no result.
 const DECISIONS: usize = 1_200;
 
-/// A job that was seen.
+/// A job that was observed.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     arrival: u64,
     stages: Vec<KeptStage>,
 }
 
-/// A stage of it.
+/// A stage of an observed job.
 #[derive(Clone, Debug, Default)]
 struct KeptStage {
     tasks: u32,
-    /// Milliseconds of each.
+    /// Duration of a task, in milliseconds.
     duration: u64,
     parents: Vec<u32>,
 }
 
 impl Kept {
-    /// Brings it up to date, in the room that it has.
+    /// Updates the job from an observation, without new allocations if possible.
     fn update(&mut self, job: &Job) {
         self.arrival = job.arrival;
         self.stages.resize_with(job.stages.len(), KeptStage::default);
@@ -54,11 +54,11 @@ pub(super) struct Shadow {
     jobs: BTreeMap<u64, Kept>,
     executors: u32,
     moving_delay: u64,
-    /// Whether the cluster sends executors ahead.
+    /// Whether the cluster moves executors to stages before these can run.
     ahead: bool,
 }
 
-/// Mean seconds of a job in the replay.
+/// Mean completion times of a job in the replay, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) model: f64,
@@ -68,7 +68,7 @@ pub(super) struct Verdict {
 }
 
 impl Shadow {
-    /// Records an observation, and forgets what arrived longer than `window` milliseconds ago.
+    /// Records an observation, and forgets jobs that arrived longer than `window` milliseconds ago.
     pub(super) fn observe(&mut self, observation: &Observation, window: u64) {
         self.executors = self.executors.max(observation.executors);
         (self.moving_delay, self.ahead) = (observation.moving_delay, observation.ahead);
@@ -82,7 +82,8 @@ impl Shadow {
         }
     }
 
-    /// Runs the jobs again under all three; none if there are fewer than `least`, or if it takes too long.
+    /// Replays the jobs under the model, fair shares and the fallback. Returns `None` if there are fewer than `least`
+    /// jobs, or if the replay takes too long.
     pub(super) fn judge(&self, network: &Arc<Network>, fallback: Heuristic, least: usize) -> Option<Verdict> {
         if self.jobs.len() < least {
             return None;
@@ -132,7 +133,7 @@ impl Shadow {
 fn model(stage: &KeptStage, fewer: u64) -> StageModel {
     let tasks = u64::from(stage.tasks);
     let kept = tasks.div_ceil(fewer).max(1);
-    // The work stays the same.
+    // The total work stays the same.
     let duration = (stage.duration.saturating_mul(tasks) / kept).max(1);
     let durations = Durations { executors: 5, first: vec![duration], rest: vec![duration], fresh: vec![duration] };
     StageModel {

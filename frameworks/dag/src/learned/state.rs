@@ -1,12 +1,11 @@
-//! What the network sees of a job: scaled features of the stages that are not done, and their graph. It decides
-//! nothing.
+//! The network's view of a job: scaled features of the stages that are not done, and their graph. It decides nothing.
 
 use crate::order::{Job, Ready};
 
-/// Features of a stage.
+/// Number of features of a stage.
 pub const NODE: usize = 6;
 
-/// Features of a job at a decision.
+/// Number of features of a job at a decision.
 pub const JOB: usize = 5;
 
 /// Names of the features of a stage, in their order.
@@ -15,7 +14,7 @@ pub const NODE_NAMES: [&str; NODE] = ["executors", "work", "tasks", "duration", 
 /// Names of the features of a job, in their order.
 pub const JOB_NAMES: [&str; JOB] = ["executors", "local", "free", "all executors", "remaining work"];
 
-/// Messages are passed along chains of at most this many stages (as in Decima's public code).
+/// Longest chain of stages along which messages are passed (as in Decima's public code).
 const DEPTH: u32 = 8;
 
 /// A job as the network sees it. Equal states have equal embeddings.
@@ -23,34 +22,34 @@ const DEPTH: u32 = 8;
 pub struct JobState {
     /// Features, [`NODE`] for each stage that is not done.
     pub features: Vec<f32>,
-    /// For each of these stages its place in the job.
+    /// Index in the job of each of these stages.
     pub stages: Vec<u32>,
-    /// For each of these stages where its children begin in `children`; one more at the end.
+    /// For each of these stages, the index in `children` of its first child; one more entry at the end.
     pub starts: Vec<u32>,
-    /// Children, by their places among these stages; a stage above the depth limit has none.
+    /// Children as indices among these stages; a stage beyond the depth limit has none.
     pub children: Vec<u32>,
-    /// Executors that the job has.
+    /// Number of executors that the job has.
     pub held: u32,
-    /// Task-milliseconds that the job has left.
+    /// Task-milliseconds of work that the job has left.
     pub remaining: u64,
 }
 
-/// Grows as a logarithm for large values, and as the value itself for small ones.
+/// Scales a value: as a logarithm for large values, and linearly for small ones.
 fn compress(value: f64, unit: f64, scale: f64) -> f32 {
     ((value / unit).ln_1p() / scale) as f32
 }
 
-/// Work in milliseconds, scaled.
+/// Scales an amount of work in milliseconds.
 fn work(millis: u64) -> f32 {
     compress(millis as f64, 10_000.0, 3.0)
 }
 
 impl JobState {
-    /// The state of a job of which some tasks have been given away in this decision already: `tasks` has what is left
-    /// of each stage, `ready` whether it can get executors.
+    /// Returns the state of a job during a decision that has assigned some of its tasks already. `tasks` has the tasks
+    /// that are left of each stage; `ready` returns whether a stage can get executors.
     pub fn of(job: &Job, tasks: &[u32], held: u32, ready: impl Fn(usize) -> Ready) -> JobState {
         let mut state = JobState { held, ..JobState::default() };
-        // The place of each stage among those that are not done.
+        // Index of each stage among those that are not done.
         let mut places = vec![u32::MAX; job.stages.len()];
         for (at, stage) in job.stages.iter().enumerate() {
             if stage.is_done() {
@@ -105,27 +104,27 @@ impl JobState {
         self.starts.push(self.children.len() as u32);
     }
 
-    /// Stages that are not done.
+    /// Returns the number of stages that are not done.
     pub fn len(&self) -> usize {
         self.stages.len()
     }
 
-    /// Whether all stages are done.
+    /// Returns whether all stages are done.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// The features of a stage.
+    /// Returns the features of a stage.
     pub fn node(&self, node: usize) -> &[f32] {
         &self.features[node * NODE..(node + 1) * NODE]
     }
 
-    /// The children of a stage.
+    /// Returns the children of a stage.
     pub fn children(&self, node: usize) -> &[u32] {
         &self.children[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// The features of the job at a decision on `free` of `executors`.
+    /// Returns the features of the job at a decision on `free` of `executors`.
     pub fn job(&self, is_source: bool, free: u32, executors: u32) -> [f32; JOB] {
         [
             self.held as f32 / 20.0,
@@ -137,7 +136,7 @@ impl JobState {
     }
 }
 
-/// The feature for a limit.
+/// Returns the feature of a limit.
 pub fn limit(limit: u32) -> f32 {
     limit as f32 / 50.0
 }

@@ -1,11 +1,11 @@
-//! Invariants of the learned order, over random observations and random networks:
+//! Property tests of the learned order, over random observations and random networks. Invariants:
 //!
-//! 1. Actions can be carried out: those of every order are checked so (`order::tests::check`).
+//! 1. Actions can be carried out, as those of every order (`order::tests::check`).
 //! 2. The same observation leads to the same actions, whether jobs were seen before or not.
 //! 3. A job that has waited for too long gets executors before all others, under the model and under the heuristic.
 //!
-//! And scripts: gradients against finite differences, files of weights, and what the guard does when the model is not
-//! to be trusted.
+//! Scenarios test gradients against finite differences, files of weights, and the guard when the model cannot be
+//! trusted.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ fn model(network: Network, seen: Seen) -> Arc<Model> {
     Arc::new(Model { network, seen, about: String::new() })
 }
 
-/// Ranges in which everything is.
+/// Returns ranges that contain every feature.
 pub(crate) fn everything() -> Seen {
     let wide = (-1e9, 1e9);
     Seen { stages: [wide; NODE], jobs: [wide; JOB], most_jobs: 1_000_000, situations: 1 }
 }
 
-/// A guard that never replays.
+/// Returns the limits of a guard that never replays.
 fn without_replay() -> Guard {
     Guard { least_jobs: usize::MAX, ..Guard::default() }
 }
@@ -66,7 +66,7 @@ proptest! {
             jobs: vec![job(1, 0, 30), job(2, now, 300), job(3, now, 3)],
             ..Observation::default()
         };
-        // The old job gets nothing for long.
+        // The old job gets no executor for a long time.
         for now in (0..200).step_by(10) {
             policy.decide(&at(now * 1000, 0));
         }
@@ -96,7 +96,7 @@ fn the_gradient_of_the_network_is_that_of_finite_differences() {
     policy.decide(&observation);
     let situation = policy.take_chosen().remove(0).situation;
     let (candidate, place) = (1, 0);
-    // The logarithm of the probability of a choice.
+    // Logarithm of the probability of a choice.
     let log = |network: &Network| {
         let jobs: Vec<Embedded> = situation.jobs.iter().map(|job| network.embed(job)).collect();
         let jobs: Vec<&Embedded> = jobs.iter().collect();
@@ -139,7 +139,7 @@ fn the_gradient_of_the_network_is_that_of_finite_differences() {
         };
         let slope = (moved(step) - moved(-step)) / f64::from(2.0 * step);
         moved(0.0);
-        // Between the two a unit may bend, so that the difference is of neither side.
+        // An activation may have a kink between the two points, so that the difference belongs to neither side.
         bent += usize::from((slope - f64::from(gradient.weights[at])).abs() > 0.02 * (0.2 + slope.abs()));
     }
     assert!(bent <= 6, "{bent} of {} slopes differ", WEIGHTS / 11);
@@ -158,7 +158,7 @@ fn weights_are_read_as_they_were_written_and_others_refused() {
     let mut broken = model.clone();
     broken.network.weights[0] = f32::NAN;
     assert_eq!(text(&broken.write().unwrap()), "the tensor 'prep.0.bias' has a number that is not finite");
-    // The name of a tensor in the header, with another one of the same length.
+    // Renames a tensor in the header to another name of the same length.
     let mut renamed = bytes.clone();
     let at = renamed.windows(13).position(|part| part == b"limit.3.bias\"").unwrap();
     renamed[at] = b'x';
@@ -179,7 +179,7 @@ fn arrival(at: u64, tasks: u32, duration: u64) -> Arrival {
     Arrival { at, job: Arc::new(JobModel { name: String::new(), stages: vec![stage] }) }
 }
 
-/// Stages one after the other: executors are asked about between them.
+/// Returns the arrival of a job with a chain of stages: the policy decides about executors between them.
 fn chain(stages: u32, tasks: u32, duration: u64) -> Arrival {
     let mut job = (*arrival(0, tasks, duration).job).clone();
     let stage = job.stages[0].clone();
@@ -189,7 +189,7 @@ fn chain(stages: u32, tasks: u32, duration: u64) -> Arrival {
     Arrival { at: 0, job: Arc::new(job) }
 }
 
-/// A network whose score of a stage falls with what its job has left, and with nothing else.
+/// Returns a network whose score of a stage decreases with the remaining work of its job, and depends on nothing else.
 fn shortest_only() -> Network {
     let mut network = Network::new(1);
     for (at, layer) in super::network::STAGE.layers().enumerate() {
@@ -202,7 +202,7 @@ fn shortest_only() -> Network {
 
 #[test]
 fn no_job_starves() {
-    // Small jobs come so fast that a policy which always takes them first leaves nothing for a large one.
+    // Small jobs arrive so fast that a policy which always takes them first leaves no executor for a large one.
     let mut jobs: Vec<Arrival> = vec![chain(8, 20, 3000)];
     jobs.extend((0..600).map(|n| arrival(1000 + n * 1000, 6, 2100)));
     let setup = Setup { executors: 20, moving_delay: 0, ..Setup::default() };
@@ -212,11 +212,12 @@ fn no_job_starves() {
     let alone = outcome(&mut Decima::new(Arc::new(network.clone()), Mode::Greedy)).completions[0];
     let guard = Guard { times: 1.0, ..without_replay() };
     let guarded = outcome(&mut Guarded::new(model(network, everything()), guard)).completions[0];
-    // It comes first after the time that equal shares would have taken among the jobs that were there.
+    // It comes first after the time that equal shares would have taken among the jobs that were present.
     assert!(guarded < 0.8 * alone && alone > 3.0 * fair, "guarded {guarded}, alone {alone}, fair {fair}");
 }
 
-/// What a guarded model says while a made batch runs, with the instants.
+/// Returns the outcome of a generated workload under a guarded model, and the model's notes with their times in
+/// seconds.
 fn play(network: Network, seen: Seen, guard: Guard, workload: Workload) -> (Outcome, Vec<(u64, String)>) {
     struct Listened(Guarded, Vec<(u64, String)>);
     impl Policy for Listened {
@@ -239,7 +240,7 @@ const STREAM: Workload = Workload { jobs: 60, ..WORKLOADS[1] };
 #[test]
 fn a_model_that_does_worse_than_fair_is_set_aside() {
     let built_in = Order::built_in().unwrap();
-    // The same network with all scores of stages turned round: it prefers what it should not.
+    // The same network with inverted scores of stages: it prefers the worst choices.
     let mut fooled = built_in.network.clone();
     let last = super::network::STAGE.layers().last().unwrap();
     fooled.weights[last.first..=last.first + last.inputs].iter_mut().for_each(|weight| *weight = -*weight);
@@ -255,7 +256,7 @@ fn a_model_that_does_worse_than_fair_is_set_aside() {
     assert!(guarded.0.mean() < trusted.0.mean(), "{} {}", guarded.0.mean(), trusted.0.mean());
 }
 
-/// The same where executors are not sent ahead, as in this framework; the replay does not send them either.
+/// Checks that a replay models the cluster that is observed: here executors are not moved ahead, as in this framework.
 #[test]
 fn replays_are_of_the_cluster_that_is_seen() {
     let mut fooled = Order::built_in().unwrap().network.clone();

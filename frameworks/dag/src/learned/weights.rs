@@ -1,4 +1,4 @@
-//! Weights as a file: safetensors with a tensor for each layer's biases and weights, and what was seen in training as
+//! Files of weights: safetensors with a tensor for each layer's biases and weights, and the ranges of the training as
 //! metadata. It opens no file.
 
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use super::network::{Network, PARTS, WEIGHTS};
 use super::seen::Seen;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a file at most.
+/// Maximum size of a file, in bytes.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// The key of the metadata. There is one only, so that equal models are equal bytes.
+/// Key of the metadata. There is only one, so that equal models are equal bytes.
 const KEY: &str = "tepui";
 
-/// What is kept of a model beside its weights.
+/// The metadata of a model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     seen: Seen,
@@ -24,51 +24,51 @@ struct Header {
     more: BTreeMap<String, String>,
 }
 
-/// A model with further tensors and further metadata.
+/// A model with additional tensors and additional metadata.
 pub type WithMore = (Model, Vec<Vec<f32>>, BTreeMap<String, String>);
 
-/// A trained network with what it was trained on.
+/// A trained network with a description of its training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The network.
+    /// Weights of the network.
     pub network: Network,
-    /// The range of everything that it saw.
+    /// Ranges of the features in training.
     pub seen: Seen,
-    /// How it was trained, in words.
+    /// Description of the training, in words.
     pub about: String,
 }
 
-/// A file holds no model of this network.
+/// The reason why a file is no model of this network.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The file is too large.
+    /// The file is larger than [`BYTES_MAX`]; has its size.
     #[error("{0} bytes: a model must have {BYTES_MAX} at most")]
     Large(usize),
-    /// It is not a safetensors file.
+    /// The file is not in the format safetensors.
     #[error("not in the format safetensors: {0}")]
     Format(String),
-    /// A tensor is missing.
+    /// The tensor of this name is missing.
     #[error("the tensor '{0}' is missing")]
     Missing(String),
-    /// A tensor has another shape or type.
+    /// A tensor has a wrong shape or type.
     #[error("the tensor '{name}' has {found}: must be {expected}")]
     Shape {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// Type and shape.
+        /// Type and shape of the tensor.
         found: String,
-        /// Type and shape that it must have.
+        /// Expected type and shape.
         expected: String,
     },
-    /// A number is not finite.
+    /// The tensor of this name has a number that is not finite.
     #[error("the tensor '{0}' has a number that is not finite")]
     NotFinite(String),
-    /// The metadata does not say what was seen in training.
+    /// The metadata does not contain the ranges of the training.
     #[error("the metadata '{KEY}' is missing, or is not what a training writes")]
     Seen,
 }
 
-/// The tensors of the network: name, place and shape.
+/// Returns the name, range and shape of each tensor of the network.
 fn tensors() -> Vec<(String, std::ops::Range<usize>, Vec<usize>)> {
     let mut all = Vec::new();
     for part in PARTS {
@@ -86,7 +86,7 @@ fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// A tensor of the type `F32`, by its name.
+/// Reads a tensor of the type `F32` by its name.
 fn read(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
     let tensor = file.tensor(name).map_err(|_| ModelError::Missing(name.to_owned()))?;
     if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
@@ -108,12 +108,12 @@ impl Model {
     /// Reads a model.
     ///
     /// # Errors
-    /// What the file has is not a model of this network.
+    /// The file is not a model of this network.
     pub fn read(bytes: &[u8]) -> Result<Model, ModelError> {
         Model::read_with(bytes, &[]).map(|(model, _, _)| model)
     }
 
-    /// Reads a model and further tensors of this file, each as long as the weights, and all metadata.
+    /// Reads a model, additional tensors of the file, each as long as the weights, and all metadata.
     ///
     /// # Errors
     /// As [`Model::read`].
@@ -126,7 +126,7 @@ impl Model {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
         let words = header.metadata().as_ref().and_then(|words| words.get(KEY));
         let header: Header = words.and_then(|text| serde_json::from_str(text).ok()).ok_or(ModelError::Seen)?;
-        // A number that is too large for its type is read as an infinite one, and would not be written as a number.
+        // A number that is too large for its type is read as infinity, which could not be written as a number.
         if !header.seen.is_finite() {
             return Err(ModelError::Seen);
         }
@@ -138,7 +138,7 @@ impl Model {
         Ok((Model { network, seen: header.seen, about: header.about }, more, header.more))
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file with the model.
     ///
     /// # Errors
     /// The library cannot write them.
@@ -146,7 +146,8 @@ impl Model {
         self.write_with(&[], &[])
     }
 
-    /// The bytes of a file with further tensors, each as long as the weights, and further metadata.
+    /// Returns the bytes of a file with the model, additional tensors, each as long as the weights, and additional
+    /// metadata.
     ///
     /// # Errors
     /// The library cannot write them.

@@ -1,37 +1,37 @@
-//! What a policy answers, and what that comes to: tasks to start. It chooses nothing.
+//! The answer of a policy, and the tasks to start that follow from it. It chooses nothing.
 
 use serde::{Deserialize, Serialize};
 
 use super::observation::Observation;
 use super::plan::Plan;
 
-/// Start tasks of this stage until it has none left, the job has `limit` executors, or nothing fits any more.
+/// An instruction to start tasks of a stage until none is left, the job has `limit` executors, or no further task fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// The job's id.
+    /// Id of the job.
     pub job: u64,
-    /// The stage, by its place in the job.
+    /// Index of the stage in the job.
     pub stage: u32,
-    /// Executors that the job may have afterwards at most, those that it has ([`Job::held`](super::Job::held))
-    /// included.
+    /// Most executors that the job may have afterwards, including those that it has ([`Job::held`](super::Job::held)).
     pub limit: u32,
 }
 
-/// Tasks to start.
+/// A number of tasks to start in some slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The job's id.
+    /// Id of the job.
     pub job: u64,
-    /// The stage, by its place in the job.
+    /// Index of the stage in the job.
     pub stage: u32,
-    /// How many tasks, 1 at least.
+    /// Number of tasks, at least 1.
     pub tasks: u32,
-    /// In which slots, by the place in [`Observation::free`].
+    /// Index of the slots in [`Observation::free`].
     pub free: u32,
 }
 
-/// Carries the actions out one after the other. What names an unknown job, a stage that is not runnable, or more than
-/// is free, is left out as far as it does; so the answer of any policy can be used as it is.
+/// Converts actions to the tasks that they start, one after the other. An action that names an unknown job, a stage
+/// that is not runnable, or more than is free, is ignored to that extent. So the answer of any policy can be used as it
+/// is.
 pub fn grants(observation: &Observation, actions: &[Action]) -> Vec<Grant> {
     let mut plan = Plan::new(observation);
     for action in actions {

@@ -1,4 +1,4 @@
-//! The earliest deadline first, as long as it can be met. Demands are ignored.
+//! The order by deadlines: the earliest deadline first, as long as it can be met. Demands are ignored.
 
 use std::cmp::Reverse;
 
@@ -8,9 +8,10 @@ use super::observation::Observation;
 use super::plan::Plan;
 use super::shortest::along_paths;
 
-/// Jobs by their deadlines, each with all that it can use along its longest path. A deadline that cannot be met any
-/// more gives way to those that can: it would only make them late as well. Jobs without a deadline come last, by class
-/// and in the order of their arrival.
+/// Serves jobs by their deadlines, each with all executors that it can use along its longest path.
+///
+/// A deadline that cannot be met any more comes after those that can: otherwise it would only make them late as well.
+/// Jobs without a deadline come last, by class and in the order of their arrival.
 pub(super) fn earliest(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     for job in order(observation) {
@@ -19,7 +20,7 @@ pub(super) fn earliest(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// The places of jobs, the first to be served first.
+/// Returns the indices of the jobs in the order in which they are served.
 fn order(observation: &Observation) -> Vec<usize> {
     let mut due: Vec<(u64, usize)> = Vec::new();
     let mut others: Vec<usize> = Vec::new();
@@ -32,14 +33,15 @@ fn order(observation: &Observation) -> Vec<usize> {
     due.sort_unstable();
     others.sort_by_key(|place| (Reverse(observation.jobs[*place].class), observation.jobs[*place].arrival, *place));
     let executors = u64::from(observation.executors.max(1));
-    // Task-milliseconds of the jobs before.
+    // Task-milliseconds of the jobs before this one.
     let mut before: u64 = 0;
     let (mut first, mut late) = (Vec::new(), Vec::new());
     for (deadline, place) in due {
         let job = &observation.jobs[place];
         let work = before.saturating_add(job.remaining());
         let longest = paths(job).length.into_iter().max().unwrap_or(0);
-        // At the earliest: all executors work on it and on those before, and no path is shorter than its stages.
+        // A lower bound of the end: all executors work on this job and those before, and no path is shorter than its
+        // stages.
         let ends = observation.now.saturating_add(longest.max(work / executors));
         if ends <= deadline {
             before = work;

@@ -1,37 +1,37 @@
-//! What a policy says of its last decision. Plain data.
+//! Explanations of a policy's last decision, as plain data.
 
 use serde::Serialize;
 
 use super::action::Action;
 
-/// Why the last decision was as it was.
+/// The explanation of a policy's last decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explanation {
-    /// When it was made, in milliseconds.
+    /// Time of the decision, in milliseconds.
     pub at: u64,
-    /// What decided: `model`, or the name of a heuristic.
+    /// Decider: `model`, or the name of a heuristic.
     pub by: String,
-    /// Why not the model; empty if it decided.
+    /// Reason why the model did not decide; empty if it did.
     pub why: String,
-    /// The model's choices, the first ones.
+    /// First choices of the model.
     pub choices: Vec<ChoiceView>,
-    /// What the heuristic that stands in for the model would have done, its first actions.
+    /// First actions of the heuristic that replaces the model when necessary, for comparison.
     pub instead: Vec<Action>,
-    /// Jobs that came first because they have waited for too long, by their ids.
+    /// Ids of jobs that came first because they have waited for too long.
     pub overdue: Vec<u64>,
 }
 
 /// A choice of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChoiceView {
-    /// The job's id.
+    /// Id of the job.
     pub job: u64,
-    /// The stage, by its place in the job.
+    /// Index of the stage in the job.
     pub stage: u32,
-    /// Executors that the job may have.
+    /// Limit of the job's executors.
     pub limit: u32,
-    /// The probability of this stage and limit.
+    /// Probability of this stage and limit.
     pub probability: f32,
-    /// What the model saw of the stage and its job, by name, as it is scaled.
+    /// Names and scaled values of the features of the stage and its job.
     pub features: Vec<(&'static str, f32)>,
 }

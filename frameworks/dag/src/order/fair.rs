@@ -1,11 +1,12 @@
-//! First come, first served; equal shares; shares by the power of a job's work. Demands are ignored.
+//! Orders by arrival and by shares: first come, first served; equal shares; shares by the power of a job's work.
+//! Demands are ignored.
 
 use super::action::Action;
 use super::observation::Observation;
 use super::plan::Plan;
 use super::shortest::along_paths;
 
-/// Jobs by class and in the order of their arrival, each with all that it can use: Spark's default.
+/// Serves jobs by class and in the order of their arrival, each with all executors that it can use: Spark's default.
 pub(super) fn fifo(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     let mut order: Vec<usize> = (0..observation.jobs.len()).collect();
@@ -16,8 +17,8 @@ pub(super) fn fifo(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// The same number of executors for every job with tasks to start: the public simulator's dynamic partition. An
-/// executor stays with its job as long as that has runnable tasks.
+/// Gives every job with tasks to start the same number of executors: the public simulator's dynamic partition. An
+/// executor stays with its job as long as the job has runnable tasks.
 pub(super) fn fair(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     if let Some(source) = plan.source() {
@@ -28,9 +29,9 @@ pub(super) fn fair(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// Executors in proportion to the power `alpha` of a job's whole work, times its weight: `N T^a / sum T^a`. With 0
-/// these are equal shares, with a negative one short jobs get more. An executor leaves a job that has more than its
-/// share, unless no other job wants it.
+/// Gives executors in proportion to the power `alpha` of a job's whole work, times its weight: `N T^a / sum T^a`. With
+/// 0 the shares are equal, with a negative `alpha` short jobs get more. An executor leaves a job that has more than its
+/// share, unless no other job needs it.
 pub(super) fn weighted(observation: &Observation, alpha: f64) -> Vec<Action> {
     let share = |job: usize| {
         let job = &observation.jobs[job];
@@ -40,9 +41,9 @@ pub(super) fn weighted(observation: &Observation, alpha: f64) -> Vec<Action> {
     released(observation, &order, share, by_place).into_actions()
 }
 
-/// Executors in proportion to the power -0.3 of what a job has left, times its weight; the job with
-/// the least left is served first, and each along its longest path. What an estimate knows of a stage comes with the
-/// observation: with [`History`](super::History) it is what earlier runs have shown.
+/// Gives executors in proportion to the power -0.3 of the work that a job has left, times its weight. The job with the
+/// least work left is served first, and each along its longest path. The durations of stages are those of the
+/// observation: with [`History`](super::History) they are those of earlier runs.
 pub(super) fn remaining(observation: &Observation) -> Vec<Action> {
     let left: Vec<u64> = observation.jobs.iter().map(super::Job::remaining).collect();
     let mut order: Vec<usize> = (0..left.len()).collect();
@@ -50,18 +51,18 @@ pub(super) fn remaining(observation: &Observation) -> Vec<Action> {
     let alpha = -0.3;
     let share = |job: usize| (left[job].max(1) as f64).powf(alpha) * f64::from(observation.jobs[job].weight.max(1));
     let mut plan = released(observation, &order, share, along_paths);
-    // What is above all shares helps the shortest.
+    // Executors that remain after all shares go to the shortest jobs.
     for job in order {
         along_paths(&mut plan, job, u32::MAX);
     }
     plan.into_actions()
 }
 
-/// Gives a job executors up to this number.
+/// A function that gives a job executors up to a number, and returns how many it got.
 type Serve = fn(&mut Plan<'_>, usize, u32) -> u32;
 
-/// First the job to which the executors belong, up to its share, so that they need not move; then all jobs; and then
-/// that job again, with what no other wants.
+/// Serves first the job to which the executors belong, up to its share, so that they need not move; then all jobs; and
+/// then that job again, with executors that no other job can use.
 fn released<'a>(observation: &'a Observation, order: &[usize], share: impl Fn(usize) -> f64, serve: Serve) -> Plan<'a> {
     let mut plan = Plan::new(observation);
     let source = plan.source();
@@ -77,18 +78,18 @@ fn released<'a>(observation: &'a Observation, order: &[usize], share: impl Fn(us
     plan
 }
 
-/// The number of executors of a share, rounded up; a rounding error of 1e-9 does not count.
+/// Returns the number of executors of a share, rounded up; a rounding error of 1e-9 does not count.
 fn cap(observation: &Observation, share: f64, total: f64) -> u32 {
     (f64::from(observation.executors) * share / total.max(f64::MIN_POSITIVE) - 1e-9).ceil() as u32
 }
 
-/// Every job up to its share, in this order. The shares of the others grow with each job that has as many executors
-/// as tasks.
+/// Serves every job up to its share, in this order. The shares of the others grow with each job that has as many
+/// executors as tasks.
 fn up_to_shares(plan: &mut Plan<'_>, order: &[usize], share: impl Fn(usize) -> f64, serve: Serve) {
     let share = |job: usize| if plan.is_unfinished(job) { share(job) } else { 0.0 };
     let mut shares: Vec<f64> = order.iter().map(|job| share(*job)).collect();
     let mut total: f64 = shares.iter().sum();
-    // Jobs before this place have all that they can use within their shares.
+    // Jobs before this index have all executors that they can use within their shares.
     let mut at = 0;
     while at < order.len() && !plan.is_exhausted() {
         let job = order[at];
@@ -104,8 +105,8 @@ fn up_to_shares(plan: &mut Plan<'_>, order: &[usize], share: impl Fn(usize) -> f
     }
 }
 
-/// Gives a job executors up to this number, stage by stage in their order, those first that can run at once. How many
-/// it got.
+/// Gives a job executors up to this number, stage by stage in their order, those first that can run at once. Returns
+/// how many it got.
 fn by_place(plan: &mut Plan<'_>, job: usize, cap: u32) -> u32 {
     let before = plan.held(job);
     while !plan.is_exhausted() && plan.held(job) < cap {

@@ -1,19 +1,19 @@
-//! Lengths of paths through the graph of a job's stages. It orders nothing.
+//! Computes lengths of paths through the graph of a job's stages. It orders nothing.
 
 use super::observation::Job;
 
-/// What is below each stage of a job.
+/// The longest paths from each stage of a job to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// For each stage the time of the longest chain of tasks from it to the end, its own task included, in
+    /// For each stage, the time of the longest chain of tasks from it to the end, including its own task, in
     /// milliseconds.
     pub length: Vec<u64>,
-    /// For each stage the task-milliseconds of the largest chain of stages from it to the end, its own included.
+    /// For each stage, the task-milliseconds of the largest chain of stages from it to the end, including its own.
     pub work: Vec<u64>,
 }
 
-/// The paths of a job. Stages that have finished add nothing. Parents must come before their children; others are
-/// left out.
+/// Returns the paths of a job. Stages that have finished add nothing. Parents must come before their children; others
+/// are ignored.
 pub fn paths(job: &Job) -> Paths {
     let mut paths = Paths { length: vec![0; job.stages.len()], work: vec![0; job.stages.len()] };
     for (at, stage) in job.stages.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! The heuristics by name. What they do is in the files beside.
+//! The heuristics by name. The other files of this directory implement them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use super::action::Action;
 use super::observation::Observation;
 use super::{Policy, deadline, fair, packing, shortest};
 
-/// A policy without a state.
+/// A policy without state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Heuristic {
-    /// Jobs in the order of their arrival.
+    /// Serves jobs in the order of their arrival.
     Fifo,
-    /// The same number of executors for each job.
+    /// Gives each job the same number of executors.
     Fair,
-    /// Executors by the power of a job's work: `weighted -0.5`.
+    /// Gives executors by the power of a job's work: `weighted -0.5`.
     Weighted(f64),
-    /// The shortest job first, by its work; in a job along the longest path.
+    /// Serves the job with the least work first, and in a job the stages on the longest path.
     ShortestJob,
-    /// The job with the least left to do first, and shares by the power -0.3 of what is left.
+    /// Serves the job with the least remaining work first, with shares by the power -0.3 of the remaining work.
     ShortestRemaining,
-    /// The stage that goes best with what is free, and short jobs.
+    /// Serves the stage whose demand matches the free resources best, and prefers short jobs.
     Tetris,
-    /// Short jobs, and their troublesome stages first.
+    /// Serves short jobs first, and in a job its troublesome stages.
     Graphene,
-    /// The earliest deadline that can still be met first; jobs without one last.
+    /// Serves the earliest deadline that can still be met first, and jobs without one last.
     Deadline,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Heuristic {
     }
 }
 
-/// A text names no heuristic.
+/// The error for a text that names no heuristic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not an order: must be fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris, graphene or deadline"

@@ -1,13 +1,13 @@
-//! How long tasks of a stage took in earlier runs. Stages of the same key are alike.
+//! Remembers how long tasks of a stage took in earlier runs. Stages with the same key are taken to be alike.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Stages that are remembered; those that were not seen for longest go first.
+/// Number of stages that are remembered; beyond it the least recently observed one is forgotten.
 const LIMIT: usize = 10_000;
 
-/// The part that a new run counts in the mean.
+/// Weight of a new run in the mean.
 const NEW: f64 = 0.3;
 
 /// Mean durations of tasks by stage, for [`Stage::duration`](super::Stage::duration).
@@ -16,13 +16,13 @@ const NEW: f64 = 0.3;
 pub struct History {
     stages: BTreeMap<String, Seen>,
     uses: u64,
-    /// The mean over all stages, for those that never ran.
+    /// Mean over all stages, for stages that have never run, in milliseconds.
     all: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Seen {
-    /// Milliseconds of a task.
+    /// Mean duration of a task, in milliseconds.
     duration: f64,
     runs: u32,
     used: u64,
@@ -30,7 +30,7 @@ struct Seen {
 
 impl History {
     /// Adds the mean duration of a stage's tasks in a run, in milliseconds. The last runs count most. Keys longer than
-    /// 1,024 bytes, and what is not a number, are not kept.
+    /// 1,024 bytes, and durations that are negative or not finite, are ignored.
     pub fn observe(&mut self, key: &str, duration: f64) {
         if key.len() > 1024 || !duration.is_finite() || duration < 0.0 {
             return;
@@ -39,7 +39,7 @@ impl History {
         self.all = if self.uses == 1 { duration } else { self.all + (duration - self.all) * 0.05 };
         let used = self.uses;
         let seen = self.stages.entry(key.to_owned()).or_insert(Seen { duration, runs: 0, used });
-        // The mean of all runs as long as they are few.
+        // The first few runs count equally.
         let part = NEW.max(1.0 / f64::from(seen.runs + 1));
         *seen = Seen { duration: seen.duration + (duration - seen.duration) * part, runs: seen.runs + 1, used };
         if self.stages.len() > LIMIT {
@@ -48,14 +48,14 @@ impl History {
         }
     }
 
-    /// Expected time of a task of this stage in milliseconds: that of its earlier runs, else the mean over all stages;
-    /// `None` before the first run.
+    /// Returns the expected duration of a task of this stage, in milliseconds: that of its earlier runs, or else the
+    /// mean over all stages; `None` before the first run.
     pub fn expect(&self, key: &str) -> Option<f64> {
         let mean = (self.uses > 0).then_some(self.all);
         self.stages.get(key).map(|seen| seen.duration).or(mean)
     }
 
-    /// Whether this stage has run before.
+    /// Returns whether this stage has run before.
     pub fn knows(&self, key: &str) -> bool {
         self.stages.contains_key(key)
     }

@@ -1,9 +1,9 @@
-//! Which stage runs next, and how many tasks a job may run at once. It does not know offers.
+//! Orders of stages: which stage runs next, and how many tasks a job may run at once. They do not know offers.
 //!
-//! A [`Policy`] reads an [`Observation`] and answers with [`Action`]s in the order in which they should be carried
-//! out. [`grants`] carries them out on paper: how many tasks of which stage go where, with every limit kept. A policy
-//! can be any program that reads and writes these as JSON, a learned one for example; the heuristics that Decima
-//! (SIGCOMM 2019) was compared with are in [`Heuristic`].
+//! A [`Policy`] reads an [`Observation`] and answers with [`Action`]s in the order in which they should be carried out.
+//! [`grants`] computes what they come to: how many tasks of which stage start where, within every limit. A policy can
+//! be any program that reads and writes these as JSON, a learned one for example; the heuristics that Decima (SIGCOMM
+//! 2019) was compared with are in [`Heuristic`].
 //!
 //! # Schema
 //!
@@ -21,8 +21,8 @@
 //! }
 //! ```
 //!
-//! Times are milliseconds, amounts thousandths; the fields of [`Observation`], [`Job`], [`Stage`] and [`Free`] say
-//! what they hold. The answer is a list such as `[{"job": 7, "stage": 1, "limit": 15}]`.
+//! Times are milliseconds, amounts thousandths; the fields of [`Observation`], [`Job`], [`Stage`] and [`Free`] say what
+//! they hold. The answer is a list such as `[{"job": 7, "stage": 1, "limit": 15}]`.
 
 mod action;
 mod deadline;
@@ -52,28 +52,28 @@ pub(crate) use shortest::first;
 
 /// Decides which stages run next.
 ///
-/// A policy may keep a state of its own, but the same observations in the same order must lead to the same actions.
+/// A policy may keep state of its own, but the same observations in the same order must lead to the same actions.
 pub trait Policy {
-    /// The stages that should get tasks now, the first one first; nothing where free slots should stay free.
+    /// Returns the stages that should get tasks now, the first one first; an empty list leaves free slots free.
     ///
-    /// An action names a stage that is runnable, and the actions together hand out no more than is free. What breaks
-    /// this is not carried out ([`grants`]).
+    /// An action names a stage that is runnable, and the actions together assign no more than is free. Actions that
+    /// break this are not carried out ([`grants`]).
     fn decide(&mut self, observation: &Observation) -> Vec<Action>;
 
-    /// The same for an observation that it may keep without a copy.
+    /// Decides on an observation that the policy may keep without a copy.
     fn decide_shared(&mut self, observation: Arc<Observation>) -> Vec<Action> {
         self.decide(&observation)
     }
 
-    /// Its name, for tables and logs.
+    /// Returns the policy's name, for tables and logs.
     fn name(&self) -> String;
 
-    /// Why its last decision was as it was, if it can say.
+    /// Returns the explanation of the last decision, if the policy has one.
     fn explain(&self) -> Option<Explanation> {
         None
     }
 
-    /// What users should know of it since the last time, in words: that it decides in another way than before.
+    /// Takes the notes for users since the last call, in words: that the policy now decides in another way.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }

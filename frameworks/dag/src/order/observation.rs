@@ -1,44 +1,45 @@
-//! What a policy sees: jobs, their stages, and what is free. Plain data; nothing is decided here.
+//! The observation that a policy decides on: jobs, their stages, and free resources. It is plain data and decides
+//! nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// Jobs of an observation at most.
+/// Maximum number of jobs of an observation.
 pub const JOBS: usize = 100_000;
 
-/// Stages of a job at most.
+/// Maximum number of stages of a job.
 pub const STAGES: usize = 10_000;
 
 /// Amounts of resources, in thousandths of a CPU, of a megabyte and of a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
-    /// CPUs.
+    /// Thousandths of a CPU.
     pub cpus: u64,
-    /// Memory.
+    /// Thousandths of a megabyte of memory.
     pub mem: u64,
-    /// GPUs.
+    /// Thousandths of a GPU.
     pub gpus: u64,
 }
 
 impl Amounts {
-    /// All amounts, in a fixed order.
+    /// Returns all amounts in a fixed order: CPUs, memory, GPUs.
     pub fn array(self) -> [u64; 3] {
         [self.cpus, self.mem, self.gpus]
     }
 
-    /// Whether all amounts are zero.
+    /// Returns whether all amounts are zero.
     pub fn is_zero(self) -> bool {
         self == Amounts::default()
     }
 
-    /// How many tasks with this demand fit. A task without a demand takes all there is, so one fits.
+    /// Returns how many tasks with this demand fit. A task without a demand takes everything, so one fits.
     pub fn fits(self, demand: Amounts) -> u32 {
         let per = self.array().into_iter().zip(demand.array()).filter(|(_, demand)| *demand > 0);
         let most = per.map(|(have, demand)| have / demand).min().unwrap_or(1);
         u32::try_from(most).unwrap_or(u32::MAX)
     }
 
-    /// The amounts without those of this many tasks; zero where there is less.
+    /// Returns what is left after this many tasks; zero where there is less than they take.
     pub fn without(self, demand: Amounts, tasks: u32) -> Amounts {
         if demand.is_zero() && tasks > 0 {
             return Amounts::default();
@@ -55,9 +56,9 @@ impl Amounts {
 /// Free slots that are alike: executors of one size, or the free resources of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Free {
-    /// How many there are.
+    /// Number of slots.
     pub count: u32,
-    /// What is free in each of them. As many tasks run there as fit; a task without a demand takes a whole one.
+    /// Free amounts in each slot. As many tasks run there as fit; a task without a demand takes a whole slot.
     #[serde(default)]
     pub amounts: Amounts,
 }
@@ -65,72 +66,72 @@ pub struct Free {
 /// A stage: tasks of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Tasks that have not been started, and for which no executor is on its way.
+    /// Number of tasks that have not been started, and for which no executor is on its way.
     pub tasks: u32,
-    /// Tasks that run, or for which an executor is on its way.
+    /// Number of tasks that run, or for which an executor is on its way.
     #[serde(default)]
     pub running: u32,
-    /// Tasks that have finished, dropped ones included.
+    /// Number of tasks that have finished, including dropped ones.
     #[serde(default)]
     pub finished: u32,
-    /// How long a task is expected to run, in milliseconds.
+    /// Expected duration of a task, in milliseconds.
     pub duration: u64,
-    /// What a task takes. Nothing means: a whole slot.
+    /// Amounts that a task takes. Zero means a whole slot.
     #[serde(default)]
     pub demand: Amounts,
-    /// Stages of the same job that must have finished before, by their places in [`Job::stages`].
+    /// Indices in [`Job::stages`] of the stages that must have finished first.
     #[serde(default)]
     pub parents: Vec<u32>,
 }
 
 impl Stage {
-    /// Whether all of its tasks have finished.
+    /// Returns whether all tasks of the stage have finished.
     pub fn is_done(&self) -> bool {
         self.tasks == 0 && self.running == 0
     }
 
-    /// Task-milliseconds that are still to be started or under way.
+    /// Returns the task-milliseconds of tasks that run or have not been started.
     pub fn remaining(&self) -> u64 {
         (u64::from(self.tasks) + u64::from(self.running)).saturating_mul(self.duration)
     }
 
-    /// Task-milliseconds of the whole stage.
+    /// Returns the task-milliseconds of the whole stage.
     pub fn work(&self) -> u64 {
         self.remaining().saturating_add(u64::from(self.finished).saturating_mul(self.duration))
     }
 }
 
-/// Whether a stage can get executors.
+/// The readiness of a stage to get executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ready {
     /// A parent has tasks that were not started, or the stage has no tasks left to start.
     No,
-    /// All tasks of its parents have been started and some still run: an executor would wait for them.
+    /// All tasks of the parents have been started and some still run: an executor would wait for them.
     Soon,
-    /// All its parents have finished.
+    /// All parents have finished.
     Now,
 }
 
 /// A job that has arrived and has not finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its id, unlike all others'.
+    /// Id of the job, unique in the observation.
     pub id: u64,
-    /// When it arrived, in milliseconds.
+    /// Time of the arrival, in milliseconds.
     pub arrival: u64,
-    /// Its class of priority; a higher number is more important.
+    /// Priority class of the job; a higher number is more important.
     #[serde(default)]
     pub class: u8,
-    /// What it counts, in thousandths; 1,000 is usual.
+    /// Weight of the job, in thousandths; 1,000 is usual.
     #[serde(default = "usual_weight")]
     pub weight: u32,
-    /// When it should have ended, in milliseconds since the same beginning as `now`.
+    /// Deadline of the job, in milliseconds on the clock of [`Observation::now`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
-    /// Executors that it has or that are on their way to it, without those in [`Observation::free`].
+    /// Number of executors that the job has or that are on their way to it, without those in [`Observation::free`].
     #[serde(default)]
     pub held: u32,
-    /// Its stages.
+    /// Stages of the job; parents come before their children.
     pub stages: Vec<Stage>,
 }
 
@@ -139,71 +140,71 @@ fn usual_weight() -> u32 {
 }
 
 impl Job {
-    /// Task-milliseconds that are still to be done.
+    /// Returns the task-milliseconds that are left.
     pub fn remaining(&self) -> u64 {
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.remaining()))
     }
 
-    /// Task-milliseconds of the whole job.
+    /// Returns the task-milliseconds of the whole job.
     pub fn work(&self) -> u64 {
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.work()))
     }
 }
 
-/// What a policy decides on. Jobs are in the order of their arrival.
+/// The state that a policy decides on. Jobs are in the order of their arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The time, in milliseconds since some beginning.
+    /// Present time, in milliseconds since a fixed moment.
     pub now: u64,
-    /// All executors (slots) of the framework, busy or free.
+    /// Number of all executors (slots) of the framework, busy or free.
     pub executors: u32,
-    /// The executors that this decision hands out.
+    /// Executors that this decision assigns.
     pub free: Vec<Free>,
-    /// The job that the free executors belong to, by its id. They run its tasks without moving; none belong to any
-    /// job if this is absent.
+    /// Id of the job that the free executors belong to, whose tasks they run without moving. If it is absent, they
+    /// belong to no job.
     #[serde(default)]
     pub source: Option<u64>,
-    /// What it costs an executor to move to another job, in milliseconds.
+    /// Time that an executor needs to move to another job, in milliseconds.
     #[serde(default)]
     pub moving_delay: u64,
-    /// Whether executors may go to stages that are [`Ready::Soon`], and wait there.
+    /// Whether executors may move to stages that are [`Ready::Soon`] and wait there.
     #[serde(default)]
     pub ahead: bool,
-    /// The jobs.
+    /// Jobs in the order of their arrival.
     pub jobs: Vec<Job>,
 }
 
-/// An observation breaks a rule.
+/// A rule that an observation breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObservationError {
-    /// There are too many jobs.
+    /// The observation has too many jobs.
     #[error("{0} jobs: there must be {JOBS} at most")]
     Jobs(usize),
     /// A job has too many stages.
     #[error("job {job} has {stages} stages: there must be {STAGES} at most")]
     Stages {
-        /// The job's id.
+        /// Id of the job.
         job: u64,
-        /// Its stages.
+        /// Number of its stages.
         stages: usize,
     },
-    /// A parent is not a stage before the one that names it.
+    /// A parent is not an earlier stage of the job.
     #[error("stage {stage} of job {job} names the parent {parent}: a parent must be an earlier stage of the job")]
     Parent {
-        /// The job's id.
+        /// Id of the job.
         job: u64,
-        /// The stage.
+        /// Index of the stage.
         stage: usize,
-        /// What it names.
+        /// Index that the stage names as its parent.
         parent: u32,
     },
-    /// Two jobs have one id.
+    /// Two jobs have the same id.
     #[error("two jobs have the id {0}")]
     Twice(u64),
 }
 
 impl Observation {
-    /// Checks what can be wrong with an observation from outside. Stages must come after their parents.
+    /// Checks an observation that comes from outside of the program.
     ///
     /// # Errors
     /// The first rule that is broken.
@@ -229,7 +230,7 @@ impl Observation {
         Ok(())
     }
 
-    /// How many executors are free.
+    /// Returns the number of free executors.
     pub fn free_count(&self) -> u32 {
         self.free.iter().fold(0, |sum, free| sum.saturating_add(free.count))
     }

@@ -1,5 +1,5 @@
-//! Orders that look at demands: Tetris' packing, and troublesome stages first, after Graphene. They place nothing on
-//! particular machines.
+//! Orders that consider demands: the packing of Tetris, and troublesome stages first, after Graphene. They do not place
+//! tasks on particular machines.
 
 use super::action::Action;
 use super::graph::paths;
@@ -14,7 +14,7 @@ struct Candidate {
     score: f64,
 }
 
-/// What a unit of each resource is worth: what of it is free altogether counts 1.
+/// Returns the value of a unit of each resource, such that all that is free of it is worth 1.
 fn scales(plan: &Plan<'_>) -> [f64; 3] {
     let mut totals = [0.0; 3];
     for (count, amounts) in plan.amounts() {
@@ -25,20 +25,20 @@ fn scales(plan: &Plan<'_>) -> [f64; 3] {
     totals.map(|total: f64| if total > 0.0 { total.recip() } else { 0.0 })
 }
 
-/// How well a demand goes with what is free: the product of both, by resource (Tetris, section 3.2).
+/// Returns how well a demand matches what is free: the product of both, summed over resources (Tetris, section 3.2).
 fn alignment(demand: Amounts, free: Amounts, scales: [f64; 3]) -> f64 {
     let parts = demand.array().into_iter().zip(free.array()).zip(scales);
     parts.map(|((demand, free), scale)| demand as f64 * free as f64 * scale * scale).sum()
 }
 
-/// The stage that goes best with what is free, together with a preference for jobs with little left to do: Tetris.
-/// `short` weighs that preference; 1 weighs both alike.
+/// Serves the stage that matches the free resources best, combined with a preference for jobs with little work left:
+/// Tetris. `short` is the weight of that preference; 1 weighs both alike.
 pub(super) fn tetris(observation: &Observation, short: f64) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     let scales = scales(&plan);
     let remaining: Vec<f64> = observation.jobs.iter().map(|job| job.remaining().max(1) as f64).collect();
     let mean = remaining.iter().sum::<f64>() / remaining.len().max(1) as f64;
-    // The slot with the most room decides, as in the paper the machine that asks.
+    // The largest slot decides, as in the paper the machine that asks.
     while let Some(room) = plan.amounts().map(|(_, amounts)| amounts).max_by_key(|amounts| (amounts.cpus, amounts.mem))
     {
         let mut all: Vec<Candidate> = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn tetris(observation: &Observation, short: f64) -> Vec<Action> {
             one.score = one.score / average.max(f64::MIN_POSITIVE) + short * mean / (mean + remaining[one.job]);
         }
         all.sort_by(|a, b| b.score.total_cmp(&a.score).then((a.job, a.stage).cmp(&(b.job, b.stage))));
-        // A quarter of the slots by this order; then what is free has another shape.
+        // Assign a quarter of the slots in this order; then compute the scores anew for what is free.
         let mut most = (plan.free() / 4).max(1);
         let before = plan.given();
         for one in &all {
@@ -73,12 +73,12 @@ pub(super) fn tetris(observation: &Observation, short: f64) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// Stages with at least this part of the longest task, or of the largest demand, of their job are troublesome.
+/// Fraction of the longest task, or of the largest demand, of a job from which its stages are troublesome.
 const TROUBLESOME: f64 = 0.5;
 
-/// Short jobs first, and in a job the stages that lead to troublesome ones, then these, then all others: after
-/// Graphene, adapted as for Decima. Troublesome are stages with long tasks or large demands: what is left of them at
-/// the end leaves slots empty.
+/// Serves short jobs first, and in a job the stages that lead to troublesome ones, then these, then all others: after
+/// Graphene, adapted as for Decima. Stages with long tasks or large demands are troublesome, because those that start
+/// late leave slots empty.
 pub(super) fn graphene(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     let scales = scales(&plan);
@@ -104,7 +104,7 @@ pub(super) fn graphene(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// For each stage of a job whether a troublesome one is at it or below it, and then the longest path.
+/// Returns for each stage of a job whether it is troublesome or leads to a troublesome one, and its longest path.
 fn trouble(observation: &Observation, job: usize, scales: [f64; 3]) -> Vec<(bool, u64)> {
     let job = &observation.jobs[job];
     let large = |demand: Amounts| demand.array().into_iter().zip(scales).map(|(a, s)| a as f64 * s).fold(0.0, f64::max);
@@ -116,7 +116,7 @@ fn trouble(observation: &Observation, job: usize, scales: [f64; 3]) -> Vec<(bool
         .iter()
         .map(|stage| {
             let long = stage.duration as f64 >= TROUBLESOME * longest;
-            // With equal demands all would be the largest: those that differ count.
+            // If all demands were equal, all would be the largest: only those above the mean count.
             let wide =
                 large(stage.demand) > TROUBLESOME * largest && large(stage.demand) > 1.5 * mean_demand(job, large);
             !stage.is_done() && (long || wide)
@@ -132,7 +132,7 @@ fn mean_demand(job: &super::Job, large: impl Fn(Amounts) -> f64) -> f64 {
     job.stages.iter().map(|stage| large(stage.demand)).sum::<f64>() / job.stages.len().max(1) as f64
 }
 
-/// Marks what must finish before a stage.
+/// Marks the stages that must finish before a stage.
 fn mark(job: &super::Job, at: usize, leads: &mut [bool]) {
     let mut open = vec![at];
     while let Some(at) = open.pop() {

@@ -1,26 +1,26 @@
-//! A decision in the making: what of an observation is still free and still to be started. It has no preferences.
+//! A decision in progress: what of an observation is still free and still to be started. It has no preferences.
 
 use super::action::{Action, Grant};
 use super::observation::{Amounts, Free, Observation, Ready};
 
-/// Free slots, some of them in part taken.
+/// Free slots, some of which are partly taken.
 #[derive(Clone, Copy, Debug)]
 struct Pool {
-    /// The place in [`Observation::free`].
+    /// Index in [`Observation::free`].
     group: u32,
     free: Free,
-    /// Whether a task has a part of it already.
+    /// Whether a task takes a part of the slot already.
     is_broken: bool,
 }
 
 impl Pool {
-    /// How many tasks fit in each slot. A task without a demand takes a whole one, so none is left in a part.
+    /// Returns how many tasks fit in each slot. A task without a demand takes a whole slot, so none fits in a part.
     fn fits(&self, demand: Amounts) -> u32 {
         if demand.is_zero() && self.is_broken { 0 } else { self.free.amounts.fits(demand) }
     }
 }
 
-/// An observation with what has been given so far.
+/// An observation with the assignments so far.
 pub(crate) struct Plan<'a> {
     pub observation: &'a Observation,
     tasks: Vec<Vec<u32>>,
@@ -44,53 +44,53 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The place of a job.
+    /// Returns the index of a job.
     pub fn find(&self, id: u64) -> Option<usize> {
         self.observation.jobs.iter().position(|job| job.id == id)
     }
 
-    /// The place of the job that the free executors belong to.
+    /// Returns the index of the job that the free executors belong to.
     pub fn source(&self) -> Option<usize> {
         self.observation.source.and_then(|id| self.find(id))
     }
 
-    /// Executors of a job with those that it was given.
+    /// Returns the number of a job's executors, including those that were assigned.
     pub fn held(&self, job: usize) -> u32 {
         self.held[job]
     }
 
-    /// Tasks that are left of each stage of a job.
+    /// Returns the number of tasks that are left of each stage of a job.
     pub fn tasks(&self, job: usize) -> &[u32] {
         &self.tasks[job]
     }
 
-    /// How many tasks of this demand fit in what is free.
+    /// Returns how many tasks of this demand fit in what is free.
     pub fn room(&self, demand: Amounts) -> u32 {
         let rooms = self.pools.iter().map(|pool| pool.free.count.saturating_mul(pool.fits(demand)));
         rooms.fold(0, u32::saturating_add)
     }
 
-    /// Tasks given so far.
+    /// Returns the number of tasks assigned so far.
     pub fn given(&self) -> u64 {
         self.grants.iter().map(|grant| u64::from(grant.tasks)).sum()
     }
 
-    /// Whether nothing is free any more.
+    /// Returns whether nothing is free any more.
     pub fn is_exhausted(&self) -> bool {
         self.pools.is_empty()
     }
 
-    /// Whole slots that are free.
+    /// Returns the number of free slots, including partly taken ones.
     pub fn free(&self) -> u32 {
         self.pools.iter().fold(0, |sum, pool| sum.saturating_add(pool.free.count))
     }
 
-    /// What is free in each kind of slot.
+    /// Returns the number and the free amounts of each kind of slot.
     pub fn amounts(&self) -> impl Iterator<Item = (u32, Amounts)> {
         self.pools.iter().map(|pool| (pool.free.count, pool.free.amounts))
     }
 
-    /// Whether a stage can get executors, with what has been given so far.
+    /// Returns whether a stage can get executors, given the assignments so far.
     pub fn ready(&self, job: usize, stage: usize) -> Ready {
         let all = &self.observation.jobs[job].stages;
         if self.tasks[job].get(stage).is_none_or(|tasks| *tasks == 0) {
@@ -111,12 +111,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether a job has a stage with tasks that are still to be started, runnable or not.
+    /// Returns whether a job has a stage with tasks that are still to be started, runnable or not.
     pub fn is_unfinished(&self, job: usize) -> bool {
         self.tasks[job].iter().any(|tasks| *tasks > 0)
     }
 
-    /// The stages of a job that can get executors: those that can run at once first, then by their place.
+    /// Returns the stages of a job that can get executors: those that can run at once first, then by their index.
     pub fn runnable(&self, job: usize) -> Vec<usize> {
         let mut stages: Vec<(Ready, usize)> =
             (0..self.tasks[job].len()).map(|stage| (self.ready(job, stage), stage)).collect();
@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
         stages.into_iter().map(|(_, stage)| stage).collect()
     }
 
-    /// The first of [`Plan::runnable`].
+    /// Returns the first stage of [`Plan::runnable`].
     pub fn first_runnable(&self, job: usize) -> Option<usize> {
         let mut soon = None;
         for stage in 0..self.tasks[job].len() {
@@ -138,7 +138,7 @@ impl<'a> Plan<'a> {
         soon
     }
 
-    /// Gives a stage executors: at most so many, as many as it has tasks, and as many as fit. Returns how many.
+    /// Assigns executors to a stage: at most `most`, as many as it has tasks, and as many as fit. Returns how many.
     pub fn give(&mut self, job: usize, stage: usize, most: u32) -> u32 {
         if self.ready(job, stage) == Ready::No {
             return 0;
@@ -160,20 +160,20 @@ impl<'a> Plan<'a> {
         given
     }
 
-    /// The slots in which tasks of this demand leave the least behind.
+    /// Returns the smallest slots in which a task of this demand fits.
     fn tightest(&self, demand: Amounts) -> Option<usize> {
         let fitting = self.pools.iter().enumerate().filter(|(_, pool)| pool.free.count > 0 && pool.fits(demand) > 0);
         let first = |(at, pool): &(usize, &Pool)| (pool.free.amounts.mem, pool.free.amounts.cpus, *at);
         fitting.min_by_key(first).map(|(at, _)| at)
     }
 
-    /// Takes tasks' worth of a kind of slot; how many tasks that are.
+    /// Takes slots of a kind for up to `wanted` tasks. Returns how many tasks they take.
     fn take(&mut self, at: usize, demand: Amounts, wanted: u32, (job, stage): (usize, usize)) -> u32 {
         let Pool { group, free, .. } = self.pools[at];
         let each = free.amounts.fits(demand).max(1);
         let whole = (wanted / each).min(free.count);
         let tasks = match whole {
-            // A part of one slot.
+            // The tasks take a part of one slot.
             0 => {
                 let left = free.amounts.without(demand, wanted);
                 self.pools[at].free.count -= 1;

@@ -1,11 +1,11 @@
-//! Short jobs first, and in a job the stage on its longest path. Demands are ignored.
+//! Orders that serve short jobs first, and in a job the stage on its longest path. Demands are ignored.
 
 use super::action::Action;
 use super::graph::paths;
 use super::observation::Observation;
 use super::plan::Plan;
 
-/// These jobs one after the other, each with all that it can use, along its longest path.
+/// Serves these jobs one after the other, each with all executors that it can use, along its longest path.
 pub(crate) fn first(observation: &Observation, jobs: &[usize]) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     for job in jobs {
@@ -14,7 +14,7 @@ pub(crate) fn first(observation: &Observation, jobs: &[usize]) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// The job with the least work first, and in it the stage from which the longest path begins: SJF-CP.
+/// Serves the job with the least work first, and in it the stage at which the longest path starts: SJF-CP.
 pub(super) fn critical_path(observation: &Observation) -> Vec<Action> {
     let mut plan = Plan::new(observation);
     let mut order: Vec<usize> = (0..observation.jobs.len()).collect();
@@ -25,8 +25,8 @@ pub(super) fn critical_path(observation: &Observation) -> Vec<Action> {
     plan.into_actions()
 }
 
-/// Gives a job executors up to this number: to the stage with the longest path first, of those that can run at once
-/// before those that must wait. How many it got.
+/// Gives a job executors up to this number: to the stage with the longest path first, and to those that can run at once
+/// before those that must wait. Returns how many it got.
 pub(super) fn along_paths(plan: &mut Plan<'_>, job: usize, cap: u32) -> u32 {
     let before = plan.held(job);
     let mut lengths = None;

@@ -1,4 +1,4 @@
-//! Invariants of every heuristic and of [`grants`], over random observations and random actions:
+//! Property tests of every heuristic and of [`grants`], over random observations and random actions. Invariants:
 //!
 //! 1. Actions name runnable stages only: all parents have finished, or with `ahead` have no task left to start.
 //! 2. Grants take no more than is free, in no slot, of no resource, and no more tasks than a stage has.
@@ -64,7 +64,7 @@ pub(crate) fn observation() -> impl Strategy<Value = Observation> {
     })
 }
 
-/// Checks 1 to 3 for actions that were carried out.
+/// Checks invariants 1 to 3 for actions and their grants.
 pub(crate) fn check(observation: &Observation, actions: &[Action], granted: &[Grant]) -> Result<(), TestCaseError> {
     let mut tasks: std::collections::BTreeMap<(u64, u32), u32> = std::collections::BTreeMap::new();
     let mut used = vec![[0_u64; 3]; observation.free.len()];
@@ -188,14 +188,14 @@ fn the_earliest_deadline_that_can_be_met_is_first() {
     let due = |id: u64, tasks: u32, deadline: u64| Job { deadline: Some(deadline), ..simple(id, id, tasks, 10) };
     let order = |jobs: Vec<Job>| {
         let all = Heuristic::Deadline.decide(&slots(1000, jobs.clone()));
-        // This many executors that each job gets some.
+        // There are so many executors that each job gets some.
         let wide: Vec<u64> = all.iter().map(|action| action.job).collect();
         let first = given(Heuristic::Deadline, &slots(2, jobs)).first().map(|(job, _)| *job);
         (wide, first)
     };
     let jobs = vec![simple(1, 0, 2, 10), due(2, 4, 500), due(3, 4, 100)];
     assert_eq!(order(jobs.clone()), (vec![3, 2, 1], Some(3)));
-    // Two executors take 5 ms for each task: a hundred of them are not done by then, and would make the next late.
+    // Two executors take 5 ms for each task: a hundred tasks miss the deadline, and would make the next job late.
     let hopeless = due(4, 100, 60);
     let with = [jobs.clone(), vec![hopeless.clone()]].concat();
     assert_eq!(order(with).1, Some(3));

@@ -1,4 +1,4 @@
-//! What sprints may cost: core-seconds that refill over time. It makes nothing faster.
+//! The budget of sprints: core-seconds that refill over time. It makes nothing faster.
 
 use std::time::Duration;
 
@@ -8,25 +8,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SprintBudget {
     capacity: u64,
-    /// Core-milliseconds that come back in a second.
+    /// Core-milliseconds that are added in a second.
     refill: u64,
     level: u64,
-    /// What has come back and is less than a core-millisecond, in millionths of a core-second.
+    /// Refill that is less than a core-millisecond, in millionths of one.
     rest: u64,
     at: Duration,
 }
 
-/// A hundred thousand years of a core.
+/// Limit of a budget in core-milliseconds: a hundred thousand years of a thousand cores.
 const LARGEST: u64 = 1 << 62;
 
 impl SprintBudget {
-    /// A full budget, with what comes back in a second; both in core-milliseconds.
+    /// Creates a full budget with a capacity and a refill in each second, both in core-milliseconds.
     pub fn new(capacity: u64, refill: u64) -> SprintBudget {
         let capacity = capacity.min(LARGEST);
         SprintBudget { capacity, refill: refill.min(LARGEST), level: capacity, rest: 0, at: Duration::ZERO }
     }
 
-    /// Core-milliseconds that can be spent at this instant. Instants go forwards; an earlier one counts as the last.
+    /// Returns the core-milliseconds that can be spent at this time. Time does not go back: an earlier time counts as
+    /// the last one.
     pub fn available(&mut self, now: Duration) -> u64 {
         let passed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
@@ -40,20 +41,20 @@ impl SprintBudget {
         self.level
     }
 
-    /// Spends up to this many core-milliseconds; returns how many.
+    /// Spends up to this many core-milliseconds. Returns how many.
     pub fn spend(&mut self, now: Duration, wanted: u64) -> u64 {
         let spent = wanted.min(self.available(now));
         self.level -= spent;
         spent
     }
 
-    /// For how long this many cores can sprint from this instant on, with what comes back meanwhile; none if forever.
+    /// Returns how long this many cores can sprint from this time on, including the refill; `None` if forever.
     pub fn lasts(&mut self, now: Duration, cores: u32) -> Option<Duration> {
         let drained = (u64::from(cores) * 1000).checked_sub(self.refill).filter(|drained| *drained > 0)?;
         Some(Duration::from_secs_f64(self.available(now) as f64 / drained as f64))
     }
 
-    /// The most that it can hold, in core-milliseconds.
+    /// Returns the capacity in core-milliseconds.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }

@@ -1,27 +1,27 @@
-//! Which tasks of a stage do not run. It knows no classes.
+//! Selects the tasks of a stage that are dropped. It knows no classes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The part of a stage's tasks that does not run, in thousandths; below all of them.
+/// The fraction of a stage's tasks that is dropped, in thousandths; below 1,000.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u32", try_from = "u32")]
 pub struct DropRatio(u32);
 
-/// A number is not a share of tasks that can be dropped.
+/// The error for a number that is no drop ratio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid part of dropped tasks '{0}': must be below 1,000 thousandths")]
 pub struct DropError(u32);
 
 impl DropRatio {
-    /// All tasks run.
+    /// No task is dropped.
     pub const NONE: DropRatio = DropRatio(0);
 
-    /// This many thousandths of the tasks do not run.
+    /// Creates the ratio for this many thousandths.
     ///
     /// # Errors
-    /// All of them, or more.
+    /// The ratio is 1,000 thousandths or more.
     pub fn new(thousandths: u32) -> Result<DropRatio, DropError> {
         match thousandths {
             0..1000 => Ok(DropRatio(thousandths)),
@@ -29,25 +29,25 @@ impl DropRatio {
         }
     }
 
-    /// Thousandths.
+    /// Returns the ratio in thousandths.
     pub fn thousandths(self) -> u32 {
         self.0
     }
 
-    /// As a part of 1.
+    /// Returns the ratio as a fraction of 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
 
-    /// How many of this many tasks run: at least one, if there is one.
+    /// Returns how many of `tasks` tasks run: at least one, if there is one.
     pub fn kept(self, tasks: u32) -> u32 {
         let kept = (u64::from(tasks) * u64::from(1000 - self.0)).div_ceil(1000);
-        // No more than `tasks`.
+        // The result is at most `tasks`.
         kept as u32
     }
 
-    /// The tasks that do not run, by ascending number: each set of that size is as likely, so that those that run are a
-    /// sample of all. The same seed gives the same tasks.
+    /// Returns the numbers of the dropped tasks, ascending. Each set of that size is equally probable, so the tasks
+    /// that run are a random sample. The same seed drops the same tasks.
     pub fn dropped(self, tasks: u32, seed: u64) -> Vec<u32> {
         let mut left = tasks - self.kept(tasks);
         let mut state = base::scramble(seed);

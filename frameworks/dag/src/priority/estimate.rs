@@ -1,4 +1,5 @@
-//! Estimates over all tasks of a stage from those that ran: count, sum and mean, with intervals. It runs nothing.
+//! Estimates over all tasks of a stage from those that ran: count, sum and mean, with confidence intervals. It runs
+//! nothing.
 //!
 //! The tasks that ran are a simple random sample without replacement of a finite population, so an interval shrinks to
 //! nothing where all ran (Cochran, "Sampling Techniques", chapters 2 and 6).
@@ -6,37 +7,37 @@
 use base::student;
 use serde::{Deserialize, Serialize};
 
-/// What one task found in its part of the input.
+/// The result of one task for its part of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Contribution {
-    /// Records.
+    /// Number of records.
     pub count: f64,
-    /// The sum over its records.
+    /// Sum over the records.
     pub sum: f64,
 }
 
-/// An estimate, and an interval that holds the truth with the requested probability.
+/// An estimate with an interval that contains the true value with the requested probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The estimate.
+    /// Estimated value.
     pub value: f64,
-    /// Half of the interval's width; infinite where one task alone says nothing of the others.
+    /// Half of the interval's width; infinite if a single task ran, which says nothing of the others.
     pub half: f64,
 }
 
 impl Interval {
-    /// Whether a value lies within it, ends included.
+    /// Returns whether a value lies within the interval, ends included.
     pub fn holds(&self, value: f64) -> bool {
         (value - self.value).abs() <= self.half + 1e-9 * value.abs()
     }
 
-    /// Half of the width as a part of the estimate; infinite if that is 0.
+    /// Returns half of the width as a fraction of the estimate; infinite if the estimate is 0.
     pub fn relative(&self) -> f64 {
         if self.half == 0.0 { 0.0 } else { (self.half / self.value).abs() }
     }
 }
 
-/// What the tasks of a stage that ran have found. It keeps sums only, so it takes the same room for any number.
+/// The results of the tasks of a stage that ran. It keeps only sums, so its size does not depend on their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     tasks: u64,
@@ -50,12 +51,13 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// A stage of this many tasks, none of which has run.
+    /// Creates the results of a stage of this many tasks, none of which has run.
     pub fn new(tasks: u64) -> Sampled {
         Sampled { tasks, ..Sampled::default() }
     }
 
-    /// A task has run. What is not a number is left out, and so are more tasks than the stage has.
+    /// Adds the result of a task. Results that are not finite are ignored, and so are more results than the stage has
+    /// tasks.
     pub fn add(&mut self, found: Contribution) {
         if !found.count.is_finite() || !found.sum.is_finite() || self.ran >= self.tasks {
             return;
@@ -70,22 +72,24 @@ impl Sampled {
         self.both += count * (found.sum - self.sum);
     }
 
-    /// Tasks that have run.
+    /// Returns the number of tasks that have run.
     pub fn ran(&self) -> u64 {
         self.ran
     }
 
-    /// Records of all tasks, within an interval of this confidence, such as 0.95; none before a task has run.
+    /// Estimates the number of records of all tasks, with an interval of this confidence, such as 0.95; `None` before a
+    /// task has run.
     pub fn count(&self, confidence: f64) -> Option<Interval> {
         self.total(self.count, self.counts, confidence)
     }
 
-    /// The sum over all tasks.
+    /// Estimates the sum over all tasks.
     pub fn sum(&self, confidence: f64) -> Option<Interval> {
         self.total(self.sum, self.sums, confidence)
     }
 
-    /// The mean over all records: sums over counts, of which both vary from task to task. None without records.
+    /// Estimates the mean over all records: the ratio of sums to counts, both of which vary from task to task. `None`
+    /// without records.
     pub fn mean(&self, confidence: f64) -> Option<Interval> {
         if self.ran == 0 || self.count == 0.0 {
             return None;
@@ -101,7 +105,7 @@ impl Sampled {
         (self.ran > 0).then(|| Interval { value: tasks * mean, half: tasks * self.half(squares, confidence) })
     }
 
-    /// Half of the interval of a mean over tasks.
+    /// Returns half of the interval of a mean over tasks.
     fn half(&self, squares: f64, confidence: f64) -> f64 {
         if self.ran >= self.tasks {
             return 0.0;

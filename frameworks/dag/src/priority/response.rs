@@ -1,5 +1,5 @@
-//! Response times of classes in an engine that runs one job at a time and evicts none: an M/PH/1 queue with
-//! priorities that do not pre-empt (Cobham, 1954). Nothing is chosen here.
+//! Predicts response times of classes in an engine that runs one job at a time and evicts none: an M/PH/1 queue with
+//! priorities that do not pre-empt (Cobham, 1954). It chooses nothing.
 
 use std::time::Duration;
 
@@ -8,62 +8,62 @@ use serde::{Deserialize, Serialize};
 use super::drop::DropRatio;
 use super::service::Phases;
 
-/// Jobs of a class.
+/// A model of the jobs of a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassModel {
-    /// Jobs that arrive in a second.
+    /// Arrival rate, in jobs per second.
     pub arrivals: f64,
-    /// Numbers of tasks, with their probabilities.
+    /// Numbers of tasks of a job, with their probabilities.
     pub tasks: Vec<(u32, f64)>,
-    /// Seconds of a job outside its waves.
+    /// Time of a job outside of its waves, in seconds.
     pub setup: f64,
-    /// Mean seconds of a wave.
+    /// Mean duration of a wave, in seconds.
     pub wave: f64,
-    /// The variance of a wave over the square of its mean.
+    /// Squared coefficient of variation of a wave's duration.
     pub variation: f64,
 }
 
-/// How jobs of the highest class sprint.
+/// A sprint of jobs of the highest class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sprint {
-    /// How long a job runs before it sprints.
+    /// Time for which a job runs before it sprints.
     pub timeout: Duration,
-    /// How many times as fast it is then, in thousandths.
+    /// Speed of a sprint relative to the normal one, in thousandths.
     pub speed: u32,
-    /// Core-milliseconds of sprinting that come back in a second, which is what sprints may take in the long run.
+    /// Core-milliseconds that are added to the budget in a second, which limits sprints in the long run.
     pub refill: u64,
 }
 
-/// An engine. Classes are in ascending order of priority.
+/// A model of an engine. Classes are in ascending order of priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// Slots of the engine, which a job uses all.
+    /// Number of slots of the engine, all of which a job uses.
     pub slots: u32,
-    /// The classes.
+    /// Classes in ascending order of priority.
     pub classes: Vec<ClassModel>,
 }
 
-/// What is predicted for a class, in seconds from arrival to end. All are infinite in an engine that is overloaded.
+/// The predicted response of a class, from arrival to end in seconds. All times are infinite in an overloaded engine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
-    /// The mean.
+    /// Mean response time.
     pub mean: f64,
-    /// 95 in 100 jobs take no longer, about: waits are taken as exponential.
+    /// Approximate 95th percentile: waits are taken to be exponential.
     pub p95: f64,
-    /// The mean seconds of waiting.
+    /// Mean time of waiting.
     pub wait: f64,
-    /// The mean seconds of running.
+    /// Mean time of running.
     pub service: f64,
 }
 
 impl Model {
-    /// The response of each class, if of class k the part `drops[k]` of tasks does not run (none where it is missing),
-    /// and the highest class sprints.
+    /// Predicts the response of each class, if class k drops the fraction `drops[k]` of its tasks (none where it is
+    /// missing), and the highest class sprints.
     pub fn predict(&self, drops: &[DropRatio], sprint: Option<Sprint>) -> Vec<Response> {
         let services: Vec<Service> = (0..self.classes.len()).map(|class| self.service(class, drops, sprint)).collect();
         let residual: f64 =
             self.classes.iter().zip(&services).map(|(class, service)| class.arrivals * service.square / 2.0).sum();
-        // The load of the classes above each. An overloaded engine never serves its lowest classes, but those above
+        // Load of the classes above each. An overloaded engine never serves its lowest classes, but still those above
         // them.
         let mut above = 0.0;
         let mut responses: Vec<Response> = Vec::new();
@@ -76,13 +76,13 @@ impl Model {
         responses
     }
 
-    /// The part of the time in which the engine runs jobs; above 1 if it is overloaded.
+    /// Returns the fraction of the time in which the engine runs jobs; above 1 if it is overloaded.
     pub fn load(&self, drops: &[DropRatio], sprint: Option<Sprint>) -> f64 {
         let of = |class: usize| self.classes[class].arrivals * self.service(class, drops, sprint).mean;
         (0..self.classes.len()).map(of).sum()
     }
 
-    /// Core-seconds of sprinting in a second, if the budget allowed all of them.
+    /// Returns the core-seconds of sprinting per second, if the budget allowed all of them.
     pub fn sprint_demand(&self, drops: &[DropRatio], sprint: Sprint) -> f64 {
         let Some(class) = self.classes.len().checked_sub(1) else { return 0.0 };
         let (.., sprinting) = self.phases(class, drops).sprinted(sprint.timeout.as_secs_f64(), speed(sprint));
@@ -113,15 +113,15 @@ fn speed(sprint: Sprint) -> f64 {
     f64::from(sprint.speed) / 1000.0
 }
 
-/// The first two moments of a job's time.
+/// The first two moments of a job's service time.
 #[derive(Clone, Copy)]
 struct Service {
     mean: f64,
     square: f64,
 }
 
-/// The response of a class, from the parts of time that the classes above it leave (`before`), and that it leaves
-/// together with them (`with`).
+/// Returns the response of a class, from the fractions of time that are free of the classes above it (`before`), and of
+/// the classes above and itself (`with`).
 fn response(before: f64, with: f64, service: Service, residual: f64) -> Response {
     if with <= 0.0 || before <= 0.0 {
         let never = f64::INFINITY;

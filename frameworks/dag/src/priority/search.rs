@@ -1,4 +1,5 @@
-//! The smallest drop and the least sprint with which response times meet their targets. It predicts nothing itself.
+//! Searches for the smallest drop and the least sprint with which response times meet their targets. It predicts
+//! nothing itself.
 
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::drop::DropRatio;
 use super::response::{Model, Response, Sprint};
 
-/// A bound on a class, and what of its tasks may be dropped.
+/// The target of a class, and the fraction of its tasks that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// The mean response may be so long; unbounded if absent.
+    /// Bound of the mean response; unbounded if absent.
     pub mean: Option<Duration>,
-    /// 95 in 100 responses may be so long.
+    /// Bound of the 95th percentile of responses; unbounded if absent.
     pub p95: Option<Duration>,
-    /// At most this part of the tasks may be dropped, for the accuracy.
+    /// Largest fraction of tasks that may be dropped, for the accuracy.
     pub drop: DropRatio,
 }
 
@@ -25,25 +26,26 @@ impl Target {
     }
 }
 
-/// What to do, and what it is predicted to lead to.
+/// The drops and the sprint of a search, with the predicted responses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The part of tasks to drop, by class.
+    /// Fraction of tasks to drop, by class.
     pub drops: Vec<DropRatio>,
-    /// The sprint of the highest class; none if it need not.
+    /// Sprint of the highest class; `None` if none is needed.
     pub sprint: Option<Sprint>,
-    /// The predicted responses, by class.
+    /// Predicted responses, by class.
     pub responses: Vec<Response>,
-    /// Whether all targets are met. If not, this is the choice with all that is allowed.
+    /// Whether all targets are met. If not, the choice uses everything that is allowed.
     pub is_met: bool,
 }
 
-/// Parts of tasks are tried in steps of this many thousandths.
+/// Step between the fractions that are tried, in thousandths.
 const STEP: u32 = 5;
 
-/// Drops as little as possible, then sprints as late as possible. All classes below the highest drop the same part,
-/// each up to its own bound; the highest drops nothing unless its bound allows it and nothing else suffices. `sprint`
-/// is what the sprint may be at most: its timeout is the earliest.
+/// Chooses the smallest drop and then the latest sprint with which all targets are met.
+///
+/// All classes below the highest drop the same fraction, each up to its own bound. The highest drops nothing unless its
+/// bound allows it and nothing else suffices. `sprint` is the largest sprint: its timeout is the earliest.
 pub fn search(model: &Model, targets: &[Target], sprint: Option<Sprint>) -> Choice {
     let bound = |class: usize| targets.get(class).map_or(0, |target| target.drop.thousandths());
     let drops = |part: u32| -> Vec<DropRatio> {
@@ -67,11 +69,12 @@ pub fn search(model: &Model, targets: &[Target], sprint: Option<Sprint>) -> Choi
         }
         last = Some(choice);
     }
-    // There is at least the drop of nothing.
+    // At least the drop of nothing was tried.
     last.unwrap_or_else(|| choose(model, targets, Vec::new(), sprint))
 }
 
-/// With these drops, no sprint if that is enough, else the latest that is, else the earliest.
+/// Returns the choice with these drops: no sprint if that is enough, otherwise the latest that is, otherwise the
+/// earliest.
 fn choose(model: &Model, targets: &[Target], drops: Vec<DropRatio>, sprint: Option<Sprint>) -> Choice {
     let tried = |sprint: Option<Sprint>| {
         let responses = model.predict(&drops, sprint);

@@ -1,4 +1,4 @@
-//! Invariants, over random input:
+//! Property tests of drops, estimates, budgets and choices, over random input. Invariants:
 //!
 //! 1. A drop leaves at least one task, drops exactly the rest, and the same seed drops the same tasks.
 //! 2. Intervals hold the truth at the stated rate over many samples; where all tasks ran, they are the truth.
@@ -74,7 +74,7 @@ fn what_is_not_known_is_said() {
 
 #[test]
 fn predictions_against_known_formulas() {
-    // One class of exponential service: M/M/1.
+    // One class with exponential service: M/M/1.
     let one = ClassModel { arrivals: 0.05, tasks: vec![(1, 1.0)], setup: 0.0, wave: 10.0, variation: 1.0 };
     let model = Model { slots: 1, classes: vec![one.clone()] };
     let response = model.predict(&[], None)[0];

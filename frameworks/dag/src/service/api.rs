@@ -14,13 +14,13 @@ use crate::core::{Reply, Request, Unwanted};
 use crate::job;
 use crate::task::Report;
 
-/// The API, which answers when there is a scheduler.
+/// The API, which can answer once there is a scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Door(OnceLock<Handle>);
 
 impl Door {
     pub(super) fn open(&self, handle: Handle) {
-        // It is opened once.
+        // It is set only once.
         let _ = self.0.set(handle);
     }
 }
@@ -119,7 +119,7 @@ async fn submit(handle: &Handle, call: &Call) -> Response {
     }
 }
 
-/// The answer to a request that was not fulfilled.
+/// Returns the response to a request that was refused or failed.
 fn refusal(error: &Error) -> Response {
     match error {
         Error::Unwanted(unwanted) => {

@@ -27,51 +27,51 @@ pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
 pub type Event = Arc<Happening>;
-/// Receives events.
+/// A receiver of events.
 pub type Follower = jobs::follow::Follower<Happening>;
 
-/// Inputs that are examined at once: each is read through.
+/// Number of inputs that are examined at the same time: each is read completely.
 const SCANS_MAX: usize = 2;
 /// Wait before a request to a busy scheduler is sent again.
 const BUSY: Duration = Duration::from_millis(100);
-/// Jobs of which leftovers are removed at once.
+/// Number of jobs whose outputs are removed at the same time.
 const REMOVALS_MAX: usize = 2;
 
-/// How to run the framework.
+/// Options of the framework.
 #[derive(Debug)]
 pub struct Options {
     /// Masters, name, state and other options of the driver.
     pub driver: driver::Options,
-    /// Where to serve the HTTP API; port 0 takes any free one.
+    /// Address at which the HTTP API is served; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// How to behave. Where runners reach the API is filled in if it is empty.
+    /// Settings of the scheduler. An empty address of the API is filled in.
     pub settings: Settings,
 }
 
-/// Why the framework could not be started, or does not fulfil a request.
+/// The reason why the framework could not be started, or does not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be used.
+    /// The API cannot be served at this address.
     #[error("cannot serve the API at {0}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The scheduler gives no answer.
+    /// The scheduler did not answer.
     #[error("no answer")]
     Ask(#[from] AskError),
-    /// The scheduler refuses.
+    /// The scheduler refuses the request.
     #[error("refused")]
     Unwanted(#[from] Unwanted),
     /// Input files of a stage that would run at once cannot be used.
     #[error("job '{job}', stage '{stage}'")]
     Input {
-        /// The job.
+        /// Name of the job.
         job: String,
-        /// The stage.
+        /// Name of the stage.
         stage: String,
-        /// What is wrong with them.
+        /// Fault of the input files.
         #[source]
         source: scan::ScanError,
     },
-    /// The scheduler has answered something else.
+    /// The scheduler has answered another request.
     #[error("the scheduler answered something else than it was asked")]
     Confused,
 }
@@ -79,7 +79,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// Sends requests to a running framework. Can be cloned.
+/// Sends requests to a running framework. It can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
@@ -87,7 +87,7 @@ pub struct Handle {
     metrics: sdk::Metrics,
 }
 
-/// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
+/// Starts the framework in the current tokio runtime. Its API answers at once, even while there is no master.
 ///
 /// # Errors
 /// The address of the API cannot be used.
@@ -95,7 +95,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     let Options { mut driver, listen, mut settings } = options;
     let followers = Followers::default();
     let metrics = driver.settings.metrics.clone();
-    // The API's address stands in the tasks, and the scheduler is needed to serve the API.
+    // Tasks contain the API's address, and the API needs the scheduler.
     let door = Arc::new(api::Door::default());
     let serving = serving::serve(listen, door.clone()).map_err(|error| Error::Listen(listen, error))?;
     if settings.api.is_empty() {
@@ -104,7 +104,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
     let after = move |core: &mut Core| {
         core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
-        // A wish that no receiver takes any more is of a scheduler that ends.
+        // Work without a receiver belongs to a scheduler that is stopping.
         core.take_wishes().into_iter().for_each(|wish| drop(wishing.send(wish)));
     };
     let (served, requester) = Served::new(Core::new(settings), after);
@@ -115,7 +115,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     Ok(Service::start(served, driver, serving, handle))
 }
 
-/// Reads input files and removes outputs at the request of the scheduler, until it ends.
+/// Reads input files and removes outputs at the request of the scheduler, until it stops.
 async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
     let scans = Arc::new(Semaphore::new(SCANS_MAX));
     let removals = Arc::new(Semaphore::new(REMOVALS_MAX));
@@ -128,7 +128,7 @@ async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
     }
 }
 
-/// Reads input files in a task of its own.
+/// Reads the input files of a stage in a tokio task of its own.
 fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -138,12 +138,12 @@ fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: A
             Ok(Err(error)) => Err(base::error_chain(&error)),
             Err(error) => Err(format!("its files could not be looked at: {error}")),
         };
-        // A scheduler that has ended looks again when it is started again.
+        // If the scheduler has stopped, it examines the input again at its next start.
         tell(&handle, Request::Scanned { serial, stage, found }).await;
     });
 }
 
-/// Removes what a job left, in a task of its own.
+/// Removes a job's outputs in a tokio task of its own.
 fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>) {
     tokio::spawn(async move {
         let Ok(_permit) = permits.acquire().await else { return };
@@ -152,19 +152,19 @@ fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>
             Ok(Err(error)) => Some(base::error_chain(&error)),
             Err(error) => Some(error.to_string()),
         };
-        // A scheduler that has ended goes on with it when it is started again.
+        // If the scheduler has stopped, it resumes the removal at its next start.
         tell(&handle, Request::Removed { serial, failed }).await;
     });
 }
 
-/// Sends a request until the scheduler takes it or has ended.
+/// Sends a request until the scheduler accepts it or has stopped.
 async fn tell(handle: &Handle, request: Request) {
     while let Err(Error::Ask(AskError::Busy)) = handle.ask(request.clone()).await {
         tokio::time::sleep(BUSY).await;
     }
 }
 
-/// Files of stages that would run at once must be there.
+/// Checks that the input files of stages that would run at once exist.
 async fn check_inputs(jobs: &[Job]) -> Result<(), Error> {
     for job in jobs {
         for stage in job.stages.iter().filter(|stage| stage.after.is_empty()) {
@@ -183,15 +183,15 @@ impl Handle {
     /// Sends a request to the scheduler.
     ///
     /// # Errors
-    /// The scheduler refuses, has too much to do, or has ended.
+    /// The scheduler refuses, is too busy, or has stopped.
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
         Ok(self.requester.ask(request).await??)
     }
 
-    /// One job with its stages.
+    /// Returns one job with its stages.
     ///
     /// # Errors
-    /// An unknown name, or the scheduler has ended.
+    /// The name is unknown, or the scheduler has stopped.
     pub async fn show(&self, name: &str) -> Result<JobView, Error> {
         match self.ask(Request::Show { name: name.to_owned() }).await? {
             Reply::Job(view) => Ok(*view),
@@ -199,7 +199,7 @@ impl Handle {
         }
     }
 
-    /// Counters and gauges, as Prometheus reads them.
+    /// Returns counters and gauges in Prometheus's text format.
     pub fn metrics(&self) -> String {
         self.metrics.text()
     }
@@ -245,7 +245,7 @@ impl jobs::service::Handle for Handle {
 
 impl Leave for Handle {
     async fn leave(&self, teardown: bool) {
-        // The request fails if the scheduler has ended already.
+        // The request fails if the scheduler has stopped already.
         let _ = self.ask(Request::Leave { teardown }).await;
     }
 }

@@ -1,9 +1,8 @@
-//! Removes what jobs that have ended left in a shared directory.
+//! Removes the outputs that ended jobs have left in a shared directory.
 //!
-//! Tasks write into these directories, as users that may be others than the framework's. So symbolic links are removed
-//! and never followed, apart from those in the path of the shared directory itself, and only entries with the names
-//! that runners give are removed; directories are removed when nothing else is left in them. What is gone already is
-//! not a fault.
+//! Tasks write into these directories, possibly as other users than the framework's. So symbolic links are removed and
+//! never followed, apart from those in the path of the shared directory itself, and only entries with names that
+//! runners use are removed. Directories are removed when nothing else is left in them. A missing entry is not an error.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +14,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use crate::core::{Leftover, Removal};
 use crate::task::{Entry, entry_of};
 
-/// What cannot be removed.
+/// An entry that cannot be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot remove {}", path.display())]
 pub(super) struct RemoveError {
@@ -31,7 +30,7 @@ impl RemoveError {
     }
 }
 
-/// Removes what a job has left.
+/// Removes a job's outputs.
 ///
 /// # Errors
 /// The first entry that cannot be removed, or the shared directory if this machine does not have it. Everything else is
@@ -64,12 +63,13 @@ fn stage(job: &Directory, leftover: &Leftover) -> Result<(), RemoveError> {
 /// An open directory.
 struct Directory {
     file: File,
-    /// For messages.
+    /// Path of the directory, for messages.
     path: PathBuf,
 }
 
 impl Directory {
-    /// The directory of this name, if it is one: no link, and no other file, is of a runner.
+    /// Opens the directory of this name; `None` if there is none. A link or another kind of file is an error, since
+    /// runners create none.
     fn below(&self, name: &str) -> Result<Option<Directory>, RemoveError> {
         let path = self.path.join(name);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -80,7 +80,8 @@ impl Directory {
         }
     }
 
-    /// The path of an entry that leads through this directory and through no other, whatever has been moved meanwhile.
+    /// Returns a path of an entry that leads through this directory and no other, even if directories are moved
+    /// meanwhile.
     fn entry(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.file.as_raw_fd()))
     }
@@ -89,7 +90,7 @@ impl Directory {
         let read = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in fs::read_dir(self.entry("."))? {
-                // Runners give no names that are not text.
+                // Runners use no names that are not UTF-8.
                 names.extend(entry?.file_name().into_string());
             }
             Ok(names)
@@ -97,7 +98,7 @@ impl Directory {
         read().map_err(RemoveError::at(&self.path))
     }
 
-    /// Removes an entry with all that is in it. Neither it nor anything below is followed if it is a link.
+    /// Removes an entry with everything in it. Neither it nor anything below it is followed if it is a link.
     fn remove(&self, name: &str) -> Result<(), RemoveError> {
         let entry = self.entry(name);
         let removed = match fs::symlink_metadata(&entry) {
@@ -108,7 +109,7 @@ impl Directory {
         gone(removed).map_err(RemoveError::at(&self.path.join(name)))
     }
 
-    /// Removes a directory that is empty.
+    /// Removes a directory if it is empty.
     fn remove_if_empty(&self, name: &str) -> Result<(), RemoveError> {
         match fs::remove_dir(self.entry(name)) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -117,7 +118,7 @@ impl Directory {
     }
 }
 
-/// What is gone already is as it should be.
+/// Treats a missing entry as removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -131,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// A shared directory, which is removed at the end.
+    /// A temporary shared directory, which is removed at the end of a test.
     struct Shared(PathBuf);
 
     impl Shared {
@@ -218,7 +219,7 @@ mod tests {
             all.file(name);
         }
         let victim = all.0.join("victim");
-        // In an output, in place of one, of a stage, and of the job.
+        // Links in an output, in place of one, of a stage, and of the job.
         all.file("shared/job.1.F/map/0/out");
         symlink(&victim, all.0.join("shared/job.1.F/map/0/link")).unwrap();
         symlink(&victim, all.0.join("shared/job.1.F/map/1")).unwrap();

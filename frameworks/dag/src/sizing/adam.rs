@@ -1,12 +1,12 @@
-//! Adam (Kingma and Ba, 2015) in one dimension, with a step that halves where the slope changes its sign. It knows
+//! Adam (Kingma and Ba, 2015) in one dimension, with a step size that halves where the slope changes its sign. It knows
 //! nothing of sizes.
 
 use serde::{Deserialize, Serialize};
 
-/// Below this a step is not halved any more.
+/// Step size below which it is not halved any more.
 const SMALLEST_STEP: f64 = 0.08;
 
-/// The state of the optimiser.
+/// State of the optimiser.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adam {
     beta1: f64,
@@ -14,21 +14,21 @@ pub struct Adam {
     step: f64,
     mean: f64,
     square: f64,
-    /// `beta1` to the power of the steps so far, and the same for `beta2`: the part of both means that is still 0.
+    /// `beta1` and `beta2` to the power of the number of steps: the fraction of both means that is still 0.
     unseen: (f64, f64),
     last: f64,
 }
 
 impl Adam {
-    /// The longest step, and the decays of both means.
+    /// Creates the optimiser from the longest step and the decay rates of both means.
     pub fn new(step: f64, beta1: f64, beta2: f64) -> Adam {
         Adam { beta1, beta2, step, mean: 0.0, square: 0.0, unseen: (1.0, 1.0), last: 0.0 }
     }
 
-    /// How far to move for a slope: upwards, and no further than the longest step.
+    /// Returns the step for a slope: upwards, and no longer than the longest step.
     ///
-    /// A slope against the last one halves the longest step and forgets the mean: momentum past the highest point
-    /// costs whole waves.
+    /// A slope opposite to the last one halves the longest step and resets the mean: momentum beyond the maximum would
+    /// cost whole waves.
     pub fn step(&mut self, slope: f64) -> f64 {
         let slope = if slope.is_finite() { slope.clamp(-10.0, 10.0) } else { 0.0 };
         if slope * self.last < 0.0 {

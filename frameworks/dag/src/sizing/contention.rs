@@ -1,22 +1,23 @@
-//! Tells contention from size: a machine of which all executors are slow at once steps back. It chooses no sizes.
+//! Distinguishes contention from size: a machine of which all executors are slow at once gets smaller tasks. It chooses
+//! no sizes.
 
 use serde::{Deserialize, Serialize};
 
 use super::fit::median;
 
-/// A machine steps back to this part of the size at once, and again as long as it is contended.
+/// Factor by which a contended machine's tasks shrink after each wave.
 const BACK: f64 = 0.7;
 
-/// It steps back no further than to this part.
+/// Smallest fraction of the size that a contended machine's tasks get.
 const FURTHEST: f64 = 0.25;
 
-/// After each wave without contention it returns by this factor.
+/// Factor by which the tasks grow again after each wave without contention.
 const RETURN: f64 = 1.3;
 
-/// The part of a deviation that counts as the machine's own speed after a wave.
+/// Fraction of a deviation that is attributed to the machine's own speed after a wave.
 const LEARN: f64 = 0.3;
 
-/// A machine is contended if all its tasks are slower than its usual by this part at least, and by twice the noise.
+/// Least slowdown of all tasks of a contended machine against its usual speed; it must also exceed twice the noise.
 const SLOWER: f64 = 0.22;
 
 /// A task that was handed out and has not finished.
@@ -27,17 +28,17 @@ pub(super) struct Running {
     pub explores: bool,
 }
 
-/// What is known of a machine.
+/// The speed and the contention of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// How much faster it usually is than the mean, as a logarithm.
+    /// Usual speed relative to the mean of all machines, as a logarithm.
     speed: f64,
-    /// The part of the size that its tasks get.
+    /// Fraction of the size that the machine's tasks get.
     part: f64,
-    /// Whether it was contended in the last wave.
+    /// Whether the machine was contended in the last wave.
     contended: bool,
     pub(super) running: Vec<Running>,
-    /// Explorers that it has had.
+    /// Number of exploring tasks that the machine has had.
     pub(super) explored: u32,
 }
 
@@ -48,30 +49,30 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// The part of the size that its tasks get: 1 without contention.
+    /// Returns the fraction of the size that the machine's tasks get: 1 without contention.
     pub fn part(&self) -> f64 {
         self.part
     }
 
-    /// How much faster it usually is than the mean, as a logarithm.
+    /// Returns the usual speed relative to the mean of all machines, as a logarithm.
     pub fn speed(&self) -> f64 {
         self.speed
     }
 
-    /// Whether all its executors were slow at once in the last wave.
+    /// Returns whether all executors of the machine were slow at once in the last wave.
     pub fn is_contended(&self) -> bool {
         self.contended
     }
 
-    /// Whether a task of another size than the machine's others runs there.
+    /// Returns whether an exploring task, whose size differs from the others, runs on the machine.
     pub fn is_exploring(&self) -> bool {
         self.running.iter().any(|task| task.explores)
     }
 
-    /// Looks at a wave: how far the logarithm of each task's rate is above what size and usual speed explain, with
-    /// the noise of all tasks. Returns whether the machine is contended.
+    /// Judges a wave. `above` is how far the logarithm of each task's rate exceeds the one that size and usual speed
+    /// explain; `noise` is that of all tasks. Returns whether the machine is contended.
     ///
-    /// One slow task is a straggler. Contention takes two, and all of them.
+    /// A single slow task is a straggler. Contention takes at least two, and all of them.
     pub fn judge(&mut self, above: &mut [f64], noise: f64) -> bool {
         if above.is_empty() {
             return self.contended;
@@ -82,7 +83,7 @@ impl Machine {
             true => (self.part * BACK).max(FURTHEST),
             false => (self.part * RETURN).min(1.0),
         };
-        // What lasts becomes the machine's usual speed: smaller tasks do not help against a neighbour that stays.
+        // Lasting slowness becomes the machine's usual speed: smaller tasks do not help against a neighbour that stays.
         self.speed = (self.speed + LEARN * median(above)).clamp(-5.0, 5.0);
         self.contended
     }
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(machine.part(), 1.0);
         assert!(machine.judge(&mut [-0.6, -0.5, -0.7], 0.05));
         assert!(machine.part() < 0.71);
-        // Slow as before, but by now that is its speed.
+        // The machine is as slow as before, but by now that is its usual speed.
         let usual = machine.speed();
         assert!(usual < -0.1);
         assert!(!machine.judge(&mut [0.0, 0.1], 0.05));

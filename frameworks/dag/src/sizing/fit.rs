@@ -1,39 +1,39 @@
-//! A straight line through points with outliers: weighted least squares, repeated with Huber's weights. It knows
+//! Fits a straight line to points with outliers: weighted least squares, repeated with Huber's weights. It knows
 //! nothing of sizes.
 
-/// A point, and how much it counts.
+/// A measured point with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// The abscissa.
+    /// Abscissa of the point.
     pub x: f64,
-    /// What was measured.
+    /// Measured value.
     pub y: f64,
-    /// How much it counts, 0 or more.
+    /// Weight of the point, 0 or more.
     pub weight: f64,
 }
 
-/// A line, with what is known of its error.
+/// A fitted line with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Its height at 0.
+    /// Height of the line at 0.
     pub height: f64,
-    /// Its slope; 0 where the points lie so close together that they show none.
+    /// Slope of the line; 0 where the points are too close together to show one.
     pub slope: f64,
-    /// The standard error of the slope; infinite where the points show none.
+    /// Standard error of the slope; infinite where the points show none.
     pub error: f64,
-    /// A robust standard deviation of the points around the line.
+    /// Robust standard deviation of the points around the line.
     pub noise: f64,
-    /// Points more than three deviations away.
+    /// Number of points more than three deviations away.
     pub outliers: usize,
 }
 
 impl Line {
-    /// The height at a place.
+    /// Returns the height of the line at an abscissa.
     pub fn at(&self, x: f64) -> f64 {
         self.height + self.slope * x
     }
 
-    /// The slope without what may be noise: nothing of a slope within its error, nearly all of one far above it.
+    /// Returns the slope reduced by its uncertainty: 0 for a slope within its error, nearly all of one far above it.
     pub fn shrunk(&self) -> f64 {
         match self.slope == 0.0 || !self.error.is_finite() {
             true => 0.0,
@@ -42,10 +42,10 @@ impl Line {
     }
 }
 
-/// The least deviation that is assumed: two equal points do not show the noise.
+/// Least deviation that is assumed: two equal points do not show the noise.
 const LEAST_NOISE: f64 = 0.01;
 
-/// The line through the points; none without a point that counts.
+/// Fits a line to the points. Returns `None` without a point of positive weight.
 pub fn line(points: &[Point]) -> Option<Line> {
     let usable: Vec<Point> =
         points.iter().copied().filter(|p| p.x.is_finite() && p.y.is_finite() && p.weight > 0.0).collect();
@@ -69,7 +69,7 @@ pub fn line(points: &[Point]) -> Option<Line> {
     Some(line)
 }
 
-/// `error` is that of a deviation of 1.
+/// Fits a line by weighted least squares. `error` is that of a deviation of 1.
 fn least_squares(points: &[Point], weights: &[f64]) -> Line {
     let total: f64 = weights.iter().sum();
     let mean = |value: fn(&Point) -> f64| points.iter().zip(weights).map(|(p, w)| value(p) * w).sum::<f64>() / total;
@@ -83,7 +83,7 @@ fn least_squares(points: &[Point], weights: &[f64]) -> Line {
     Line { height: y - slope * x, slope, error: spread.sqrt().recip(), noise: 0.0, outliers: 0 }
 }
 
-/// The median; of an even number the mean of the middle two, 0 of none.
+/// Returns the median; of an even number the mean of the middle two, 0 of none.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -1,4 +1,4 @@
-//! Sizes that earlier runs found, by the key of a stage. It writes no file: it is serde data.
+//! Remembers the sizes that earlier runs found, by the key of a stage. It writes no file: it is serde data.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 /// Default number of keys that are kept; the least recently used are removed first.
 const LIMIT: usize = 10_000;
 
-/// What runs of a stage have found.
+/// The result of earlier runs of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// The size that was found, in units.
+    /// Best size that was found, in units.
     pub size: u64,
-    /// Units that a task of this size processed in a second.
+    /// Rate of a task of this size, in units per second.
     pub rate: f64,
-    /// Waves that looked for it, in all runs.
+    /// Number of waves of the search, in all runs.
     pub waves: u32,
-    /// Runs.
+    /// Number of runs.
     pub runs: u32,
 }
 
-/// Sizes by stage. The key says which stages are alike, such as `job name/stage name`.
+/// Sizes by stage. The key decides which stages are alike, such as `job name/stage name`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -29,12 +29,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What is known of a stage.
+    /// Returns the result of earlier runs of a stage.
     pub fn recall(&self, key: &str) -> Option<Remembered> {
         self.stages.get(key).map(|(_, remembered)| *remembered)
     }
 
-    /// Keeps what a run has found; a key longer than 1,024 bytes is not kept.
+    /// Keeps the result of a run; a key longer than 1,024 bytes is ignored.
     pub fn keep(&mut self, key: &str, found: Remembered) {
         if key.len() > 1024 {
             return;
@@ -47,12 +47,12 @@ impl Memory {
         }
     }
 
-    /// Number of known stages.
+    /// Returns the number of known stages.
     pub fn len(&self) -> usize {
         self.stages.len()
     }
 
-    /// Whether nothing is known.
+    /// Returns whether no stage is known.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Input of a tuner: its limits, and finished tasks. It decides nothing.
+//! Inputs of a tuner: its configuration, and finished tasks. It decides nothing.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 /// A task that finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// The machine that it ran on.
+    /// Machine on which the task ran.
     pub machine: &'a str,
-    /// Its input, as [`Tuner::next_size`](super::Tuner::next_size) gave it.
+    /// Size of the task's input, as [`Tuner::next_size`](super::Tuner::next_size) returned it.
     pub size: u64,
-    /// From its launch until it finished, its start included.
+    /// Time from the task's launch until it finished, including its start.
     pub duration: Duration,
 }
 
-/// The settings of a [`Tuner`](super::Tuner). Sizes are in units of the input: bytes, lines or records.
+/// Settings of a [`Tuner`](super::Tuner). Sizes are in units of the input: bytes, lines or records.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SizingConfig {
-    /// The smallest size, 1 at least.
+    /// Smallest size, at least 1.
     pub least: u64,
-    /// The largest size.
+    /// Largest size.
     pub most: u64,
-    /// The size to begin with.
+    /// Size at the start.
     pub start: u64,
-    /// How far the first wave moves the logarithm of the size.
+    /// Distance by which the first wave moves the logarithm of the size.
     pub step: f64,
-    /// How far an explorer's size is from the others', as a logarithm.
+    /// Distance of an explorer's size from the others', as a logarithm.
     pub explore: f64,
-    /// Adam's decay of the mean of slopes. Adam's usual 0.9 is for thousands of steps; a stage has tens of waves.
+    /// Decay of Adam's mean of slopes. Adam's usual 0.9 is for thousands of steps; a stage has tens of waves.
     pub beta1: f64,
-    /// Adam's decay of the mean of squared slopes.
+    /// Decay of Adam's mean of squared slopes.
     pub beta2: f64,
-    /// In how many parts the input of a slot is divided before the first wave has ended: the first wave takes no more
-    /// than this part of the input.
+    /// Number of parts into which the input of a slot is divided before the first wave has ended. So the first wave
+    /// takes no more than this fraction of the input.
     pub first_parts: u32,
 }
 
@@ -53,18 +53,18 @@ impl Default for SizingConfig {
     }
 }
 
-/// A rule of [`SizingConfig`] is broken.
+/// A rule that a [`SizingConfig`] breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid '{field}': {rule}")]
 pub struct SizingError {
-    /// The field.
+    /// Name of the field.
     pub field: &'static str,
-    /// What it must be.
+    /// Rule of the field.
     pub rule: &'static str,
 }
 
 impl SizingConfig {
-    /// Checks the limits.
+    /// Checks the configuration.
     ///
     /// # Errors
     /// The first field that breaks its rule.
@@ -85,7 +85,7 @@ impl SizingConfig {
         }
     }
 
-    /// The same with what breaks a rule corrected.
+    /// Returns the configuration with invalid values corrected.
     pub(super) fn sane(self) -> SizingConfig {
         let usual = SizingConfig::default();
         let least = self.least.clamp(1, u64::MAX / 4);

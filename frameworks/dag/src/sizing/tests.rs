@@ -1,4 +1,4 @@
-//! Invariants of the tuner, over random stages:
+//! Property tests of the tuner, over random stages. Invariants:
 //!
 //! 1. A size is at least 1, at most the largest size, and at least the least one unless less than that is left.
 //! 2. Handed-out sizes add up to the input: nothing is left over and nothing is handed out twice.
@@ -16,14 +16,14 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// The time of a task in a U: a start, a rate, and a knee of memory.
+/// Returns the time of a task on a U-shaped curve: a start, a rate, and slower processing beyond the memory.
 fn u_curve(size: u64) -> f64 {
     let (size, memory) = (size as f64, 100e6);
     let over = (size - memory).max(0.0);
     1.0 + size / 50e6 + 3.0 * over * over / memory / 50e6
 }
 
-/// Runs a stage on machines of four slots, in rounds; returns the sizes handed out.
+/// Runs a stage on machines of four slots, in rounds. Returns the sizes handed out.
 fn rounds(tuner: &mut Tuner, machines: usize, rounds: usize, slow: impl Fn(usize, usize) -> f64) -> Vec<u64> {
     let mut sizes = Vec::new();
     for round in 0..rounds {
@@ -48,7 +48,7 @@ fn config(start: u64) -> SizingConfig {
     SizingConfig { least: 1 << 10, most: 4 << 30, start, ..SizingConfig::default() }
 }
 
-/// The size with the highest rate.
+/// Returns the size with the highest rate.
 fn best() -> f64 {
     let rate = |size: &u64| *size as f64 / u_curve(*size);
     (1..2000).map(|n| n * 1_000_000).max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap() as f64
@@ -121,7 +121,7 @@ fn fixed_rules() {
     assert_eq!(Fixed::new(Rule::PerSlot, 0, 0).size(), 1);
 }
 
-/// What happens in a random stage.
+/// An event in a random stage.
 #[derive(Clone, Debug)]
 enum Event {
     Ask(u8),
@@ -140,7 +140,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Part of rule 4: a number of the kept state is read as it was written, to the last bit.
+    /// Part of rule 4: checks that a number of the saved state is read exactly as it was written.
     #[test]
     fn kept_numbers_are_exact(number in prop::num::f64::NORMAL) {
         let kept = serde_json::to_string(&number).unwrap();

@@ -1,4 +1,5 @@
-//! Looks for the size at which a stage's tasks are fastest while they run. It neither launches nor measures tasks.
+//! Searches for the size at which a stage's tasks are fastest while the stage runs. It neither launches nor measures
+//! tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,28 +14,28 @@ use super::{Explanation, Remembered, Sample, SizingConfig, Wave};
 /// count as one machine.
 const MACHINES: usize = 10_000;
 
-/// Running tasks of a machine that are known.
+/// Number of running tasks of a machine that are remembered.
 const RUNNING: usize = 4096;
 
-/// A wave ends after this many tasks at the latest.
+/// Largest number of tasks of a wave.
 const WAVE: usize = 512;
 
-/// A wave has this many tasks at least, if there is enough input.
+/// Smallest number of tasks of a wave, if there is enough input.
 const LEAST_WAVE: usize = 6;
 
-/// Waves that are kept for plots: the last ones.
+/// Number of waves that are kept for plots: the last ones.
 const WAVES: usize = 1024;
 
-/// The points of a wave count this part of those of the next one.
+/// Weight of a wave's points relative to those of the next one.
 const OLDER: f64 = 0.3;
 
-/// They count in this many waves.
+/// Number of waves in which a point counts.
 const AGES: u32 = 3;
 
-/// Points further away from the size than this, as a logarithm, say little of the slope there.
+/// Distance from the size, as a logarithm, beyond which points have less weight for the slope.
 const NEAR: f64 = 0.4;
 
-/// The smallest part of the size that balancing the last wave gives to a task.
+/// Smallest fraction of the size that balancing the last wave gives to a task.
 const SMALLEST_PART: f64 = 0.25;
 
 /// A finished task: the logarithms of its size and rate.
@@ -45,7 +46,7 @@ struct Seen {
     size: f64,
     rate: f64,
     explores: bool,
-    /// Whether its machine was contended.
+    /// Whether the task is excluded because its machine was contended.
     left_out: bool,
 }
 
@@ -53,13 +54,13 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuner {
     config: SizingConfig,
-    /// The logarithm of the size.
+    /// Logarithm of the size.
     size: f64,
     adam: Adam,
     names: BTreeMap<String, u32>,
     machines: Vec<Machine>,
     seen: Vec<Seen>,
-    /// Finished tasks that were handed out in this wave.
+    /// Number of finished tasks that were handed out in this wave.
     finished: usize,
     wave: u32,
     waves: VecDeque<Wave>,
@@ -68,8 +69,8 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A tuner for a stage of which nothing is known. What breaks a rule of the configuration is corrected
-    /// (see [`SizingConfig::validate`]).
+    /// Creates a tuner for an unknown stage. Invalid values of the configuration are corrected (see
+    /// [`SizingConfig::validate`]).
     pub fn new(config: SizingConfig) -> Tuner {
         let config = config.sane();
         let adam = Adam::new(config.step, config.beta1, config.beta2);
@@ -88,7 +89,7 @@ impl Tuner {
         }
     }
 
-    /// A tuner for a stage that ran before: begins where the last run ended, with steps a quarter as long.
+    /// Creates a tuner for a stage that ran before: it starts where the last run ended, with steps a quarter as long.
     pub fn resume(config: SizingConfig, before: Remembered) -> Tuner {
         let config = config.sane();
         let start = before.size.clamp(config.least, config.most);
@@ -96,7 +97,7 @@ impl Tuner {
         Tuner { before: Some(before), ..Tuner::new(SizingConfig { start, step, ..config }) }
     }
 
-    /// The size of the next task on this machine, within the limits of the configuration.
+    /// Returns the size of the next task on this machine, within the limits of the configuration.
     ///
     /// The task counts as running until [`Tuner::finished`] or [`Tuner::lost`] names its machine and size. Only one
     /// running task of a machine explores. Balancing the last wave can go below the least size only if there is less
@@ -110,7 +111,8 @@ impl Tuner {
         let mut size = base + known.part().ln();
         let explores = !settled && index + 1 < MACHINES && !known.is_exploring();
         if explores {
-            // Neighbours begin with opposite directions, and each takes turns: a wave has as many of both.
+            // Machines of successive index start in opposite directions, and each alternates: a wave has as many of
+            // both.
             let up = (known.explored as usize + index).is_multiple_of(2);
             size += if up { explore } else { -explore };
             known.explored = known.explored.wrapping_add(1);
@@ -124,13 +126,13 @@ impl Tuner {
         units
     }
 
-    /// Says how much input is not handed out yet, and how many tasks can run at once. Without it the last wave is not
-    /// balanced, and a wave is as long as twice the machines.
+    /// Sets how much input is not handed out yet, and how many tasks can run at once. Without it the last wave is not
+    /// balanced, and a wave is as long as twice the number of machines.
     pub fn set_left(&mut self, units: u64, slots: u32) {
         self.left = Some((units, slots.max(1)));
     }
 
-    /// A task finished. A duration or a size of 0 says nothing of a rate and is left out.
+    /// Records a task that has finished. A duration or a size of 0 says nothing of a rate and is ignored.
     pub fn finished(&mut self, sample: Sample<'_>) {
         let index = self.index(sample.machine);
         let task = self.take(index, sample.size);
@@ -147,7 +149,8 @@ impl Tuner {
             left_out: false,
         };
         self.seen.push(seen);
-        // Tasks that began before the last step do not end a wave: it would have no time to show its effect.
+        // Tasks that were handed out before the last step do not end a wave: the step must have time to show its
+        // effect.
         if task.is_none_or(|task| task.wave == self.wave) {
             self.finished += 1;
         }
@@ -157,28 +160,28 @@ impl Tuner {
         }
     }
 
-    /// A task was lost: it failed, or was never launched.
+    /// Records that a task failed, or was never launched.
     pub fn lost(&mut self, machine: &str, size: u64) {
         let index = self.index(machine);
         self.take(index, size);
     }
 
-    /// The size at present, without exploring and without balancing.
+    /// Returns the present size, without exploring and without balancing.
     pub fn size(&self) -> u64 {
         self.size.exp().round().clamp(self.config.least as f64, self.config.most as f64) as u64
     }
 
-    /// The last waves, first to last.
+    /// Returns the last waves, first to last.
     pub fn waves(&self) -> impl ExactSizeIterator<Item = &Wave> {
         self.waves.iter()
     }
 
-    /// What is known of a machine.
+    /// Returns the state of a machine.
     pub fn machine(&self, name: &str) -> Option<&Machine> {
         self.names.get(name).and_then(|index| self.machines.get(*index as usize))
     }
 
-    /// What the next run of the same stage should know; none before the first wave has ended.
+    /// Returns the result for the next run of the same stage; `None` before the first wave has ended.
     pub fn found(&self) -> Option<Remembered> {
         let last = self.waves.back()?;
         let (waves, runs) = self.before.map_or((0, 0), |before| (before.waves, before.runs));
@@ -186,7 +189,7 @@ impl Tuner {
         Some(Remembered { size: self.size(), rate: last.rate, waves, runs: runs.saturating_add(1) })
     }
 
-    /// Why the size is what it is.
+    /// Returns the explanation of the present size.
     pub fn explain(&self) -> Explanation {
         Explanation {
             size: self.size(),
@@ -221,13 +224,13 @@ impl Tuner {
         half.clamp(LEAST_WAVE, WAVE)
     }
 
-    /// Whether what is left is not enough for a further task of this size on every slot.
+    /// Returns whether the input that is left is not enough for another task of this size on every slot.
     fn is_balancing(&self) -> bool {
         self.left.is_some_and(|(units, slots)| (units as f64) < self.size.exp() * f64::from(slots))
     }
 
-    /// The logarithm of the largest size before anything is known: it may be far too large, and all slots would have
-    /// it.
+    /// Returns the logarithm of the largest size before the first wave has ended: the size may be far too large, and
+    /// all slots would get it.
     fn first_part(&self) -> f64 {
         match self.left {
             Some((left, slots)) if self.waves.is_empty() && self.before.is_none() => {
@@ -237,14 +240,14 @@ impl Tuner {
         }
     }
 
-    /// No more than the slot's part of what is left, but no small part of the size either.
+    /// Limits a size to the slot's part of what is left, but not below a fraction of the size.
     fn balanced(&self, units: u64) -> u64 {
         let Some((left, slots)) = self.left else { return units };
         let least = ((units as f64 * SMALLEST_PART) as u64).max(self.config.least);
         units.min(left.div_ceil(u64::from(slots)).max(least)).min(left.max(1))
     }
 
-    /// Takes one step up the slope.
+    /// Ends a wave and takes one step up the slope.
     fn end_wave(&mut self) {
         self.size = self.size.min(self.first_part());
         let Some(first) = self.line(false) else { return };
@@ -280,7 +283,7 @@ impl Tuner {
         self.seen.retain(|seen| wave - seen.wave < AGES);
     }
 
-    /// The line through the rates of the last waves around the size, machines' speeds taken out.
+    /// Fits the line through the rates of the last waves near the size, corrected for the machines' speeds.
     fn line(&self, without_contended: bool) -> Option<Line> {
         let usable = self.seen.iter().filter(|seen| !(without_contended && seen.left_out));
         let points: Vec<Point> = usable
@@ -294,14 +297,14 @@ impl Tuner {
         line(&points)
     }
 
-    /// Lets each machine judge its tasks of this wave; how many machines are contended.
+    /// Judges each machine by its tasks of this wave. Returns how many machines are contended.
     fn judge(&mut self, line: Line) -> u32 {
         let mut above: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for seen in self.seen.iter().filter(|seen| seen.wave == self.wave) {
             let speed = self.machines[seen.machine as usize].speed();
             above.entry(seen.machine).or_default().push(seen.rate - speed - line.at(seen.size - self.size));
         }
-        // A machine alone has no others to be compared with: what slows all of its tasks shows in the slope.
+        // A single machine cannot be compared with others: what slows all of its tasks shows in the slope.
         if above.len() < 2 {
             return 0;
         }

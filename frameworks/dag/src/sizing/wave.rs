@@ -1,45 +1,45 @@
-//! What came out of a wave of tasks, and its explanation in words. It decides nothing.
+//! The result of a wave of tasks, and its explanation in words. It decides nothing.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A finished wave. [`Tuner::waves`](super::Tuner::waves) has them in order, for plots.
+/// A finished wave. [`Tuner::waves`](super::Tuner::waves) returns waves in order, for plots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wave {
-    /// Its number, from 1.
+    /// Number of the wave, from 1.
     pub number: u32,
-    /// The size that its tasks had, apart from those that explored.
+    /// Size of the wave's tasks, apart from those that explored.
     pub size: u64,
-    /// Units of input that a task of this size processed in a second: the height of the line through all rates.
+    /// Rate of a task of this size, in units per second: the height of the line through all rates.
     pub rate: f64,
-    /// Tasks that finished in it.
+    /// Number of tasks that finished in the wave.
     pub tasks: u32,
-    /// Of them those that explored.
+    /// Number of the wave's tasks that explored.
     pub explorers: u32,
-    /// Of them those more than three deviations off, which hardly count.
+    /// Number of tasks more than three deviations off, which have little weight.
     pub outliers: u32,
-    /// By what part the rate grows where the size grows by a part: 1 where the fixed cost is everything, negative
-    /// where tasks are too large.
+    /// Relative growth of the rate by that of the size: 1 where the fixed cost is everything, negative where tasks are
+    /// too large.
     pub slope: f64,
-    /// The standard error of the slope; none where all tasks were of one size.
+    /// Standard error of the slope; `None` where all tasks were of one size.
     pub error: Option<f64>,
-    /// Machines of which all executors were slow at once.
+    /// Number of machines of which all executors were slow at once.
     pub contended: u32,
-    /// The size of the next wave.
+    /// Size of the tasks of the next wave.
     pub next: u64,
 }
 
-/// Says in a sentence what a tuner has done and why.
+/// The explanation of a tuner's size, which `Display` writes as a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The size at present.
+    /// Present size.
     pub size: u64,
-    /// The last wave, if one has finished.
+    /// Last wave, if one has finished.
     pub last: Option<Wave>,
-    /// Runs of the same stage before, from which the size is remembered.
+    /// Number of earlier runs of the stage, from which the size is remembered.
     pub runs: u32,
-    /// Whether what is left is shared out evenly over the slots.
+    /// Whether the rest of the input is divided evenly among the slots.
     pub balancing: bool,
 }
 

@@ -1,87 +1,87 @@
-//! The parts of a stage's input: what can be given to tasks, and what has been.
+//! Divides a stage's input into parts for tasks.
 //!
-//! Files are cut into units that are never cut further (`scan`, feature `service`, looks at the files); a task gets
-//! units that follow each other. How many it gets is decided elsewhere.
+//! Files are cut into pieces that are never cut further (`scan`, feature `service`, reads the files); a task gets
+//! consecutive pieces. How many it gets is decided elsewhere.
 
 #[cfg(feature = "service")]
 pub mod scan;
 
 use serde::{Deserialize, Serialize};
 
-/// The most pieces that the input of one stage is cut into.
+/// Maximum number of pieces of a stage's input.
 pub const PIECES_MAX: usize = 200_000;
 
-/// A file as it was when it was examined.
+/// A file at the time when it was examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub size: u64,
 }
 
 /// A piece of a file that is never cut further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece(
-    /// The file, by its place.
+    /// Index of the file.
     pub u32,
-    /// Where it begins, in bytes.
+    /// Offset of the piece in the file, in bytes.
     pub u64,
-    /// Its length, in bytes.
+    /// Length of the piece, in bytes.
     pub u64,
-    /// How many units it has.
+    /// Number of units in the piece.
     pub u64,
 );
 
 /// The files of a stage, in pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pieces {
-    /// The files, in the order of their names.
+    /// Files in the order of their names.
     pub files: Vec<File>,
-    /// The pieces, in the order of the files.
+    /// Pieces in the order of the files.
     pub pieces: Vec<Piece>,
 }
 
-/// A task's part: pieces, numbers, or tasks that it reads, each that many from the first one on.
+/// A task's part of an input: consecutive pieces, numbers, or tasks whose outputs it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part(
-    /// The first.
+    /// Index of the first piece, number or task.
     pub u64,
-    /// How many.
+    /// Number of pieces, numbers or tasks.
     pub u64,
-    /// How many units these have.
+    /// Number of units of the part.
     pub u64,
-    /// Requested number of units; 0 if what was found says nothing of that size.
+    /// Requested number of units; 0 if the part is too small to be a measurement of that size.
     pub u64,
 );
 
-/// The most bytes that the paths of one task's files have: they are passed in its environment.
+/// Limit of the bytes of the paths of one task's files, which are passed in its environment.
 const PATHS_MAX: usize = 64 << 10;
-/// Bytes of an extent's text beside its path.
+/// Bytes of an extent's text besides its path.
 const EXTENT_TEXT: usize = 64;
 
-/// A file of a task's part.
+/// A range of a file that belongs to a task's part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
-    /// Where the part begins, in bytes.
+    /// Offset of the range, in bytes.
     pub offset: u64,
-    /// The part's length, in bytes.
+    /// Length of the range, in bytes.
     pub length: u64,
-    /// Length of the file when it was examined.
+    /// Length of the file when it was examined, in bytes.
     pub size: u64,
 }
 
 impl Pieces {
-    /// Units from this piece on.
+    /// Returns the number of units from this piece on.
     pub fn units_from(&self, first: u64) -> u64 {
         let first = usize::try_from(first).unwrap_or(usize::MAX).min(self.pieces.len());
         self.pieces[first..].iter().map(|piece| piece.3).sum()
     }
 
-    /// The next part: as many pieces from `first` on as have `units` at most, or one that has more. It is of one file
-    /// unless it may span files.
+    /// Returns the next part: as many pieces from `first` on as have `units` at most, or one that has more. All are of
+    /// one file unless the part may span files.
     pub fn part(&self, first: u64, units: u64, spans_files: bool) -> Option<Part> {
         let start = usize::try_from(first).ok()?;
         let head = self.pieces.get(start)?;
@@ -98,11 +98,11 @@ impl Pieces {
             count += 1;
             sum += piece.3;
         }
-        // A part that is far smaller, as at the end of a file, is not a task of the size that was asked for.
+        // A part that is far smaller, as at the end of a file, does not measure the requested size.
         Some(Part(first, count, sum, if sum >= units / 2 { units } else { 0 }))
     }
 
-    /// The files of a part, each once.
+    /// Returns the files of a part, each once.
     pub fn extents(&self, part: Part) -> Vec<Extent> {
         let range =
             usize::try_from(part.0).unwrap_or(usize::MAX)..usize::try_from(part.0 + part.1).unwrap_or(usize::MAX);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the sizes, the parts together are all bytes of all files, each once and in order.
+        /// Checks that the parts of any sizes together are all bytes of all files, each once and in order.
         #[test]
         fn parts_are_all_of_the_input(
             lengths in prop::collection::vec(prop::collection::vec(1..50u64, 1..8), 1..6),

@@ -1,7 +1,7 @@
-//! Looks at the files of an input: expands patterns and finds where lines and records begin. It blocks.
+//! Examines the files of an input: expands patterns and finds where lines and records start. It blocks.
 //!
-//! Files are read through once for lines and records; for bytes only around each cut. What is written to a file later
-//! is not part of the input.
+//! Files are read completely for lines and records; for bytes only around each cut. What is written to a file later is
+//! not part of the input.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,50 +9,50 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use super::{File, PIECES_MAX, Piece, Pieces};
 use crate::job::{By, FilesInput, Size};
 
-/// The most files of an input.
+/// Maximum number of files of an input.
 pub const FILES_MAX: usize = 100_000;
-/// Pieces that the bytes of an input are cut into, so that tasks of any size can be made.
+/// Number of pieces into which an input is cut, so that tasks of any size are possible.
 const CUTS: u64 = 20_000;
-/// The smallest piece of bytes that is made when the size is to be found, in bytes.
+/// Smallest piece of an input by bytes whose task size is chosen while the stage runs, in bytes.
 const LEAST: u64 = 4 << 10;
-/// The longest line that a cut by bytes looks for the end of.
+/// Longest line that may follow a cut by bytes, in bytes.
 const LINE_MAX: u64 = 64 << 20;
 
-/// Why an input cannot be used.
+/// The reason why an input cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// A pattern is invalid.
+    /// The pattern has invalid syntax.
     #[error("'{0}' is not a pattern")]
     Pattern(String, #[source] glob::PatternError),
-    /// A pattern, or a path, names no file.
+    /// A pattern, or a path, matches no file.
     #[error("'{0}' matches no file")]
     Nothing(String),
-    /// There are too many files.
+    /// The patterns match too many files.
     #[error("the input has more than {FILES_MAX} files")]
     TooMany,
-    /// All files are empty.
+    /// All files are empty; has their number.
     #[error("the input is empty: {0} files without a byte")]
     Empty(usize),
-    /// A file cannot be read.
+    /// The file cannot be read.
     #[error("'{0}' cannot be read")]
     Read(String, #[source] io::Error),
-    /// A file does not begin with a record.
+    /// The file does not start with a record.
     #[error("'{path}' holds no valid records: its first line does not begin with \"{mark}\"")]
     Records {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What a record begins with.
+        /// Prefix that marks the start of a record.
         mark: String,
     },
-    /// A line is too long to be cut behind.
+    /// A line of the file is too long for a cut by bytes.
     #[error("'{0}' cannot be cut by bytes: a line has more than {LINE_MAX} bytes")]
     Line(String),
 }
 
-/// The files that the patterns name, each once, in the order of their names.
+/// Returns the files that match the patterns, each once, in the order of their names.
 ///
 /// # Errors
-/// A pattern that matches nothing, and others.
+/// A pattern is invalid or matches no file, a file cannot be read, or there are too many files.
 pub fn expand(patterns: &[String]) -> Result<Vec<File>, ScanError> {
     let mut files = std::collections::BTreeMap::new();
     for pattern in patterns {
@@ -83,7 +83,7 @@ pub fn expand(patterns: &[String]) -> Result<Vec<File>, ScanError> {
 /// Cuts an input into pieces.
 ///
 /// # Errors
-/// Files that are missing, empty, or no valid records.
+/// A file is missing or has no valid records, or all files are empty.
 pub fn scan(input: &FilesInput) -> Result<Pieces, ScanError> {
     let files = expand(&input.files)?;
     let total: u64 = files.iter().map(|file| file.size).sum();
@@ -108,7 +108,7 @@ pub fn scan(input: &FilesInput) -> Result<Pieces, ScanError> {
     Ok(Pieces { files, pieces })
 }
 
-/// How long a piece of bytes is.
+/// Returns the length of a piece of an input by bytes.
 fn piece_bytes(size: Size, total: u64) -> u64 {
     let finest = total.div_ceil(PIECES_MAX as u64 / 2).max(1);
     match size {
@@ -117,7 +117,7 @@ fn piece_bytes(size: Size, total: u64) -> u64 {
     }
 }
 
-/// Cuts behind the first end of a line at or after each multiple of `size`.
+/// Cuts a file after the first end of a line at or after each multiple of `size`.
 fn by_bytes(place: u32, file: &File, size: u64, pieces: &mut Vec<Piece>) -> Result<(), ScanError> {
     let failed = |error| ScanError::Read(file.path.clone(), error);
     let mut opened = fs::File::open(&file.path).map_err(failed)?;
@@ -142,8 +142,8 @@ fn by_bytes(place: u32, file: &File, size: u64, pieces: &mut Vec<Piece>) -> Resu
     Ok(())
 }
 
-/// One piece for each line, or for each record. `units` is how many of them one piece has; it doubles when there would
-/// be too many pieces.
+/// Adds the pieces of a file by lines, or by records if there is a `mark`. `units` is the number of lines or records of
+/// a piece; it doubles when there would be too many pieces.
 fn by_lines(
     place: u32,
     file: &File,
@@ -153,7 +153,7 @@ fn by_lines(
 ) -> Result<(), ScanError> {
     let failed = |error| ScanError::Read(file.path.clone(), error);
     let opened = fs::File::open(&file.path).map_err(failed)?;
-    // What was written since the file was examined is not part of the input.
+    // Bytes that were written since the file was examined are not part of the input.
     let mut reader = BufReader::with_capacity(1 << 20, opened.take(file.size));
     let mark = mark.map(str::as_bytes);
     let (mut at, mut line) = (0, Vec::new());
@@ -184,7 +184,7 @@ fn by_lines(
     }
 }
 
-/// Joins pieces of one file as long as they have this many units at most.
+/// Joins consecutive pieces of one file as long as they have at most this many units.
 fn join(pieces: &mut Vec<Piece>, units: u64) {
     pieces.dedup_by(|next, piece| {
         let joins = next.0 == piece.0 && piece.3 + next.3 <= units;
@@ -196,7 +196,7 @@ fn join(pieces: &mut Vec<Piece>, units: u64) {
     });
 }
 
-/// Makes pieces of the requested size, or fine enough to find one.
+/// Joins pieces to the requested size, or to one fine enough to choose sizes later.
 fn coarsen(pieces: &mut Vec<Piece>, size: Size) {
     match size {
         Size::Fixed(size) => join(pieces, size),

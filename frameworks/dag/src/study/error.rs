@@ -1,39 +1,39 @@
-//! Why a study cannot be run.
+//! Errors of studies.
 
-/// A study's input cannot be used.
+/// The reason why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// Some bytes are not what they should be.
+    /// The bytes of a file have another format.
     #[error("expected {expected}: {found}")]
     Format {
-        /// What is read.
+        /// Expected format.
         expected: &'static str,
-        /// What was found instead.
+        /// Description of what was found instead.
         found: String,
     },
     /// A file of a directory cannot be used.
     #[error("{name} cannot be used")]
     File {
-        /// Its name in the directory.
+        /// Name of the file in the directory.
         name: String,
-        /// The cause.
+        /// Cause of the error.
         #[source]
         why: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A line of a trace cannot be used.
     #[error("line {line}: {rule}")]
     Line {
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What it must be.
+        /// Rule that the line breaks.
         rule: String,
     },
     /// A setting breaks a rule.
     #[error("invalid {setting}: {rule}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// What it must be.
+        /// Rule of the setting.
         rule: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Jobs of a study: graphs of stages with the durations of their tasks. Nothing runs here.
+//! Models of jobs: graphs of stages with the durations of their tasks. It runs nothing.
 
 use std::sync::Arc;
 
@@ -8,82 +8,82 @@ use crate::order::Amounts;
 /// Durations of a stage's tasks in milliseconds, as measured with a number of executors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// With how many executors.
+    /// Number of executors of the measurement.
     pub executors: u32,
-    /// Of an executor's first task of the stage.
+    /// Durations of an executor's first task of the stage.
     pub first: Vec<u64>,
-    /// Of its further ones.
+    /// Durations of an executor's further tasks of the stage.
     pub rest: Vec<u64>,
-    /// Of an executor's first task of the job.
+    /// Durations of an executor's first task of the job.
     pub fresh: Vec<u64>,
 }
 
-/// What a task finds when it starts.
+/// The state of an executor in which a task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Its executor has just come to the job.
+    /// The executor has just come to the job.
     Fresh,
-    /// Its executor ran another stage of the job.
+    /// The executor ran another stage of the job.
     First,
-    /// Its executor ran a task of the same stage.
+    /// The executor ran a task of the same stage.
     Rest,
 }
 
-/// A stage.
+/// A model of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageModel {
-    /// What it is called in [`History`](crate::order::History).
+    /// Key of the stage in [`History`](crate::order::History).
     pub key: String,
-    /// Its tasks, 1 at least.
+    /// Number of tasks, at least 1.
     pub tasks: u32,
-    /// Earlier stages that must have finished.
+    /// Indices of earlier stages that must have finished.
     pub parents: Vec<u32>,
-    /// How long a task roughly takes, in milliseconds.
+    /// Rough duration of a task, in milliseconds.
     pub rough: u64,
-    /// What a task takes.
+    /// Resources that a task takes.
     pub demand: Amounts,
     /// Measured durations, by ascending number of executors; not empty.
     pub durations: Vec<Durations>,
 }
 
-/// A job.
+/// A model of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobModel {
-    /// Its name, such as `tpch-20g-7`.
+    /// Name of the job, such as `tpch-20g-7`.
     pub name: String,
-    /// Its stages, each after its parents.
+    /// Stages, each after its parents.
     pub stages: Vec<StageModel>,
 }
 
 impl JobModel {
-    /// Task-milliseconds of all stages, by their rough durations.
+    /// Returns the task-milliseconds of all stages, by their rough durations.
     pub fn work(&self) -> u64 {
         self.stages.iter().map(|stage| u64::from(stage.tasks) * stage.rough).sum()
     }
 
-    /// Tasks of all stages.
+    /// Returns the number of tasks of all stages.
     pub fn tasks(&self) -> u64 {
         self.stages.iter().map(|stage| u64::from(stage.tasks)).sum()
     }
 }
 
-/// A job that arrives.
+/// The arrival of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, in milliseconds.
+    /// Time of the arrival, in milliseconds.
     pub at: u64,
-    /// The model of the job.
+    /// Model of the job.
     pub job: Arc<JobModel>,
 }
 
 /// Numbers of executors between which the public simulator interpolates.
 const POINTS: [u32; 8] = [5, 10, 20, 40, 50, 60, 80, 100];
 
-/// What a fresh executor takes longer if no measurement says so, in milliseconds.
+/// Additional duration of a task on a fresh executor without measurements, in milliseconds.
 pub const WARM_UP: u64 = 1000;
 
 impl StageModel {
-    /// Draws the duration of a task, in milliseconds, with as many executors at the job.
+    /// Draws the duration of a task, in milliseconds, with `executors` executors at the job.
     pub fn draw(&self, executors: u32, start: Start, random: &mut Random) -> u64 {
         let durations = self.measured(point(executors, random));
         let mut pick = |from: &[u64]| from.get(random.below(from.len())).copied();
@@ -95,15 +95,15 @@ impl StageModel {
         drawn.or_else(|| pick(&durations.fresh)).or_else(|| pick(&durations.rest)).unwrap_or(self.rough)
     }
 
-    /// The measurements with this many executors, else those with the most.
+    /// Returns the measurements with this many executors, or else those with the most.
     fn measured(&self, executors: u32) -> &Durations {
         let known = self.durations.iter().find(|durations| durations.executors == executors);
-        // A stage model has durations.
+        // A stage model has at least one measurement.
         known.unwrap_or(&self.durations[self.durations.len() - 1])
     }
 }
 
-/// The measured number of executors that stands for this one, one of the two beside it by chance.
+/// Returns the measured number of executors that stands for this one: one of the two neighbours, chosen at random.
 fn point(executors: u32, random: &mut Random) -> u32 {
     let above = POINTS.partition_point(|point| *point < executors);
     let (Some(right), Some(left)) = (POINTS.get(above), above.checked_sub(1).map(|below| POINTS[below])) else {

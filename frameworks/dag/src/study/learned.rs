@@ -1,5 +1,5 @@
-//! The learned order beside the best heuristics: on the workloads that it is for, and on others that it was not trained
-//! for. It trains nothing.
+//! Compares the learned order with the best heuristics: on the workloads of its training, and on others. It trains
+//! nothing.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::tpch::{Queries, SIX, SIZES};
 use crate::learned::{Decima, Guard, Guarded, Mode, Model};
 use crate::order::{Heuristic, History, Policy};
 
-/// A workload, and how jobs are drawn from the queries.
+/// A workload, and the distribution by which jobs are drawn from the queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
-    /// Jobs, gaps, executors and sizes.
+    /// Number of jobs, gaps, executors and sizes.
     pub workload: Workload,
-    /// A query is drawn with this power of its work as its weight: 0 for all alike, 1 for mostly large ones.
+    /// Exponent of a query's work that is its weight in the drawing: 0 for all alike, 1 for mostly large ones.
     pub power: f64,
 }
 
@@ -46,11 +46,11 @@ pub const CASES: [Case; 10] = [
     Case { power: 1.0, ..case("batch, mostly large", 20, None, 50, &SIX) },
 ];
 
-/// Powers of a job's work that are tried for its share.
+/// Exponents of a job's work that are tried for its share.
 const POWERS: [f64; 9] = [-2.0, -1.75, -1.5, -1.25, -1.0, -0.75, -0.5, -0.25, 0.0];
 
 impl Case {
-    /// The jobs of a seed.
+    /// Returns the arrivals of a seed.
     pub fn arrivals(&self, queries: &Queries, seed: u64) -> Vec<Arrival> {
         if self.power == 0.0 {
             return self.workload.arrivals(queries, seed);
@@ -76,24 +76,24 @@ impl Case {
     }
 }
 
-/// What an order takes in a case.
+/// The results of an order in a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// The case.
+    /// Name of the case.
     pub case: &'static str,
-    /// The order.
+    /// Name of the order.
     pub order: String,
     /// Mean seconds from arrival to end.
     pub mean: Spread,
-    /// By what part that is less than with the tuned weighted shares on the same jobs.
+    /// Fraction by which the mean is shorter than with the tuned weighted shares on the same jobs.
     pub shorter: Spread,
     /// Seconds until the last job ended.
     pub makespan: Spread,
-    /// The most times its time with fair shares that a job took.
+    /// Largest ratio of a job's time to its time with fair shares.
     pub worst: Spread,
 }
 
-/// The seeds that a case takes of these: all for a batch, a fifth of them (two at least) for a stream.
+/// Returns the seeds that a case uses: all for a batch, a fifth of them (at least two) for a stream.
 pub fn seeds_of<'a>(case: &Case, seeds: &'a [u64]) -> &'a [u64] {
     let count = if case.workload.gap.is_some() { (seeds.len() / 5).max(2).min(seeds.len()) } else { seeds.len() };
     &seeds[..count]
@@ -103,7 +103,7 @@ pub fn seeds_of<'a>(case: &Case, seeds: &'a [u64]) -> &'a [u64] {
 /// without and with its guard.
 ///
 /// # Errors
-/// No queries of these sizes.
+/// There are no queries of these sizes.
 pub fn compare(case: &Case, queries: &Queries, model: &Arc<Model>, seeds: &[u64]) -> Result<Vec<Compared>, StudyError> {
     let all = |policy: &dyn Fn() -> Box<dyn Policy + Send>| -> Result<Vec<Outcome>, StudyError> {
         seeds.iter().map(|seed| case.run(queries, &mut *policy(), *seed)).collect()

@@ -1,38 +1,38 @@
-//! Sizes of tasks that are found at run time, against fixed ones, on machines in virtual time.
+//! Compares sizes of tasks that are tuned at run time with fixed ones, on machines in virtual time.
 //!
 //! A task costs a start, its input over the bandwidth of its executor, and more than that once the inputs of all tasks
-//! on its machine exceed the memory or together want more than the machine's bandwidth. So the time of a stage over
-//! the size has the form of a U. The model is ours: the paper's body was not at hand, its claim is a stage time that is
-//! 25 to 70 % shorter.
+//! on its machine exceed the memory or together need more than the machine's bandwidth. So the time of a stage over the
+//! size is a U-shaped curve. The model is ours: the paper's body was not at hand, its claim is a stage time that is 25
+//! to 70 % shorter.
 
 use super::stage::Stage;
 use super::stats::Spread;
 use crate::sizing::{Fixed, Memory, Rule, Sample, Sizing, SizingConfig, Tuner, Wave};
 
-/// A stage, and the machines that it runs on.
+/// A model of a stage and of the machines on which it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name.
+    /// Name of the stage.
     pub name: &'static str,
-    /// Bytes of input.
+    /// Size of the input, in bytes.
     pub input: u64,
-    /// Machines.
+    /// Number of machines.
     pub machines: u32,
-    /// Executors of each.
+    /// Number of executors of each machine.
     pub slots: u32,
-    /// Seconds that a task takes without input.
+    /// Time of a task without input, in seconds.
     pub start: f64,
-    /// Bytes a second of an executor alone.
+    /// Bandwidth of an executor alone, in bytes per second.
     pub bandwidth: f64,
-    /// Bytes a second of a machine.
+    /// Bandwidth of a machine, in bytes per second.
     pub machine_bandwidth: f64,
-    /// Bytes of input that the tasks of a machine can have at once without swapping.
+    /// Bytes of input that the tasks of a machine can hold at once without swapping.
     pub memory: f64,
-    /// How much slower what exceeds the memory is.
+    /// Factor by which input beyond the memory slows a task down.
     pub swap: f64,
-    /// The deviation of the logarithm of durations.
+    /// Standard deviation of the logarithm of durations.
     pub noise: f64,
-    /// The part of tasks that are stragglers, which take three times as long.
+    /// Fraction of tasks that are stragglers, which take three times as long.
     pub stragglers: f64,
     /// Whether a neighbour takes half of the speed of one machine after the other, for a minute each.
     pub neighbour: bool,
@@ -54,11 +54,11 @@ const CLUSTER: Curve = Curve {
     neighbour: false,
 };
 
-/// The stages of the study.
+/// Returns the stages of the study.
 pub fn curves() -> Vec<Curve> {
     vec![
         CLUSTER,
-        // Little memory for what a task builds up: a narrow U to the left.
+        // Little memory for what a task builds up: a narrow curve with its minimum at small sizes.
         Curve { name: "join", memory: 200e6, swap: 8.0, start: 0.5, input: 24 << 30, ..CLUSTER },
         // A slow start and enough memory: large tasks are best.
         Curve { name: "slow start", start: 6.0, memory: 6e9, ..CLUSTER },
@@ -72,12 +72,13 @@ pub fn curves() -> Vec<Curve> {
 pub const STARTS: [u64; 6] = [1 << 20, 8 << 20, 32 << 20, 128 << 20, 512 << 20, 2 << 30];
 
 impl Curve {
-    /// Executors of all machines.
+    /// Returns the number of executors of all machines.
     pub fn all_slots(&self) -> u32 {
         self.machines * self.slots
     }
 
-    /// Seconds that a task takes that starts while these sizes run on its machine, without noise.
+    /// Returns the duration of a task, in seconds without noise, that starts while tasks of these sizes run on its
+    /// machine.
     pub(super) fn seconds(&self, size: u64, beside: &[u64]) -> f64 {
         let size = size as f64;
         let together = beside.iter().map(|other| *other as f64).sum::<f64>() + size;
@@ -92,14 +93,14 @@ impl Curve {
     }
 }
 
-/// What came out of a stage.
+/// The result of a stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Seconds until its last task finished.
+    /// Seconds until the last task finished.
     pub seconds: f64,
-    /// Tasks.
+    /// Number of tasks.
     pub tasks: u32,
-    /// The waves of the tuner; none of fixed sizes.
+    /// Waves of the tuner; empty for fixed sizes.
     pub waves: Vec<Wave>,
 }
 
@@ -131,7 +132,7 @@ fn fixed(curve: &Curve, rule: Rule) -> Sizing {
     Sizing::Fixed(Fixed::new(rule, curve.input, curve.all_slots()))
 }
 
-/// The fixed size with the shortest mean over the seeds, of four by doubling, and that mean.
+/// Returns the fixed size with the shortest mean over the seeds, of four sizes per doubling, and that mean.
 pub fn best_static(curve: &Curve, seeds: &[u64]) -> (u64, f64) {
     let sizes = (0..56).map(|n| ((1_u64 << 20) as f64 * 2_f64.powf(f64::from(n) / 4.0)) as u64);
     let mean = |size: u64| {
@@ -141,32 +142,32 @@ pub fn best_static(curve: &Curve, seeds: &[u64]) -> (u64, f64) {
     sizes.map(|size| (size, mean(size))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((curve.input, 0.0))
 }
 
-/// The means of a stage, in seconds, with intervals over the seeds.
+/// The mean times of a stage, in seconds, with intervals over the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// The stage.
+    /// Name of the stage.
     pub curve: &'static str,
-    /// The size that it begins with, and that the first baseline keeps.
+    /// Size at which the stage starts, and which the first baseline keeps.
     pub start: u64,
-    /// With the size found at run time.
+    /// Time with the size tuned at run time.
     pub tuned: Spread,
-    /// The same on the second run, which remembers the first.
+    /// Time of the second tuned run, which remembers the first.
     pub again: Spread,
-    /// With the starting size throughout.
+    /// Time with the starting size throughout.
     pub fixed: Spread,
-    /// With blocks of 128 MiB.
+    /// Time with blocks of 128 MiB.
     pub block: Spread,
-    /// With a task for each slot.
+    /// Time with a task for each slot.
     pub per_slot: Spread,
-    /// With eight chunks for each slot.
+    /// Time with eight chunks for each slot.
     pub chunks: Spread,
-    /// With the best fixed size, which only a search finds.
+    /// Time with the best fixed size, which only a search finds.
     pub best: Spread,
-    /// That size.
+    /// Best fixed size, in bytes.
     pub best_size: u64,
-    /// The part by which the tuned stage is shorter than that with its starting size.
+    /// Fraction by which the tuned stage is shorter than that with its starting size.
     pub shorter: Spread,
-    /// The part by which it is longer than with the best fixed size.
+    /// Fraction by which the tuned stage is longer than that with the best fixed size.
     pub over_best: Spread,
 }
 
@@ -211,7 +212,7 @@ pub fn compare(curve: &Curve, start: u64, best: u64, seeds: &[u64]) -> Compared 
     }
 }
 
-/// All stages from all starting sizes.
+/// Compares all stages from all starting sizes.
 pub fn study(seeds: &[u64]) -> Vec<Compared> {
     let mut all = Vec::new();
     for curve in curves() {

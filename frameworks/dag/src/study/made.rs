@@ -1,8 +1,8 @@
-//! Queries like those of TPC-H on Spark, made from published totals: 22 graphs of 2 to 18 stages, 9.18 in the mean,
+//! Generates queries like those of TPC-H on Spark from published totals: 22 graphs of 2 to 18 stages, 9.18 in the mean,
 //! each in seven sizes of input. They contain no measurements.
 //!
-//! What is known of the public traces and kept: the stages, the mean work by size, the mean tasks, and that the quarter
-//! with most work holds about 62 % of it. Made up are the graphs, and how work is spread over stages.
+//! These facts of the public traces are preserved: the stages, the mean work by size, the mean tasks, and that the
+//! quarter with most work has about 62 % of it. The graphs, and the distribution of work over stages, are invented.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use super::random::Random;
 use super::tpch::{QUERIES, Queries, SIZES};
 use crate::order::Amounts;
 
-/// Stages of each query, as in the public traces: how many have how many.
+/// Number of stages of each query. The counts are those of the public traces.
 const STAGES: [usize; 22] = [4, 18, 6, 4, 12, 2, 18, 14, 13, 8, 9, 6, 6, 4, 7, 9, 8, 8, 4, 16, 14, 12];
 
 /// Mean core-seconds of a query by size.
 const WORK: [f64; 7] = [174.0, 241.0, 349.0, 545.0, 1095.0, 1680.0, 2141.0];
 
-/// Mean tasks of a query by size: 912 and 1,576 are published, those between are evenly spaced in the logarithm of
-/// size.
+/// Mean number of tasks of a query by size: 912 and 1,576 are published, those between are evenly spaced in the
+/// logarithm of size.
 const TASKS: [f64; 7] = [912.0, 1068.0, 1186.0, 1304.0, 1460.0, 1540.0, 1576.0];
 
-/// Numbers of executors for which durations are made.
+/// Numbers of executors for which durations are generated.
 const EXECUTORS: [u32; 9] = [2, 5, 10, 20, 40, 50, 60, 80, 100];
 
-/// Makes the queries. The same seed makes the same ones.
+/// Generates the queries. The same seed gives the same ones.
 pub fn queries(seed: u64) -> Queries {
     let mut jobs = Vec::new();
     let weights = weights(seed);
@@ -38,7 +38,7 @@ pub fn queries(seed: u64) -> Queries {
     Queries::of(jobs)
 }
 
-/// How much work each query has, with a mean of 1.
+/// Draws the relative work of each query, with a mean of 1.
 fn weights(seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed, "weights");
     let drawn: Vec<f64> = (0..QUERIES).map(|_| random.lognormal(1.0, 0.75)).collect();
@@ -70,7 +70,7 @@ fn stages(seed: u64, query: u32, name: &str, work: f64, tasks: f64) -> Vec<Stage
         .collect()
 }
 
-/// Trees of joins: a stage has one or two of the last stages without a child as its parents, and the last stage joins
+/// Draws the parents of a stage in a tree of joins: one or two of the last stages without a child; the last stage joins
 /// all.
 fn parents(at: usize, count: usize, random: &mut Random) -> Vec<u32> {
     let inputs = count.div_ceil(3);
@@ -90,7 +90,7 @@ fn parents(at: usize, count: usize, random: &mut Random) -> Vec<u32> {
     }
 }
 
-/// A dozen durations of each kind. First waves are slower, and tasks get slower with more executors at the job.
+/// Draws a dozen durations of each kind. First waves are slower, and tasks get slower with more executors at the job.
 fn durations(executors: u32, mean: f64, tasks: u32, random: &mut Random) -> Durations {
     let slower = 1.0 + 0.3 * (f64::from(executors) / 100.0);
     let mut draw = |factor: f64, count: u32| -> Vec<u64> {

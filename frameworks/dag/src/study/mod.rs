@@ -1,14 +1,14 @@
-//! Studies: the policies of this crate in virtual time, beside the numbers of the papers that they are from.
+//! Studies: the policies of this crate in virtual time, compared with the numbers of the papers that they are from.
 //!
-//! - [`libra`]: sizes of tasks that are found at run time, against fixed ones.
+//! - [`libra`]: sizes of tasks that are tuned at run time, against fixed ones.
 //! - [`stage`]: such a stage, one task after the other.
 //! - [`orders`]: the heuristics that Decima was compared with, on TPC-H queries.
-//! - [`learned`]: the learned order beside the best of them.
+//! - [`learned`]: the learned order against the best of them.
 //! - [`packing`]: orders of jobs that need several resources.
 //! - [`dias`]: dropped tasks and sprints, against evictions.
 //! - [`sprinting`]: a model of sprints, on policies that it was not trained on.
 //!
-//! Equal seeds give equal results. No file is opened here: traces come in as bytes.
+//! Equal seeds give equal results. It opens no file: callers pass the bytes of traces.
 
 pub mod alibaba;
 pub mod cluster;

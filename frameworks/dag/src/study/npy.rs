@@ -1,11 +1,11 @@
-//! Reads matrices of numbers out of NumPy files. It writes none.
+//! Reads matrices of numbers from NumPy files. It writes none.
 
 use super::error::StudyError;
 
-/// Numbers of a matrix at most.
+/// Maximum number of elements of a matrix.
 const LARGEST: usize = 1_000_000;
 
-/// The header of a NumPy file of version 1, and what follows it.
+/// Returns the header of a NumPy file of version 1, and the bytes after it.
 pub(super) fn header(bytes: &[u8]) -> Result<(&str, &[u8]), StudyError> {
     let not = || StudyError::format("a NumPy file of version 1", "it is none");
     let rest = bytes.strip_prefix(b"\x93NUMPY\x01").ok_or_else(not)?;
@@ -15,10 +15,10 @@ pub(super) fn header(bytes: &[u8]) -> Result<(&str, &[u8]), StudyError> {
     Ok((std::str::from_utf8(header).map_err(|_| not())?, &rest[3 + length..]))
 }
 
-/// A square matrix of 64-bit floating point numbers, row by row.
+/// Reads a square matrix of 64-bit floating point numbers, row by row.
 ///
 /// # Errors
-/// Another type, order or shape.
+/// The file has another type, order or shape.
 pub fn square(bytes: &[u8]) -> Result<Vec<Vec<f64>>, StudyError> {
     let (header, rest) = header(bytes)?;
     let wrong = |what: &str| StudyError::format("a square matrix of '<f8', row by row", what);

@@ -1,6 +1,6 @@
-//! The heuristics that Decima was compared with, on batches and streams of TPC-H queries.
+//! Compares the heuristics that Decima was compared with, on batches and streams of TPC-H queries.
 //!
-//! Queries come from the public simulator's directory ([`super::tpch`]) or are made ([`super::made`]).
+//! Queries come from the public simulator's directory ([`super::tpch`]) or are generated ([`super::made`]).
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use super::stats::Spread;
 use super::tpch::{Queries, SIX, SIZES};
 use crate::order::{Heuristic, History, Policy};
 
-/// How jobs arrive.
+/// A workload: the jobs, their arrivals, and the executors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Mean milliseconds between arrivals; none if all are there at once.
+    /// Mean milliseconds between arrivals; `None` if all jobs arrive at once.
     pub gap: Option<f64>,
-    /// Executors.
+    /// Number of executors.
     pub executors: u32,
-    /// Sizes of their input.
+    /// Sizes of the jobs' input.
     pub sizes: &'static [&'static str],
-    /// Anchors: mean seconds that the public simulator's environment gave under our own implementations, by order.
+    /// Anchors: mean seconds by order that the public simulator's environment gave with our own implementations of the
+    /// orders.
     pub anchors: &'static [(&'static str, f64)],
 }
 
@@ -64,7 +65,7 @@ pub const WORKLOADS: [Workload; 3] = [
     },
 ];
 
-/// The orders of the study. `learned` is `remaining` without knowledge of durations but those of earlier runs.
+/// Names of the orders of the study. `learned` is `remaining` with only the durations of earlier runs.
 pub const ORDERS: [&str; 10] = [
     "fifo",
     "sjf-cp",
@@ -79,7 +80,7 @@ pub const ORDERS: [&str; 10] = [
 ];
 
 impl Workload {
-    /// The jobs of a seed.
+    /// Returns the arrivals of a seed.
     pub fn arrivals(&self, queries: &Queries, seed: u64) -> Vec<Arrival> {
         arrivals(&queries.of_sizes(self.sizes), self.jobs, self.gap, seed)
     }
@@ -87,7 +88,7 @@ impl Workload {
     /// Runs a seed under a policy.
     ///
     /// # Errors
-    /// No queries of these sizes, or a policy that lets all executors rest.
+    /// There are no queries of these sizes, or the policy leaves all executors idle.
     pub fn run_with(&self, queries: &Queries, policy: &mut dyn Policy, seed: u64) -> Result<Outcome, StudyError> {
         let setup = Setup { executors: self.executors, ..Setup::default() };
         run(setup, &self.arrivals(queries, seed), policy, &mut History::default(), seed)
@@ -96,7 +97,7 @@ impl Workload {
     /// Runs a seed under an order.
     ///
     /// # Errors
-    /// An unknown order, or no queries of these sizes.
+    /// The order is unknown, or there are no queries of these sizes.
     pub fn run(&self, queries: &Queries, order: &str, seed: u64) -> Result<Outcome, StudyError> {
         let learned = order == "learned";
         let mut policy: Heuristic = if learned { "remaining" } else { order }
@@ -105,14 +106,14 @@ impl Workload {
         let setup = Setup { executors: self.executors, knows_durations: !learned, ..Setup::default() };
         let mut history = History::default();
         if learned {
-            // Other jobs have run before: the history of a batch would otherwise be empty.
+            // Run other jobs first: the history of a batch would otherwise be empty.
             run(setup, &self.arrivals(queries, seed ^ 0x5eed), &mut policy, &mut history, seed)?;
         }
         run(setup, &self.arrivals(queries, seed), &mut policy, &mut history, seed)
     }
 }
 
-/// This many jobs drawn from those that are known, at once or with a mean gap in milliseconds between two.
+/// Draws this many jobs from the known ones. They arrive at once, or with a mean gap in milliseconds.
 pub fn arrivals(known: &[Arc<JobModel>], jobs: usize, gap: Option<f64>, seed: u64) -> Vec<Arrival> {
     let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
     let mut now = 0.0;
@@ -128,25 +129,25 @@ pub fn arrivals(known: &[Arc<JobModel>], jobs: usize, gap: Option<f64>, seed: u6
         .collect()
 }
 
-/// An order under a workload, over the seeds.
+/// The results of an order under a workload, over the seeds.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Ordered {
-    /// The workload.
+    /// Name of the workload.
     pub workload: &'static str,
-    /// The order.
+    /// Name of the order.
     pub order: &'static str,
     /// Mean seconds from arrival to end.
     pub mean: Spread,
     /// Seconds until the last job ended.
     pub makespan: Spread,
-    /// The mean as a part of that of fair shares.
+    /// Mean divided by that of fair shares.
     pub of_fair: Spread,
-    /// The anchor, if there is one.
+    /// Mean of the public simulator (the anchor), if there is one.
     pub anchor: Option<f64>,
 }
 
-/// Runs all orders under a workload. `seeds` are used as they are for a batch, and the first tenth of them (two at
-/// least) for a stream, which has fifty times the jobs.
+/// Runs all orders under a workload. A batch uses all `seeds`, a stream the first tenth of them (at least two), since
+/// it has fifty times the jobs.
 ///
 /// # Errors
 /// As [`Workload::run`].

@@ -1,6 +1,6 @@
-//! Orders of jobs whose tasks need several resources, on machines in virtual time: those of Alibaba's trace
-//! ([`super::alibaba`]), those with its published distributions, and made ones that want CPUs and memory in different
-//! parts.
+//! Compares orders of jobs whose tasks need several resources, on machines in virtual time: jobs of Alibaba's trace
+//! ([`super::alibaba`]), jobs with its published distributions, and generated ones that need CPUs and memory in
+//! different proportions.
 //!
 //! Machines are alike; a task runs on any on which it fits, and moving costs nothing.
 
@@ -15,18 +15,18 @@ use super::random::Random;
 use super::stats::Spread;
 use crate::order::{Amounts, Free, Heuristic, Job, Observation, Policy, Stage, grants};
 
-/// The orders of the study.
+/// Names of the orders of the study.
 pub const ORDERS: [&str; 8] =
     ["fifo", "sjf-cp", "fair", "weighted -0.5", "weighted -1", "remaining", "tetris", "graphene"];
 
-/// The set-up.
+/// The set-up of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
-    /// Machines.
+    /// Number of machines.
     pub machines: u32,
-    /// Jobs of a run.
+    /// Number of jobs of a run.
     pub jobs: usize,
-    /// What the jobs need of the scarcest resource, over what there is of it, while they arrive.
+    /// Demand of the jobs for the scarcest resource, divided by its capacity, while they arrive.
     pub load: f64,
 }
 
@@ -36,26 +36,26 @@ impl Default for Setup {
     }
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// For each job the seconds from its arrival to its end.
+    /// Seconds from arrival to end of each job.
     pub completions: Vec<f64>,
-    /// The end of the last one.
+    /// End of the last job, in seconds.
     pub makespan: f64,
-    /// The most that was in use at once, as a part of all, by resource.
+    /// Largest use of CPUs and of memory at one time, as fractions of all.
     pub peak: [f64; 2],
 }
 
 impl Outcome {
-    /// The mean seconds from arrival to end.
+    /// Returns the mean completion time of a job, in seconds.
     pub fn mean(&self) -> f64 {
         self.completions.iter().sum::<f64>() / self.completions.len().max(1) as f64
     }
 }
 
-/// Jobs for which both resources are scarce: most have few tasks, some have thousands; half of the stages want more
-/// memory for a CPU than a machine has, half less. Numbers are ours.
+/// Generates jobs for which both resources are scarce: most have few tasks, some have thousands; half of the stages
+/// need more memory for a CPU than a machine has, half less. Numbers are ours.
 pub fn made(seed: u64, jobs: usize) -> Vec<Arc<JobModel>> {
     let mut random = Random::new(seed, "made jobs");
     (0..jobs).map(|n| Arc::new(made_job(n, &mut random))).collect()
@@ -86,7 +86,7 @@ fn made_job(n: usize, random: &mut Random) -> JobModel {
     JobModel { name: format!("made-{n}"), stages: stages.collect() }
 }
 
-/// How long the machines would take for these jobs if they were always as busy as the load says, in milliseconds.
+/// Returns how long the machines would take for these jobs at the load of the set-up, in milliseconds.
 fn span<'a>(setup: Setup, jobs: impl Iterator<Item = &'a Arc<JobModel>>) -> f64 {
     let mut needs = [0.0; 2];
     for stage in jobs.flat_map(|job| &job.stages) {
@@ -97,7 +97,7 @@ fn span<'a>(setup: Setup, jobs: impl Iterator<Item = &'a Arc<JobModel>>) -> f64 
     needs[0].max(needs[1]) / f64::from(setup.machines) / setup.load.max(0.01)
 }
 
-/// When jobs arrive: at random, as fast as the load says. The seed also shuffles the jobs.
+/// Returns random arrivals of jobs at the load of the set-up. The seed also draws the jobs.
 pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
     let (mut which, mut when) = (Random::new(seed, "jobs"), Random::new(seed, "arrivals"));
     let drawn: Vec<Arc<JobModel>> = match jobs.len() {
@@ -113,8 +113,8 @@ pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Ar
     drawn.into_iter().map(next).collect()
 }
 
-/// Jobs of a trace that arrived one after the other, from one on that the seed chooses. Their distances are those of
-/// the trace, stretched or shortened together so that the load is that of the set-up.
+/// Returns consecutive jobs of a trace, from one on that the seed chooses. The gaps between them are those of the
+/// trace, scaled to the load of the set-up.
 pub fn replayed(setup: Setup, trace: &[Traced], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
     let first = Random::new(seed, "replay").below(trace.len().saturating_sub(setup.jobs) + 1);
     let taken = &trace[first.min(trace.len())..trace.len().min(first + setup.jobs)];
@@ -131,7 +131,7 @@ struct State {
     held: u32,
 }
 
-/// A task that ends: time, order, job, stage, machine.
+/// The end of a task: time, order, job, stage, machine.
 type End = Reverse<(u64, u64, usize, usize, usize)>;
 
 struct Run<'a> {
@@ -148,7 +148,7 @@ struct Run<'a> {
 /// Runs jobs under an order until all have ended.
 ///
 /// # Errors
-/// No job, a task that fits on no machine, or an order that leaves all machines empty.
+/// There is no job, a task fits on no machine, or the order leaves all machines empty.
 pub fn run(
     setup: Setup,
     arrivals: &[(u64, Arc<JobModel>)],
@@ -263,7 +263,7 @@ impl Run<'_> {
         };
         Observation {
             now,
-            // What of tasks of a CPU each could run at once.
+            // Number of tasks of one CPU that the machines could run at once.
             executors: (self.free.len() as u64 * MACHINE.cpus / 1000) as u32,
             free: self.free.iter().map(|amounts| Free { count: 1, amounts: *amounts }).collect(),
             jobs: self.active.iter().map(job).collect(),
@@ -272,25 +272,25 @@ impl Run<'_> {
     }
 }
 
-/// An order of a kind of jobs, over the seeds.
+/// The results of an order on a kind of jobs, over the seeds.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Packed {
-    /// Which jobs.
+    /// Kind of the jobs.
     pub jobs: &'static str,
-    /// The order.
+    /// Name of the order.
     pub order: &'static str,
     /// Mean seconds from arrival to end.
     pub mean: Spread,
     /// Seconds until the last job ended.
     pub makespan: Spread,
-    /// The mean as a part of that of graphene.
+    /// Mean divided by that of graphene.
     pub of_graphene: Spread,
-    /// The most of CPUs and memory that was in use at once, as parts of all.
+    /// Largest use of CPUs and of memory at one time, as fractions of all.
     pub peak: [Spread; 2],
 }
 
-/// Runs all orders over the seeds: with the jobs of a trace, or without one with two kinds of jobs, which each seed
-/// makes anew.
+/// Runs all orders over the seeds: on the jobs of a trace, or without one on two kinds of jobs, which are generated
+/// anew for each seed.
 ///
 /// # Errors
 /// As [`run`].
@@ -307,7 +307,7 @@ pub fn study(setup: Setup, trace: Option<&[Traced]>, seeds: &[u64]) -> Result<Ve
     }
 }
 
-/// The jobs of a seed, with their arrivals in milliseconds.
+/// A function that returns the jobs of a seed, with their arrivals in milliseconds.
 type Drawn<'a> = &'a dyn Fn(u64) -> Vec<(u64, Arc<JobModel>)>;
 
 fn compare(jobs: &'static str, setup: Setup, seeds: &[u64], drawn: Drawn<'_>) -> Result<Vec<Packed>, StudyError> {

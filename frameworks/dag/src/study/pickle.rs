@@ -1,44 +1,44 @@
-//! Reads what the task durations of the public TPC-H traces are stored as: NumPy files with one pickled object of
-//! integers, texts, lists and dictionaries. It runs no code of a pickle and knows no classes.
+//! Reads the task durations of the public TPC-H traces: NumPy files with one pickled object of integers, texts, lists
+//! and dictionaries. It runs no code of a pickle and knows no classes.
 
 use super::error::StudyError;
 
-/// Objects of a pickle at most.
+/// Maximum number of objects of a pickle.
 const OBJECTS: usize = 8_000_000;
 
-/// Lists within lists at most.
+/// Maximum nesting of lists.
 const DEPTH: usize = 32;
 
 /// A value of a pickle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// None, and what a pickle makes by calling something.
+    /// None, or the result of a call.
     Other,
     /// An integer or a boolean.
     Integer(i64),
-    /// A text.
+    /// A text; invalid UTF-8 is replaced.
     Text(String),
     /// A list or a tuple.
     List(Vec<Value>),
-    /// Keys and values.
+    /// Pairs of keys and values.
     Dictionary(Vec<(Value, Value)>),
 }
 
 impl Value {
-    /// The value of a key.
+    /// Returns the value of a key of a dictionary.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         let Value::Dictionary(entries) = self else { return None };
         entries.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    /// The integers of a list.
+    /// Returns the integers of a list; `None` for other values.
     pub fn integers(&self) -> Option<Vec<i64>> {
         let Value::List(values) = self else { return None };
         values.iter().map(|value| if let Value::Integer(number) = value { Some(*number) } else { None }).collect()
     }
 }
 
-/// An object while it is read: others refer to it by its place.
+/// An object during reading; others refer to it by its index.
 enum Object {
     Other { state: Option<usize> },
     Integer(i64),
@@ -59,7 +59,7 @@ struct Reader<'a> {
 /// Reads the object of a NumPy file with `dtype('O')` and no dimensions.
 ///
 /// # Errors
-/// What of the file is not as expected.
+/// A description of what is not as expected.
 pub fn object_of_npy(bytes: &[u8]) -> Result<Value, StudyError> {
     let (header, rest) = super::npy::header(bytes)?;
     if !header.contains("'O'") && !header.contains("'|O'") {
@@ -76,10 +76,10 @@ pub fn object_of_npy(bytes: &[u8]) -> Result<Value, StudyError> {
     }
 }
 
-/// Reads a pickle of protocol 2. An object that is made by a call stands for the state that it is given.
+/// Reads a pickle of protocol 2. An object that is made by a call is represented by its state.
 ///
 /// # Errors
-/// An instruction that is not known, or the end of the bytes before that of the pickle.
+/// An instruction is unknown, or the bytes end before the pickle.
 pub fn read(bytes: &[u8]) -> Result<Value, StudyError> {
     let mut reader =
         Reader { bytes, at: 0, objects: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: Vec::new() };
@@ -89,7 +89,7 @@ pub fn read(bytes: &[u8]) -> Result<Value, StudyError> {
 }
 
 impl Reader<'_> {
-    /// Carries out one instruction; whether there are more.
+    /// Executes one instruction. Returns whether there are more.
     fn step(&mut self) -> Result<bool, StudyError> {
         let code = self.byte()?;
         match code {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Instructions about lists, tuples, dictionaries and calls.
+    /// Executes instructions for lists, tuples, dictionaries and calls.
     fn collection(&mut self, code: u8) -> Result<(), StudyError> {
         match code {
             b']' => self.push(Object::List(Vec::new()))?,
@@ -169,7 +169,7 @@ impl Reader<'_> {
                 let items = self.marked()?;
                 self.insert(&items)?;
             }
-            // REDUCE: the function and its arguments make way for what it would return.
+            // REDUCE: replaces the function and its arguments by what the call would return.
             b'R' => {
                 self.pop()?;
                 self.pop()?;
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(value.get(&Value::Text("a".into())), Some(&list));
         assert_eq!(value.get(&Value::Integer(7)).unwrap().integers(), Some(vec![1, 300]));
         assert_eq!(read(b"\x80\x02]").unwrap_err().to_string(), "expected a whole pickle: it ends too early");
-        // A list in itself.
+        // A list that contains itself.
         assert!(read(b"]q\x00h\x00a.").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Seeded random numbers: a stream for each name. One more draw in one place does not change another stream.
+//! Seeded random numbers with a stream for each name. One more draw in one place does not change another stream.
 
 use rand_distr::{Distribution, Exp1, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64Mcg;
@@ -9,7 +9,7 @@ use rand_pcg::rand_core::SeedableRng;
 pub struct Random(Pcg64Mcg);
 
 impl Random {
-    /// The stream of this name for this seed.
+    /// Creates the stream of this name for this seed.
     pub fn new(seed: u64, name: &str) -> Random {
         // FNV-1a, which never changes.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -18,28 +18,28 @@ impl Random {
         Random(Pcg64Mcg::seed_from_u64(base::scramble(base::scramble(seed) ^ hash)))
     }
 
-    /// Evenly in 0 to 1, without 1.
+    /// Draws a number uniformly from 0 to 1, without 1.
     pub fn part(&mut self) -> f64 {
         StandardUniform.sample(&mut self.0)
     }
 
-    /// A whole number below this one, evenly; 0 below 0.
+    /// Draws an integer uniformly below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         ((self.part() * end as f64) as usize).min(end.saturating_sub(1))
     }
 
-    /// Exponential with this mean.
+    /// Draws from the exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         let one: f64 = Exp1.sample(&mut self.0);
         one * mean
     }
 
-    /// Normal with mean 0 and deviation 1.
+    /// Draws from the normal distribution with mean 0 and deviation 1.
     pub fn normal(&mut self) -> f64 {
         StandardNormal.sample(&mut self.0)
     }
 
-    /// Log-normal with this mean, and this deviation of the logarithm.
+    /// Draws from the log-normal distribution with this mean, and this deviation of the logarithm.
     pub fn lognormal(&mut self, mean: f64, sigma: f64) -> f64 {
         mean * (sigma * self.normal() - sigma * sigma / 2.0).exp()
     }

@@ -1,4 +1,4 @@
-//! The results of all studies in one form, for tables: what was varied, and numbers with their intervals. It runs the
+//! Converts the results of all studies to tables: what was varied, and numbers with their intervals. It runs the
 //! studies and prints nothing.
 
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::tpch::Queries;
 use super::{StudyError, dias, learned, libra, orders, packing, sprinting};
 use crate::learned::{Model, Order};
 
-/// A line of a table.
+/// A row of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What was varied: title and value.
+    /// Titles and values of what was varied.
     pub labels: Vec<(&'static str, String)>,
-    /// Numbers by title. A title that ends with `%` is of a part of 1.
+    /// Titles and numbers. A title that ends with `%` marks a fraction of 1.
     pub numbers: Vec<(&'static str, Spread)>,
-    /// What the paper says, or what the public simulator gave; empty where nothing is known.
+    /// Result of the paper or of the public simulator; empty where none is known.
     pub known: String,
 }
 
-/// A study by its name on the command line.
+/// A study that the command line can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {
     /// Sizes of tasks ([`libra`]).
@@ -45,7 +45,7 @@ pub const STUDIES: [Study; 6] =
     [Study::Sizes, Study::Orders, Study::Learned, Study::Packing, Study::Drops, Study::Sprinting];
 
 impl Study {
-    /// Its name.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Study::Sizes => "sizes",
@@ -57,7 +57,7 @@ impl Study {
         }
     }
 
-    /// The claim that it is about.
+    /// Returns the claim of the paper that the study examines.
     pub fn claim(self) -> &'static str {
         match self {
             Study::Sizes => "Libra (SoCC 2019): stages 25 to 70 % shorter than with the size that they begin with",
@@ -80,23 +80,23 @@ impl Study {
     }
 }
 
-/// What the studies read instead of what they make, and how often they run.
+/// Inputs of studies, which replace generated ones, and seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Seeds; one at least.
+    /// Seeds of the runs; at least one.
     pub seeds: Vec<u64>,
     /// TPC-H queries of the public simulator.
     pub queries: Option<Queries>,
     /// Jobs of Alibaba's trace.
     pub trace: Option<Vec<Traced>>,
-    /// A learned order; the one that comes with this program otherwise.
+    /// Model of the learned order; `None` for the one that is part of this program.
     pub model: Option<Arc<Model>>,
 }
 
 /// Runs a study.
 ///
 /// # Errors
-/// Inputs that it cannot use.
+/// The study cannot use the inputs.
 pub fn run(study: Study, inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     match study {
         Study::Sizes => Ok(all_sizes(&libra::study(&inputs.seeds))),
@@ -108,7 +108,7 @@ pub fn run(study: Study, inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
     }
 }
 
-/// A row for each stage and starting size, and one for all sizes of a stage, and for all stages.
+/// Returns a row for each stage and starting size, one for all sizes of each stage, and one for all stages.
 fn all_sizes(compared: &[Compared]) -> Vec<Row> {
     let mut rows = Vec::new();
     for of_stage in compared.chunk_by(|a, b| a.curve == b.curve) {
@@ -123,7 +123,7 @@ fn all_sizes(compared: &[Compared]) -> Vec<Row> {
     rows
 }
 
-/// The mean of rows, column by column, with the mean of their intervals: they have the same seeds.
+/// Returns the mean of rows, column by column, with the mean of their intervals: they have the same seeds.
 fn mean_row(rows: &[Row], labels: [String; 2]) -> Option<Row> {
     let mut mean = rows.first()?.clone();
     for (label, text) in mean.labels.iter_mut().zip(labels) {
@@ -163,7 +163,7 @@ fn of_orders(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
             Row {
                 labels: vec![("workload", ordered.workload.to_owned()), ("order", ordered.order.to_owned())],
                 numbers: vec![("mean s", ordered.mean), ("makespan s", ordered.makespan), ("of fair", ordered.of_fair)],
-                // Anchors are of the public queries: beside made ones they would say nothing.
+                // Anchors belong to the public queries: they would say nothing about generated ones.
                 known: ordered
                     .anchor
                     .filter(|_| inputs.queries.is_some())
@@ -181,7 +181,7 @@ fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
         model.ok_or(StudyError::Setting { setting: "model", rule: "this program has none that can be used" })?;
     let mut rows = Vec::new();
     for case in &learned::CASES {
-        // What the paper has reached over the tuned weighted shares.
+        // Improvement of the paper over the tuned weighted shares.
         let known = match case.workload.name {
             "batch" => "21 %",
             "stream 45 s" => "29 %",
@@ -252,9 +252,9 @@ fn of_drops(compared: &dias::Compared) -> Row {
     }
 }
 
-/// One row for each workload on each mechanism, and one for all of them.
+/// Returns one row for each workload on each mechanism, and one for all of them.
 fn of_sprinting(seeds: &[u64]) -> Vec<Row> {
-    // A seed is a profile of its own, which takes long: a tenth of them.
+    // Each seed needs a profile of its own, which takes long: use a tenth of them.
     let seeds = &seeds[..seeds.len().div_ceil(10)];
     let runs: Vec<Vec<sprinting::Compared>> =
         seeds.iter().map(|seed| sprinting::study(sprinting::EFFORT, *seed)).collect();

@@ -1,4 +1,4 @@
-//! A stage on machines in virtual time, one task after the other: what [`run`](super::libra::run) and learners drive.
+//! A stage on machines in virtual time, one task after the other, which [`run`](super::libra::run) and learners drive.
 //! It chooses no sizes.
 
 use std::cmp::Reverse;
@@ -8,24 +8,24 @@ use std::time::Duration;
 use super::libra::Curve;
 use super::random::Random;
 
-/// An executor that has nothing to do.
+/// An executor that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeSlot {
-    /// Its number.
+    /// Number of the executor.
     pub slot: u32,
-    /// The task that it has finished: its size and how long it took; none at the beginning.
+    /// Size and duration of the task that the executor has finished; `None` at the start.
     pub finished: Option<(u64, Duration)>,
 }
 
-/// A stage under way. The seed decides the noise, which is the same for the same executors whatever the sizes are.
+/// A stage in progress. The seed decides the noise, which is the same for the same executors whatever the sizes are.
 #[derive(Clone, Debug)]
 pub struct Stage {
     curve: Curve,
     random: Vec<Random>,
     names: Vec<String>,
-    /// The sizes of what runs on each machine.
+    /// Sizes of the tasks that run on each machine.
     running: Vec<Vec<u64>>,
-    /// When an executor is free, its number, its task's size and when that began; microseconds.
+    /// End of each running task: its time, executor, size and start; times are microseconds.
     events: BinaryHeap<Reverse<(u64, u32, u64, u64)>>,
     left: u64,
     now: u64,
@@ -33,7 +33,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage with all executors free, machine by machine in turns.
+    /// Creates a stage with all executors free, machine by machine in turns.
     pub fn new(curve: &Curve, seed: u64) -> Stage {
         Stage {
             random: (0..curve.all_slots()).map(|slot| Random::new(seed, &format!("slot {slot}"))).collect(),
@@ -47,7 +47,7 @@ impl Stage {
         }
     }
 
-    /// Lets time pass until an executor is free; none when nothing runs any more.
+    /// Advances the time until an executor is free; `None` when no task runs any more.
     pub fn next_free(&mut self) -> Option<FreeSlot> {
         let Reverse((now, slot, size, began)) = self.events.pop()?;
         self.now = now;
@@ -60,7 +60,7 @@ impl Stage {
         Some(FreeSlot { slot, finished: Some((size, Duration::from_micros(now - began))) })
     }
 
-    /// Starts a task of this size there, or of what is left.
+    /// Starts a task of this size, or of what is left, on a free executor.
     pub fn start(&mut self, free: FreeSlot, size: u64) {
         if self.left == 0 {
             return;
@@ -77,22 +77,22 @@ impl Stage {
         self.events.push(Reverse((end, free.slot, size, self.now)));
     }
 
-    /// The name of an executor's machine.
+    /// Returns the name of an executor's machine.
     pub fn machine(&self, free: FreeSlot) -> &str {
         &self.names[(free.slot % self.curve.machines) as usize]
     }
 
-    /// Bytes that were not given to any task.
+    /// Returns the number of bytes that were not assigned to any task.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Seconds since the beginning.
+    /// Returns the seconds since the start.
     pub fn now(&self) -> f64 {
         self.now as f64 / 1e6
     }
 
-    /// Seconds until the last task that has finished did so.
+    /// Returns the seconds until the end of the last finished task.
     pub fn seconds(&self) -> f64 {
         self.last as f64 / 1e6
     }

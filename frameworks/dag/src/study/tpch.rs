@@ -1,5 +1,5 @@
 //! Reads the TPC-H traces of the public simulator of Decima: a directory with `SIZE/adj_mat_N.npy` and
-//! `SIZE/task_duration_N.npy`. It opens no files: the caller gives their bytes.
+//! `SIZE/task_duration_N.npy`. It opens no files: the caller passes their bytes.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::pickle::Value;
 use super::{npy, pickle};
 use crate::order::Amounts;
 
-/// Sizes of the input that there are.
+/// Available sizes of the input.
 pub const SIZES: [&str; 7] = ["2g", "5g", "10g", "20g", "50g", "80g", "100g"];
 
-/// The sizes that the paper uses.
+/// Sizes that the paper uses.
 pub const SIX: [&str; 6] = ["2g", "5g", "10g", "20g", "50g", "100g"];
 
-/// Queries of TPC-H.
+/// Number of queries of TPC-H.
 pub const QUERIES: u32 = 22;
 
-/// Jobs by size and query.
+/// Models of jobs by size and query.
 #[derive(Clone, Debug)]
 pub struct Queries {
     jobs: Vec<(String, u32, Arc<JobModel>)>,
 }
 
 impl Queries {
-    /// Reads all queries of all sizes. `read` gives the bytes of a file of the directory.
+    /// Reads all queries of all sizes. `read` returns the bytes of a file of the directory.
     ///
     /// # Errors
     /// The first file that cannot be read or is not as expected.
@@ -51,18 +51,18 @@ impl Queries {
         Ok(Queries { jobs })
     }
 
-    /// Queries that were made otherwise.
+    /// Creates queries from generated jobs.
     pub(super) fn of(jobs: Vec<(String, u32, Arc<JobModel>)>) -> Queries {
         Queries { jobs }
     }
 
-    /// The jobs of these sizes.
+    /// Returns the jobs of these sizes.
     pub fn of_sizes(&self, sizes: &[&str]) -> Vec<Arc<JobModel>> {
         self.jobs.iter().filter(|(size, ..)| sizes.contains(&size.as_str())).map(|(.., job)| job.clone()).collect()
     }
 }
 
-/// The stages in an order in which parents come first.
+/// Returns the stages in an order in which parents come first.
 fn stages(name: &str, edges: &[Vec<f64>], value: &Value) -> Result<Vec<StageModel>, StudyError> {
     let order = sorted(edges)?;
     let mut place = vec![0_u32; edges.len()];
@@ -75,7 +75,7 @@ fn stages(name: &str, edges: &[Vec<f64>], value: &Value) -> Result<Vec<StageMode
             let stage = value.get(&Value::Integer(*node as i64));
             let stage = stage.ok_or_else(|| StudyError::format("a stage for every row", format!("none for {node}")))?;
             let durations = durations(stage)?;
-            // Fresh tasks are counted in the first wave, too, as the file has them.
+            // Fresh tasks are also counted in the first wave, as the file has them.
             let tasks = durations.first().map_or(0, |(all, _)| *all);
             let durations: Vec<Durations> = durations.into_iter().map(|(_, durations)| durations).collect();
             let all = durations.iter().flat_map(|d| d.first.iter().chain(&d.rest).chain(&d.fresh));
@@ -92,7 +92,7 @@ fn stages(name: &str, edges: &[Vec<f64>], value: &Value) -> Result<Vec<StageMode
         .collect()
 }
 
-/// Nodes with parents before their children, otherwise by number.
+/// Sorts nodes so that parents come before their children, otherwise by number.
 fn sorted(edges: &[Vec<f64>]) -> Result<Vec<usize>, StudyError> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < edges.len() {
@@ -105,7 +105,7 @@ fn sorted(edges: &[Vec<f64>]) -> Result<Vec<usize>, StudyError> {
     Ok(order)
 }
 
-/// For each number of executors the tasks and their durations.
+/// Returns the number of tasks and the durations for each number of executors.
 fn durations(stage: &Value) -> Result<Vec<(u32, Durations)>, StudyError> {
     let part = |name: &str| match stage.get(&Value::Text(name.to_owned())) {
         Some(Value::Dictionary(entries)) => entries
@@ -133,7 +133,7 @@ fn durations(stage: &Value) -> Result<Vec<(u32, Durations)>, StudyError> {
         })
         .collect();
     all.sort_by_key(|(_, durations)| durations.executors);
-    // A number of executors without a first wave takes that of the next smaller one.
+    // A number of executors without a first wave uses that of the next smaller one.
     for at in 1..all.len() {
         if all[at].1.first.is_empty() {
             all[at].1.first = all[at - 1].1.first.clone();
@@ -142,7 +142,7 @@ fn durations(stage: &Value) -> Result<Vec<(u32, Durations)>, StudyError> {
     Ok(all)
 }
 
-/// The durations that are not in the other list, which can name one several times.
+/// Returns the durations that are not in the other list, which can contain one several times.
 fn without(all: &[u64], other: &[u64]) -> Vec<u64> {
     let mut other = other.to_vec();
     other.sort_unstable();

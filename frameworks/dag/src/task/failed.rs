@@ -1,13 +1,13 @@
-//! Why a task has failed apart from its program. What follows is decided by its runner.
+//! The reason of a failure outside of a task's program. The runner decides what follows.
 
 use super::{Fault, Missing};
 
-/// Why a task has failed apart from its program.
+/// A failure of a task outside of its program.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// The kind of fault.
+    /// Kind of the fault.
     pub(super) fault: Fault,
-    /// What happened.
+    /// Description of the fault.
     pub(super) message: String,
     /// Outputs of other tasks that cannot be read.
     pub(super) missing: Vec<Missing>,

@@ -1,4 +1,4 @@
-//! Brings outputs of other stages into the sandbox: links to files that all agents share, or copies from other
+//! Fetches outputs of other stages into the sandbox: as links to files that all agents share, or as copies from other
 //! sandboxes, which the agents' `/files` serve. Each is checked against its manifest.
 
 use std::fs;
@@ -15,17 +15,17 @@ use super::framework::Framework;
 use super::{Fault, MANIFEST, Missing, OUTPUT, Published, SandboxSource, SharedSource, Sources};
 use crate::job::template::flat;
 
-/// How long an agent may take for one piece of a file.
+/// Time that an agent may take for one piece of a file.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Attempts to fetch from an agent that gives no answer.
+/// Number of attempts to fetch from an agent that does not answer.
 const TRIES: u32 = 3;
-/// The longest list of outputs, in bytes.
+/// Maximum size of a manifest, in bytes.
 const MANIFEST_MAX: usize = 64 << 20;
 
-/// Brings all that a task reads of other stages into `input`.
+/// Fetches all outputs of other stages that a task reads into `input`.
 ///
 /// # Errors
-/// Outputs that cannot be read; all of them are named.
+/// Outputs cannot be read; all of them are named.
 pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut Framework) -> Result<(), Failed> {
     let room = |error: io::Error| Failed::new(Fault::Room, format!("{}: {error}", input.display()));
     fs::create_dir_all(input).map_err(room)?;
@@ -55,11 +55,11 @@ pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut Frame
     }
 }
 
-/// Why an output is not there.
+/// The reason why an output cannot be fetched.
 enum Why {
-    /// It is gone, or is not what was published.
+    /// The output is lost, or differs from what was published.
     Gone(String),
-    /// This sandbox cannot take it.
+    /// The sandbox cannot store the output.
     Here(io::Error),
 }
 
@@ -76,7 +76,7 @@ fn wanted(published: &Published, partition: Option<u32>) -> bool {
     partition.is_none() || published.partition == partition
 }
 
-/// The name of an output in the input directory: stage, task and file; all in one directory, in the order of tasks.
+/// Returns the name of an output in the input directory, from stage, task and file; names sort in the order of tasks.
 fn local_name(stage: &str, index: u32, name: &str) -> String {
     format!("{stage}.{index:07}.{}", flat(name))
 }
@@ -132,7 +132,7 @@ fn manifest_of(bytes: &[u8]) -> Result<Vec<Published>, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// A list of outputs as it comes in.
+/// A manifest that is being received.
 struct List(Vec<u8>);
 
 impl Write for List {
@@ -168,7 +168,8 @@ impl Write for Summed {
     }
 }
 
-/// Copies an output to a file of the sandbox. Its memory does not grow with the output, since that of the task counts.
+/// Copies an output to a file of the sandbox. The memory that it needs does not grow with the output, since it counts
+/// as the task's.
 async fn copy(client: &mut Client, path: &str, published: &Published, local: &Path) -> Result<(), Why> {
     let begin = || Ok(Summed { file: fs::File::create(local)?, length: 0, checksum: 0 });
     let copied = download(client, path, begin).await?;
@@ -178,8 +179,8 @@ async fn copy(client: &mut Client, path: &str, published: &Published, local: &Pa
     Ok(())
 }
 
-/// Asks an agent for a file, and again if no answer comes. What it does not have is not there. `begin` makes what the
-/// file is written to, anew for each try.
+/// Downloads a file from an agent, with further attempts if there is no answer. A file that the agent does not have is
+/// lost. `begin` creates the destination anew for each attempt.
 async fn download<W: Write + Send>(
     client: &mut Client,
     path: &str,
@@ -205,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each request with one body, as an agent's `/files/download` does.
+    /// Answers each request with the same body, as an agent's `/files/download` does. Returns the server's address.
     fn serve(body: &'static [u8]) -> std::net::SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

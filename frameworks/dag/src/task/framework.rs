@@ -1,4 +1,4 @@
-//! The framework's API, as a runner uses it: where outputs are, and reports.
+//! Client of the framework's API for a runner: locations of outputs, and reports.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use wire::http::{Method, StatusCode};
 use super::failed::Failed;
 use super::{Fault, Report, SandboxSource};
 
-/// How long the framework may take to answer; it may be starting again.
+/// Time that the framework may take to answer; it may be restarting.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Attempts of a request.
+/// Number of attempts of a request.
 const TRIES: u32 = 6;
-/// The time between two tries.
+/// Time between two attempts.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// The framework's API, as a task uses it.
+/// A client of the framework's API for one task.
 pub(super) struct Framework {
     pub(super) api: String,
-    /// The task's id.
+    /// Id of the task.
     pub(super) task: String,
 }
 
 impl Framework {
-    /// Where the outputs are that this task reads.
+    /// Returns the locations of the outputs that this task reads.
     pub(super) async fn sources(&mut self) -> Result<Vec<SandboxSource>, Failed> {
         let path = format!("/v1/tasks/{}/sources", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
         let body = self.ask(Method::GET, &path, Vec::new()).await?;
@@ -32,7 +32,7 @@ impl Framework {
         serde_json::from_slice(&body).map_err(unclear)
     }
 
-    /// Tells what the exit code cannot.
+    /// Reports to the framework what the exit code cannot express.
     pub(super) async fn report(&mut self, report: &Report) -> Result<(), Failed> {
         let path = format!("/v1/tasks/{}/report", utf8_percent_encode(&self.task, NON_ALPHANUMERIC));
         self.ask(Method::POST, &path, serde_json::to_vec(report).unwrap_or_default()).await.map(drop)

@@ -1,4 +1,4 @@
-//! A task's part of input files: whether the files are still as they were, and the part as standard input.
+//! Checks a task's part of input files against the files, and provides the part as standard input.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use super::Fault;
 use super::failed::Failed;
 use crate::split::Extent;
 
-/// Checks that every file is there and long enough. A file that has grown is used as far as it was examined.
+/// Checks that every file exists and is long enough. Only the examined part of a file that has grown is used.
 ///
 /// # Errors
 /// The first file that has vanished or is shorter.
@@ -30,22 +30,22 @@ pub(super) fn check(extents: &[Extent]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a program reads as its standard input, piece after piece.
+/// The parts of files that a program reads as its standard input, one after the other.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    /// Files with the first byte and the number of bytes.
+    /// Path of each file, with the offset and the number of bytes.
     parts: Vec<(PathBuf, u64, u64)>,
-    /// Whether a part that does not end with a line end gets one before the next.
+    /// Whether a newline is added between parts of which the first does not end with one.
     lines: bool,
 }
 
 impl Pieces {
-    /// Parts of input files, which are lines or not.
+    /// Creates the standard input from parts of input files, which consist of lines or not.
     pub(super) fn of_extents(extents: &[Extent], lines: bool) -> Pieces {
         Pieces { parts: extents.iter().map(|e| (PathBuf::from(&e.path), e.offset, e.length)).collect(), lines }
     }
 
-    /// Whole files of a directory, in the order of their names.
+    /// Creates the standard input from all files of a directory, in the order of their names.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -58,7 +58,7 @@ impl Pieces {
         Ok(Pieces { parts: files, lines: false })
     }
 
-    /// Copies all of it. A reader that closes its end early ends the copy.
+    /// Copies all parts to `out`. If the reader closes its end early, the copy ends.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -84,7 +84,7 @@ impl Pieces {
     }
 }
 
-/// Whether the byte before `end` is a line end.
+/// Returns whether the byte before `end` is a newline.
 fn ends_line(file: &File, end: u64) -> io::Result<bool> {
     let mut last = [0];
     file.read_exact_at(&mut last, end - 1)?;

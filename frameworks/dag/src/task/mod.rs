@@ -1,5 +1,5 @@
-//! What the runner of a task gets: the program, its part of the input, what it reads of other stages, and the
-//! outputs that it must leave.
+//! The specification of a task for its runner: the program, its part of the input, the outputs that it reads of other
+//! stages, and those that it must write.
 //!
 //! The scheduler writes it into the task's environment; the runner (feature `service`) carries it out.
 
@@ -24,35 +24,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::split::Extent;
 
-/// The variable that a [`Spec`] stands in.
+/// Name of the environment variable that contains a [`Spec`].
 pub const VARIABLE: &str = "TEPUI_TASK";
-/// The directory in the sandbox where outputs of other stages are.
+/// Directory in the sandbox for outputs of other stages.
 pub const INPUT: &str = "input";
-/// The directory in the sandbox where outputs are left that stay there.
+/// Directory in the sandbox for the task's own outputs, if they stay there.
 pub const OUTPUT: &str = "output";
-/// The list of a task's outputs beside them, with lengths and checksums.
+/// Name of the manifest: the list of a task's outputs in their directory, with lengths and checksums.
 pub const MANIFEST: &str = ".tepui-outputs";
 
-/// How the runner ends when it is not the program that decides.
+/// The reason of a runner's failure that is not the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An input file has vanished or is shorter than it was.
     Input,
     /// An output is missing, although the program succeeded.
     Output,
-    /// An output of another stage is not available; it is made again.
+    /// An output of another stage is not available; its task runs again.
     Source,
-    /// There is no room, or outputs cannot be published.
+    /// The disk is full, or outputs cannot be published.
     Room,
-    /// The framework gives no answer.
+    /// The framework does not answer.
     Framework,
 }
 
 impl Fault {
     const ALL: [Fault; 5] = [Fault::Input, Fault::Output, Fault::Source, Fault::Room, Fault::Framework];
 
-    /// The exit code of the runner. A program that ends with one of these is taken for the runner; 240 on are hardly
-    /// used by programs.
+    /// Returns the exit code of the runner. A program that exits with one of these codes is mistaken for the runner;
+    /// programs hardly use 240 and above.
     pub fn code(self) -> u8 {
         match self {
             Fault::Input => 240,
@@ -63,14 +63,14 @@ impl Fault {
         }
     }
 
-    /// By the message of a task that has failed, which ends with the exit code.
+    /// Returns the fault by the message of a failed task, which ends with the exit code.
     pub fn of_message(message: &str) -> Option<Fault> {
         let digits = message.trim_end().rsplit(|c: char| !c.is_ascii_digit()).next()?;
         let code: u8 = digits.parse().ok()?;
         Fault::ALL.into_iter().find(|fault| fault.code() == code)
     }
 
-    /// The reason as text.
+    /// Returns the reason as text.
     pub fn what(self) -> &'static str {
         match self {
             Fault::Input => "an input file has vanished or has changed",
@@ -82,105 +82,106 @@ impl Fault {
     }
 }
 
-/// What a task is to do.
+/// The specification of a task for its runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The task's id.
+    /// Id of the task.
     pub id: String,
-    /// Its number in its stage.
+    /// Number of the task in its stage.
     pub index: u32,
-    /// Which attempt this is.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// The program.
+    /// Program to run.
     pub run: Run,
-    /// Its part of input files.
+    /// Files and ranges of the task's part of the input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extents: Vec<Extent>,
-    /// What it reads of other stages.
+    /// Outputs of other stages that the task reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,
-    /// Whether its part is its standard input.
+    /// Whether the program reads the task's part as its standard input.
     #[serde(default)]
     pub stdin: bool,
-    /// Whether its part is lines: a file that does not end with a line end gets one before the next file.
+    /// Whether the part consists of lines: a file that does not end with a newline gets one before the next file.
     #[serde(default)]
     pub lines: bool,
-    /// The outputs that it must leave.
+    /// Outputs that the program must write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
-    /// The number of partitions of each.
+    /// Number of partitions of each output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
-    /// The stage's directory for outputs, if there is one that all agents share.
+    /// Directory for the stage's outputs, if all agents share one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// The output that has a number, to be reported.
+    /// Output whose content is a number that is reported as the task's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The framework's API.
+    /// Address of the framework's API.
     pub api: String,
 }
 
-/// What a task reads of other stages.
+/// The outputs of other stages that a task reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Directories that all agents share; empty where outputs are in sandboxes, which the framework knows.
+    /// Outputs in directories that all agents share; empty where outputs are in sandboxes, whose locations the
+    /// framework knows.
     pub shared: Vec<SharedSource>,
-    /// The partition that is read; without one all of each output.
+    /// Partition that is read; `None` for all of each output.
     pub partition: Option<u32>,
 }
 
 /// Outputs of some tasks of a stage in a shared directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharedSource {
-    /// The stage.
+    /// Name of the stage.
     pub stage: String,
-    /// Its directory.
+    /// Directory of the stage.
     pub directory: String,
-    /// The first task.
+    /// Number of the first task.
     pub first: u32,
-    /// How many tasks.
+    /// Number of tasks.
     pub count: u32,
-    /// Those of them that were left out.
+    /// Numbers of the tasks among them that were dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<u32>,
 }
 
-/// The outputs of one task, in its sandbox.
+/// The outputs of one task in its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSource {
-    /// The stage.
+    /// Name of the stage.
     pub stage: String,
-    /// The task's number.
+    /// Number of the task.
     pub index: u32,
-    /// The attempt that has left them.
+    /// Attempt that has written the outputs.
     pub attempt: u32,
-    /// The agent's API as `host:port`.
+    /// Address of the agent's API as `host:port`.
     pub agent: String,
-    /// The path of the sandbox in the agent's `/files`.
+    /// Path of the sandbox in the agent's `/files`.
     pub path: String,
 }
 
-/// What the runner reports to the framework.
+/// The report of a runner to the framework.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Report {
     /// Outputs of other tasks that cannot be read.
     pub missing: Vec<Missing>,
-    /// The task's value.
+    /// Value of the task.
     pub value: Option<f64>,
-    /// What happened, in words.
+    /// Description of a failure, in words.
     pub message: String,
 }
 
-/// Outputs that cannot be read.
+/// The outputs of a task that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// The stage.
+    /// Name of the stage.
     pub stage: String,
-    /// The task's number.
+    /// Number of the task.
     pub index: u32,
-    /// The attempt that left them, if it is known.
+    /// Attempt that has written the outputs, if it is known.
     #[serde(default)]
     pub attempt: Option<u32>,
 }
@@ -188,32 +189,32 @@ pub struct Missing {
 /// A published output, as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// The file's name, relative to the output directory.
+    /// Name of the file, relative to the output directory.
     pub name: String,
-    /// The name of the output in the job file.
+    /// Name of the output in the job file.
     pub output: String,
-    /// The number of the partition.
+    /// Number of the partition.
     #[serde(default)]
     pub partition: Option<u32>,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// Its CRC-32C.
+    /// CRC-32C of the file.
     pub checksum: u32,
 }
 
-/// The directory of a stage's outputs, below that of its job.
+/// Returns the directory of a stage's outputs, below that of its job.
 pub fn stage_directory(shared: &str, job: &str, stage: &str) -> String {
     format!("{shared}/{job}/{stage}")
 }
 
-/// The directory that an attempt writes into until its outputs are published.
+/// Returns the directory that an attempt writes into until its outputs are published.
 pub fn attempt_directory(directory: &str, index: u32, attempt: u32) -> String {
     format!("{directory}/.tepui-{index}.{attempt}")
 }
 
-/// Which task an entry of a stage's directory is of, by its name; none for names that no runner gives.
+/// Returns the kind and the task of an entry in a stage's directory, by its name; `None` for names that no runner uses.
 pub fn entry_of(name: &str) -> Option<Entry> {
-    // As it is written: no signs, no zeros before it.
+    // The number must be written as runners do, without a sign and leading zeros.
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| number.to_string() == text);
     match name.strip_prefix(".tepui-") {
         None => number(name).map(Entry::Published),
@@ -224,15 +225,15 @@ pub fn entry_of(name: &str) -> Option<Entry> {
     }
 }
 
-/// The end of the name of outputs that were damaged, until they are removed.
+/// Suffix of the name of damaged outputs until they are removed.
 const DAMAGED: &str = "damaged";
 
 /// An entry of a stage's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The outputs of the task with this number.
+    /// Published outputs of the task with this number.
     Published(u32),
-    /// What an attempt of the task with this number has left and not published.
+    /// Unpublished files of an attempt of the task with this number.
     Attempt(u32),
 }
 

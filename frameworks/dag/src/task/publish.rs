@@ -1,5 +1,5 @@
-//! Publishes a task's outputs as a whole: checks that they are there, lists them with lengths and checksums, and
-//! renames their directory. Of several attempts one is published.
+//! Publishes a task's outputs atomically: checks that they exist, lists them with lengths and checksums, and renames
+//! their directory. Only one of several attempts is published.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,20 +9,21 @@ use super::failed::Failed;
 use super::{Fault, MANIFEST, Published, Spec};
 use crate::job::template::PARTITION;
 
-/// Where an attempt writes, and where its outputs are in the end.
+/// The directories of an attempt's outputs, before and after they are published.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Where the program writes.
+    /// Directory into which the program writes.
     pub(super) writes: PathBuf,
-    /// Where readers look.
+    /// Directory from which readers read.
     published: PathBuf,
 }
 
 impl Place {
-    /// Creates the directory into which the program writes, and removes what an attempt of this number has left there.
+    /// Creates the directory into which the program writes, and removes what an earlier run of the same attempt has
+    /// left there.
     ///
     /// # Errors
-    /// There is no room, or it may not be made.
+    /// The directory cannot be created.
     pub(super) fn make(spec: &Spec, sandbox: &Path) -> Result<Place, Failed> {
         let place = match &spec.directory {
             Some(directory) => Place {
@@ -41,14 +42,14 @@ impl Place {
         Failed::new(Fault::Room, format!("{}: {what}{error}", self.writes.display()))
     }
 
-    /// Publishes what the program has left. What another attempt has published before stays, if it is whole.
+    /// Publishes the outputs of the program. Outputs that another attempt has published stay, if they are complete.
     ///
     /// # Errors
     /// An output is missing, or cannot be published.
     pub(super) fn publish(&self, spec: &Spec) -> Result<(), Failed> {
         let list = self.list(spec)?;
         let text = serde_json::to_vec(&list).unwrap_or_default();
-        // Readers look for the list first, so it is there when everything else is.
+        // Readers look for the manifest first, so it must appear last.
         let temporary = self.writes.join(format!("{MANIFEST}.new"));
         fs::write(&temporary, text).map_err(|error| self.failed(&error))?;
         fs::rename(&temporary, self.writes.join(MANIFEST)).map_err(|error| self.failed(&error))?;
@@ -60,7 +61,7 @@ impl Place {
             return Ok(());
         }
         let Err(error) = fs::rename(&self.writes, &self.published) else { return Ok(()) };
-        // What stands there is damaged, or another attempt was faster.
+        // The existing outputs are damaged, or another attempt was faster.
         if self.is_published() {
             let _ = fs::remove_dir_all(&self.writes);
             return Ok(());
@@ -71,14 +72,14 @@ impl Place {
         moved.map_err(|_| self.failed(&error))
     }
 
-    /// Whether another attempt has published outputs that are all there.
+    /// Returns whether another attempt has published complete outputs.
     fn is_published(&self) -> bool {
         let Ok(bytes) = fs::read(self.published.join(MANIFEST)) else { return false };
         let Ok(list) = serde_json::from_slice::<Vec<Published>>(&bytes) else { return false };
         list.iter().all(|one| fs::metadata(self.published.join(&one.name)).is_ok_and(|found| found.len() == one.length))
     }
 
-    /// The outputs that are there, with lengths and checksums.
+    /// Returns the outputs that exist, with lengths and checksums.
     fn list(&self, spec: &Spec) -> Result<Vec<Published>, Failed> {
         let mut list = Vec::new();
         for output in &spec.outputs {
@@ -95,7 +96,7 @@ impl Place {
                         found = true;
                         list.push(Published { name, output: output.clone(), partition, length, checksum });
                     }
-                    // A task may have nothing for a partition, but not for all of them.
+                    // A task may have no file for some partitions, but not for all of them.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(self.failed(&error)),
                 }
@@ -108,10 +109,10 @@ impl Place {
         Ok(list)
     }
 
-    /// The number that stands in an output.
+    /// Returns the number that an output contains.
     ///
     /// # Errors
-    /// It is missing, or is not a number.
+    /// The output is missing, or is not a number.
     pub(super) fn value(&self, name: &str) -> Result<f64, Failed> {
         let failed = |why: String| Failed::new(Fault::Output, format!("the value in '{name}': {why}"));
         let directory = if self.writes.exists() { &self.writes } else { &self.published };
@@ -121,7 +122,7 @@ impl Place {
     }
 }
 
-/// Length and CRC-32C of a file.
+/// Returns the length and the CRC-32C of a file.
 fn sum(path: &Path) -> io::Result<(u64, u32)> {
     let mut file = fs::File::open(path)?;
     if file.metadata()?.is_dir() {

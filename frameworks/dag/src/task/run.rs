@@ -1,5 +1,5 @@
-//! The runner of a task: brings its inputs, runs the program, publishes its outputs, and tells the framework what it
-//! cannot see in the exit code.
+//! The runner of a task: fetches its inputs, runs the program, publishes its outputs, and reports to the framework what
+//! the exit code cannot express.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,8 @@ use super::inputs::{self, Pieces};
 use super::publish::Place;
 use super::{Fault, INPUT, Report, Spec, fetch};
 
-/// Runs a task in its sandbox, the directory `sandbox`. `say` gets what a person should read. Returns the exit code:
-/// the program's, or that of a [`Fault`].
+/// Runs a task in its sandbox, the directory `sandbox`. `say` receives messages for users. Returns the exit code: the
+/// program's, or that of a [`Fault`].
 pub async fn run(spec: &Spec, sandbox: &Path, say: impl Fn(&str)) -> u8 {
     let mut framework = Framework { api: spec.api.clone(), task: spec.id.clone() };
     let failed = match all(spec, sandbox, &mut framework).await {
@@ -58,7 +58,7 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     if !spec.outputs.is_empty() {
         place.publish(spec)?;
     }
-    // What was extended while the program ran is not a fault; what was cut is.
+    // Files that have grown while the program ran are not a fault; shortened ones are.
     inputs::check(&spec.extents)?;
     if let Some(value) = value {
         framework.report(&Report { value: Some(value), ..Report::default() }).await?;
@@ -80,7 +80,7 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
         }
         Run::Image => return Err(Failed::new(Fault::Output, "there is no program".to_owned())),
     };
-    // Paths in its arguments start there; an image may have another directory.
+    // Paths in its arguments are relative to the sandbox; an image may have another directory.
     command.current_dir(sandbox).env_remove(super::VARIABLE).env("TEPUI_OUTPUT", output);
     if spec.sources.is_some() {
         let input = sandbox.join(INPUT);
@@ -91,7 +91,7 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
     if is_first {
         command.process_group(0);
     }
-    // As a shell: a program that is not there is 127.
+    // As in a shell, a missing program is exit code 127.
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -115,9 +115,10 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
     Ok(status)
 }
 
-/// Waits for the program. The first process of a container, which Docker alone tells that it is to end, passes that on
-/// to the program and its children: it would do nothing itself, since the kernel ignores such a signal to a first
-/// process that does not handle it.
+/// Waits for the program.
+///
+/// In a container of Docker the runner is the first process, and the only one that is told to end. So it passes SIGTERM
+/// on to the program and its children: the kernel ignores a signal to a first process that does not handle it.
 async fn wait(child: &mut Child, is_first: bool) -> io::Result<ExitStatus> {
     if !is_first {
         return child.wait().await;
@@ -128,14 +129,14 @@ async fn wait(child: &mut Child, is_first: bool) -> io::Result<ExitStatus> {
         tokio::select! {
             status = child.wait() => return status,
             Some(()) = ends.recv() => if let Some(pid) = pid {
-                // A program that has just ended has no group any more.
+                // A program that has just ended has no process group any more.
                 let _ = kill_process_group(pid, Signal::TERM);
             },
         }
     }
 }
 
-/// The exit code of a program, as a shell has it: 128 and the number of a signal that ended it.
+/// Returns the exit code of a program as a shell does: 128 and the number of the signal that ended it.
 fn code_of(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),

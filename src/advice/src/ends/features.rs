@@ -1,4 +1,4 @@
-//! What the classifier sees of a task or a job, as numbers around 0 and 1.
+//! Features of tasks and jobs for the classifier, as numbers around 0 and 1.
 
 use super::End;
 use super::known::Shares;
@@ -6,63 +6,64 @@ use super::known::Shares;
 /// Number of priorities and of scheduling classes in Google's traces of 2011.
 const PRIORITIES: usize = 12;
 const CLASSES: usize = 4;
-/// Numbers that stand for a task when it is launched or runs.
+/// Number of features of a task that is launched or runs.
 pub const EVENT_FEATURES: usize = CLASSES + PRIORITIES + 3 + 3 + 5 * 5 + 5 + 4;
-/// Numbers that stand for a job when it begins.
+/// Number of features of a job that starts.
 pub const JOB_FEATURES: usize = CLASSES + PRIORITIES + 3 + 1 + 5 * 3;
 
-/// A launch of a task.
+/// The launch of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Its job.
+    /// Id of the task's job.
     pub job: u64,
-    /// Its user, or its framework and role.
+    /// Id of the task's user, or of its framework and role.
     pub user: u64,
-    /// The machine that it runs on.
+    /// Id of the machine on which the task runs.
     pub machine: u64,
-    /// How much its latency matters, from 0 to 3.
+    /// Scheduling class: how sensitive the task is to latency, from 0 to 3.
     pub class: u8,
-    /// From 0 to 11.
+    /// Priority of the task, from 0 to 11.
     pub priority: u8,
-    /// Processors, memory and disk, as shares of a large machine.
+    /// Requested processors, memory and disk, as fractions of a large machine.
     pub asked: [f64; 3],
-    /// How it ended before, if it was launched before.
+    /// End of the previous launch of the task; `None` for the first launch.
     pub last: Option<End>,
-    /// How often it was launched before.
+    /// Number of earlier launches of the task.
     pub attempts: u32,
 }
 
-/// The beginning of a job.
+/// The start of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStart {
-    /// Its user.
+    /// Id of the job's user.
     pub user: u64,
-    /// As of its first task.
+    /// Scheduling class of the job's first task.
     pub class: u8,
-    /// As of its first task.
+    /// Priority of the job's first task.
     pub priority: u8,
-    /// As of its first task.
+    /// Requested resources of the job's first task, as in [`Launch::asked`].
     pub asked: [f64; 3],
-    /// How many tasks were submitted so far.
+    /// Number of tasks that were submitted so far.
     pub tasks: u32,
 }
 
-/// What kind of work it is: that of the same user, with the same class, priority and requests.
+/// Returns the id of a kind of work: that of the same user, with the same class, priority and requests.
 pub(super) fn kind(user: u64, class: u8, priority: u8, asked: &[f64; 3]) -> u64 {
     let parts = [user, u64::from(class), u64::from(priority), asked[0].to_bits(), asked[1].to_bits()];
     parts.into_iter().fold(0, |hash, part| base::scramble(hash ^ part))
 }
 
-/// What is known at a launch, and for how long the task has run since.
+/// Information about a launch, and the time that the task has run since.
 pub(super) struct Seen<'a> {
     pub(super) launch: &'a Launch,
-    /// For how long it runs, in seconds.
+    /// Time that the task has run, in seconds.
     pub(super) age: f64,
-    /// How long tasks of its job run until they end, in seconds, in the mean of the logarithms.
+    /// Geometric mean of the run times of the job's ended tasks, in seconds; `None` before the first end.
     pub(super) typical: Option<f64>,
-    /// How its job's tasks, its user's, those of its kind, those of its machine lately, and all lately ended.
+    /// Shares of each end among the job's tasks, the user's, those of the same kind, recent ones of the machine, and
+    /// all recent ones.
     pub(super) shares: [Shares; 5],
-    /// Tasks of the job that were submitted.
+    /// Number of tasks of the job that were submitted.
     pub(super) tasks: u32,
 }
 
@@ -85,12 +86,13 @@ impl Seen<'_> {
     }
 }
 
-/// Whether what was seen is of a task that runs for some time.
+/// Returns whether the features are those of a task that has run for some time.
 pub(super) fn runs(seen: &[f64]) -> bool {
     seen.len() == EVENT_FEATURES && seen[EVENT_FEATURES - 4] > 0.0
 }
 
-/// What is known when a job begins: how its user's jobs, those of its kind, and all lately ended.
+/// Returns the features of a job that starts, with the ends of its user's jobs, of jobs of its kind, and of all recent
+/// jobs.
 pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
     let mut all = Vec::with_capacity(JOB_FEATURES);
     add_request(&mut all, start.class, start.priority, &start.asked);
@@ -99,7 +101,7 @@ pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
     all
 }
 
-/// What the user has requested.
+/// Appends the features of a request.
 fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
     let one_of = |value: u8, count: usize| {
         let value = usize::from(value).min(count - 1);
@@ -107,11 +109,11 @@ fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
     };
     all.extend(one_of(class, CLASSES));
     all.extend(one_of(priority, PRIORITIES));
-    // Requests are small shares of a machine, over several orders of magnitude.
+    // Requests are small fractions of a machine, over several orders of magnitude.
     all.extend(asked.map(|share| small(1e4 * share.clamp(0.0, 1.0))));
 }
 
-/// Brings what ranges over orders of magnitude to about 0 to 1.
+/// Maps a value that ranges over orders of magnitude to about 0 to 1.
 fn small(value: f64) -> f64 {
     value.max(0.0).ln_1p() / 5.0
 }

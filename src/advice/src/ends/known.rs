@@ -1,20 +1,20 @@
-//! What is known of jobs, users, kinds of work and machines: how what they ran has ended.
+//! Statistics of jobs, users, kinds of work and machines: how their tasks and jobs have ended.
 //!
-//! Every table has a limit; what was used longest ago is dropped.
+//! Every table has a limit; the least recently used entries are dropped.
 
 use std::collections::BTreeMap;
 
 use super::features::{self, EVENT_FEATURES, JOB_FEATURES, JobStart, Launch, Seen};
 use super::{End, Network};
 
-/// Entries of a table.
+/// Limit of the entries of a table.
 const ENTRIES_MAX: usize = 200_000;
-/// Units of the hidden layers.
+/// Number of units of a hidden layer.
 const HIDDEN: usize = 24;
-/// After how many seconds what happened on a machine, or lately in all, counts half.
+/// Half-life of recent ends (of a machine, and of all tasks), in seconds.
 const HALF_LIFE: f64 = 3_600.0;
 
-/// How often each end was seen; what happened long ago counts less, if that is wanted.
+/// Counts of each end. In counts of recent ends, older ones count less.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shares {
     counts: [f64; 4],
@@ -31,13 +31,14 @@ impl Shares {
         self.add(end);
     }
 
-    /// As they count at this moment.
+    /// Returns the counts with the weights that they have at this moment.
     fn faded(self, now: f64) -> Shares {
         let factor = (-(now - self.at).max(0.0) / HALF_LIFE).exp2();
         Shares { counts: self.counts.map(|count| count * factor), at: now.max(self.at) }
     }
 
-    /// The share of each end, drawn towards an even one while few were seen, and how many were seen.
+    /// Returns the share of each end, biased towards equal shares while there are few ends, and the scaled number of
+    /// ends.
     pub(super) fn features(&self) -> [f64; 5] {
         let sum: f64 = self.counts.iter().sum();
         let [a, b, c, d] = self.counts.map(|count| (count + 0.25) / (sum + 1.0));
@@ -49,7 +50,7 @@ impl Shares {
     }
 }
 
-/// A table with a limit.
+/// A table with a limit of entries.
 #[derive(Clone, Debug)]
 struct Table<V> {
     entries: BTreeMap<u64, (u64, V)>,
@@ -81,20 +82,20 @@ impl<V: Default> Table<V> {
     }
 }
 
-/// What is known of a job.
+/// Statistics of one job.
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     shares: Shares,
     tasks: u32,
-    /// The sum of the logarithms of the times that its tasks ran, and how many.
+    /// Sum of the logarithms of the run times of ended tasks, and the number of them.
     log_time: f64,
     ended: u32,
 }
 
-/// The classifier. Times are seconds from any moment on.
+/// The classifier of ends. Times are seconds from any fixed moment.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// Of tasks that are launched, and of tasks that run for some time.
+    /// Networks for tasks at their launch, and for tasks that have run for some time.
     launches: Network,
     running: Network,
     jobs_network: Network,
@@ -109,7 +110,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// A classifier that knows nothing.
+    /// Creates a classifier without any experience.
     pub fn new(seed: u64) -> Ends {
         Ends {
             launches: Network::new(EVENT_FEATURES, HIDDEN, seed),
@@ -126,13 +127,13 @@ impl Ends {
         }
     }
 
-    /// A task of a job is submitted for the first time.
+    /// Records the first submission of a task of a job.
     pub fn submitted(&mut self, job: u64) {
         let job = self.jobs.entry(job);
         job.tasks = job.tasks.saturating_add(1);
     }
 
-    /// What is seen of a task that was launched this many seconds ago.
+    /// Returns the features of a task that was launched `age` seconds ago.
     pub fn seen(&self, launch: &Launch, age: f64, now: f64) -> Vec<f64> {
         let of = |table: &Table<Shares>, key: u64| table.get(key).copied().unwrap_or_default();
         let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
@@ -148,7 +149,7 @@ impl Ends {
         Seen { launch, age, typical, shares, tasks: job.tasks }.features()
     }
 
-    /// What is seen of a job that begins.
+    /// Returns the features of a job that starts.
     pub fn seen_of_job(&self, start: &JobStart, now: f64) -> Vec<f64> {
         let kind = features::kind(start.user, start.class, start.priority, &start.asked);
         let of = |table: &Table<Shares>, key: u64| table.get(key).copied().unwrap_or_default();
@@ -156,17 +157,19 @@ impl Ends {
         features::of_job(start, &shares)
     }
 
-    /// How probable each end of a task is, by what was [`seen`](Ends::seen) of it.
+    /// Returns the probability of each end of a task, from the features that [`seen`](Ends::seen) returned.
     pub fn predict(&self, seen: &[f64]) -> [f64; 4] {
         if features::runs(seen) { self.running.predict(seen) } else { self.launches.predict(seen) }
     }
 
-    /// How probable each end of a job is.
+    /// Returns the probability of each end of a job, from the features that [`seen_of_job`](Ends::seen_of_job)
+    /// returned.
     pub fn predict_job(&self, seen: &[f64]) -> [f64; 4] {
         self.jobs_network.predict(seen)
     }
 
-    /// How a task ended most often before: of its job, or else of its kind, or else lately. What needs no network.
+    /// Returns the most frequent end of earlier tasks: of the job, or else of the same kind, or else of all recent
+    /// ones. It is a baseline that needs no network.
     pub fn habit(&self, launch: &Launch) -> End {
         let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
         let job = self.jobs.get(launch.job).and_then(|job| job.shares.likeliest());
@@ -174,7 +177,8 @@ impl Ends {
         job.or_else(kind).or_else(|| self.lately.likeliest()).unwrap_or(End::Finish)
     }
 
-    /// The same of a job: by its kind, or else by its user, or else lately.
+    /// Returns the most frequent end of earlier jobs: of the same kind, or else of the user, or else of all recent
+    /// ones.
     pub fn habit_of_job(&self, start: &JobStart) -> End {
         let kind = features::kind(start.user, start.class, start.priority, &start.asked);
         let kind = self.kinds_jobs.get(kind).and_then(Shares::likeliest);
@@ -182,17 +186,17 @@ impl Ends {
         kind.or_else(user).or_else(|| self.jobs_lately.likeliest()).unwrap_or(End::Finish)
     }
 
-    /// Learns how what was seen of a task ended.
+    /// Learns the end of a task from the features that it had.
     pub fn learn(&mut self, seen: &[f64], end: End) {
         if features::runs(seen) { self.running.learn(seen, end) } else { self.launches.learn(seen, end) }
     }
 
-    /// Learns how what was seen of a job ended.
+    /// Learns the end of a job from the features that it had.
     pub fn learn_job(&mut self, seen: &[f64], end: End) {
         self.jobs_network.learn(seen, end);
     }
 
-    /// A launch has ended after this many seconds.
+    /// Records the end of a launch that ran for `ran` seconds.
     pub fn ended(&mut self, launch: &Launch, ran: f64, end: End, now: f64) {
         let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
         let job = self.jobs.entry(launch.job);
@@ -205,7 +209,7 @@ impl Ends {
         self.lately.add_at(end, now);
     }
 
-    /// A job has ended.
+    /// Records the end of a job.
     pub fn job_ended(&mut self, start: &JobStart, end: End, now: f64) {
         let kind = features::kind(start.user, start.class, start.priority, &start.asked);
         self.users_jobs.entry(start.user).add(end);

@@ -1,7 +1,7 @@
-//! How tasks and jobs will end: a classifier that learns while it predicts.
+//! Predicts how tasks and jobs will end, with a classifier that learns while it predicts.
 //!
-//! [`Ends`] is the classifier, with what it knows of jobs, users, machines and kinds of work; [`Network`] is the part
-//! of it that learns. After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which puts tasks
+//! [`Ends`] is the classifier, with statistics of jobs, users, machines and kinds of work; [`Network`] is the part of
+//! it that learns. After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which classifies tasks
 //! and jobs into the same four classes with neural networks.
 
 mod features;
@@ -16,30 +16,30 @@ pub use known::Ends;
 pub use network::Network;
 pub use score::{ClassScore, Score};
 
-/// How a task or a job ends.
+/// The end of a task or a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// It did its work.
+    /// The task or job finished its work.
     Finish,
-    /// It ended with an error of its own.
+    /// The task or job ended with an error of its own.
     Fail,
-    /// Its user, or what it depends on, ended it.
+    /// The user, or a task or job that it depends on, ended it.
     Kill,
-    /// The cluster took its machine away.
+    /// The cluster withdrew the machine.
     Evict,
 }
 
 impl End {
-    /// All of them, in their order.
+    /// All ends, in their order.
     pub const ALL: [End; 4] = [End::Finish, End::Fail, End::Kill, End::Evict];
 
-    /// Its place in [`End::ALL`].
+    /// Returns the index in [`End::ALL`].
     pub fn place(self) -> usize {
         self as usize
     }
 
-    /// The name, as tables have it.
+    /// Returns the name that tables use.
     pub fn name(self) -> &'static str {
         match self {
             End::Finish => "finish",
@@ -49,7 +49,7 @@ impl End {
         }
     }
 
-    /// The most probable one.
+    /// Returns the end with the largest share.
     pub fn likeliest(shares: &[f64; 4]) -> End {
         let best = |best: End, end: End| if shares[end.place()] > shares[best.place()] { end } else { best };
         End::ALL.into_iter().fold(End::Finish, best)

@@ -1,36 +1,36 @@
 //! A small neural network: one hidden layer of rectifiers, softmax over the four ends.
 //!
-//! It learns one example at a time by the gradient of the cross-entropy, with steps that shrink as each weight has been
-//! moved (AdaGrad; Duchi, Hazan and Singer, 2011).
+//! It learns one example at a time by the gradient of the cross-entropy. The step of a weight shrinks as its gradients
+//! accumulate (AdaGrad; Duchi, Hazan and Singer, 2011).
 
 use super::End;
 
-/// The step of a weight that was never moved.
+/// Step size of a weight that has not changed yet.
 const RATE: f64 = 0.1;
-/// What keeps the first steps finite.
+/// Term of the divisor that keeps the first steps finite.
 const TINY: f64 = 1e-6;
 const ENDS: usize = End::ALL.len();
 
-/// The network.
+/// A network of one hidden layer that learns online.
 #[derive(Clone, Debug)]
 pub struct Network {
     inputs: usize,
     hidden: usize,
-    /// From the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to each
-    /// end.
+    /// Weights from the inputs and a constant to each unit of the hidden layer, then from that layer and a constant to
+    /// each end.
     weights: Vec<f64>,
-    /// The sum of the squares of the gradients of each.
+    /// Sum of the squared gradients of each weight.
     moved: Vec<f64>,
 }
 
-/// What flows through the network for one example.
+/// Activations of the network for one example.
 struct Flow {
     hidden: Vec<f64>,
     shares: [f64; ENDS],
 }
 
 impl Network {
-    /// A network that knows nothing. The seed decides the first weights of the hidden layer.
+    /// Creates an untrained network. The seed decides the first weights of the hidden layer.
     pub fn new(inputs: usize, hidden: usize, seed: u64) -> Network {
         let first = hidden * (inputs + 1);
         let count = first + ENDS * (hidden + 1);
@@ -41,7 +41,7 @@ impl Network {
         Network { inputs, hidden, weights, moved: vec![0.0; count] }
     }
 
-    /// How probable each end is. Missing inputs count as 0.
+    /// Returns the probability of each end. Missing inputs count as 0.
     pub fn predict(&self, inputs: &[f64]) -> [f64; ENDS] {
         self.flow(inputs).shares
     }
@@ -64,7 +64,7 @@ impl Network {
         Flow { hidden, shares }
     }
 
-    /// Learns from an example.
+    /// Learns from one example.
     pub fn learn(&mut self, inputs: &[f64], end: End) {
         let Flow { hidden, shares } = self.flow(inputs);
         let boundary = self.hidden * (self.inputs + 1);

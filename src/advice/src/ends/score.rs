@@ -1,26 +1,26 @@
-//! How good predictions were: precision and recall of each end, and the share that is right.
+//! Scores predictions: precision and recall of each end, and the accuracy.
 
 use serde::Serialize;
 
 use super::End;
 
-/// Predictions against ends.
+/// Counts of predicted and actual ends (a confusion matrix).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Score {
-    /// By the end, and then by the prediction.
+    /// Number of predictions, by the actual end and then by the predicted one.
     counts: [[u64; 4]; 4],
 }
 
-/// How good the predictions of one end were.
+/// The scores of the predictions of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ClassScore {
-    /// The end.
+    /// End that the scores are for.
     pub end: End,
-    /// How often it came.
+    /// Number of times that the end occurred.
     pub count: u64,
-    /// Of those that were predicted, the share that came; none if it was never predicted.
+    /// Fraction of its predictions that were right; `None` if it was never predicted.
     pub precision: Option<f64>,
-    /// Of those that came, the share that was predicted; none if it never came.
+    /// Fraction of its occurrences that were predicted; `None` if it never occurred.
     pub recall: Option<f64>,
 }
 
@@ -30,23 +30,23 @@ impl Score {
         self.counts[end.place()][predicted.place()] += 1;
     }
 
-    /// Number of predictions.
+    /// Returns the number of predictions.
     pub fn count(&self) -> u64 {
         self.counts.iter().flatten().sum()
     }
 
-    /// The share of predictions that were right; none without predictions.
+    /// Returns the fraction of predictions that were right; `None` without predictions.
     pub fn accuracy(&self) -> Option<f64> {
         let right: u64 = (0..4).map(|at| self.counts[at][at]).sum();
         share(right, self.count())
     }
 
-    /// The share that comes from predicting the most frequent end every time.
+    /// Returns the accuracy of predicting the most frequent end every time.
     pub fn most_frequent(&self) -> Option<f64> {
         share(self.counts.iter().map(|row| row.iter().sum()).max().unwrap_or(0), self.count())
     }
 
-    /// Precision and recall of each end.
+    /// Returns precision and recall of each end.
     pub fn classes(&self) -> [ClassScore; 4] {
         End::ALL.map(|end| {
             let at = end.place();

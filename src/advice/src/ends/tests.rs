@@ -1,4 +1,4 @@
-//! What the classifier can learn, and that it stays within its bounds.
+//! Tests of the classifier: what it can learn, and that it stays within its bounds.
 
 use proptest::prelude::*;
 

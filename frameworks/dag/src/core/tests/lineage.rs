@@ -1,4 +1,4 @@
-//! Outputs that are gone with their agents, or that readers do not find.
+//! Tests of outputs that are lost with their agents, or that readers do not find.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn what_is_gone_with_an_agent_is_made_again() {
     world.restart();
     world.run_dry();
     assert_eq!(world.state("job"), State::Finished);
-    // Four, the two that were made again, two reducers and the gatherer.
+    // Four mappers, two that ran again, two reducers and the gatherer.
     assert_eq!(world.launched.len(), 4 + 2 + 2 + 1);
 }
 
@@ -74,7 +74,7 @@ fn what_no_stage_reads_any_more_is_not_made_again() {
     }
     assert_eq!(world.of_stage("gather").len(), 1);
     let before = world.launched.len();
-    // The reducers' outputs are to be read; what the mappers left is not, unless a reducer runs again.
+    // The reducers' outputs are still to be read. Those of the mappers are not, unless a reducer runs again.
     let lost = world.tasks["job.1.gather.0.1"].agent;
     world.lose(lost);
     world.find(lost);
@@ -112,7 +112,7 @@ fn what_a_reader_does_not_find_is_made_again_once() {
     world.soon();
     assert_eq!(world.of_stage("map"), ["job.1.map.2.2"], "once, although two readers have missed it");
     world.finish("job.1.map.2.2");
-    // A report of the old attempt comes late.
+    // A report about the old attempt arrives late.
     world.soon();
     let reader = world.of_stage("reduce")[0].clone();
     world.request(Request::Report { task: reader, report: missing("map", 2, 1) }).unwrap();

@@ -1,4 +1,4 @@
-//! The scheduler against a small cluster without I/O.
+//! Tests of the scheduler against a small cluster without I/O.
 
 mod lineage;
 mod priority;
@@ -246,7 +246,7 @@ fn sizes_are_found_and_remembered() {
     while let Some(id) = world.tasks.keys().next().cloned() {
         let length: u64 = world.environment(&id, "TEPUI_LENGTH").unwrap().parse().unwrap();
         covered += length;
-        // A fixed second, and a second for 2,000 numbers.
+        // A task takes a second, and another second for 2,000 numbers.
         world.pass(Duration::from_millis(1_000 + length / 2));
         world.finish(&id);
         world.offer();
@@ -309,7 +309,7 @@ fn a_learned_order_places_tasks_and_explains_itself() {
     let (changes, model) = why(Order::Learned(anything.into()));
     assert!(model.contains("order: the model gives s up to ") && changes == 0, "{model}");
     assert!(model.contains("order: the heuristic would give s up to "), "{model}");
-    // It has never seen so small a cluster.
+    // The model was not trained on so small a cluster.
     let (changes, fallen) = why(Order::Learned(built_in));
     let said = "order: remaining stands in for the model: the feature 'all executors' is ";
     assert!(fallen.contains(said) && changes == 1, "{fallen}");

@@ -1,4 +1,4 @@
-//! Tasks that are left out, estimates, and sprints.
+//! Tests of dropped tasks, estimates, and sprints.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn job(name: &str, approximate: &str) -> String {
     )
 }
 
-/// Runs all tasks of the stage, each with the value that its number has.
+/// Runs all tasks of the stage, each with the value for its number.
 fn run_stage(world: &mut World, value: impl Fn(u32) -> f64) {
     loop {
         world.soon();
@@ -74,7 +74,7 @@ fn nothing_is_left_out_while_no_other_job_waits() {
     world.submit(&job("one", "true"));
     world.submit(&job("two", "true"));
     run_stage(&mut world, |_| 1.0);
-    // The first was opened before the second came.
+    // The first job was opened before the second arrived.
     assert_eq!(world.show("two").stages[0].tasks.dropped, 4, "drop is 0.2 where the job says nothing else");
 }
 
@@ -111,7 +111,7 @@ fn high_priority_sprints_while_its_budget_lasts() {
     world.submit(&job("urgent", "high"));
     world.soon();
     assert!(world.tasks.values().all(|task| task.info.limits["cpus"].value == 3.0));
-    // Two cores above requests for five seconds are all of it.
+    // Two cores above requests for five seconds use up the budget.
     world.pass(Duration::from_secs(6));
     world.run_dry();
     world.submit(&job("late", "high"));

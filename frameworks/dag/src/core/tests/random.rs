@@ -1,4 +1,4 @@
-//! Any graph, any order of ends, failures, losses and restarts.
+//! Property tests of any graph with any order of ends, failures, losses and restarts.
 //!
 //! Invariants:
 //! 1. a task is launched only when all tasks of the stages that its stage waits for have finished;
@@ -84,7 +84,7 @@ proptest! {
             }
             let before: BTreeSet<String> = world.launched.iter().cloned().collect();
             world.soon();
-            // 1
+            // Invariant 1.
             let view = world.show("job");
             let done: BTreeMap<&str, bool> =
                 view.stages.iter().map(|stage| (stage.name.as_str(), stage.state == State::Finished)).collect();
@@ -96,7 +96,7 @@ proptest! {
         world.run_dry();
         world.pass(Duration::from_secs(10));
         world.run_dry();
-        // 3
+        // Invariant 3.
         let view = world.show("job");
         prop_assert_eq!(view.summary.state, State::Finished);
         for stage in &view.stages {

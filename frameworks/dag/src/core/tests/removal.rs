@@ -1,4 +1,4 @@
-//! What jobs leave in a shared directory, and what is removed of it.
+//! Tests of the outputs that jobs leave in a shared directory, and of their removal.
 
 use sdk::v1::TaskState;
 
@@ -20,7 +20,7 @@ fn shared() -> Settings {
     Settings { shared: Some("/shared".into()), ..Settings::default() }
 }
 
-/// What is to be removed once the job has ended.
+/// Returns the removals that the scheduler requests.
 fn removals(world: &mut World) -> Vec<(u64, Removal)> {
     let removal = |wish| match wish {
         Wish::Remove { serial, removal } => (serial, removal),
@@ -91,7 +91,7 @@ fn what_is_to_be_removed_is_known_until_it_is_done() {
     assert_eq!(world.store.keys().filter(|key| key.contains("remove/")).count(), 1);
     world.restart();
     assert_eq!(removals(&mut world), first, "it was killed meanwhile");
-    // Also if the job is not known any more.
+    // Even if the job is not known any more.
     world.request(Request::Forget { name: "job".into() }).unwrap();
     world.restart();
     assert_eq!(removals(&mut world), first);
@@ -110,10 +110,11 @@ fn what_is_to_be_removed_is_known_until_it_is_done() {
     assert!(removals(&mut world).is_empty());
 }
 
-/// Jobs of a version that did not write the name keep their directory; those that have not begun get the new one.
+/// Checks that jobs of a version that did not save the name keep their directory, and that jobs that have not started
+/// get the new one.
 #[test]
 fn directories_of_older_versions_keep_their_names() {
-    // The first job takes all there is.
+    // The first job uses all resources.
     let mut world = World::new(Settings { order: Heuristic::Fifo.into(), ..shared() }, 1, 0.3);
     world.submit(&pipeline(""));
     world.submit(&pipeline("").replace("job", "late"));

@@ -1,4 +1,4 @@
-//! Shares and ages that are found from jobs that have ended.
+//! Tests of drop fractions and sprint ages that are learned from ended jobs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::world::World;
 use crate::core::{After, Reply, Request, Settings, Sprinting, Targets, TuningView};
 use crate::job::Class;
 
-/// Runs a world in steps of a second. `jobs` are files by the second at which they are submitted; a task takes this
-/// many seconds, of which a sprint at twice the cores makes a part.
+/// Runs a world in steps of a second. `jobs` returns the file of the job that is submitted at a second. A task takes
+/// `took` seconds, or `sprinted` if it sprints at twice the cores.
 fn drive(world: &mut World, seconds: u64, jobs: impl Fn(u64) -> Option<String>, took: f64, sprinted: f64) {
     let mut launched: BTreeMap<String, Time> = BTreeMap::new();
     for second in 0..seconds {

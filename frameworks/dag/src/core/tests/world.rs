@@ -11,7 +11,7 @@ use sdk::v1::TaskState;
 use crate::core::{Core, Happening, JobView, Reply, Request, Settings, State, Wish};
 use crate::job::{Job, Syntax, read};
 
-/// What the scheduler has reported since the last look.
+/// Events and work that the scheduler has reported since they were last taken.
 #[derive(Clone, Default)]
 struct Reports {
     happenings: Rc<RefCell<Vec<Happening>>>,
@@ -51,7 +51,7 @@ impl World {
         self.cluster.restart(served(&self.settings, &self.reports));
     }
 
-    /// Submits the jobs of a file in TOML.
+    /// Submits the jobs of a TOML file.
     pub(super) fn submit(&mut self, text: &str) {
         let jobs: Vec<Job> = read("test.toml", text, Syntax::Toml).unwrap();
         self.request(Request::Submit(jobs)).unwrap();
@@ -76,13 +76,13 @@ impl World {
         self.reports.happenings.take()
     }
 
-    /// Advances the time a little, and makes offers.
+    /// Advances the time a little and makes offers.
     pub(super) fn soon(&mut self) {
         self.pass(Duration::from_millis(1_100));
         self.offer();
     }
 
-    /// A task reaches a state.
+    /// Sends a status update of a task.
     pub(super) fn update(&mut self, id: &str, state: TaskState, message: &str) {
         self.cluster.update(id, state, |status| status.message = Some(message.to_owned()));
     }
@@ -91,13 +91,13 @@ impl World {
         self.update(id, TaskState::TaskFinished, "");
     }
 
-    /// The ids of the tasks of a stage that have not ended, in order.
+    /// Returns the ids of the tasks of a stage that have not ended, in order.
     pub(super) fn of_stage(&self, stage: &str) -> Vec<String> {
         let part = format!(".{stage}.");
         self.tasks.keys().filter(|id| id.contains(&part)).cloned().collect()
     }
 
-    /// Finishes all that runs, and offers again, until nothing runs.
+    /// Finishes all running tasks and makes offers, until no task runs.
     pub(super) fn run_dry(&mut self) {
         for _ in 0..10_000 {
             let Some(id) = self.tasks.keys().next().cloned() else {
@@ -113,7 +113,7 @@ impl World {
         panic!("it does not end");
     }
 
-    /// Another agent takes its place.
+    /// Replaces a lost agent by another one.
     pub(super) fn find(&mut self, agent: usize) {
         self.agents[agent].is_lost = false;
     }

@@ -1,5 +1,5 @@
-//! The share of tasks that jobs of low priority leave out: the smallest with which all classes meet their targets,
-//! by DiAS's model of what was measured.
+//! Chooses the fraction of tasks that jobs of low priority drop: the smallest with which all classes meet their
+//! targets, by DiAS's model of the measured jobs.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use super::{Ended, JOBS_NEEDED, Settings, Tuning, unknown};
 use crate::job::Class;
 use crate::priority::{ClassModel, DropRatio, Model, Response, Target, search};
 
-/// The classes by ascending priority.
+/// Classes by ascending priority.
 const CLASSES: [Class; 3] = [Class::Low, Class::Normal, Class::High];
-/// A prediction is corrected by this many times at most.
+/// Limit of the factor by which a prediction is corrected.
 const CORRECTED: f64 = 4.0;
-/// Lengths of jobs that the model distinguishes.
+/// Number of job lengths that the model distinguishes.
 const LENGTHS: usize = 12;
 
 impl Tuning {
-    /// Chooses the share, if enough jobs of low class have ended.
+    /// Chooses the fraction, if enough jobs of low class have ended.
     pub(super) fn choose_drop(&mut self, slots: u32, settings: &Settings) {
         let known = self.jobs[Class::Low as usize].len();
         if known < JOBS_NEEDED {
@@ -27,7 +27,7 @@ impl Tuning {
         let in_force: Vec<DropRatio> =
             classes.iter().map(|class| ratio(self.mean(*class, |job| job.dropped))).collect();
         let predicted = model.predict(&in_force, None);
-        // Jobs run side by side, in an order that is not the model's: what was measured corrects it.
+        // Jobs run side by side, in an order that is not the model's: measured responses correct the prediction.
         let corrections: Vec<f64> = classes
             .iter()
             .zip(&predicted)
@@ -55,8 +55,8 @@ impl Tuning {
         jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64
     }
 
-    /// The engine: as many slots as a job can use. Where the cluster has more, jobs run side by side, and each such
-    /// engine gets its part of the arrivals.
+    /// Returns the model of an engine with as many slots as a job can use. Where the cluster has more, jobs run side by
+    /// side, and each engine receives its share of the arrivals.
     fn model(&self, classes: &[Class], slots: u32) -> Model {
         let width = classes.iter().map(|class| self.mean(*class, |job| f64::from(job.width))).fold(1.0, f64::max);
         let used = (width.round() as u32).clamp(1, slots.max(1));

@@ -1,7 +1,7 @@
-//! What is learned of ended jobs for drops and sprints, and what follows from it: which share of tasks to leave out
-//! (`drop`), and how old a job is when it sprints (`sprint`). It launches nothing.
+//! Learns from ended jobs which fraction of tasks to drop (`drop`), and at what age a job sprints (`sprint`). It
+//! launches nothing.
 //!
-//! The last jobs of each class are kept, so it follows changes and its room is bounded.
+//! Only the last jobs of each class are kept, so it follows changes and its memory is bounded.
 
 mod drop;
 mod sprint;
@@ -16,90 +16,90 @@ use super::settings::After;
 use super::{Core, Settings};
 use crate::job::Class;
 
-/// Ended jobs of a class that are remembered.
+/// Number of ended jobs of a class that are remembered.
 const JOBS_MAX: usize = 96;
-/// Ended jobs of a class without which nothing is said of it.
+/// Number of ended jobs of a class that are needed for a choice.
 const JOBS_NEEDED: usize = 8;
-/// Programs whose rates are remembered.
+/// Number of programs whose rates are remembered.
 const PROGRAMS_MAX: usize = 500;
-/// Tasks of a program that count at most; then what is older counts half.
+/// Number of tasks of a program from which the sums of older tasks are halved.
 const TASKS_MAX: u32 = 1_000;
-/// Tasks of a program that run without a sprint so that there is something to compare with.
+/// Number of tasks of a program that run without a sprint, for comparison.
 const PLAIN_NEEDED: u32 = 8;
 
-/// A job that has finished.
+/// Measurements of a job that has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Ended {
-    /// When it was submitted, in seconds since the epoch.
+    /// Time of the submission, in seconds since the epoch.
     submitted: f64,
-    /// Seconds from that to its end.
+    /// Seconds from the submission to the end.
     response: f64,
-    /// Tasks of its approximate stages, with those that were left out.
+    /// Number of tasks of the approximate stages, including dropped ones.
     tasks: u32,
-    /// The share of these that was left out.
+    /// Fraction of the tasks of approximate stages that was dropped.
     dropped: f64,
-    /// The largest share that it allows.
+    /// Largest fraction that the job allows to drop.
     allowed: f64,
-    /// Mean seconds of a task of these stages.
+    /// Mean duration of a task of the approximate stages, in seconds.
     wave: f64,
-    /// The variance of these over the square of the mean of all of its stages.
+    /// Squared coefficient of variation of the durations of these tasks.
     spread: f64,
-    /// Slot-seconds of its other stages.
+    /// Slot-seconds of the other stages.
     other: f64,
-    /// The same of all stages, of tasks that sprinted.
+    /// Slot-seconds of tasks that sprinted, in all stages.
     sprinted: f64,
-    /// Tasks that it can run at once: those of its widest stage.
+    /// Number of tasks that the job can run at once: those of its widest stage.
     width: u32,
-    /// Cores that its tasks request, in the mean.
+    /// Mean number of cores that a task requests.
     cores: f64,
 }
 
 impl Ended {
-    /// Slot-seconds of all of its tasks that ran.
+    /// Returns the slot-seconds of all tasks that ran.
     fn work(&self) -> f64 {
         self.wave * f64::from(self.tasks) * (1.0 - self.dropped) + self.other
     }
 }
 
-/// Durations of a program's tasks, in seconds: sums and numbers.
+/// Durations of a program's tasks without and with sprints: sum in seconds, and number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Rates {
     plain: (f64, u32),
     sprinted: (f64, u32),
 }
 
-/// What was learned, and what follows from it.
+/// The statistics of ended jobs, and the choices that follow from them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Tuning {
     jobs: [VecDeque<Ended>; 3],
     rates: BTreeMap<String, Rates>,
     windows: VecDeque<sprint::Window>,
-    /// Jobs of high class since the last window.
+    /// Number of jobs of high class since the last window.
     fresh: usize,
-    /// The share of tasks that is left out.
+    /// Fraction of tasks to drop.
     drop: f64,
     why_drop: String,
-    /// How old a job is when it sprints, in seconds.
+    /// Age from which a job sprints, in seconds.
     after: f64,
     why_sprint: String,
 }
 
-/// What was found from earlier jobs.
+/// The choices that were learned from earlier jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TuningView {
-    /// The share of tasks that jobs of low priority leave out, if it is found.
+    /// Fraction of tasks that jobs of low priority drop, if it is learned.
     pub drop: Option<f64>,
-    /// How old a job of high priority is when its tasks sprint, in seconds, if it is found.
+    /// Age from which tasks of a job of high priority sprint, in seconds, if it is learned.
     pub sprint_after: Option<f64>,
-    /// How many times as fast tasks are that sprint, if that was measured.
+    /// Speed of tasks that sprint relative to others, if it was measured.
     pub sprint_rate: Option<f64>,
-    /// Why, in words.
+    /// Reasons of the choices, in words.
     pub why: Vec<String>,
 }
 
 impl Tuning {
-    /// A task has finished.
+    /// Records the duration of a task that has finished.
     pub(super) fn task_finished(&mut self, program: &str, took: Duration, sprinted: bool) {
         if self.rates.len() >= PROGRAMS_MAX && !self.rates.contains_key(program) {
             self.rates.pop_first();
@@ -112,12 +112,12 @@ impl Tuning {
         (*sum, *count) = (*sum + took.as_secs_f64(), *count + 1);
     }
 
-    /// Whether a task of a program runs without a sprint, so that sprints can be compared: one in eight of the first.
+    /// Returns whether a task of a program runs without a sprint for comparison: one in eight of the first tasks.
     pub(super) fn compares(&self, program: &str, index: u32) -> bool {
         index % 8 == 7 && self.rates.get(program).is_none_or(|rates| rates.plain.1 < PLAIN_NEEDED)
     }
 
-    /// How many times as fast tasks are that sprint; none before enough of both kinds have finished.
+    /// Returns the speed of tasks that sprint relative to others; `None` until enough of both kinds have finished.
     fn marginal(&self) -> Option<f64> {
         let known = self.rates.values().filter(|rates| rates.plain.1 >= 3 && rates.sprinted.1 >= 3);
         let (plain, sprinted) = known.fold((0.0, 0.0), |(plain, sprinted), rates| {
@@ -127,7 +127,7 @@ impl Tuning {
         (sprinted > 0.0).then(|| plain / sprinted)
     }
 
-    /// A job has ended; `slots` tasks of its kind can run at once.
+    /// Learns from a job that has ended; `slots` tasks of its kind can run at once.
     fn learn(&mut self, class: Class, ended: Ended, slots: u32, settings: &Settings) {
         let jobs = &mut self.jobs[class as usize];
         if jobs.len() >= JOBS_MAX {
@@ -142,7 +142,7 @@ impl Tuning {
         }
     }
 
-    /// Jobs of a class in a second, and the slot-seconds that these take.
+    /// Returns the arrival rate of a class, in jobs per second.
     fn rate(&self, class: Class) -> f64 {
         let jobs = &self.jobs[class as usize];
         let (Some(first), Some(last)) =
@@ -156,12 +156,12 @@ impl Tuning {
 }
 
 impl Core {
-    /// The share that is left out of stages that allow it.
+    /// Returns the fraction of tasks to drop in stages that allow it.
     pub(super) fn drop_wanted(&self) -> f64 {
         if self.settings.drop_auto { self.tuning.drop.min(self.settings.drop) } else { self.settings.drop }
     }
 
-    /// How old a job of high class is when its tasks sprint.
+    /// Returns the age from which tasks of a job of high class sprint.
     pub(super) fn sprint_after(&self) -> Duration {
         match self.settings.sprint.after {
             After::Age(age) => age,
@@ -169,7 +169,7 @@ impl Core {
         }
     }
 
-    /// A job has ended: if it has finished, something is learned.
+    /// Learns from a job that has ended, if it has finished.
     pub(super) fn learn_job(&mut self, serial: u64) {
         let wanted = self.settings.drop_auto || self.settings.sprint.after == After::Auto;
         let Some(record) = self.records.get(&serial).filter(|_| wanted) else { return };
@@ -180,7 +180,7 @@ impl Core {
         self.changed.learned = true;
     }
 
-    /// What was found, if anything is to be found.
+    /// Returns the learned choices, if the settings ask for any.
     pub(super) fn tuning_view(&self) -> Option<TuningView> {
         let (drops, sprints) = (self.settings.drop_auto, self.settings.sprint.after == After::Auto);
         let why = [(drops, &self.tuning.why_drop), (sprints, &self.tuning.why_sprint)];
@@ -192,7 +192,7 @@ impl Core {
         })
     }
 
-    /// What was found for jobs of this class, in words.
+    /// Returns the reasons of the choices for jobs of this class, in words.
     pub(super) fn tuned(&self, record: &Record) -> Vec<String> {
         let why = match record.job.priority {
             Class::Low if self.settings.drop_auto => &self.tuning.why_drop,
@@ -203,12 +203,12 @@ impl Core {
     }
 }
 
-/// What stands in place of a choice before enough is known.
+/// Returns the text that replaces a choice before enough jobs have ended.
 fn unknown(jobs: usize) -> String {
     format!("nothing is chosen yet: {jobs} jobs of the class have finished, and {JOBS_NEEDED} are needed")
 }
 
-/// What a job shows that has ended.
+/// Returns the measurements of a job that has ended.
 fn measured(record: &Record) -> Option<Ended> {
     let response = record.ended?.since(record.submitted).as_secs_f64();
     let mut ended = Ended {

@@ -1,7 +1,7 @@
-//! How old a job of high priority is when its tasks sprint, by the grey-box model of what was measured.
+//! Chooses the age from which a job of high priority sprints, by the grey-box model of measured jobs.
 //!
-//! Each window of ended jobs is a profile of the age that was in force. The cluster is seen as servers of as many slots
-//! as a job can use.
+//! Each window of ended jobs is a profile of the age that was in force. The cluster is modelled as servers with as many
+//! slots each as a job can use.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use super::{Ended, JOBS_NEEDED, Settings, Tuning, unknown};
 use crate::job::Class;
 use crate::priority::sprinting::{Arrivals, Grey, Profiled, Range, Ranges, SprintPolicy, anneal, simulate};
 
-/// Jobs of a window.
+/// Number of jobs in a window.
 const WINDOW: usize = 16;
-/// Windows that are remembered.
+/// Number of windows that are remembered.
 const WINDOWS_MAX: usize = 24;
-/// Policies that are tried in a search.
+/// Number of policies that a search tries.
 const TRIED: u32 = 80;
-/// What is measured may be this many times what is simulated; the rest is left out.
+/// Limit of the ratio of measured to simulated responses.
 const STRETCH: f64 = 8.0;
 
-/// What a window of jobs has shown.
+/// Measurements of a window of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Window {
     policy: SprintPolicy,
@@ -26,7 +26,7 @@ pub(super) struct Window {
     marginal: f64,
     response: f64,
     servers: usize,
-    /// Arrivals in seconds since the first, and seconds of service without sprints.
+    /// Arrival of each job in seconds since the first, and its service time in seconds without sprints.
     jobs: Vec<(f64, f64)>,
 }
 
@@ -43,7 +43,7 @@ impl Window {
 }
 
 impl Tuning {
-    /// A job of high class has ended: after each window of them the age is chosen anew.
+    /// Counts a job of high class that has ended, and chooses the age anew after each window of them.
     pub(super) fn choose_sprint(&mut self, slots: u32, settings: &Settings) {
         self.fresh += 1;
         let known = self.jobs[Class::High as usize].len();
@@ -76,14 +76,14 @@ impl Tuning {
         self.search(marginal, settings);
     }
 
-    /// What the last jobs have shown.
+    /// Returns the window of the last jobs.
     fn window(&self, recent: usize, marginal: f64, slots: u32, settings: &Settings) -> Window {
         let all = &self.jobs[Class::High as usize];
         let mut jobs: Vec<Ended> = all.iter().skip(all.len() - recent).copied().collect();
         jobs.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
         let mean = |of: &dyn Fn(&Ended) -> f64| jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64;
         let width = mean(&|job| f64::from(job.width)).clamp(1.0, f64::from(slots.max(1)));
-        // Other classes have their part of the slots.
+        // Jobs of other classes use their part of the slots.
         let others: f64 = [Class::Low, Class::Normal]
             .iter()
             .map(|class| {
@@ -114,11 +114,11 @@ impl Tuning {
         }
     }
 
-    /// Looks for the age with the windows' jobs.
+    /// Searches for the best age with the jobs of the windows.
     fn search(&mut self, marginal: f64, settings: &Settings) {
         let Some(last) = self.windows.back() else { return };
         let windows: Vec<&Window> = self.windows.iter().collect();
-        // Launches, stages one after another, and other jobs make responses longer than the simulator knows.
+        // Launches, consecutive stages, and other jobs make responses longer than the simulated ones.
         let simulated: f64 = windows.iter().map(|window| window.mean(&window.policy, window.marginal).0).sum();
         let stretch = (windows.iter().map(|window| window.response).sum::<f64>() / simulated.max(1e-6))
             .clamp(1.0 / STRETCH, STRETCH);
@@ -149,7 +149,7 @@ impl Tuning {
             }
         };
         let (mut found, mut least) = anneal(&ranges, TRIED, 1, cost);
-        // The ends are tried in any case.
+        // Try both ends in any case.
         for timeout in [0.0, longest] {
             let end = SprintPolicy { timeout, ..found };
             if cost(&end) < least {

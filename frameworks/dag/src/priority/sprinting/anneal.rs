@@ -1,44 +1,44 @@
-//! Simulated annealing over policies (Kirkpatrick and others, 1983). What is best is the caller's.
+//! Simulated annealing over policies (Kirkpatrick and others, 1983). The caller defines the cost.
 
 use super::{SprintPolicy, Stream};
 
-/// What a setting may be.
+/// The range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least.
+    /// Least value of the setting.
     pub least: f64,
-    /// The most.
+    /// Greatest value of the setting.
     pub most: f64,
 }
 
 impl Range {
-    /// A setting that is what it is.
+    /// Creates the range of a fixed setting.
     pub fn only(value: f64) -> Range {
         Range { least: value, most: value }
     }
 
-    /// Evenly within it.
+    /// Draws a value uniformly.
     fn draw(&self, stream: &mut Stream) -> f64 {
         self.least + (self.most - self.least) * stream.part()
     }
 
-    /// A step of at most this part of the range, within it.
+    /// Returns a value after a step of at most the fraction `part` of the range, clamped to it.
     fn step(&self, value: f64, part: f64, stream: &mut Stream) -> f64 {
         let step = (self.most - self.least) * part * (2.0 * stream.part() - 1.0);
         (value + step).clamp(self.least, self.most)
     }
 }
 
-/// The policies among which one is looked for.
+/// The set of policies that a search considers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranges {
-    /// Of timeouts.
+    /// Range of timeouts.
     pub timeout: Range,
-    /// Of budgets.
+    /// Range of budgets.
     pub budget: Range,
-    /// Of what comes back.
+    /// Range of refills.
     pub refill: Range,
-    /// Of sprint rates.
+    /// Range of sprint rates.
     pub rate: Range,
 }
 
@@ -52,7 +52,7 @@ impl Ranges {
         }
     }
 
-    /// A policy of these ranges; a seed gives always the same.
+    /// Draws a policy of these ranges; the same seed gives the same policy.
     pub fn draw(&self, seed: u64) -> SprintPolicy {
         let mut stream = Stream::new(seed);
         self.map(|range| range.draw(&mut stream))
@@ -68,8 +68,10 @@ impl Ranges {
     }
 }
 
-/// The policy of the least cost that this many steps find, with its cost. Costs are relative: a step to one that is
-/// worse by a part of the present cost is taken with a probability that falls with the part, and with time.
+/// Returns the policy of least cost that is found in this many steps, with its cost.
+///
+/// Costs are relative: a step to a policy that is worse by a fraction of the present cost is accepted with a
+/// probability that decreases with the fraction and with time.
 pub fn anneal(
     ranges: &Ranges,
     steps: u32,

@@ -1,29 +1,30 @@
 //! A random forest for regression (Breiman, 2001): the mean of trees, each grown on a bootstrap of the samples with a
 //! random choice of features at each split. It does not depend on sprints.
 //!
-//! It is our own since the kept numerical crates have none, and it takes less than a page: squared error, no pruning.
+//! It is our own since the approved numerical crates have none, and it takes less than a page: squared error, no
+//! pruning.
 
 use super::Stream;
 
-/// What is known of one case.
+/// A sample of the function that a forest learns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// What the value depends on; as many for each sample.
+    /// Features that the value depends on; the same number for each sample.
     pub features: Vec<f64>,
-    /// The value.
+    /// Value of the function.
     pub value: f64,
-    /// How much it counts; above 0.
+    /// Weight of the sample; above 0.
     pub weight: f64,
 }
 
-/// How trees are grown.
+/// Settings of the growth of trees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForestSettings {
-    /// Trees.
+    /// Number of trees.
     pub trees: usize,
-    /// Samples of a leaf at least.
+    /// Least number of samples of a leaf.
     pub leaf: usize,
-    /// Features that are examined for a split, at most all of them.
+    /// Number of features that are examined for a split, at most all of them.
     pub tried: usize,
 }
 
@@ -36,19 +37,19 @@ impl Default for ForestSettings {
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(f64),
-    /// Feature, threshold, and the places of the nodes at or below it and above it.
+    /// Feature, threshold, and the indices of the nodes for values up to the threshold and above it.
     Split(usize, f64, usize, usize),
 }
 
-/// Trees that were grown. Equal samples and seeds give equal forests.
+/// A trained forest. Equal samples and seeds give equal forests.
 #[derive(Clone, Debug)]
 pub struct Forest {
     trees: Vec<Vec<Node>>,
 }
 
 impl Forest {
-    /// Grows a forest; none without samples, or if they have different numbers of features or numbers that are not
-    /// finite.
+    /// Grows a forest. Returns `None` without samples, or if they have different numbers of features, numbers that are
+    /// not finite, or weights that are not positive.
     pub fn grow(samples: &[Sample], settings: ForestSettings, seed: u64) -> Option<Forest> {
         let width = samples.first()?.features.len();
         let fits = |sample: &Sample| {
@@ -69,7 +70,7 @@ impl Forest {
         Some(Forest { trees: (0..settings.trees.max(1)).map(tree).collect() })
     }
 
-    /// The value for these features.
+    /// Returns the predicted value for these features.
     pub fn predict(&self, features: &[f64]) -> f64 {
         self.trees.iter().map(|tree| answer(tree, features)).sum::<f64>() / self.trees.len() as f64
     }
@@ -88,13 +89,13 @@ fn answer(tree: &[Node], features: &[f64]) -> f64 {
     }
 }
 
-/// The weighted mean of these samples' values.
+/// Returns the weighted mean of these samples' values.
 fn mean(samples: &[Sample], chosen: &[usize]) -> f64 {
     let weight: f64 = chosen.iter().map(|place| samples[*place].weight).sum();
     chosen.iter().map(|place| samples[*place].weight * samples[*place].value).sum::<f64>() / weight
 }
 
-/// Grows the node of these samples, and those below it; returns its place.
+/// Grows the node of these samples and its descendants. Returns its index.
 fn split(
     samples: &[Sample],
     chosen: &mut [usize],
@@ -126,7 +127,7 @@ fn split(
     place
 }
 
-/// The cut of a feature that lowers the squared error most: by how much, the feature, and the threshold.
+/// Returns the cut of a feature that reduces the squared error most: the reduction, the feature, and the threshold.
 fn cut(samples: &[Sample], chosen: &mut [usize], feature: usize, leaf: usize) -> Option<(f64, usize, f64)> {
     chosen.sort_by(|a, b| samples[*a].features[feature].total_cmp(&samples[*b].features[feature]));
     let sums = |(weight, sum): (f64, f64), place: &usize| {

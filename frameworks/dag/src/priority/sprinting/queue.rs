@@ -1,33 +1,33 @@
-//! The simple simulator: jobs wait in one queue for servers, and sprint at one rate. Nothing is learned here.
+//! A simple simulator: jobs wait in one queue for servers, and sprint at one rate. It learns nothing.
 
 use super::SprintPolicy;
 
-/// What arrives at the servers.
+/// The arrivals at the servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals<'a> {
-    /// Seconds at which jobs arrive, ascending.
+    /// Arrival times of jobs in seconds, ascending.
     pub at: &'a [f64],
-    /// Seconds that each takes without a sprint. What is missing takes none.
+    /// Service times of jobs without a sprint, in seconds. Missing ones are 0.
     pub service: &'a [f64],
-    /// Servers, 1 at least: a job takes one.
+    /// Number of servers, at least 1: a job takes one.
     pub servers: usize,
 }
 
-/// What comes out of it.
+/// The result of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The mean seconds from arrival to end.
+    /// Mean response time, in seconds.
     pub mean: f64,
-    /// 95 in 100 jobs take no longer.
+    /// 95th percentile of the response times, in seconds.
     pub p95: f64,
-    /// Seconds of sprinting, of all servers.
+    /// Seconds of sprinting, summed over all servers.
     pub sprinted: f64,
     /// Seconds until the last job has ended.
     pub span: f64,
 }
 
 impl Outcome {
-    /// Of these response times.
+    /// Computes the result from response times.
     pub(crate) fn of(mut responses: Vec<f64>, sprinted: f64, span: f64) -> Outcome {
         responses.sort_by(f64::total_cmp);
         let mean = responses.iter().sum::<f64>() / responses.len().max(1) as f64;
@@ -39,21 +39,21 @@ impl Outcome {
 #[derive(Clone, Copy)]
 struct Running {
     arrived: f64,
-    /// Seconds that are left without a sprint.
+    /// Service time that is left without a sprint, in seconds.
     left: f64,
     sprint: State,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// It sprints from this instant on.
+    /// The job sprints from this time on.
     From(f64),
     Sprints,
-    /// The budget was used up.
+    /// The budget was used up, so the job sprints no more.
     Over,
 }
 
-/// Runs the jobs; one that sprints is `effective` times as fast. First come, first served.
+/// Simulates the jobs, first come, first served; a job that sprints is `effective` times as fast.
 pub fn simulate(arrivals: &Arrivals<'_>, policy: &SprintPolicy, effective: f64) -> Outcome {
     let effective = effective.max(0.1);
     let mut queue = Queue { arrivals, effective, policy, level: policy.budget, now: 0.0, next: 0, running: Vec::new() };
@@ -82,7 +82,7 @@ struct Queue<'a> {
     policy: &'a SprintPolicy,
     level: f64,
     now: f64,
-    /// The first job that was not started.
+    /// Index of the first job that was not started.
     next: usize,
     running: Vec<Running>,
 }
@@ -113,7 +113,7 @@ impl Queue<'_> {
         if job.sprint == State::Sprints { self.effective } else { 1.0 }
     }
 
-    /// When something happens next; never if all have ended.
+    /// Returns the time of the next event; infinite if all jobs have ended.
     fn next_instant(&self) -> f64 {
         let mut next = f64::INFINITY;
         for job in &self.running {
@@ -132,7 +132,7 @@ impl Queue<'_> {
         next
     }
 
-    /// Advances the time; returns the seconds of sprinting.
+    /// Advances the time. Returns the seconds of sprinting.
     fn pass(&mut self, instant: f64) -> f64 {
         let passed = (instant - self.now).max(0.0);
         let sprinted = self.sprinting() * passed;
@@ -143,7 +143,7 @@ impl Queue<'_> {
         }
         self.now = instant;
         if self.level <= 1e-9 {
-            // A refill that is as fast as all sprints keeps them.
+            // A refill that is as fast as all sprints sustains them.
             let drains = self.sprinting() > self.policy.refill;
             for job in self.running.iter_mut().filter(|job| drains && job.sprint == State::Sprints) {
                 job.sprint = State::Over;

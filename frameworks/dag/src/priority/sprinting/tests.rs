@@ -1,4 +1,5 @@
-//! The simulator, the forest, the model and the search, by hand-made cases and random ones. No cluster is here.
+//! Tests of the simulator, the forest, the model and the search, by hand-made cases and random ones. They use no
+//! cluster.
 
 use proptest::prelude::*;
 
@@ -12,10 +13,10 @@ fn outcome(at: &[f64], service: &[f64], servers: usize, policy: SprintPolicy, ef
 
 #[test]
 fn a_job_sprints_from_its_timeout_until_the_budget_is_used_up() {
-    // Two seconds as usual, then four seconds' work in two.
+    // Two seconds at normal speed, then four seconds' work in two.
     let one = outcome(&[0.0], &[6.0], 1, POLICY, 2.0);
     assert!((one.mean - 4.0).abs() < 1e-9 && (one.sprinted - 2.0).abs() < 1e-9, "{one:?}");
-    // A second of sprinting is there at first, and a tenth comes back meanwhile.
+    // The budget has a second of sprinting at first, and a tenth of each second is added meanwhile.
     let poor = SprintPolicy { budget: 1.0, ..POLICY };
     let one = outcome(&[0.0], &[6.0], 1, poor, 2.0);
     let lasts = 1.0 / 0.9;
@@ -65,7 +66,7 @@ fn training_finds_the_rate_that_made_the_responses() {
     let at: Vec<f64> = (0..400).map(|n| f64::from(n) * 1.3).collect();
     let service: Vec<f64> = (0..400).map(|n| 0.5 + f64::from(n % 7) / 4.0).collect();
     let arrivals = Arrivals { at: &at, service: &service, servers: 1 };
-    // In truth a sprint gives half of what it gives alone.
+    // In the simulated truth a sprint gains half of the marginal gain.
     let profiled: Vec<Profiled> = (0..12)
         .map(|n| {
             let policy = SprintPolicy { timeout: f64::from(n) * 0.1, budget: 50.0, refill: 0.5, rate: 2.0 };

@@ -1,46 +1,46 @@
-//! A line of `batch_task.csv`: its nine fields, and the rules that they satisfy.
+//! Parses a line of `batch_task.csv`: its nine fields, and the rules that they satisfy.
 //!
-//! The trace marks what is not known with -1, with 101 for memory, or with an empty field.
+//! The trace marks unknown values with -1, with 101 for memory, or with an empty field.
 
 use crate::order::Amounts;
 
-/// The columns, in the order of the trace.
+/// Names of the columns, in the order of the trace.
 pub(super) const COLUMNS: &str =
     "task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem";
 
-/// Instances of a task at most.
+/// Largest number of instances of a task.
 const INSTANCES_MAX: f64 = 1e6;
-/// Seconds at most; the trace has eight days.
+/// Largest time in seconds; the trace spans eight days.
 const SECONDS_MAX: f64 = 1e9;
-/// Hundredths of a CPU at most.
+/// Largest number of hundredths of a CPU.
 const CPU_MAX: f64 = 1e6;
-/// The value of `plan_mem` that says that it is not known.
+/// Value of `plan_mem` that marks it as unknown.
 const MEM_UNKNOWN: f64 = 101.0;
-/// What a task takes whose plan is not known: a CPU, and half a hundredth of a machine's memory, as most do.
+/// Demand of a task whose plan is unknown: a CPU, and half a hundredth of a machine's memory, as of most tasks.
 const USUAL: (f64, f64) = (100.0, 0.5);
 
-/// What a line says.
+/// A parsed line of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line<'a> {
-    /// The task.
+    /// Name of the task.
     pub(super) task: &'a str,
-    /// The job that it is of.
+    /// Name of the task's job.
     pub(super) job: &'a str,
-    /// Whether it has ended well.
+    /// Whether the task has ended successfully.
     pub(super) ended: bool,
-    /// How many instances it has; 0 if that is not known.
+    /// Number of instances of the task; 0 if it is unknown.
     pub(super) instances: u32,
-    /// The seconds at which it began and ended; 0 if that was outside of the trace.
+    /// Start and end of the task, in seconds; 0 if it was outside of the trace.
     pub(super) times: (u64, u64),
-    /// What an instance takes: CPUs in thousandths, memory in thousandths of a hundredth of a machine's.
+    /// Demand of an instance: CPUs in thousandths, memory in thousandths of a hundredth of a machine's.
     pub(super) demand: Amounts,
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that the line breaks.
     pub(super) fn read(text: &'a str) -> Result<Line<'a>, String> {
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let [task, instances, job, _, status, start, end, cpu, mem] = fields[..] else {
@@ -59,7 +59,7 @@ impl<'a> Line<'a> {
             instances: whole("instance_num", instances, INSTANCES_MAX)? as u32,
             times: (whole("start_time", start, SECONDS_MAX)?, whole("end_time", end, SECONDS_MAX)?),
             demand: Amounts {
-                // A hundred is a CPU; of memory a hundred is all that a machine has.
+                // 100 stands for one CPU, and for all memory of a machine.
                 cpus: ((cpu * 10.0) as u64).max(1),
                 mem: ((mem.unwrap_or(USUAL.1) * 1000.0) as u64).max(1),
                 gpus: 0,
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A number, if it is known.
+/// Parses a number; `None` if it is unknown.
 fn number(name: &str, text: &str, most: f64) -> Result<Option<f64>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -80,7 +80,7 @@ fn number(name: &str, text: &str, most: f64) -> Result<Option<f64>, String> {
     }
 }
 
-/// A whole number; 0 if it is not known. Some tools write `3.0` for 3.
+/// Parses an integer; 0 if it is unknown. Some tools write `3.0` for 3.
 fn whole(name: &str, text: &str, most: f64) -> Result<u64, String> {
     match number(name, text, most)? {
         Some(number) if number.fract() != 0.0 => Err(format!("{name} must be a whole number, and this is '{text}'")),

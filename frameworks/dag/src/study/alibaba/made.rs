@@ -1,9 +1,10 @@
-//! Jobs with the distributions of Alibaba's trace of 2018, for those without the trace.
+//! Generates jobs with the distributions of Alibaba's trace of 2018, for users without the trace.
 //!
 //! The numbers are quantiles of its histograms (9.7 million tasks of 2.9 million jobs), as published with the trace
-//! generator `spar` (github.com/All-less/trace-generator, MIT). Each is drawn by itself, since only those are
+//! generator `spar` (github.com/All-less/trace-generator, MIT). Each is drawn independently, since only those are
 //! published: a task with many instances takes no longer here than one with few. The longest of a job's chains has the
-//! published length for as many tasks; which other tasks are at which of its levels, and what they wait for, is ours.
+//! published length for as many tasks. At which of its levels the other tasks are, and what they wait for, is our
+//! choice.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use super::super::random::Random;
 use super::stage;
 use crate::order::Amounts;
 
-/// Values with the parts of all that are no larger; those between two are spread evenly over the logarithm. What lies
-/// beyond the last one, a thousandth at most, is cut.
+/// Values with the fraction of all values that are no larger. Between two values the logarithm is uniform. Values
+/// beyond the last one, a thousandth at most, are cut.
 type Quantiles = [(f64, f64)];
 
-/// Tasks of jobs with two or more, up to 50.
+/// Number of tasks of jobs with two or more, up to 50.
 const TASKS: &Quantiles = &[
     (2.0, 0.331),
     (3.0, 0.538),
@@ -30,7 +31,7 @@ const TASKS: &Quantiles = &[
     (30.0, 0.9964),
     (50.0, 0.9993),
 ];
-/// Instances of a task.
+/// Number of instances of a task.
 const INSTANCES: &Quantiles = &[
     (1.0, 0.662),
     (2.0, 0.680),
@@ -47,7 +48,7 @@ const INSTANCES: &Quantiles = &[
     (2000.0, 0.9978),
     (3500.0, 0.9990),
 ];
-/// Seconds that a task takes, from the beginning of its first instance to the end of its last.
+/// Duration of a task in seconds, from the start of its first instance to the end of its last.
 const SECONDS: &Quantiles = &[
     (1.0, 0.178),
     (2.0, 0.255),
@@ -65,11 +66,11 @@ const SECONDS: &Quantiles = &[
     (1280.0, 0.9975),
     (2500.0, 0.9993),
 ];
-/// Thousandths of a CPU.
+/// CPUs of an instance, in thousandths.
 const CPUS: &[(u64, f64)] = &[(500, 0.419), (1000, 1.0)];
-/// Thousandths of a hundredth of a machine's memory.
+/// Memory of an instance, in thousandths of a hundredth of a machine's.
 const MEM: &[(u64, f64)] = &[(150, 0.01), (200, 0.35), (300, 0.585), (390, 0.81), (490, 0.935), (590, 1.0)];
-/// The longest chain of tasks, from this number of tasks in a job on.
+/// Length of the longest chain of tasks, by the least number of tasks of the job.
 const DEPTHS: &[(usize, &[(u64, f64)])] = &[
     (2, &[(1, 0.023), (2, 1.0)]),
     (3, &[(1, 0.013), (2, 0.239), (3, 1.0)]),
@@ -82,7 +83,7 @@ const DEPTHS: &[(usize, &[(u64, f64)])] = &[
     (25, &[(2, 0.068), (4, 0.125), (5, 0.176), (6, 0.267), (7, 0.448), (8, 0.696), (9, 0.796), (11, 0.927), (13, 1.0)]),
 ];
 
-/// So many jobs of two or more tasks, the same for the same seed.
+/// Generates `count` jobs of two or more tasks, the same for the same seed.
 pub fn jobs(seed: u64, count: usize) -> Vec<Arc<JobModel>> {
     let mut random = Random::new(seed, "jobs as in Alibaba's trace");
     (0..count).map(|n| Arc::new(job(n, &mut random))).collect()
@@ -93,7 +94,7 @@ fn job(n: usize, random: &mut Random) -> JobModel {
     let tasks = draw(TASKS, random) as usize;
     let depths = DEPTHS.iter().rev().find(|(from, _)| *from <= tasks).map_or(DEPTHS[0].1, |(_, depths)| *depths);
     let depth = pick(depths, random);
-    // A chain, and the others at any of its levels.
+    // A chain with one task at each level; the other tasks are at any level.
     let levels = (0..tasks as u64).map(|at| if at < depth { at } else { random.below(depth as usize) as u64 });
     let mut levels: Vec<u64> = levels.collect();
     levels.sort_unstable();
@@ -111,7 +112,7 @@ fn job(n: usize, random: &mut Random) -> JobModel {
     JobModel { name, stages }
 }
 
-/// One task of the level before, and with even chances another one.
+/// Draws one task of the level before as a parent, and with even chances another one.
 fn parents(levels: &[u64], level: u64, random: &mut Random) -> Vec<u32> {
     let Some(before) = level.checked_sub(1) else { return Vec::new() };
     let (first, end) = (levels.partition_point(|l| *l < before), levels.partition_point(|l| *l < level));
@@ -124,7 +125,7 @@ fn parents(levels: &[u64], level: u64, random: &mut Random) -> Vec<u32> {
     parents
 }
 
-/// A whole number, between the values around a random part.
+/// Draws an integer by inverting the distribution.
 fn draw(quantiles: &Quantiles, random: &mut Random) -> u64 {
     let (first, last) = (quantiles[0], quantiles[quantiles.len() - 1]);
     let part = random.part() * last.1;
@@ -134,11 +135,11 @@ fn draw(quantiles: &Quantiles, random: &mut Random) -> u64 {
     let at = quantiles.partition_point(|(_, up_to)| *up_to < part).clamp(1, quantiles.len() - 1);
     let ((low, from), (high, to)) = (quantiles[at - 1], quantiles[at]);
     let within = (part - from) / (to - from);
-    // Whole numbers above the lower value, up to the upper one.
+    // Integers above the lower value, up to the upper one.
     (low * (high / low).powf(within)).ceil().clamp(low + 1.0, high) as u64
 }
 
-/// The first value up to which the random part is.
+/// Draws a value from a list with cumulative probabilities.
 fn pick(values: &[(u64, f64)], random: &mut Random) -> u64 {
     let part = random.part();
     values.iter().find(|(_, up_to)| part < *up_to).unwrap_or(&values[values.len() - 1]).0

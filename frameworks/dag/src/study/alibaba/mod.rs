@@ -1,8 +1,8 @@
-//! Reads the batch tasks of Alibaba's cluster trace of 2018: `batch_task.csv`, whose task names say what a task waits
-//! for. It opens no file.
+//! Reads the batch tasks of Alibaba's cluster trace of 2018: `batch_task.csv`, whose task names contain their
+//! dependencies. It opens no file.
 //!
-//! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters say nothing. Names of another form, such as `task_x`,
-//! are tasks without dependencies. [`made`] makes jobs with the published distributions of the trace.
+//! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters have no meaning. Names of another form, such as
+//! `task_x`, are tasks without dependencies. [`made`] generates jobs with the published distributions of the trace.
 
 mod line;
 pub mod made;
@@ -17,44 +17,44 @@ use super::job::{Durations, JobModel, StageModel};
 use crate::order::Amounts;
 use line::Line;
 
-/// A machine of the trace: 96 CPUs, and all of a machine's memory.
+/// Capacity of a machine of the trace: 96 CPUs, and all of a machine's memory.
 pub const MACHINE: Amounts = Amounts { cpus: 96_000, mem: 100_000, gpus: 0 };
 
-/// Tasks of a job at most; jobs with more are left out.
+/// Maximum number of tasks of a job; jobs with more are omitted.
 const TASKS: usize = 1000;
 
-/// Tasks of all jobs at most; no job is begun once there are so many.
+/// Number of tasks of all jobs from which no new job is started.
 const ALL_TASKS: usize = 1_000_000;
 
-/// Instances of a task at most; those with more count as this many.
+/// Maximum number of instances of a task; those with more count as this many.
 const INSTANCES: u32 = 10_000;
 
-/// Bytes of a line at most.
+/// Maximum number of bytes of a line.
 const LINE: u64 = 4096;
 
-/// A job of the trace, with the second at which its first task began.
+/// A job of the trace, with the time at which its first task started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
     /// Seconds after the first job that was read.
     pub at: u64,
-    /// The job.
+    /// Model of the job.
     pub job: Arc<JobModel>,
 }
 
-/// What was read.
+/// The jobs that were read from a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The jobs, in the order in which they begin.
+    /// Jobs in the order of their start.
     pub jobs: Vec<Traced>,
-    /// Those that were left out.
+    /// Numbers of omitted jobs.
     pub left_out: LeftOut,
 }
 
-/// How many jobs were left out, by reason.
+/// The number of omitted jobs for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut(BTreeMap<Reason, usize>);
 
-/// Why a job was left out.
+/// The reason why a job was omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
     Unfinished,
@@ -85,7 +85,7 @@ impl Reason {
 }
 
 impl LeftOut {
-    /// Whether none was.
+    /// Returns whether no job was omitted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -106,7 +106,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// A task of the trace: a stage.
+/// A task of the trace, which becomes a stage.
 struct Task {
     number: Option<u32>,
     after: Vec<u32>,
@@ -115,7 +115,7 @@ struct Task {
     demand: Amounts,
 }
 
-/// What a task name says: its number, and those of the tasks before it. None if the name has another form.
+/// Parses a task name to its number and those of the tasks before it. `None` if the name has another form.
 pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
     let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     if digits.len() == name.len() {
@@ -128,8 +128,8 @@ pub fn parse_name(name: &str) -> Option<(u32, Vec<u32>)> {
     Some((number, after))
 }
 
-/// Reads up to this many jobs that have ended, and have at least `least` tasks with dependencies that make sense. Other
-/// jobs are left out, and counted.
+/// Reads up to this many jobs that have ended, and have at least `least` tasks with consistent dependencies. Other jobs
+/// are omitted and counted.
 ///
 /// # Errors
 /// A line that cannot be read, or breaks a rule.
@@ -157,10 +157,10 @@ pub fn read(text: &mut dyn BufRead, jobs: usize, least: usize) -> Result<Trace, 
     Ok(reader.finish(jobs, least))
 }
 
-/// The jobs so far.
+/// The jobs that were read so far.
 #[derive(Default)]
 struct Reader {
-    /// Jobs that are begun at most. The trace has them in no order, and the earliest of these are taken.
+    /// Limit of the number of jobs. The trace has them in no order, and the earliest of these are taken.
     most: usize,
     jobs: BTreeMap<String, Result<Vec<Task>, Reason>>,
     tasks: usize,
@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-/// A task beside the others of its job.
+/// Converts a line to a task of a job with these other tasks.
 fn task(line: &Line<'_>, others: &[Task]) -> Result<Task, Reason> {
     let (start, end) = line.times;
     let known = parse_name(line.task);
@@ -232,7 +232,7 @@ fn task(line: &Line<'_>, others: &[Task]) -> Result<Task, Reason> {
     })
 }
 
-/// A job whose tasks come after those that they name.
+/// Converts the tasks of a job to stages, each after those that it names.
 fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<Traced, Reason> {
     if tasks.len() < least {
         return Err(Reason::Short);
@@ -266,8 +266,8 @@ fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<Traced, Reason> {
     Ok(Traced { at, job: Arc::new(JobModel { name, stages }) })
 }
 
-/// A stage whose instances each take as long as the task of the trace took from its beginning to its end, a second at
-/// least. The table says no more of them.
+/// Returns a stage whose instances each take as long as the task of the trace from its start to its end, at least a
+/// second. The table contains no more about them.
 fn stage(key: String, tasks: u32, parents: Vec<u32>, seconds: u64, demand: Amounts) -> StageModel {
     let rough = seconds.max(1) * 1000;
     let durations = vec![Durations { executors: 1, first: vec![rough], ..Durations::default() }];

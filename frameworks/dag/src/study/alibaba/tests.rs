@@ -1,4 +1,4 @@
-//! A small trace in the form of the public one, and what breaks its rules.
+//! Tests with a small trace in the form of the public one, and with lines that break its rules.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ fn a_job_with_too_many_tasks_is_left_out() {
 }
 
 proptest! {
-    /// Whatever stands in the file, it is read or a line is named; jobs that are read can be run.
+    /// Checks that any file is read or a line is named, and that the jobs that are read can be run.
     #[test]
     fn lines_are_read_or_named(
         lines in proptest::collection::vec(

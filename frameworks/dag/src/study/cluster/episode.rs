@@ -1,4 +1,4 @@
-//! A run of a cluster one decision at a time, for learners and for whatever else decides outside. It decides nothing.
+//! Runs a cluster one decision at a time, for learners and other external deciders. It decides nothing.
 
 use super::run::{Question, Run};
 use super::{EXECUTORS, Outcome, Setup};
@@ -9,7 +9,7 @@ use crate::study::random::Random;
 
 /// A run that waits for the next decision.
 ///
-/// [`Episode::observation`] lets time pass until there is something to decide, [`Episode::act`] decides it. The same
+/// [`Episode::observation`] advances the time until there is something to decide, [`Episode::act`] decides it. The same
 /// seed and the same actions lead to the same run.
 pub struct Episode {
     run: Run,
@@ -18,11 +18,11 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// A run of these jobs. The seed decides durations; `history` has the durations of earlier runs, which count only
-    /// if the setup says that policies do not know them.
+    /// Creates a run of these jobs. The seed decides durations. `history` has the durations of earlier runs, which are
+    /// used only if the setup says that policies do not know them.
     ///
     /// # Errors
-    /// A setting without sense, no jobs, or a stage without durations.
+    /// A setting is invalid, there are no jobs, or a stage has no durations.
     pub fn new(setup: Setup, arrivals: Vec<Arrival>, history: History, seed: u64) -> Result<Episode, StudyError> {
         if setup.executors == 0 || setup.executors > EXECUTORS {
             return Err(StudyError::Setting { setting: "executors", rule: "must be 1 or more, and not above 100,000" });
@@ -39,8 +39,8 @@ impl Episode {
         Ok(Episode { run, history, asked })
     }
 
-    /// What the next decision is about, after all that happens before it; none when nothing happens any more. Without
-    /// an action in between it is the same again.
+    /// Returns the observation for the next decision, after all events before it; `None` when there are no more events.
+    /// Without an action in between it returns the same observation again.
     pub fn observation(&mut self) -> Option<Observation> {
         if self.asked.is_none() {
             self.asked = self.run.next_question(&mut self.history);
@@ -49,35 +49,35 @@ impl Episode {
         Some(self.run.observe(asked.source, asked.count, &self.history))
     }
 
-    /// Carries out the actions for the last observation, with the limits of [`grants`]. Executors that get nothing
-    /// rest. Without a decision that waits, nothing happens.
+    /// Applies the actions to the last observation, within the limits of [`grants`]. Executors that get nothing stay
+    /// idle. Without a pending decision it does nothing.
     pub fn act(&mut self, observation: &Observation, actions: &[Action]) {
         let Some(asked) = self.asked.take() else { return };
         self.run.answer(asked, &grants(observation, actions));
     }
 
-    /// The time, in milliseconds.
+    /// Returns the time, in milliseconds.
     pub fn now(&self) -> u64 {
         self.run.now
     }
 
-    /// Milliseconds that jobs have spent in the cluster until now, all together: the sum whose mean over the jobs is
-    /// their mean completion time when all have ended.
+    /// Returns the milliseconds that jobs have spent in the cluster so far, summed over the jobs. When all have ended,
+    /// this sum divided by the number of jobs is the mean completion time.
     pub fn waited(&self) -> u64 {
         self.run.waited
     }
 
-    /// Jobs that have arrived and have not ended.
+    /// Returns the number of jobs that have arrived and have not ended.
     pub fn active(&self) -> usize {
         self.run.active.len()
     }
 
-    /// Jobs that have arrived or will arrive.
+    /// Returns the number of all jobs, including those that have not arrived.
     pub fn jobs(&self) -> usize {
         self.run.arrivals.len()
     }
 
-    /// What has come out, and the history with the durations of this run. Jobs that have not ended have the
+    /// Returns the outcome, and the history with the durations of this run. Jobs that have not ended have the
     /// completion time NaN.
     pub fn finish(self) -> (Outcome, History) {
         (self.run.outcome, self.history)

@@ -1,35 +1,35 @@
-//! Executors and their pools: which job and stage each belongs to. Nothing is timed here.
+//! Executors and their pools: which job and stage each belongs to. It knows no time.
 
 use std::collections::VecDeque;
 
 use super::{Node, Source};
 
-/// An executor.
+/// The assignment of an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Executor {
-    /// The job that it belongs to.
+    /// Job that the executor belongs to.
     pub job: Option<usize>,
-    /// The stage of its last task, unless it was idle since.
+    /// Stage of the executor's last task, unless it was idle since.
     pub node: Option<Node>,
-    /// Where it moves to.
+    /// Stage to which the executor moves.
     pub moving: Option<Node>,
 }
 
-/// All executors.
+/// The executors of a cluster with their pools.
 pub(super) struct Executors {
     all: Vec<Executor>,
     general: VecDeque<usize>,
     idle: Vec<VecDeque<usize>>,
-    /// Executors of each job.
+    /// Number of executors of each job.
     of_job: Vec<u32>,
-    /// Executors of each stage.
+    /// Number of executors of each stage.
     of_node: Vec<Vec<u32>>,
-    /// Executors on their way to each stage.
+    /// Number of executors on their way to each stage.
     to_node: Vec<Vec<u32>>,
 }
 
 impl Executors {
-    /// All without a job. `stages` has the number of stages of each job.
+    /// Creates executors without a job. `stages` has the number of stages of each job.
     pub fn new(count: u32, stages: &[usize]) -> Executors {
         let nodes = || stages.iter().map(|count| vec![0; *count]).collect::<Vec<Vec<u32>>>();
         Executors {
@@ -46,32 +46,32 @@ impl Executors {
         self.all[executor]
     }
 
-    /// Those that are idle, of a job or of none.
+    /// Returns the idle executors of a job, or of the general pool.
     pub fn idle(&self, job: Option<usize>) -> &VecDeque<usize> {
         job.map_or(&self.general, |job| &self.idle[job])
     }
 
-    /// How many belong to a job, without those on their way.
+    /// Returns the number of executors of a job, without those on their way.
     pub fn of_job(&self, job: usize) -> u32 {
         self.of_job[job]
     }
 
-    /// How many run tasks of a stage, or have just finished one.
+    /// Returns the number of executors that run tasks of a stage, or have just finished one.
     pub fn of_node(&self, (job, stage): Node) -> u32 {
         self.of_node[job][stage]
     }
 
-    /// How many are on their way to a stage.
+    /// Returns the number of executors on their way to a stage.
     pub fn to_node(&self, (job, stage): Node) -> u32 {
         self.to_node[job][stage]
     }
 
-    /// How many are on their way to a job.
+    /// Returns the number of executors on their way to a job.
     pub fn to_job(&self, job: usize) -> u32 {
         self.to_node[job].iter().sum()
     }
 
-    /// Where an executor comes from.
+    /// Returns the source of an executor.
     pub fn source(&self, executor: usize) -> Source {
         match self.all[executor] {
             Executor { node: Some(node), .. } => Source::Node(node),
@@ -80,7 +80,7 @@ impl Executors {
         }
     }
 
-    /// Takes it out of the pool of idle ones, if it is there.
+    /// Removes an executor from its pool of idle ones, if it is there.
     pub fn take(&mut self, executor: usize) {
         let pool = match self.all[executor].job {
             Some(job) => &mut self.idle[job],
@@ -91,7 +91,7 @@ impl Executors {
         }
     }
 
-    /// Lets it be idle in this job, or in none.
+    /// Makes an executor idle in this job, or in none.
     pub fn rest(&mut self, executor: usize, job: Option<usize>) {
         match job {
             Some(job) => {
@@ -105,7 +105,7 @@ impl Executors {
         }
     }
 
-    /// Lets it run a task of a stage.
+    /// Makes an executor run a task of a stage.
     pub fn work(&mut self, executor: usize, node: Node) {
         self.leave_node(executor);
         self.join(executor, node.0);
@@ -113,14 +113,14 @@ impl Executors {
         self.of_node[node.0][node.1] += 1;
     }
 
-    /// Sends it to a stage of another job.
+    /// Sends an executor to a stage of another job.
     pub fn send(&mut self, executor: usize, node: Node) {
         self.leave_job(executor);
         self.all[executor].moving = Some(node);
         self.to_node[node.0][node.1] += 1;
     }
 
-    /// It has come to where it was sent; none if that job has ended.
+    /// Records that an executor has arrived. Returns the stage to which it was sent; `None` if that job has ended.
     pub fn reach(&mut self, executor: usize) -> Option<Node> {
         let node = self.all[executor].moving.take()?;
         self.to_node[node.0][node.1] -= 1;
@@ -128,7 +128,7 @@ impl Executors {
         Some(node)
     }
 
-    /// A job has ended: its executors belong to none any more. Those that were idle are in the general pool.
+    /// Ends a job: its executors belong to no job any more, and its idle ones join the general pool.
     pub fn disband(&mut self, job: usize) {
         for executor in std::mem::take(&mut self.idle[job]) {
             self.general.push_back(executor);

@@ -2,8 +2,8 @@
 //! one job at a time, moving takes time, and a policy is asked when executors run out of work. It decides nothing.
 //!
 //! A decision can be about executors that are still busy: the first one that finds no task left in its stage asks for
-//! all executors of the stage, and the others follow when they are done. Executors without a job are asked about when
-//! a job arrives only, as in that simulator.
+//! all executors of the stage, and the others follow when they are done. Executors without a job are subject to a
+//! decision only when a job arrives, as in that simulator.
 //!
 //! Without [`Setup::ahead`] it is the cluster of this framework instead: a decision is about all executors that are
 //! free at an instant, which belong to no job, and these run at once or stay free until the next decision.
@@ -24,17 +24,17 @@ use crate::order::{History, Policy};
 
 pub use episode::Episode;
 
-/// Executors of a cluster at most.
+/// Maximum number of executors of a cluster.
 const EXECUTORS: u32 = 100_000;
 
 /// The settings of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Executors.
+    /// Number of executors.
     pub executors: u32,
-    /// What it takes an executor to move to another job, in milliseconds.
+    /// Time that an executor needs to move to another job, in milliseconds.
     pub moving_delay: u64,
-    /// Whether a policy knows the rough durations of all stages, as in the paper, or those of earlier runs only.
+    /// Whether a policy knows the rough durations of all stages, as in the paper, or only those of earlier runs.
     pub knows_durations: bool,
     /// Whether executors may be sent to stages that cannot run yet, and before they are free.
     pub ahead: bool,
@@ -46,25 +46,25 @@ impl Default for Setup {
     }
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// For each job, in the order of the arrivals, the seconds from its arrival to its end.
+    /// Seconds from arrival to end of each job, in the order of the arrivals.
     pub completions: Vec<f64>,
-    /// The end of the last job, in seconds.
+    /// End of the last job, in seconds.
     pub makespan: f64,
     /// Executor-seconds in which tasks ran.
     pub busy: f64,
-    /// Moves of executors to another job.
+    /// Number of moves of executors to another job.
     pub moves: u64,
-    /// Decisions.
+    /// Number of decisions.
     pub decisions: u64,
-    /// Tasks that ran.
+    /// Number of tasks that ran.
     pub tasks: u64,
 }
 
 impl Outcome {
-    /// The mean seconds from arrival to end.
+    /// Returns the mean completion time of a job, in seconds.
     pub fn mean(&self) -> f64 {
         self.completions.iter().sum::<f64>() / self.completions.len().max(1) as f64
     }
@@ -74,7 +74,7 @@ impl Outcome {
 /// policy does not know them.
 ///
 /// # Errors
-/// A setting without sense, or a policy that leaves jobs unfinished: it let all executors rest.
+/// A setting is invalid, or the policy leaves all executors idle while jobs are unfinished.
 pub fn run(
     setup: Setup,
     arrivals: &[Arrival],
@@ -95,19 +95,19 @@ pub fn run(
     Ok(outcome)
 }
 
-/// A stage of a job, by their places.
+/// Indices of a job and of its stage.
 type Node = (usize, usize);
 
-/// Where executors come from.
+/// The source of executors that are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
-    /// They belong to no job.
+    /// The executors belong to no job.
     General,
-    /// They are idle in a job.
+    /// The executors are idle in this job.
     Job(usize),
-    /// They run tasks of a stage.
+    /// The executors run tasks of this stage.
     Node(Node),
 }
 
-/// Where executors of a source go next: stages, or nowhere, with numbers, in order.
+/// Next destinations of the executors of each source, in order: a stage or none, and a number of executors.
 type Commits = BTreeMap<Source, Vec<(Option<Node>, u32)>>;

@@ -1,11 +1,11 @@
-//! What a policy sees of a cluster. It changes nothing.
+//! Builds the observation of a cluster for a policy. It changes nothing.
 
 use super::Source;
 use super::run::Run;
 use crate::order::{Amounts, Free, History, Job, Observation, Stage};
 
 impl Run {
-    /// The observation for executors of this source.
+    /// Returns the observation for executors of this source.
     pub(super) fn observe(&self, source: Option<usize>, count: u32, history: &History) -> Observation {
         let jobs = self.active.iter().map(|job| self.observe_job(*job, source, count, history)).collect();
         Observation {

@@ -1,4 +1,4 @@
-//! The events of a cluster, one after the other. It knows no orders.
+//! Processes the events of a cluster one after the other. It knows no orders.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,37 +9,37 @@ use crate::order::{Grant, History};
 use crate::study::job::{Arrival, Start};
 use crate::study::random::Random;
 
-/// What happens at an instant. Events of one instant happen in the order in which they were planned.
+/// An event of the simulation. Events of one instant happen in the order in which they were planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A job arrives.
+    /// This job arrives.
     Arrives(usize),
-    /// An executor finishes its task.
+    /// This executor finishes its task.
     Finishes(usize),
-    /// An executor reaches the job that it was sent to.
+    /// This executor reaches the job to which it was sent.
     Reaches(usize),
 }
 
-/// How far a stage is.
+/// The progress of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StageState {
     pub started: u32,
     pub finished: u32,
-    /// The sum of its tasks' durations.
+    /// Sum of the durations of the stage's tasks, in milliseconds.
     pub spent: u64,
 }
 
-/// Executors that a policy is asked about.
+/// Executors that are subject to a decision.
 pub(super) struct Question {
-    /// The job that they belong to.
+    /// Job that the executors belong to.
     pub source: Option<usize>,
-    /// Those that are free by now.
+    /// Executors that are free now.
     free: VecDeque<usize>,
-    /// All of them, those that will be free included.
+    /// Number of all executors, including those that will be free.
     pub count: u32,
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Run {
     pub setup: Setup,
     pub arrivals: Vec<Arrival>,
@@ -48,14 +48,14 @@ pub(super) struct Run {
     pub executors: Executors,
     pub stages: Vec<Vec<StageState>>,
     pub commits: Commits,
-    /// Executors that are promised to each stage.
+    /// Number of executors that are promised to each stage.
     promised: Vec<Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     planned: u64,
-    /// Executors became free, or something to run, and no policy was asked since.
+    /// Whether executors have become free, or stages runnable, since the last decision.
     unasked: bool,
     random: Random,
-    /// Milliseconds that jobs have spent in the cluster, all together.
+    /// Milliseconds that jobs have spent in the cluster, summed over the jobs.
     pub waited: u64,
     pub outcome: Outcome,
 }
@@ -88,18 +88,18 @@ impl Run {
         run
     }
 
-    /// The executors that a policy is asked about before the first event.
+    /// Returns the question about free executors before the first event.
     pub fn first_question(&self) -> Question {
         self.about_free()
     }
 
-    /// The question about the executors that belong to no job.
+    /// Returns the question about the executors that belong to no job.
     fn about_free(&self) -> Question {
         let free = self.executors.idle(None).clone();
         Question { source: None, count: free.len() as u32, free }
     }
 
-    /// Lets events happen until a policy has to be asked; none when nothing is left to happen.
+    /// Processes events until a decision is needed; `None` when no events are left.
     pub fn next_question(&mut self, history: &mut History) -> Option<Question> {
         while let Some(Reverse((next, ..))) = self.events.peek() {
             if *next > self.now
@@ -129,13 +129,13 @@ impl Run {
         self.unasked_question()
     }
 
-    /// What is to be asked since an instant is over.
+    /// Returns the question that is due at the end of an instant.
     fn unasked_question(&mut self) -> Option<Question> {
         let asks = std::mem::take(&mut self.unasked) && !self.active.is_empty();
         asks.then(|| self.about_free()).filter(|asked| asked.count > 0)
     }
 
-    /// Executors that are promised to a stage and have not come.
+    /// Returns the number of executors that are promised to a stage and have not arrived.
     pub fn committed(&self, (job, stage): Node) -> u32 {
         self.promised[job][stage]
     }
@@ -145,7 +145,7 @@ impl Run {
         self.events.push(Reverse((at, self.planned, event)));
     }
 
-    /// Sends the executors of a question where they were granted to.
+    /// Sends the executors of a question to the stages for which they were granted.
     pub fn answer(&mut self, asked: Question, grants: &[Grant]) {
         let Some(first) = asked.free.front() else { return };
         let source = self.executors.source(*first);
@@ -173,7 +173,7 @@ impl Run {
         }
     }
 
-    /// The next place that executors of this source are promised to.
+    /// Takes the next destination that is promised to executors of this source.
     fn redeem(&mut self, source: Source) -> Option<Option<Node>> {
         let commits = self.commits.get_mut(&source)?;
         let (to, count) = commits.first_mut()?;
@@ -191,7 +191,7 @@ impl Run {
         Some(to)
     }
 
-    /// Sends executors of one source to where they are promised.
+    /// Sends executors of one source to their promised destinations.
     fn fulfil(&mut self, mut free: VecDeque<usize>) {
         let Some(first) = free.front() else { return };
         let source = self.executors.source(*first);
@@ -229,7 +229,7 @@ impl Run {
         self.has_tasks(node) && parents.iter().all(|parent| self.is_done((node.0, *parent as usize)))
     }
 
-    /// Whether as many executors as tasks are at a stage or on their way.
+    /// Returns whether a stage has as many executors, present or on their way, as tasks.
     fn is_saturated(&self, node: Node) -> bool {
         let coming = self.committed(node) + self.executors.to_node(node);
         self.stages[node.0][node.1].started + coming >= self.arrivals[node.0].job.stages[node.1].tasks
@@ -258,7 +258,8 @@ impl Run {
         self.plan(self.now + self.setup.moving_delay, Event::Reaches(executor));
     }
 
-    /// For an executor whose place was taken: some stage of its job that can run, else any stage.
+    /// Finds work for an executor whose destination has no tasks left: a stage of its job that can run, or else a stage
+    /// of any job if executors may be sent ahead.
     fn improvise(&mut self, executor: usize) {
         let job = self.executors.get(executor).job;
         let nodes = |job: usize| (0..self.stages[job].len()).map(move |stage| (job, stage));
@@ -280,7 +281,7 @@ impl Run {
         }
     }
 
-    /// An executor belongs to no job any more, and a policy is to be asked about it.
+    /// Removes an executor from its job, and marks that a decision is needed.
     fn set_free(&mut self, executor: usize) {
         self.executors.rest(executor, None);
         self.unasked = true;
@@ -294,7 +295,7 @@ impl Run {
         }
     }
 
-    /// A task has finished; the executors that have to be asked about.
+    /// Handles the end of a task. Returns the question about executors that it causes.
     fn finishes(&mut self, executor: usize, history: &mut History) -> Option<Question> {
         // An executor that finishes a task is at its stage.
         let node = self.executors.get(executor).node?;

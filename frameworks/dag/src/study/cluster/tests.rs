@@ -1,4 +1,4 @@
-//! Invariants of a cluster, over random jobs, policies and seeds:
+//! Property tests of a cluster, over random jobs, policies and seeds. Invariants:
 //!
 //! 1. Every job ends, every task runs once, and no job ends before its longest path could.
 //! 2. Executors are never busy for longer than they exist.
@@ -35,8 +35,8 @@ fn outcome(executors: u32, arrivals: &[Arrival], heuristic: Heuristic) -> Outcom
 
 #[test]
 fn one_job_alone() {
-    // 2 s to move there, 1 s to warm up, three waves of 1 s; then one task of the second stage, on an executor that was
-    // idle and warms up again.
+    // 2 s to move, 1 s to warm up, three waves of 1 s; then one task of the second stage, on an executor that was idle
+    // and warms up again.
     let jobs = [arrival(0, vec![stage(6, 1000, &[]), stage(1, 500, &[0])])];
     let alone = outcome(2, &jobs, Heuristic::Fair);
     assert_eq!(alone.completions, [2.0 + 1.0 + 3.0 + 1.0 + 0.5]);
@@ -55,7 +55,7 @@ fn without_sending_ahead_all_that_is_free_is_decided_at_once() {
         asked.push((observation.now, observation.free_count(), actions.len()));
         episode.act(&observation, &actions);
     }
-    // 2 s to move, 1 s to warm up, 1 s: all four have finished, and the next stage can run.
+    // 2 s to move, 1 s to warm up, 1 s to run: all four tasks have finished, and the next stage can run.
     assert_eq!(asked, [(0, 4, 1), (4_000, 4, 1)]);
     assert_eq!(episode.finish().0.completions, [4.0 + 2.0 + 1.0 + 0.5]);
 }
@@ -77,7 +77,7 @@ fn unknown_durations_are_learnt() {
     let mut history = History::default();
     let setup = Setup { knows_durations: false, ..Setup::default() };
     run(setup, &jobs, &mut Heuristic::ShortestRemaining, &mut history, 1).unwrap();
-    // The warm-up is part of it.
+    // The duration includes the warm-up.
     assert_eq!(history.expect("k"), Some(1700.0));
 }
 

@@ -1,4 +1,4 @@
-//! Evictions against dropped tasks and sprints: an engine that runs one job at a time, in virtual time.
+//! Compares evictions with dropped tasks and sprints: an engine that runs one job at a time, in virtual time.
 //!
 //! Two classes of jobs arrive at random; a job uses all slots, wave after wave. The durations of a job's waves are
 //! drawn once, so they are the same under every policy. Set-ups are ours: of the paper's experiments the ratio of
@@ -14,45 +14,46 @@ use super::stats::Spread;
 use crate::priority::{ClassModel, Contribution, DropRatio, Model, Sampled, Sprint, SprintBudget, Target, search};
 pub use policy::Policy;
 
-/// An engine with its jobs.
+/// A set-up: the load of an engine and its jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Jobs of low class for each of high class.
+    /// Number of jobs of low class for each of high class.
     pub low_per_high: f64,
-    /// The part of the time in which the engine is busy, if nothing is evicted, dropped or sprinted.
+    /// Fraction of the time in which the engine is busy, if nothing is evicted, dropped or sprinted.
     pub load: f64,
-    /// Jobs of a run.
+    /// Number of jobs of a run.
     pub jobs: usize,
 }
 
 const SLOTS: u32 = 20;
 
-/// Core-seconds that a sprint may take at once.
+/// Core-milliseconds that sprints can use at once.
 const BUDGET: u64 = 2_000_000;
 
-/// A sprint at 1.5 times the speed, from the beginning of a job, for a tenth of the engine in the long run.
+/// A sprint at 1.5 times the speed, from the start of a job, for a tenth of the engine in the long run.
 pub const SPRINT: Sprint = Sprint { timeout: Duration::ZERO, speed: 1500, refill: 2000 };
 
-/// A sprint that is never out of budget, at 2.5 times the speed: as fast as a core whose usual frequency is its lowest.
+/// A sprint with an inexhaustible budget, at 2.5 times the speed: as fast as a core whose usual frequency is its
+/// lowest.
 pub const FAST: Sprint = Sprint { timeout: Duration::ZERO, speed: 2500, refill: 1000 * SLOTS as u64 };
 
-/// The part of a core's power that depends on its speed; the rest is drawn by idle cores, too.
+/// Fraction of a core's power that depends on its speed; idle cores draw the rest, too.
 const DYNAMIC: f64 = 0.6;
 
-/// How that part grows with the speed, at most: voltage grows as well.
+/// Largest exponent of the growth of that power with the speed, where voltage grows as well.
 const CUBIC: i32 = 3;
 
-/// The least that it can grow: with the frequency alone, as where the voltage is at its lowest anyway.
+/// Least exponent of that growth: with the frequency alone, where the voltage is at its minimum.
 const LINEAR: i32 = 1;
 
-/// The set-ups of the study.
+/// Returns the set-ups of the study.
 pub fn cases() -> Vec<Case> {
     [(9.0, 0.8), (9.0, 0.9), (1.0, 0.7), (1.0, 0.8)]
         .map(|(low_per_high, load)| Case { low_per_high, load, jobs: 10_000 })
         .into()
 }
 
-/// The model of a case: low class, high class.
+/// Returns the model of a case, with the low and the high class.
 pub fn model(case: &Case) -> Model {
     let class = |tasks: u32| ClassModel {
         arrivals: 0.0,
@@ -69,7 +70,7 @@ pub fn model(case: &Case) -> Model {
     model
 }
 
-/// A job.
+/// A job of a run.
 struct Job {
     at: f64,
     class: usize,
@@ -79,17 +80,18 @@ struct Job {
 }
 
 impl Job {
-    /// Seconds with this drop at ordinary speed.
+    /// Returns the service time in seconds with this drop at normal speed.
     fn service(&self, drop: DropRatio) -> f64 {
         self.setup + self.waves(drop).iter().sum::<f64>()
     }
 
-    /// The waves that are left with this drop.
+    /// Returns the waves that are left with this drop.
     fn waves(&self, drop: DropRatio) -> &[f64] {
         &self.waves[..self.waves.len().min(drop.kept(self.tasks).div_ceil(SLOTS) as usize)]
     }
 
-    /// After how many seconds of service the wave ends, or the setup, in which the job is after `done` seconds.
+    /// Returns the service time, in seconds, at the end of the wave or of the setup in which the job is after `done`
+    /// seconds.
     fn boundary(&self, drop: DropRatio, done: f64) -> f64 {
         let mut end = self.setup;
         for wave in self.waves(drop) {
@@ -102,26 +104,26 @@ impl Job {
     }
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The mean seconds from arrival to end, of the low class and of the high one.
+    /// Mean response times of the low and of the high class, in seconds.
     pub mean: [f64; 2],
-    /// 95 in 100 took no longer.
+    /// 95th percentiles of the response times of both classes, in seconds.
     pub p95: [f64; 2],
     /// Core-seconds of evicted runs.
     pub wasted: f64,
     /// Core-seconds of all runs.
     pub busy: f64,
-    /// Core-seconds of sprints, which are part of those.
+    /// Core-seconds of sprints, which are part of `busy`.
     pub sprinted: f64,
     /// Seconds from the first arrival to the last end.
     pub span: f64,
 }
 
 impl Outcome {
-    /// Core-seconds at ordinary speed with the same energy, if power grows with this power of the speed: what idle
-    /// cores draw included.
+    /// Returns the energy as core-seconds at normal speed, if power grows with this power of the speed; it includes
+    /// idle cores.
     pub fn energy(&self, speed: f64, power: i32) -> f64 {
         let idle = (1.0 - DYNAMIC) * f64::from(SLOTS) * self.span;
         idle + DYNAMIC * (self.busy - self.sprinted + self.sprinted * speed.powi(power))
@@ -146,22 +148,22 @@ fn jobs(case: &Case, seed: u64) -> Vec<Job> {
         .collect()
 }
 
-/// The job that runs.
+/// The job that is running.
 struct Running {
     job: usize,
     began: f64,
     end: f64,
-    /// The seconds of service after which it stops at `end`, if it gives way there.
+    /// Service time after which the job stops at `end`, in seconds, if it yields there.
     yields: Option<f64>,
 }
 
-/// An engine under way.
+/// An engine in progress.
 struct Engine<'a> {
     jobs: &'a [Job],
     policy: Policy,
     budget: SprintBudget,
     waiting: [VecDeque<usize>; 2],
-    /// Seconds of service that a job had before it gave way.
+    /// Service time of each job before it yielded, in seconds.
     done: Vec<f64>,
     running: Option<Running>,
     responses: [Vec<f64>; 2],
@@ -191,7 +193,7 @@ pub fn run(case: &Case, policy: Policy, seed: u64) -> Outcome {
 }
 
 impl Engine<'_> {
-    /// Lets jobs end up to this instant.
+    /// Ends the jobs that finish up to this time.
     fn until(&mut self, instant: f64) {
         while let Some(running) = self.running.take_if(|running| running.end <= instant) {
             let job = &self.jobs[running.job];
@@ -226,7 +228,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Has a job of low class give way when its wave ends, if that is not its last.
+    /// Makes a job of low class yield when its wave ends, if that is not its last.
     fn stop_after_wave(&mut self, now: f64) {
         let Some(running) = self.running.as_mut().filter(|running| self.jobs[running.job].class == 0) else { return };
         let (job, done) = (&self.jobs[running.job], self.done[running.job]);
@@ -251,7 +253,7 @@ impl Engine<'_> {
         self.running = Some(Running { job, began: now, end, yields: None });
     }
 
-    /// The end of a job that sprints as long as the budget lasts.
+    /// Returns the end of a job that sprints as long as the budget lasts.
     fn sprint(&mut self, now: f64, service: f64, sprint: Sprint) -> f64 {
         let timeout = sprint.timeout.as_secs_f64();
         if service <= timeout {
@@ -278,35 +280,36 @@ impl Engine<'_> {
     }
 }
 
-/// A policy in a case, over the seeds.
+/// The results of a policy in a case, over the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// The case.
+    /// Case that was run.
     pub case: Case,
-    /// The policy.
+    /// Policy that was run.
     pub policy: Policy,
-    /// Mean responses of the low and of the high class, in seconds.
+    /// Mean response times of the low and of the high class, in seconds.
     pub mean: [Spread; 2],
-    /// The parts by which they are shorter than with evictions.
+    /// Fractions by which they are shorter than with evictions.
     pub than_evicts: [Spread; 2],
-    /// The parts by which they are shorter than with waiting alone.
+    /// Fractions by which they are shorter than with waiting alone.
     pub than_waits: [Spread; 2],
-    /// The part of all core-seconds that evictions waste.
+    /// Fraction of all core-seconds that evictions waste.
     pub wasted: Spread,
-    /// The part by which core-seconds are fewer than with evictions.
+    /// Fraction by which core-seconds are fewer than with evictions.
     pub fewer: Spread,
-    /// The part by which energy is less than with evictions, if power grows with the third power of the speed.
+    /// Fraction by which energy is less than with evictions, if power grows with the third power of the speed.
     pub energy: Spread,
-    /// The same if power grows with the speed itself.
+    /// Fraction by which energy is less than with evictions, if power grows with the speed itself.
     pub linear: Spread,
-    /// By what part the model's prediction differs from the simulated mean; none for what it does not model: evictions,
-    /// and jobs that give way.
+    /// Relative difference of the model's prediction from the simulated mean of each class; `None` for evictions and
+    /// for jobs that yield, which it does not model.
     pub model: Option<[f64; 2]>,
-    /// Half of the 95 % interval of a sum over a low job's tasks, as a part of it.
+    /// Half of the 95 % interval of a sum over a low job's tasks, as a fraction of the sum.
     pub error: f64,
 }
 
-/// Half of the interval of a sum over 300 tasks whose sums vary by half of their mean, of which this part is dropped.
+/// Returns half of the interval of a sum over 300 tasks whose sums vary by half of their mean, of which this fraction
+/// is dropped.
 pub fn error(drop: DropRatio) -> f64 {
     let tasks = 300;
     let mut random = Random::new(1, "contributions");
@@ -317,8 +320,9 @@ pub fn error(drop: DropRatio) -> f64 {
     sampled.sum(0.95).map_or(f64::INFINITY, |sum| sum.relative())
 }
 
-/// The policies of a case: the paper's five with a fixed drop, and DiAS with what the search chooses so that low jobs
-/// take half as long as if they waited, and high ones three quarters; then a faster sprint, and jobs that give way.
+/// Returns the policies of a case: the paper's five with a fixed drop, and DiAS with the choice of the search for
+/// responses of low jobs that are half as long as with waiting, and of high ones three quarters; then a faster sprint,
+/// and jobs that yield.
 pub fn policies(case: &Case) -> Vec<Policy> {
     let fifth = DropRatio::new(200).unwrap_or_default();
     let model = model(case);
@@ -345,12 +349,12 @@ pub fn policies(case: &Case) -> Vec<Policy> {
     ]
 }
 
-/// All policies in all cases.
+/// Runs all policies in all cases.
 pub fn study(seeds: &[u64]) -> Vec<Compared> {
     cases().iter().flat_map(|case| compare(case, seeds)).collect()
 }
 
-/// All policies in a case.
+/// Runs all policies in a case.
 pub fn compare(case: &Case, seeds: &[u64]) -> Vec<Compared> {
     let policies = policies(case);
     let runs: Vec<Vec<Outcome>> =

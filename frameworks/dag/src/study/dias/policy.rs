@@ -1,24 +1,25 @@
-//! What happens to jobs of low class when one of high class arrives, and how that one is served. It runs nothing.
+//! The policies of the study: what happens to jobs of low class when one of high class arrives, and how that one is
+//! served. It runs nothing.
 
 use std::fmt;
 
 use crate::priority::{DropRatio, Sprint};
 
-/// How high priority gets what it needs.
+/// A policy for jobs of two classes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// A job of high class evicts one of low class, which starts again from its beginning.
     Evicts,
-    /// No job is evicted.
+    /// No job is evicted, and jobs of high class wait.
     Waits,
     /// No job is evicted, and jobs of low class drop tasks: differential approximation.
     Drops(DropRatio),
     /// No job is evicted, and jobs of high class sprint.
     Sprints(Sprint),
-    /// Both: DiAS.
+    /// Jobs of low class drop tasks, and jobs of high class sprint: DiAS.
     Both(DropRatio, Sprint),
-    /// No task is evicted, and a job of low class gives way at the end of a wave, and goes on where it was; with drops
-    /// and perhaps sprints. It is what the framework does with the order `fifo`.
+    /// No task is evicted. A job of low class yields at the end of a wave, and continues later where it was; with drops
+    /// and perhaps sprints. The framework does so with the order `fifo`.
     Yields(DropRatio, Option<Sprint>),
 }
 
@@ -38,7 +39,7 @@ impl Policy {
         }
     }
 
-    /// Whether the model is of it.
+    /// Returns whether the model covers the policy.
     pub(super) fn is_modelled(self) -> bool {
         !matches!(self, Policy::Evicts | Policy::Yields(..))
     }

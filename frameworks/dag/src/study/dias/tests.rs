@@ -1,4 +1,4 @@
-//! The engine against what must hold of it, and against the model.
+//! Tests of the engine against its invariants, and against the model.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn the_same_seed_gives_the_same_run_and_only_evictions_waste() {
         assert_eq!(outcome, run(&case, policy, 3));
         assert_eq!(outcome.wasted > 0.0, policy == Policy::Evicts, "{policy}");
         assert_eq!(outcome.sprinted > 0.0, policy.sprint().is_some(), "{policy}");
-        // What sprints take is at most what there was at first, and what has come back.
+        // Sprints use at most the initial budget and the refill since.
         let refill = policy.sprint().map_or(0.0, |sprint| sprint.refill as f64 / 1000.0);
         assert!(outcome.sprinted <= 2000.0 + refill * outcome.span + 1.0);
     }
@@ -34,7 +34,7 @@ fn jobs_that_give_way_lose_nothing_and_let_high_ones_wait_for_a_wave() {
     let yields = run(&case, Policy::Yields(DropRatio::NONE, None), 5);
     assert!((yields.busy - waits.busy).abs() < 1e-6 * waits.busy, "the same work: {yields:?} {waits:?}");
     assert_eq!(yields.wasted, 0.0);
-    // A wave takes five seconds; a job of low class waits as long as high ones run.
+    // A wave takes five seconds; a job of low class waits while high ones run.
     assert!(yields.mean[1] < evicts.mean[1] + 5.0 && yields.mean[1] < waits.mean[1], "{yields:?} {evicts:?}");
     assert!(yields.mean[0] < evicts.mean[0], "{yields:?} {evicts:?}");
     let job = Job { at: 0.0, class: 0, tasks: 2 * SLOTS, setup: 2.0, waves: vec![5.0, 6.0] };

@@ -1,4 +1,4 @@
-//! The grey-box model of sprints on policies that it was not trained on: nine workloads, three mechanisms, and a
+//! Tests the grey-box model of sprints on policies that it was not trained on: nine workloads, three mechanisms, and a
 //! modelled system in place of a machine. The model itself is in [`crate::priority::sprinting`].
 
 mod system;
@@ -10,60 +10,61 @@ use crate::priority::sprinting::{Arrivals, Grey, Profiled, Range, Ranges, Sprint
 pub use system::{MECHANISMS, Mechanism, run};
 pub use workload::{Job, WORKLOADS, Workload};
 
-/// How much is profiled.
+/// The extent of the profiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Policies that are profiled, each at a load of its own.
+    /// Number of policies that are profiled, each at its own load.
     pub trained: usize,
-    /// Policies that are held out.
+    /// Number of policies that are held out.
     pub held_out: usize,
-    /// Jobs of a run.
+    /// Number of jobs of a run.
     pub jobs: usize,
-    /// Runs of which the mean is taken.
+    /// Number of runs of which the mean is taken.
     pub runs: u64,
 }
 
 /// The effort of the published table.
 pub const EFFORT: Effort = Effort { trained: 160, held_out: 24, jobs: 2500, runs: 4 };
 
-/// Servers of the system.
+/// Number of servers of the system.
 const SERVERS: usize = 4;
 
-/// The target of the search: so much of the response without sprints.
+/// Target of the search, as a fraction of the response without sprints.
 const TARGET: f64 = 0.75;
 
-/// A workload on a mechanism.
+/// The results of a workload on a mechanism.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// The workload.
+    /// Name of the workload.
     pub workload: &'static str,
-    /// The mechanism.
+    /// Mechanism of the sprints.
     pub mechanism: Mechanism,
-    /// The marginal rate, in the mean of the held-out policies.
+    /// Mean marginal rate of the held-out policies.
     pub marginal: f64,
-    /// Errors of the grey-box model on held-out policies, as parts of what was observed.
+    /// Relative errors of the grey-box model on held-out policies.
     pub grey: Errors,
-    /// Of the simulator with the marginal rate.
+    /// Relative errors of the simulator with the marginal rate.
     pub white: Errors,
-    /// Of the forest that predicts responses.
+    /// Relative errors of the forest that predicts responses.
     pub black: Errors,
-    /// The response that was observed with the policy that annealing chose, over the target.
+    /// Observed response with the policy that annealing chose, divided by the target.
     pub of_target: f64,
-    /// The refill of that policy over that of the cheapest profiled policy that meets the target; none if none does.
+    /// Capacity that this policy lends, divided by that of the cheapest held-out policy that meets the target; `None`
+    /// if none does.
     pub of_cheapest: Option<f64>,
 }
 
-/// Errors on held-out policies, as parts.
+/// Relative errors on held-out policies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Errors(Vec<f64>);
 
 impl Errors {
-    /// Half of them are no larger.
+    /// Returns the median error.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The largest.
+    /// Returns the largest error.
     pub fn worst(&self) -> f64 {
         self.quantile(1.0)
     }
@@ -81,9 +82,10 @@ struct Bench<'a> {
     workload: &'a Workload,
     mechanism: Mechanism,
     effort: Effort,
-    /// Instants of arrivals, in units of their mean distance.
+    /// Arrival times, in units of their mean distance.
     recorded: Vec<f64>,
-    /// Seconds of jobs without sprints, as a profiler measures them: other jobs than those that the system runs.
+    /// Service times of jobs without sprints, in seconds, as a profiler measures them: of other jobs than those that
+    /// the system runs.
     services: Vec<Vec<f64>>,
     seed: u64,
 }
@@ -93,7 +95,7 @@ impl<'a> Bench<'a> {
         let mut random = Random::new(seed, trace);
         let mut now = 0.0;
         let mut next = || {
-            // Burstier than at random: a tenth of the distances are long.
+            // Burstier than a Poisson process: a tenth of the distances are long.
             now += if random.part() < 0.1 { random.exponential(3.0) } else { random.exponential(7.0 / 9.0) };
             now
         };
@@ -116,14 +118,14 @@ impl<'a> Bench<'a> {
         (0..self.effort.runs).map(of).sum::<f64>() / self.effort.runs as f64
     }
 
-    /// The mean response of the system.
+    /// Returns the mean response of the system.
     fn observe(&self, policy: &SprintPolicy, load: f64) -> f64 {
         let at = self.instants(load);
         let seed = |n: u64| base::scramble(self.seed.wrapping_add(n));
         self.mean(|n| run(self.workload, self.mechanism, &at, SERVERS, policy, seed(n)).mean)
     }
 
-    /// The mean response of the simple simulator.
+    /// Returns the mean response of the simple simulator.
     fn simulated(&self, policy: &SprintPolicy, load: f64, effective: f64) -> f64 {
         let at = self.instants(load);
         self.mean(|n| {
@@ -132,7 +134,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// How many times as fast jobs are that sprint alone, to the end.
+    /// Returns the marginal rate: how many times as fast jobs are that sprint alone to the end.
     fn marginal(&self, rate: f64) -> f64 {
         let apart: Vec<f64> = (0..200).map(|n| f64::from(n) * self.workload.mean * 100.0).collect();
         let endless = SprintPolicy { timeout: 0.0, budget: 1e12, refill: SERVERS as f64, rate };
@@ -142,7 +144,7 @@ impl<'a> Bench<'a> {
         alone(1e12) / alone(0.0)
     }
 
-    /// Policies that are drawn, each at a load of its own, with what is observed.
+    /// Draws policies, each at its own load, and observes their responses.
     fn profile(&self, count: usize, seed: u64) -> Vec<Profiled> {
         let mut random = Random::new(seed, "policies");
         let one = |n: usize| {
@@ -155,7 +157,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The policies that are examined.
+/// Returns the ranges of the policies of the study.
 fn ranges(workload: &Workload) -> Ranges {
     Ranges {
         timeout: Range { least: 0.0, most: 3.0 * workload.mean },
@@ -165,13 +167,14 @@ fn ranges(workload: &Workload) -> Ranges {
     }
 }
 
-/// All workloads on all mechanisms.
+/// Compares all workloads on all mechanisms.
 pub fn study(effort: Effort, seed: u64) -> Vec<Compared> {
     let all = WORKLOADS.iter().flat_map(|workload| MECHANISMS.map(|mechanism| (workload, mechanism)));
     all.map(|(workload, mechanism)| compare(workload, mechanism, effort, seed)).collect()
 }
 
-/// A workload on a mechanism: trains the models, and tries them on policies and arrivals that they have not seen.
+/// Compares the models for a workload on a mechanism: trains them, and tests them on policies and arrivals that they
+/// have not seen.
 pub fn compare(workload: &Workload, mechanism: Mechanism, effort: Effort, seed: u64) -> Compared {
     let profiler = Bench::new(workload, mechanism, effort, "profiled", seed);
     let profiled = profiler.profile(effort.trained, seed);
@@ -198,14 +201,14 @@ pub fn compare(workload: &Workload, mechanism: Mechanism, effort: Effort, seed: 
     }
 }
 
-/// What sprints of a policy may take of a machine in the long run: servers' worth.
+/// Returns the capacity that a policy may lend in the long run, in servers.
 fn lent(policy: &SprintPolicy) -> f64 {
     policy.refill * (policy.rate - 1.0)
 }
 
-/// Looks for the policy that lends least with which responses at a load of 0.75 are three quarters of those without
-/// sprints. Returns the observed response over the target, and what is lent over what the cheapest of the held-out
-/// policies lends that meets it.
+/// Searches for the policy that lends least with which responses at a load of 0.75 are three quarters of those without
+/// sprints. Returns the observed response divided by the target, and the lent capacity divided by that of the cheapest
+/// held-out policy that meets the target.
 fn searched(bench: &Bench<'_>, grey: &Grey, held_out: &[Profiled], seed: u64) -> (f64, Option<f64>) {
     let load = 0.75;
     let never = SprintPolicy { timeout: 1e12, budget: 0.0, refill: 0.0, rate: 1.0 };
@@ -227,7 +230,7 @@ fn searched(bench: &Bench<'_>, grey: &Grey, held_out: &[Profiled], seed: u64) ->
     (bench.observe(&found, load) / target, cheapest.map(|cheapest| lent(&found) / cheapest))
 }
 
-/// The means of some columns over all workloads and mechanisms.
+/// Returns the errors of the three models over all workloads and mechanisms.
 pub fn overall(all: &[Compared]) -> [Errors; 3] {
     let of = |errors: fn(&Compared) -> &Errors| Errors(all.iter().flat_map(|one| errors(one).0.clone()).collect());
     [of(|one| &one.grey), of(|one| &one.white), of(|one| &one.black)]
@@ -248,7 +251,7 @@ mod tests {
             let (without, with) = (bench.observe(&never, 0.7), bench.observe(&always, 0.7));
             assert!(with < 0.9 * without, "{}: {with} of {without}", mechanism.name());
             assert!((1.2..2.0).contains(&bench.marginal(2.0)), "{}", mechanism.name());
-            // Without sprints the simple simulator knows all that there is.
+            // Without sprints the simple simulator models the whole system.
             let simulated = bench.simulated(&never, 0.6, 1.0);
             assert!((simulated / bench.observe(&never, 0.6) - 1.0).abs() < 0.1, "{}", mechanism.name());
         }

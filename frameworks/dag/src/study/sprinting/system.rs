@@ -1,23 +1,24 @@
-//! The system that is profiled, modelled: servers whose jobs speed up by mechanism and by phase. The model under test
-//! sees only what a run reports: response times.
+//! A model of the profiled system: servers whose jobs speed up by mechanism and by phase. The model under test sees
+//! only what a run reports: response times.
 //!
-//! What the simple simulator does not know: parts of a job that a sprint does not make faster, time until a sprint
-//! takes effect, servers that get hot, sprints that slow each other down, and neighbours that take what is lent. All
-//! numbers are ours.
+//! The simple simulator does not know these effects: parts of a job that a sprint does not make faster, time until a
+//! sprint takes effect, servers that get hot, sprints that slow each other down, and neighbours that use what is lent.
+//! All numbers are ours.
 
 use crate::priority::sprinting::{Outcome, SprintPolicy};
 
 use super::workload::{Job, Workload};
 use crate::study::random::Random;
 
-/// How a sprint is made.
+/// The mechanism of a sprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// A higher frequency: at once, but a server that sprints for long gets hot and slows down.
+    /// A higher frequency: it takes effect at once, but a server that sprints for long gets hot and slows down.
     Frequency,
-    /// More cores: used from the beginning of a job's next part on; shared memory is contended.
+    /// More cores: the next part of a job uses them; shared memory is contended.
     Cores,
-    /// A higher limit of processor time, as of burstable instances: after a while, and neighbours take some of it.
+    /// A higher limit of processor time, as of burstable instances: it takes effect after a while, and neighbours use
+    /// some of it.
     Limits,
 }
 
@@ -26,15 +27,15 @@ pub const MECHANISMS: [Mechanism; 3] = [Mechanism::Frequency, Mechanism::Cores, 
 
 /// Seconds after which a server that sprints is hot.
 const HOT: f64 = 25.0;
-/// What of the gain is left then.
+/// Fraction of the gain that a hot server keeps.
 const WHEN_HOT: f64 = 0.5;
-/// What of the gain is lost when all other servers sprint as well.
+/// Fraction of the gain that is lost when all other servers sprint as well.
 const CONTENDED: f64 = 0.35;
-/// Seconds until a limit takes effect, and what a job loses by it.
+/// Seconds until a limit takes effect.
 const LIFTED: f64 = 0.4;
 
 impl Mechanism {
-    /// Its name.
+    /// Returns the name of the mechanism.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Frequency => "frequency",
@@ -44,36 +45,36 @@ impl Mechanism {
     }
 }
 
-/// What a job does about its sprint.
+/// The state of a job's sprint.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     From(f64),
-    /// It was lifted, and has no effect before this instant; until the next part begins if that is infinite.
+    /// The limit was lifted, and has no effect before this time; infinite until the next part starts.
     Lifted(f64),
-    /// Since when.
+    /// The job sprints since this time.
     Sprints(f64),
     Over,
 }
 
 struct Running {
     arrived: f64,
-    /// What neighbours leave of the gain.
+    /// Fraction of the gain that neighbours leave.
     luck: f64,
     parts: Vec<(f64, f64)>,
     part: usize,
-    /// Seconds that are left of the part without a sprint.
+    /// Time that is left of the part without a sprint, in seconds.
     left: f64,
     state: State,
 }
 
 impl Running {
-    /// Whether it uses up the budget.
+    /// Returns whether the job uses the budget.
     fn pays(&self) -> bool {
         matches!(self.state, State::Lifted(_) | State::Sprints(_))
     }
 }
 
-/// Runs jobs that arrive at these instants, drawn by seed, and reports response times.
+/// Runs jobs that arrive at these times, drawn by seed, and reports response times.
 pub fn run(
     workload: &Workload,
     mechanism: Mechanism,
@@ -131,7 +132,7 @@ impl System<'_> {
                 State::From(at) if at <= now && !pays => State::Over,
                 State::From(at) if at <= now => match mechanism {
                     Mechanism::Frequency => State::Sprints(now),
-                    // A job that has not begun takes all cores at once.
+                    // A job that has not started uses all cores at once.
                     Mechanism::Cores if job.part == 0 && job.left >= job.parts[0].0 => State::Sprints(now),
                     Mechanism::Cores => State::Lifted(f64::INFINITY),
                     Mechanism::Limits => State::Lifted(now + LIFTED),
@@ -146,7 +147,7 @@ impl System<'_> {
         self.running.iter().filter(|job| job.pays()).count() as f64
     }
 
-    /// How fast a job runs now.
+    /// Returns the present speed of a job.
     fn speed(&self, job: &Running) -> f64 {
         let State::Sprints(since) = job.state else { return 1.0 };
         let scales = job.parts[job.part].1;
@@ -195,7 +196,7 @@ impl System<'_> {
         sprinting * passed
     }
 
-    /// Begins the next parts; returns the response times of jobs that have ended.
+    /// Starts the next parts. Returns the response times of jobs that have ended.
     fn end(&mut self) -> Vec<f64> {
         let now = self.now;
         let mut responses = Vec::new();

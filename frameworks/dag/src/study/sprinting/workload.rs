@@ -1,34 +1,33 @@
-//! Workloads by the shape of their jobs: parts one after another, of which a sprint makes some faster. They contain
-//! no measurements.
+//! Models of workloads: jobs with consecutive parts, of which a sprint makes some faster. They contain no measurements.
 
 use crate::study::random::Random;
 
-/// Jobs of one kind.
+/// A model of jobs of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
-    /// Seconds of a job in the mean.
+    /// Mean service time of a job, in seconds.
     pub mean: f64,
-    /// The deviation of the logarithm of a job's work.
+    /// Standard deviation of the logarithm of a job's work.
     pub sigma: f64,
-    /// Parts: share of the work, and what of the part gets faster.
+    /// Parts of a job: fraction of the work, and the fraction of the part that a sprint makes faster.
     pub parts: &'static [(f64, f64)],
-    /// The first part is longer in long jobs: its share grows with the job's work by this power.
+    /// Exponent of a job's work by which the share of its first part grows: it is longer in long jobs.
     pub skew: f64,
 }
 
-/// A job.
+/// A job of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Seconds of each part without a sprint, and what of it gets faster.
+    /// Seconds of each part without a sprint, and the fraction of it that a sprint makes faster.
     pub parts: Vec<(f64, f64)>,
-    /// What neighbours leave of a lifted limit, 0 to 1.
+    /// Fraction of a lifted limit that neighbours leave, 0 to 1.
     pub luck: f64,
 }
 
 impl Job {
-    /// Seconds without a sprint.
+    /// Returns the service time in seconds without a sprint.
     pub fn service(&self) -> f64 {
         self.parts.iter().map(|(work, _)| work).sum()
     }
@@ -69,7 +68,7 @@ pub const WORKLOADS: [Workload; 9] = [
 ];
 
 impl Workload {
-    /// A job.
+    /// Draws a job.
     pub fn draw(&self, random: &mut Random) -> Job {
         let size = random.lognormal(1.0, self.sigma);
         let shares = |(n, (share, scales)): (usize, &(f64, f64))| {
