@@ -1,4 +1,4 @@
-//! Runs the check of the same name with the bytes of a fuzzer.
+//! Fuzz target `json`: runs the check of that name in the crate `fuzzed` with the bytes of a fuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::json(data));

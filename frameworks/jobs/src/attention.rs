@@ -1,4 +1,4 @@
-//! Whether offers are wanted at present: suppresses them while nothing waits, and revives them for new work.
+//! Tracks whether offers are needed: suppresses them while no task waits, and revives them for new work.
 
 use std::time::Duration;
 
@@ -8,23 +8,24 @@ use sdk::Calls;
 /// The state of offers at the master: suppressed or revived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attention {
-    /// Whether there is a subscription.
+    /// Whether the framework is subscribed.
     pub subscribed: bool,
     /// Whether offers are suppressed.
     pub suppressed: bool,
-    /// Something was refused since the last revive, so that a filter may stand between a task and its room.
+    /// Whether resources were declined since the last revive, so that an offer filter may keep suitable resources from
+    /// a task.
     pub refused: bool,
-    /// When offers were revived last.
+    /// Time of the last revive; `None` before the first.
     pub revived: Option<Time>,
 }
 
 impl Attention {
-    /// Just subscribed.
+    /// Returns the state after a subscription.
     pub fn subscribed() -> Attention {
         Attention { subscribed: true, ..Attention::default() }
     }
 
-    /// Nothing waits, nor will soon: no offers are wanted.
+    /// Suppresses offers, since no task waits or will wait soon.
     pub fn suppress(&mut self, calls: &mut Calls) {
         if !self.suppressed {
             self.suppressed = true;
@@ -32,12 +33,12 @@ impl Attention {
         }
     }
 
-    /// Tasks wait, `fresh` ones among them: asks for offers again, at most once in `every`; without it only what was
-    /// suppressed is revived. Returns whether nothing more is to be done for those that are fresh.
+    /// Revives offers for waiting tasks, at most once in `every`. With `None` only suppressed offers are revived.
+    /// `fresh` says whether some of the tasks are new. Returns whether nothing more must be done for new tasks.
     pub fn want(&mut self, fresh: bool, every: Option<Duration>, now: Time, calls: &mut Calls) -> bool {
         let every = match every {
             Some(every) => every,
-            // A suppressed role must be revived later.
+            // A suppressed role must be revived at any time.
             None if self.suppressed => Duration::ZERO,
             None => return false,
         };
@@ -52,7 +53,7 @@ impl Attention {
         true
     }
 
-    /// When the next revive is allowed, if one is wanted.
+    /// Returns the time at which the next revive is allowed, if one is needed.
     pub fn next(&self, fresh: bool, every: Option<Duration>) -> Option<Time> {
         Some(self.revived? + every?).filter(|_| self.is_wanted(fresh) && self.subscribed)
     }

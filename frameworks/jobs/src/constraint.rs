@@ -1,7 +1,7 @@
-//! Where a job's tasks may run: rules over an agent's attributes and host name.
+//! Placement constraints of a job: rules over an agent's attributes and host name.
 //!
-//! The operators are Marathon's. A rule is examined for one agent and with what is known of the job's other tasks;
-//! it does not choose among agents.
+//! The operators are Marathon's. A rule is checked for one agent and the known other tasks of the job; it does not
+//! choose among agents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,17 +9,17 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-/// The field that stands for the agent's host name.
+/// Name of the field that stands for the agent's host name.
 pub const HOSTNAME: &str = "hostname";
-/// How large the automaton of a regular expression may become, in bytes.
+/// Maximum size of the automaton of a regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// A rule over one attribute.
+/// A placement rule over one attribute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Constraint {
-    /// The attribute's name, or `hostname`.
+    /// Name of the attribute, or `hostname`.
     pub field: String,
-    /// Its condition.
+    /// Condition on the attribute.
     #[serde(flatten)]
     pub operator: Operator,
 }
@@ -28,51 +28,51 @@ pub struct Constraint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operator", content = "value", rename_all = "snake_case")]
 pub enum Operator {
-    /// The value is this one.
+    /// The value equals this one.
     Equal(String),
     /// The value matches this regular expression as a whole.
     Like(String),
     /// The value is missing or does not match this regular expression as a whole.
     Unlike(String),
-    /// No two tasks of the job where the value is the same.
+    /// No two tasks of the job run where the value is the same.
     Unique,
-    /// All tasks of the job where the value is the same.
+    /// All tasks of the job run where the value is the same.
     Cluster,
-    /// As evenly over the values as possible. The number is the least number of values, so that the first tasks do not
-    /// all go to the value that is offered first; without it, the values seen so far count.
+    /// Tasks are spread as evenly over the values as possible. The number is the least number of values, so that the
+    /// first tasks do not all go to the value that is offered first; without it, the values seen so far count.
     GroupBy(Option<u32>),
-    /// At most this many tasks of the job where the value is the same.
+    /// At most this many tasks of the job run where the value is the same.
     MaxPer(u32),
 }
 
-/// What is wrong with a constraint, as a rule.
+/// The rule that an invalid constraint breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
-    /// No such operator.
+    /// There is no operator with this name.
     #[error("'{0}' is not an operator; take equal, like, unlike, unique, cluster, group_by or max_per")]
     Operator(String),
-    /// The operator needs a value.
+    /// This operator needs a value.
     #[error("'{0}' needs a value, as in [\"rack\", \"{0}\", \"r1\"]")]
     Missing(&'static str),
-    /// The operator takes no value.
+    /// This operator takes no value.
     #[error("'{0}' takes no value")]
     Superfluous(&'static str),
-    /// The value is not a number from 1 on.
+    /// The value of this operator is not a number from 1 on.
     #[error("'{0}' needs a whole number from 1 on")]
     Number(&'static str),
-    /// The value is not a regular expression.
+    /// This value is not a regular expression; the second text is the reason.
     #[error("'{0}' is not a regular expression: {1}")]
     Regex(String, String),
-    /// No attribute is named.
+    /// The name of the attribute is empty.
     #[error("the attribute's name is empty")]
     Field,
 }
 
 impl Constraint {
-    /// A rule from its words: attribute, operator, and a value if the operator has one.
+    /// Parses a constraint from its words: attribute, operator, and a value if the operator has one.
     ///
     /// # Errors
-    /// The rule that the words break.
+    /// Returns the rule that the words break.
     pub fn new(field: &str, operator: &str, value: Option<&str>) -> Result<Constraint, ConstraintError> {
         if field.is_empty() {
             return Err(ConstraintError::Field);
@@ -96,13 +96,13 @@ impl Constraint {
         Ok(Constraint { field: field.to_owned(), operator })
     }
 
-    /// Whether the job's other tasks play a part.
+    /// Returns whether the constraint depends on the job's other tasks.
     pub fn looks_at_others(&self) -> bool {
         !matches!(self.operator, Operator::Equal(_) | Operator::Like(_) | Operator::Unlike(_))
     }
 }
 
-/// The text back, if it is a regular expression.
+/// Returns the text if it is a valid regular expression.
 fn pattern(text: &str) -> Result<String, ConstraintError> {
     match compile(text) {
         Ok(_) => Ok(text.to_owned()),
@@ -114,13 +114,13 @@ fn compile(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_BYTES_MAX).build()
 }
 
-/// The last line of the library's message, which states the error; the lines before it show its position.
+/// Returns the last line of the library's message, which states the error; the lines before it show its position.
 fn one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// As it is written in a job file, without brackets: `rack equal r1`.
+/// Writes the constraint as in a job file, without brackets: `rack equal r1`.
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = &self.field;
@@ -137,9 +137,10 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// What a rule can see of an agent.
+/// The attributes and the host name of an agent.
 pub trait Place {
-    /// The value of an attribute as text, or the host's name for [`HOSTNAME`].
+    /// Returns the value of an attribute as text, or the host name for [`HOSTNAME`]; `None` if the agent lacks the
+    /// attribute.
     fn value(&self, field: &str) -> Option<&str>;
 }
 
@@ -149,16 +150,16 @@ impl Place for BTreeMap<String, String> {
     }
 }
 
-/// A job's rules, and how many of its tasks run where the values are which.
+/// The constraints of a job, with the number of its tasks by attribute value.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     rules: Vec<(Constraint, Option<Regex>)>,
-    /// For each rule about other tasks: the number of tasks with each value.
+    /// Number of tasks by attribute value, for each constraint that depends on other tasks.
     counts: Vec<BTreeMap<String, u32>>,
 }
 
 impl Checker {
-    /// Without any task yet.
+    /// Creates a checker of these constraints, without tasks.
     pub fn new(constraints: &[Constraint]) -> Checker {
         let compiled = |c: &Constraint| match &c.operator {
             Operator::Like(text) | Operator::Unlike(text) => compile(text).ok(),
@@ -168,17 +169,17 @@ impl Checker {
         Checker { counts: vec![BTreeMap::new(); rules.len()], rules }
     }
 
-    /// Whether there is no rule at all.
+    /// Returns whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether a rule depends on the job's other tasks.
+    /// Returns whether a constraint depends on the job's other tasks.
     pub fn looks_at_others(&self) -> bool {
         self.rules.iter().any(|(c, _)| c.looks_at_others())
     }
 
-    /// Lets `group_by` know of a value, so that tasks are kept for it.
+    /// Records the values of an agent for `group_by`, so that tasks are reserved for them.
     pub fn seen(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
             if matches!(rule.operator, Operator::GroupBy(_))
@@ -189,7 +190,7 @@ impl Checker {
         }
     }
 
-    /// Counts a task of the job in.
+    /// Counts a task of the job on this agent.
     pub fn placed(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
             if rule.looks_at_others()
@@ -200,7 +201,7 @@ impl Checker {
         }
     }
 
-    /// Takes a task of the job back that was counted in.
+    /// Removes a task of the job that was counted on this agent.
     pub fn taken_back(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
             if rule.looks_at_others()
@@ -211,17 +212,17 @@ impl Checker {
         }
     }
 
-    /// The first rule that keeps a further task off this agent.
+    /// Returns the first constraint that a further task on this agent would break.
     pub fn broken_by(&self, place: &impl Place) -> Option<&Constraint> {
         self.broken_by_agent(place).or_else(|| self.broken_by_others(place))
     }
 
-    /// The first broken rule among those that depend on the agent alone.
+    /// Returns the first broken constraint among those that depend on the agent alone.
     pub fn broken_by_agent(&self, place: &impl Place) -> Option<&Constraint> {
         self.first_broken(place, false)
     }
 
-    /// The first broken rule among those that depend on the job's other tasks.
+    /// Returns the first broken constraint among those that depend on the job's other tasks.
     pub fn broken_by_others(&self, place: &impl Place) -> Option<&Constraint> {
         self.first_broken(place, true)
     }
@@ -234,7 +235,8 @@ impl Checker {
     }
 }
 
-/// Whether one more task may go where the value is this one. An agent without the attribute satisfies `unlike` only.
+/// Returns whether one more task may run where the attribute has this value. An agent without the attribute satisfies
+/// `unlike` only.
 fn allows(operator: &Operator, regex: Option<&Regex>, counts: &BTreeMap<String, u32>, value: Option<&str>) -> bool {
     let Some(value) = value else { return matches!(operator, Operator::Unlike(_)) };
     let here = counts.get(value).copied().unwrap_or_default();
@@ -247,7 +249,7 @@ fn allows(operator: &Operator, regex: Option<&Regex>, counts: &BTreeMap<String, 
         Operator::MaxPer(most) => here < *most,
         Operator::Cluster => counts.iter().all(|(other, count)| *count == 0 || other == value),
         Operator::GroupBy(groups) => {
-            // Values that must exist but were not seen have no task yet.
+            // Values that are expected but not seen yet have no task.
             let unseen = groups.is_some_and(|groups| counts.len() < groups as usize);
             let least = if unseen { 0 } else { counts.values().copied().min().unwrap_or_default() };
             here <= least

@@ -1,23 +1,23 @@
-//! Which containerizer of an agent runs a task: its field in job files, and how commands are written for it.
+//! The field `containerizer` of job files, and the form of commands for each containerizer.
 
 use sdk::v1::CommandInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::file::Fields;
 
-/// Which containerizer of the agent runs a task.
+/// The containerizer of the agent that runs a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Containerizer {
-    /// The agent's own, which runs images without a daemon.
+    /// The Mesos containerizer, which runs images without a daemon.
     #[default]
     Mesos,
-    /// Docker's daemon.
+    /// The Docker containerizer.
     Docker,
 }
 
 impl Containerizer {
-    /// The field `containerizer` of something that has an image, or has none.
+    /// Parses the field `containerizer` of an item that has an image, or has none.
     pub fn read(fields: &mut Fields<'_, '_>, has_image: bool) -> Containerizer {
         match fields.text("containerizer") {
             None | Some(("mesos", _)) => Containerizer::Mesos,
@@ -34,8 +34,8 @@ impl Containerizer {
         }
     }
 
-    /// The command as the containerizer wants it. Docker's takes `value` and all of `arguments` as the words after the
-    /// image, where that of Mesos takes `value` as the program and `arguments` as its `argv`.
+    /// Converts a command to the form of the containerizer. Docker takes `value` and all of `arguments` as the words
+    /// after the image, where Mesos takes `value` as the program and `arguments` as its `argv`.
     pub fn command(self, mut command: CommandInfo) -> CommandInfo {
         if self == Containerizer::Docker && command.value.is_some() && !command.arguments.is_empty() {
             command.arguments.remove(0);

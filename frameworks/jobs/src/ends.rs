@@ -1,4 +1,4 @@
-//! What the end of a task means for its job, and what is done about tasks that no job wants.
+//! Classifies the end of a task for its job, and kills tasks that no job needs.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use base::Time;
 use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, is_terminal};
 
-/// After how long on an agent that does not answer a task is given up and replaced.
+/// Time for which the agent of a task may be unreachable before the task is replaced.
 pub const UNREACHABLE_MAX: Duration = Duration::from_secs(60);
 
-/// How a task's life ended.
+/// Outcome of a task that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It did its work.
+    /// The task finished its work.
     Finished,
-    /// It did not, and may be tried again.
+    /// The task failed and may be tried again.
     Failed,
-    /// It will fail in the same way again.
+    /// The task failed and would fail in the same way again.
     Hopeless,
-    /// Through no fault of its own.
+    /// The task ended for a reason outside of it, such as a lost agent.
     Lost,
 }
 
 impl End {
-    /// By the last state of the task.
+    /// Returns the outcome for the last state of a task.
     pub fn of(state: TaskState) -> End {
         match state {
             TaskState::TaskFinished => End::Finished,
@@ -34,14 +34,14 @@ impl End {
     }
 }
 
-/// Handles an update of a task that was replaced, or whose job is gone, and that has not ended.
+/// Handles a status update of a task that has not ended although it was replaced, or its job was removed.
 ///
 /// A kill of a task on an unreachable agent is answered with the task's state. So only reachable tasks are killed; the
 /// session repeats the kill, and the master does when the agent returns.
 pub fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
     let id = &status.task_id.value;
     match status.state() {
-        // The master does not know the agent any more: no update will follow.
+        // The master does not know the agent any more: no further update will arrive.
         TaskState::TaskUnknown => calls.forget_task(id),
         TaskState::TaskUnreachable | TaskState::TaskKilling => {}
         state if is_terminal(state) => {}
@@ -55,7 +55,7 @@ pub fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
     }
 }
 
-/// The state and the message of an update, in words.
+/// Returns the state and the message of an update as text.
 pub fn said(status: &TaskStatus) -> String {
     match status.message.as_deref() {
         Some(message) if !message.is_empty() => format!("{}: {message}", status.state().as_str_name()),

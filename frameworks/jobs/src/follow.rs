@@ -7,15 +7,15 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 
-/// Maximum number of events that wait for the slowest follower.
+/// Maximum number of events that are queued for the slowest follower.
 const WAITING_MAX: usize = 4_096;
 
-/// This many events were missed.
+/// The number of events that a follower missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} events were missed")]
 pub struct Lagged(pub u64);
 
-/// Where events come from.
+/// The sender of events to all followers.
 #[derive(Debug)]
 pub struct Followers<E>(broadcast::Sender<Arc<E>>);
 
@@ -38,18 +38,18 @@ impl<E: Clone> Followers<E> {
         let _ = self.0.send(Arc::new(happening));
     }
 
-    /// A follower of what happens from now on.
+    /// Returns a follower of all events from now on.
     pub fn follow(&self) -> Follower<E> {
         Follower(self.0.subscribe())
     }
 }
 
-/// Receives events.
+/// The receiver of events.
 #[derive(Debug)]
 pub struct Follower<E>(broadcast::Receiver<Arc<E>>);
 
 impl<E: Clone> Follower<E> {
-    /// The next event that is there already, if there is one. What was missed is passed over.
+    /// Returns the next queued event; `None` if there is none. Missed events are skipped silently.
     pub fn waiting(&mut self) -> Option<Arc<E>> {
         loop {
             match self.0.try_recv() {
@@ -60,10 +60,10 @@ impl<E: Clone> Follower<E> {
         }
     }
 
-    /// The next event; none when the framework has ended.
+    /// Waits for the next event; `None` when the framework has ended.
     ///
     /// # Errors
-    /// Events were missed because they were not taken in time; those after them can be.
+    /// Returns the number of missed events if the follower was too slow. Later events can still be received.
     pub async fn next(&mut self) -> Result<Option<Arc<E>>, Lagged> {
         match self.0.recv().await {
             Ok(event) => Ok(Some(event)),

@@ -1,4 +1,4 @@
-//! What the HTTP APIs of frameworks of jobs share: job files that are posted, and the stream of events.
+//! The common parts of the frameworks' HTTP APIs: job files that are posted, and the stream of events.
 
 use sdk::driver::api::{self, Call, Response, StatusCode};
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::file::{Faults, Syntax};
 use crate::follow::Follower;
 
-/// What faults call a job file that was sent without a name.
+/// Name in faults of a job file that was sent without a name.
 const UNNAMED: &str = "job";
 
-/// The jobs of a job file in the body of a request.
+/// Parses the job file in the body of a request.
 ///
 /// # Errors
-/// The answer to a request with another content type or with faults: the file is refused as a whole with every fault,
-/// its line and its rule.
+/// Returns the response to a request with another content type or with faults. The file is rejected as a whole, with
+/// the line and rule of every fault.
 pub fn posted<J>(
     call: &Call,
     read: impl FnOnce(&str, &str, Syntax) -> Result<Vec<J>, Faults>,
@@ -37,7 +37,7 @@ pub fn posted<J>(
     })
 }
 
-/// A stream of server-sent events: what a follower receives, each event named by its field `event`.
+/// Returns a stream of server-sent events with the events of a follower, each named by its field `event`.
 pub fn events<E: Clone + Serialize + Send + Sync + 'static>(mut follower: Follower<E>) -> Response {
     let (events, response) = api::events("text/event-stream");
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The messages of a launch: the operation, the command with its files, lengths of time, the container of an image.
+//! Builds the messages of a launch: the operation, the command with its files, durations, the container of an image.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sdk::v1::{self, CommandInfo, ContainerInfo, Image, TaskInfo, command_info, c
 
 use crate::{Run, Uri};
 
-/// Launches these tasks.
+/// Returns a LAUNCH operation with these tasks.
 pub fn launch(task_infos: Vec<TaskInfo>) -> Operation {
     Operation {
         r#type: Some(operation::Type::Launch as i32),
@@ -16,7 +16,7 @@ pub fn launch(task_infos: Vec<TaskInfo>) -> Operation {
     }
 }
 
-/// What a task runs, with its files, its user and its environment.
+/// Returns the command of a task, with its files, its user and its environment.
 pub fn command(run: &Run, uris: &[Uri], user: Option<String>, environment: v1::Environment) -> CommandInfo {
     let uri = |uri: &Uri| command_info::Uri {
         value: uri.value.clone(),
@@ -40,7 +40,7 @@ pub fn command(run: &Run, uris: &[Uri], user: Option<String>, environment: v1::E
     }
 }
 
-/// A container of the agent's own containerizer with this image, as Docker names it.
+/// Returns a container of the Mesos containerizer with this image, which is named as in Docker.
 pub fn image(name: &str) -> ContainerInfo {
     let docker = image::Docker { name: name.to_owned(), ..Default::default() };
     let image = Image { r#type: image::Type::Docker as i32, docker: Some(docker), ..Default::default() };
@@ -51,7 +51,7 @@ pub fn image(name: &str) -> ContainerInfo {
     }
 }
 
-/// A length of time; 292 years at most.
+/// Converts a duration; 292 years at most.
 pub fn duration(duration: Duration) -> v1::DurationInfo {
     v1::DurationInfo { nanoseconds: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX) }
 }

@@ -1,16 +1,16 @@
-//! What the frameworks that run jobs share (`binpack`, `dag`).
+//! The common parts of the frameworks that run jobs (`binpack`, `dag`).
 //!
-//! - [`file`] reads job files: TOML or JSON, every fault with its line and its rule.
-//! - [`Need`], [`constraint`] and [`place`] say what a task needs, where it may run and where it goes.
-//! - [`offers`] holds the offers at hand, [`attention`] says whether any are wanted, [`seen`] what agents have offered
-//!   so far, [`silent`] the tasks whose agents do not answer.
-//! - [`launch`] makes the messages of a launch, [`ends`] says what the end of a task means.
+//! - [`file`] parses job files: TOML or JSON, with the line and rule of every fault.
+//! - [`Need`], [`constraint`] and [`place`] have the needs of tasks, their placement constraints and their placement.
+//! - [`offers`] holds the current offers, [`attention`] suppresses and revives them, [`seen`] records what agents have
+//!   offered so far, [`silent`] the tasks on unreachable agents.
+//! - [`launch`] builds the messages of a launch, [`ends`] classifies the end of a task.
 //! - [`served`] answers requests of other threads.
-//! - `service` (feature `service`) runs a framework on a cluster, `follow` distributes events, `http` is what their
-//!   HTTP APIs share.
+//! - `service` (feature `service`) runs a framework on a cluster, `follow` distributes events, `http` has the common
+//!   parts of the HTTP APIs.
 //! - `testing` (feature `testing`) is a cluster without I/O for the tests of schedulers.
 //!
-//! What a job is, and what happens to it, is decided by each framework.
+//! Each framework defines its jobs and decides about them.
 #![forbid(unsafe_code)]
 
 pub mod attention;

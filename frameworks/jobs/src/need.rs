@@ -1,4 +1,4 @@
-//! Needs of a task and room of an offer: five amounts side by side, so that a comparison takes a few instructions.
+//! Needs of tasks and free amounts of offers: five amounts side by side, so that a comparison takes a few instructions.
 //!
 //! Reservations and port numbers are resolved when a task is launched.
 
@@ -7,10 +7,10 @@ use std::fmt;
 use resources::Amount;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 
-/// Number of kinds of amounts.
+/// Number of kinds of amounts in a [`Need`].
 pub const KINDS: usize = 5;
 
-/// The kinds' names, in their order: cores, megabytes of memory and of disk, graphics processors, number of ports.
+/// Names of the kinds, in their order: cores, megabytes of memory and of disk, graphics processors, number of ports.
 pub const NAMES: [&str; KINDS] = ["cpus", "mem", "disk", "gpus", "ports"];
 
 /// An amount of each kind, in thousandths; see [`NAMES`].
@@ -18,65 +18,65 @@ pub const NAMES: [&str; KINDS] = ["cpus", "mem", "disk", "gpus", "ports"];
 pub struct Need(pub [i64; KINDS]);
 
 impl Need {
-    /// Cores and megabytes of memory, in whole units.
+    /// Creates a need of cores and megabytes of memory, in whole units.
     pub fn of(cpus: f64, mem: f64) -> Need {
         Need([Amount::from_f64(cpus).thousandths(), Amount::from_f64(mem).thousandths(), 0, 0, 0])
     }
 
-    /// The amount of the kind at `place` of [`NAMES`]; nothing past their end.
+    /// Returns the amount of the kind at `place` of [`NAMES`]; 0 past their end.
     pub fn amount(&self, place: usize) -> Amount {
         Amount::from_thousandths(self.0.get(place).copied().unwrap_or_default())
     }
 
-    /// Number of ports.
+    /// Returns the number of ports.
     pub fn ports(&self) -> usize {
         usize::try_from(self.0[4] / 1_000).unwrap_or_default()
     }
 
-    /// Whether every amount is in `room`.
+    /// Returns whether every amount is at most that of `room`.
     pub fn fits(&self, room: &Need) -> bool {
-        // One chain of comparisons without branches: this is the innermost loop of every policy.
+        // A chain of comparisons without branches: this is the innermost loop of every policy.
         let [a, b, c, d, e] = self.0;
         let [v, w, x, y, z] = room.0;
         (a <= v) & (b <= w) & (c <= x) & (d <= y) & (e <= z)
     }
 
-    /// The first kind that `room` has too little of, as its place in [`NAMES`].
+    /// Returns the index in [`NAMES`] of the first kind that `room` has too little of.
     pub fn lacks(&self, room: &Need) -> Option<usize> {
         (0..KINDS).find(|&k| self.0[k] > room.0[k])
     }
 
-    /// What is left of this when `other` is taken away; below nothing if that was more.
+    /// Returns the amounts minus those of `other`, which may be negative.
     #[must_use]
     pub fn minus(&self, other: &Need) -> Need {
         Need(std::array::from_fn(|k| self.0[k].saturating_sub(other.0[k])))
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(&self, other: &Need) -> Need {
         Need(std::array::from_fn(|k| self.0[k].saturating_add(other.0[k])))
     }
 
-    /// This many times this.
+    /// Returns the amounts multiplied by `count`.
     #[must_use]
     pub fn times(&self, count: u32) -> Need {
         Need(std::array::from_fn(|k| self.0[k].saturating_mul(i64::from(count))))
     }
 
-    /// The larger of each amount.
+    /// Returns the maximum of each amount.
     #[must_use]
     pub fn upper(&self, other: &Need) -> Need {
         Need(std::array::from_fn(|k| self.0[k].max(other.0[k])))
     }
 
-    /// The amounts, each times a weight.
+    /// Returns the amounts, each multiplied by the weight of its kind.
     pub fn shares(&self, weights: &[f64; KINDS]) -> [f64; KINDS] {
         std::array::from_fn(|k| self.0[k] as f64 * weights[k])
     }
 }
 
-/// The positive amounts: `cpus 0.5, mem 64`; `nothing` if there are none.
+/// Writes the positive amounts: `cpus 0.5, mem 64`; `nothing` if there are none.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let some: Vec<String> =
@@ -86,7 +86,7 @@ impl fmt::Display for Need {
     }
 }
 
-/// An object of all kinds, in whole units.
+/// Serializes the need as an object with all kinds, in whole units.
 impl Serialize for Need {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(KINDS))?;

@@ -1,6 +1,6 @@
-//! Offers at hand, by agent: several offers of one agent are one place with all their room.
+//! The current offers by agent: several offers of one agent are combined.
 //!
-//! It takes resources out of them for a task; which task goes where is decided elsewhere.
+//! This module takes resources out of offers for a task; it does not decide on which agent a task runs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,38 +16,38 @@ use crate::Need;
 use crate::constraint::{HOSTNAME, Place};
 use crate::need::KINDS;
 
-/// The most offers that are kept; more are given back at once.
+/// Maximum number of offers that are kept; more are declined at once.
 pub const OFFERS_MAX: usize = 100_000;
 
-/// An agent, as constraints see it.
+/// Identity and attributes of an agent, as constraints see it.
 #[derive(Clone, Debug, Default)]
 pub struct Site {
-    /// The agent's id.
+    /// Id of the agent.
     pub agent_id: String,
-    /// The agent's host.
+    /// Host name of the agent.
     pub host: String,
-    /// The agent's API as `host:port`; empty if its offers do not say.
+    /// Address of the agent's API as `host:port`; empty if its offers do not have it.
     pub agent: String,
     attributes: BTreeMap<String, String>,
 }
 
-/// The offers of one agent for one role.
+/// The combined offers of one agent for one role.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// The agent.
+    /// Agent of the offers.
     pub site: Arc<Site>,
     role: Option<Role>,
-    /// The offers that it is made of.
+    /// Ids of the combined offers.
     pub offers: Vec<OfferId>,
     left: Resources,
-    /// When it is given back if nothing was placed on it.
+    /// Time at which the offers are declined if no task was placed on them.
     pub until: Time,
-    /// Until when a gang keeps it, as the last round found.
+    /// Time until which the offers are kept for a gang, according to the last round.
     pub kept: Option<Time>,
 }
 
 impl Site {
-    /// An agent that has offered nothing: how it is reached is not known.
+    /// Creates the site of an agent that has made no offer: its address is not known.
     pub fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> Site {
         Site { agent_id, host, agent: String::new(), attributes }
     }
@@ -59,17 +59,17 @@ impl Place for Site {
     }
 }
 
-/// An agent's address as `host:port`.
+/// Returns the address of an agent as `host:port`.
 fn address_text(address: &Address) -> String {
     let host = address.ip.as_deref().or(address.hostname.as_deref()).unwrap_or_default();
     format!("{host}:{}", address.port)
 }
 
-/// What was taken out of a room for one task.
+/// Resources that were taken out of a room for one task.
 #[derive(Clone, Debug)]
 pub struct Taken {
     resources: Resources,
-    /// The ports among it.
+    /// Port numbers among them.
     pub ports: Vec<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Room {
         }
     }
 
-    /// How much room there is.
+    /// Returns the free amounts.
     pub fn free(&self) -> Need {
         room_in(&self.left)
     }
@@ -101,7 +101,8 @@ impl Room {
         self.left.non_revocable().ports()
     }
 
-    /// Takes what a task needs, reserved resources first and the lowest ports; none if it is not all there.
+    /// Takes the resources that a task needs, reserved ones and the lowest ports first; `None` if they are not all
+    /// free.
     pub fn take(&mut self, need: &Need) -> Option<Taken> {
         let mut wanted = Resources::new();
         for (name, thousandths) in Name::COMMON.iter().zip(need.0) {
@@ -129,12 +130,12 @@ impl Room {
         Some(Taken { resources, ports })
     }
 
-    /// Puts back what was taken.
+    /// Returns resources that were taken to the room.
     pub fn put_back(&mut self, taken: Taken) {
         self.left += taken.resources;
     }
 
-    /// What was taken, as the master offered it: allocated to the same role.
+    /// Converts taken resources to messages as the master offered them: allocated to the same role.
     pub fn messages(&self, taken: &Taken) -> Vec<v1::Resource> {
         match &self.role {
             Some(role) => to_v1(&taken.resources.allocated(role)),
@@ -143,7 +144,8 @@ impl Room {
     }
 }
 
-/// How much room there is in resources. Volumes, disks with a path and revocable resources are no room.
+/// Returns the amounts of resources that tasks can use. Volumes, disks with a path and revocable resources do not
+/// count.
 pub fn room_in(resources: &Resources) -> Need {
     let mut free = [0; KINDS];
     for resource in resources.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
@@ -156,7 +158,7 @@ pub fn room_in(resources: &Resources) -> Need {
     Need(free)
 }
 
-/// An attribute's value as constraints see it.
+/// Returns an attribute's value as text for constraints.
 pub fn attribute_text(attribute: &v1::Attribute) -> String {
     if let Some(text) = &attribute.text {
         text.value.clone()
@@ -170,38 +172,38 @@ pub fn attribute_text(attribute: &v1::Attribute) -> String {
     }
 }
 
-/// How long an offer that nothing was placed on is kept.
+/// Time for which an unused offer is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hold {
-    /// At least this long.
+    /// Least time for which an offer is kept.
     pub least: Duration,
-    /// Up to so much longer, differently for each offer.
+    /// Largest additional time, which differs between offers.
     pub jitter: Duration,
-    /// Decides which offer gets how much of it.
+    /// Seed of the additional times.
     pub seed: u64,
 }
 
-/// All offers at hand, in the order in which their agents came.
+/// All current offers, in the order in which their agents first appeared.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
-    /// One for each agent and role.
+    /// Combined offers, one entry for each agent and role.
     pub rooms: Vec<Room>,
-    /// Where the room of an agent and role is.
+    /// Index of the room of each agent and role.
     places: BTreeMap<(String, Option<Role>), usize>,
-    /// Which room an offer is of.
+    /// Index of the room of each offer.
     of: BTreeMap<String, usize>,
-    /// Rooms that are void, until the next time that all are examined.
+    /// Number of empty rooms, which are removed when all are examined next.
     void: usize,
-    /// How many offers there have been; decides how long each is held beyond the least time.
+    /// Number of offers so far; with the seed it decides the additional time of each.
     seen: u64,
-    /// Whether offers came since the last call.
+    /// Whether offers have arrived since the last call.
     changed: bool,
-    /// When the first is given back; earlier if that one is void.
+    /// Time at which the first room is due to be declined; it may be too early if that room is empty.
     due: Option<Time>,
 }
 
 impl Offers {
-    /// Adds an offer, and returns its room; `None` if there are too many, or it is invalid.
+    /// Adds an offer, and returns the index of its room; `None` if there are too many offers, or it is invalid.
     pub fn add(&mut self, offer: Offer, now: Time, hold: &Hold) -> Option<usize> {
         if self.rooms.len() >= OFFERS_MAX {
             return None;
@@ -225,12 +227,12 @@ impl Offers {
         Some(place)
     }
 
-    /// An offer is void: its room goes, with whatever else the agent offered, which is given back.
+    /// Removes a rescinded offer and its room. Returns the other offers of the room, which the caller declines.
     pub fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
         let Some(room) = self.of.get(offer_id.value.as_str()).and_then(|place| self.rooms.get_mut(*place)) else {
             return Vec::new();
         };
-        // It stays as an empty shell, so that the others keep their places.
+        // The room stays empty, so that the indices of the others do not change.
         let offers = std::mem::take(&mut room.offers);
         room.left = Resources::new();
         self.places.remove(&(room.site.agent_id.clone(), room.role.clone()));
@@ -245,7 +247,7 @@ impl Offers {
         offers.into_iter().filter(|id| id != offer_id).collect()
     }
 
-    /// Keeps these rooms and no others, and of these none that is void.
+    /// Replaces all rooms by these, without the empty ones.
     pub fn set(&mut self, mut rooms: Vec<Room>) {
         rooms.retain(|room| !room.offers.is_empty());
         self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
@@ -255,28 +257,28 @@ impl Offers {
         self.rooms = rooms;
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no offers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many agents' offers there are.
+    /// Returns the number of rooms with offers.
     pub fn len(&self) -> usize {
         self.rooms.len() - self.void
     }
 
-    /// When they are to be examined, because the first may have to be given back.
+    /// Returns the time at which rooms must be examined, since the first one may have to be declined.
     pub fn next(&self) -> Option<Time> {
         self.due
     }
 
-    /// Whether offers came since the last call.
+    /// Returns whether offers have arrived since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 }
 
-/// Up to `most`, as the seed and the number of the offer say.
+/// Returns a time up to `most` that follows from the seed and the number of the offer.
 fn jitter(most: Duration, seed: u64, number: u64) -> Duration {
     let bits = base::scramble(seed.wrapping_add(number.wrapping_mul(base::GAMMA)));
     most.mul_f64(base::fraction(bits))
@@ -317,7 +319,7 @@ mod tests {
         assert_eq!(other, [OfferId { value: "o1".into() }]);
         assert_eq!(offers.len(), 1);
         assert!(offers.rescind(&OfferId { value: "o1".into() }).is_empty());
-        // Anew, it is another room.
+        // A new offer of the agent makes another room.
         assert_eq!(offers.add(offer("o4", "a", "cpus:1;mem:64"), now, &hold), Some(2));
         assert_eq!(offers.rooms[2].free(), Need([1_000, 64_000, 0, 0, 0]));
         assert!(offers.rescind(&OfferId { value: "o2".into() }).is_empty());

@@ -1,4 +1,4 @@
-//! What a task runs, what it finds in its sandbox, and how it is started again when it fails.
+//! The program of a task, the files in its sandbox, and its restarts after failures.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::seconds;
 
-/// What a task runs.
+/// Program of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Run {
@@ -14,43 +14,43 @@ pub enum Run {
     Command(String),
     /// A program and its arguments, without a shell. The list is not empty.
     Program(Vec<String>),
-    /// The image's own setting.
+    /// The image's own entry point.
     Image,
 }
 
-/// A file that is brought into the sandbox before a task starts.
+/// A file that the agent fetches into the sandbox before a task starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uri {
-    /// Where it comes from.
+    /// URI of the file.
     pub value: String,
     /// Whether an archive is unpacked.
     pub extract: bool,
     /// Whether the file is made executable.
     pub executable: bool,
-    /// Whether the agent keeps it for the next task.
+    /// Whether the agent caches the file for other tasks.
     pub cache: bool,
-    /// Its name in the sandbox, if not the last part of `value`.
+    /// Name of the file in the sandbox; `None` for the last part of `value`.
     pub output: Option<String>,
 }
 
-/// How a task that failed is started again.
+/// Backoff with which a failed task is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restart {
-    /// The wait after the first failure.
+    /// Delay after the first failure.
     #[serde(with = "seconds")]
     pub first: Duration,
-    /// By how much each further wait is longer; at least 1.
+    /// Factor between consecutive delays; at least 1.
     pub factor: f64,
-    /// The longest wait.
+    /// Longest delay.
     #[serde(with = "seconds")]
     pub longest: Duration,
-    /// After a run of this length a task has not failed: the waits start from the first one.
+    /// Length of a run after which the delays start again from the first one.
     #[serde(with = "seconds")]
     pub steady: Duration,
 }
 
 impl Default for Restart {
-    /// Marathon's: a second, growing by 15 %, 5 min at most.
+    /// Returns the values of Marathon: a first delay of one second, which grows by 15 % up to 5 min.
     fn default() -> Restart {
         Restart {
             first: Duration::from_secs(1),
@@ -62,7 +62,7 @@ impl Default for Restart {
 }
 
 impl Restart {
-    /// How long to wait after this many failures in a row.
+    /// Returns the delay after this many consecutive failures.
     pub fn wait(&self, failures: u32) -> Duration {
         let Some(before) = failures.checked_sub(1) else { return Duration::ZERO };
         let grown = self.first.as_secs_f64() * self.factor.powi(i32::try_from(before).unwrap_or(i32::MAX));
@@ -70,18 +70,18 @@ impl Restart {
     }
 }
 
-/// Where a task runs or ran.
+/// The agent on which a task runs or ran, with the task's id and ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The task's id on the cluster.
+    /// Id of the task on the cluster.
     pub task_id: String,
-    /// The agent's id.
+    /// Id of the agent.
     pub agent_id: String,
-    /// The agent's host.
+    /// Host name of the agent.
     pub host: String,
-    /// The agent's API as `host:port`; empty if its offers did not say.
+    /// Address of the agent's API as `host:port`; empty if its offers did not have it.
     #[serde(default)]
     pub agent: String,
-    /// The ports that are the task's.
+    /// Ports of the task.
     pub ports: Vec<u64>,
 }

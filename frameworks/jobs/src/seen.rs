@@ -1,4 +1,4 @@
-//! What agents have offered so far: for telling why a task waits, and whether it could ever fit.
+//! Resources that agents have offered so far, to explain why a task waits and whether it could ever fit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::offers::{Room, Site};
 
 /// Maximum number of agents that are remembered.
 const AGENTS_MAX: usize = 50_000;
-/// For how long an agent that offers nothing counts as being there.
+/// Time after its last offer for which an agent counts as present.
 const FRESH: Duration = Duration::from_secs(15 * 60);
 
-/// What is known of one agent from its offers.
+/// Amounts that one agent has offered.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The agent.
+    /// Identity and attributes of the agent.
     pub site: Arc<Site>,
-    /// What was left of its last offer after this framework's tasks were placed.
+    /// Rest of its last offer after this framework's tasks were placed.
     pub left: Need,
-    /// The most that it offered at once.
+    /// Maximum of each amount that it offered.
     pub most: Need,
-    /// When it has offered something last.
+    /// Time of its last offer.
     pub when: Time,
 }
 
@@ -34,14 +34,14 @@ impl Place for Agent {
     }
 }
 
-/// All agents that offered something, by their id.
+/// All agents that have made an offer, by their id.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     agents: BTreeMap<String, Agent>,
 }
 
 impl Seen {
-    /// An agent offers this much in all.
+    /// Records the total amounts that an agent offers.
     pub fn offered(&mut self, room: &Room, free: Need, now: Time) {
         if !self.agents.contains_key(&room.site.agent_id) && self.agents.len() >= AGENTS_MAX {
             return;
@@ -57,24 +57,25 @@ impl Seen {
         agent.when = now;
     }
 
-    /// So much was left after tasks were placed.
+    /// Records the amounts that were left after tasks were placed.
     pub fn left(&mut self, agent_id: &str, left: Need) {
         if let Some(agent) = self.agents.get_mut(agent_id) {
             agent.left = left;
         }
     }
 
-    /// The agent is gone.
+    /// Forgets an agent that was lost.
     pub fn lost(&mut self, agent_id: &str) {
         self.agents.remove(agent_id);
     }
 
-    /// All that is known, also of agents that are silent.
+    /// Returns all known agents, also those that make no offers now.
     pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values()
     }
 
-    /// The agents that have offered something lately. One that is gone does not keep tasks off the others forever.
+    /// Returns the agents that have made an offer recently. A removed agent therefore does not keep tasks from the
+    /// others forever.
     pub fn fresh(&self, now: Time) -> impl Iterator<Item = &Agent> {
         self.agents.values().filter(move |agent| now < agent.when + FRESH)
     }

@@ -1,26 +1,25 @@
 //! A scheduler that answers requests from other threads when it is woken.
 //!
-//! It passes requests and events on; HTTP and files are elsewhere.
+//! It only forwards requests and events, and knows neither HTTP nor files.
 
 use base::Time;
 use sdk::{Calls, Event, Requester, Requests, Scheduler, requests};
 
 /// A scheduler that answers requests.
 pub trait Asked: Scheduler {
-    /// A request.
+    /// Type of a request.
     type Request: Send + 'static;
-    /// What a request is answered with.
+    /// Type of the answer to a request.
     type Answer: Send + 'static;
 
-    /// A request without content.
+    /// A request without content, which replaces one that is taken.
     const EMPTY: Self::Request;
 
     /// Answers a request.
     fn ask(&mut self, request: Self::Request, now: Time, calls: &mut Calls) -> Self::Answer;
 }
 
-/// A scheduler with its queue of requests. `after` is called after each event with the scheduler, whose reports it
-/// takes.
+/// A scheduler with its queue of requests. After each event `after` is called with the scheduler, to take its reports.
 pub struct Served<C: Asked, F> {
     core: C,
     requests: Requests<C::Request, C::Answer>,
@@ -28,18 +27,18 @@ pub struct Served<C: Asked, F> {
 }
 
 impl<C: Asked, F: FnMut(&mut C)> Served<C, F> {
-    /// Creates it with its requester.
+    /// Creates the scheduler with its requester.
     pub fn new(core: C, after: F) -> (Served<C, F>, Requester<C::Request, C::Answer>) {
         let (requester, requests) = requests();
         (Served { core, requests, after }, requester)
     }
 
-    /// The scheduler itself.
+    /// Returns the scheduler itself.
     pub fn core(&self) -> &C {
         &self.core
     }
 
-    /// The queue of requests, to add one by hand; the scheduler must be woken then.
+    /// Returns the queue of requests, to add one directly; the caller must then wake the scheduler.
     pub fn requests(&self) -> &Requests<C::Request, C::Answer> {
         &self.requests
     }
@@ -53,7 +52,7 @@ impl<C: Asked, F: FnMut(&mut C)> Scheduler for Served<C, F> {
             for mut request in self.requests.by_ref() {
                 let question = std::mem::replace(&mut request.question, C::EMPTY);
                 let answer = self.core.ask(question, now, calls);
-                // A confirmed job is durable.
+                // The answer is sent after the state is saved: a confirmed job is durable.
                 calls.answer(request, answer);
             }
         }

@@ -12,45 +12,46 @@ use crate::follow::Follower;
 
 /// A handle that can end its framework.
 pub trait Leave {
-    /// Ends the framework: with `teardown` all its tasks, too. Does nothing if it has ended.
+    /// Ends the framework, with all its tasks if `teardown`. Does nothing if it has ended.
     fn leave(&self, teardown: bool) -> impl Future<Output = ()> + Send;
 }
 
-/// The handle of a framework of jobs: asks its scheduler, and follows what happens.
+/// The handle of a framework of jobs: sends requests to its scheduler, and follows its events.
 pub trait Handle: Leave {
-    /// What it runs.
+    /// Type of the jobs.
     type Job;
-    /// What became of a job that was submitted.
+    /// Result of the submission of a job.
     type Submitted;
-    /// The scheduler and its jobs in short.
+    /// Summary of the scheduler and its jobs.
     type Status;
-    /// What happens.
+    /// Type of the events.
     type Event: Clone;
-    /// Why a request is not fulfilled.
+    /// Reason why a request failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// What happens from now on.
+    /// Returns a follower of all events from now on.
     fn follow(&self) -> Follower<Self::Event>;
 
-    /// The scheduler and its jobs in short.
+    /// Returns a summary of the scheduler and its jobs.
     ///
     /// # Errors
-    /// The scheduler has ended.
+    /// Returns an error if the scheduler has ended.
     fn status(&self) -> impl Future<Output = Result<Self::Status, Self::Error>> + Send;
 
-    /// Runs jobs, all or none.
+    /// Submits jobs, all or none.
     ///
     /// # Errors
-    /// The scheduler refuses them, or has ended.
+    /// Returns an error if the scheduler refuses them, or has ended.
     fn submit(&self, jobs: Vec<Self::Job>) -> impl Future<Output = Result<Vec<Self::Submitted>, Self::Error>> + Send;
 
-    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    /// Submits jobs, all or none. Jobs that exist with exactly the same definition stay as they are, even if they have
+    /// ended.
     ///
     /// # Errors
-    /// The scheduler refuses them, or has ended.
+    /// Returns an error if the scheduler refuses them, or has ended.
     fn resume(&self, jobs: Vec<Self::Job>) -> impl Future<Output = Result<Vec<Self::Submitted>, Self::Error>> + Send;
 
-    /// Whether the scheduler does not answer because it has ended.
+    /// Returns whether the error means that the scheduler has ended.
     fn is_gone(error: &Self::Error) -> bool;
 }
 
@@ -63,8 +64,8 @@ pub struct Service<H> {
 }
 
 impl<H: Leave> Service<H> {
-    /// Runs a scheduler whose API is served already. The URL of the API becomes the framework's `webui_url`, where the
-    /// commands of operators find it, unless another one is given.
+    /// Starts a scheduler whose API is already served. The URL of the API becomes the framework's `webui_url`, where
+    /// operator commands find it, unless another one is given.
     pub fn start(
         scheduler: impl Scheduler + Send + 'static,
         mut driver: driver::Options,
@@ -76,22 +77,22 @@ impl<H: Leave> Service<H> {
         Service { handle, serving, driving }
     }
 
-    /// Where the API is.
+    /// Returns the listening address of the API.
     pub fn address(&self) -> SocketAddr {
         self.serving.address()
     }
 
-    /// Where others reach the API: its URL, with the scheme that it serves.
+    /// Returns the URL of the API for other hosts, with the scheme that it serves.
     pub fn url(&self) -> String {
         self.serving.url()
     }
 
-    /// The handle for requests.
+    /// Returns the handle for requests.
     pub fn handle(&self) -> &H {
         &self.handle
     }
 
-    /// Returns when the framework ends on its own: the master rejected it, or its state cannot be written.
+    /// Waits until the framework ends on its own, because the master rejected it or its state cannot be written.
     pub async fn wait(&mut self) -> Ending {
         match (&mut self.driving).await {
             Ok(ending) => ending,
@@ -99,7 +100,8 @@ impl<H: Leave> Service<H> {
         }
     }
 
-    /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
+    /// Ends the framework. With `teardown` all its tasks end, too; otherwise the next start with the same state
+    /// continues with them.
     pub async fn stop(mut self, teardown: bool) -> Ending {
         self.handle.leave(teardown).await;
         let ending = self.wait().await;

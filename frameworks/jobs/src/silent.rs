@@ -1,13 +1,13 @@
-//! Tasks on agents that do not answer, and since when.
+//! Tasks on agents that do not answer, with the times at which the agents became silent.
 //!
-//! What is done about them is decided elsewhere.
+//! It does not decide what is done about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::Time;
 
-/// By task, and by the instant from which its agent was silent.
+/// Tasks on agents that do not answer, by task and by time.
 #[derive(Clone, Debug)]
 pub struct Silent<Task> {
     since: BTreeMap<Task, Time>,
@@ -21,7 +21,7 @@ impl<Task> Default for Silent<Task> {
 }
 
 impl<Task: Copy + Ord> Silent<Task> {
-    /// The agent of a task is silent; if it was so before, that counts.
+    /// Records that the agent of a task does not answer. If this was recorded before, the earlier time is kept.
     pub fn add(&mut self, task: Task, now: Time) {
         if let std::collections::btree_map::Entry::Vacant(free) = self.since.entry(task) {
             free.insert(now);
@@ -29,19 +29,19 @@ impl<Task: Copy + Ord> Silent<Task> {
         }
     }
 
-    /// The agent answers again, or the task is gone.
+    /// Removes a task that has ended or whose agent answers again.
     pub fn remove(&mut self, task: Task) {
         if let Some(since) = self.since.remove(&task) {
             self.order.remove(&(since, task));
         }
     }
 
-    /// The tasks whose agents were silent for so long, those first that were so first.
+    /// Returns the tasks whose agents have not answered for `longest`, the earliest first.
     pub fn overdue(&self, longest: Duration, now: Time) -> Vec<Task> {
         self.order.iter().take_while(|(since, _)| *since + longest <= now).map(|(_, task)| *task).collect()
     }
 
-    /// Since when the first is.
+    /// Returns the earliest time at which an agent became silent.
     pub fn first(&self) -> Option<Time> {
         self.order.first().map(|(since, _)| *since)
     }

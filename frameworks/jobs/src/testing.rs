@@ -1,8 +1,8 @@
-//! A small cluster without I/O: agents, offers and tasks, as a scheduler sees them through a real session. For the
-//! tests of the schedulers.
+//! A small cluster without I/O for tests of schedulers: agents, offers and tasks, as a scheduler sees them through a
+//! real session.
 //!
-//! It checks that no offer is overfilled, that no task id is launched twice, and that what must survive a restart is
-//! saved before it is sent. Tests decide when offers arrive and how tasks end.
+//! It checks that no offer is overfilled, that no task id is launched twice, and that state that must survive a restart
+//! is saved before messages are sent. Tests decide when offers arrive and how tasks end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +19,10 @@ use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session, Settings};
 use crate::need::{NAMES, Need};
 use crate::served::Asked;
 
-/// A scheduler, and what is done with it after each event.
+/// A scheduler with its queue of requests, and a callback after each event.
 pub type Served<C> = crate::served::Served<C, Box<dyn FnMut(&mut C)>>;
 
-/// The scheduler, reachable while the session has it.
+/// A scheduler that stays accessible while the session owns it.
 struct Shared<C: Asked>(Rc<RefCell<Served<C>>>);
 
 impl<C: Asked> Scheduler for Shared<C> {
@@ -34,70 +34,70 @@ impl<C: Asked> Scheduler for Shared<C> {
 /// Interval of the master's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// An agent, and what of it is in use or on offer.
+/// An agent, with its resources that are in use or offered.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
-    /// Its resources.
+    /// Total resources of the agent, as text.
     pub total: String,
-    /// Its attributes by name.
+    /// Attributes of the agent by name.
     pub attributes: Vec<(&'static str, &'static str)>,
-    /// Whether it is removed: it makes no offers.
+    /// Whether the agent is removed; it makes no offers then.
     pub is_lost: bool,
     used: Need,
     offered: Option<String>,
-    /// Until when its resources are refused.
+    /// End of the filter on its resources.
     refused: Time,
 }
 
 /// A task that has not ended.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The number of its agent.
+    /// Index of the agent.
     pub agent: usize,
-    /// Its resources.
+    /// Resources of the task.
     pub need: Need,
-    /// The message that launched it.
+    /// Message that launched the task.
     pub info: TaskInfo,
-    /// Its last state.
+    /// Last state of the task.
     pub state: TaskState,
 }
 
-/// The cluster with its scheduler.
+/// A simulated cluster with its scheduler.
 pub struct Cluster<C: Asked> {
     session: Session<Shared<C>>,
     served: Rc<RefCell<Served<C>>>,
-    /// The present.
+    /// Current time.
     pub now: Time,
-    /// Its agents. Their ids are `S0`, `S1`, ...
+    /// Agents of the cluster. Their ids are `S0`, `S1`, ...
     pub agents: Vec<Agent>,
     /// Tasks that have not ended.
     pub tasks: BTreeMap<String, Task>,
-    /// Tasks whose end was requested.
+    /// Tasks that were killed and have not ended.
     pub unwanted: BTreeSet<String>,
     /// Number of KILL calls.
     pub kills: usize,
-    /// Every task id that was ever launched, in order.
+    /// Ids of all launched tasks, in order.
     pub launched: Vec<String>,
-    /// The saved state of the framework.
+    /// Saved state of the framework, by key.
     pub store: BTreeMap<String, Vec<u8>>,
     /// Whether the framework has suppressed offers.
     pub suppressed: bool,
-    /// Calls since they were examined last.
+    /// Calls since the test last took them.
     pub calls: Vec<Call>,
     /// Whether a kill ends a task at once.
     pub kills_at_once: bool,
-    /// The end of every task: id and state.
+    /// Id and final state of every task that has ended.
     pub ended: Vec<(String, TaskState)>,
-    /// Agents that the master has forgotten.
+    /// Agents of which the master no longer knows anything, by index.
     pub forgotten: BTreeSet<usize>,
-    /// How the session ended, if it did.
+    /// Ending of the session; `None` while it runs.
     pub ending: Option<Ending>,
     offers: u64,
     uuids: u64,
 }
 
 impl<C: Asked> Cluster<C> {
-    /// A cluster of agents with these resources, to which the scheduler is subscribed.
+    /// Creates a cluster of agents with these resources, to which the scheduler is subscribed.
     pub fn new(served: Served<C>, agents: impl IntoIterator<Item = String>) -> Cluster<C> {
         let agent = |total| Agent { total, ..Agent::default() };
         let now = Time::from_secs(1_000);
@@ -125,7 +125,7 @@ impl<C: Asked> Cluster<C> {
         cluster
     }
 
-    /// Restores and subscribes.
+    /// Restores the saved state and subscribes.
     fn begin(&mut self) {
         let entries = self.store.clone();
         let mut outputs = Vec::new();
@@ -140,7 +140,7 @@ impl<C: Asked> Cluster<C> {
         self.send(scheduler::Event { subscribed: Some(Box::new(subscribed)), ..of(event::Type::Subscribed) });
     }
 
-    /// Kills the scheduler and starts another one with its state; tasks keep running.
+    /// Ends the scheduler and starts another one with its saved state; tasks keep running.
     pub fn restart(&mut self, served: Served<C>) {
         (self.session, self.served) = session(served, self.now);
         for agent in &mut self.agents {
@@ -150,14 +150,14 @@ impl<C: Asked> Cluster<C> {
         self.begin();
     }
 
-    /// The scheduler's answer to a request.
+    /// Sends a request to the scheduler and returns its answer.
     pub fn request(&mut self, request: C::Request) -> C::Answer {
         let mut answer = self.served.borrow().requests().put(request).unwrap();
         self.put(Input::Nudge);
         answer.take().unwrap().unwrap()
     }
 
-    /// Advances the time; the scheduler is woken when it asks for it.
+    /// Advances the time, and wakes the scheduler when it has asked for it.
     pub fn pass(&mut self, time: Duration) {
         let mut left = time;
         while left > HEARTBEAT {
@@ -177,11 +177,11 @@ impl<C: Asked> Cluster<C> {
             assert!(wakes < 100_000, "the scheduler wakes itself all the time");
         }
         self.now = end;
-        // The master is alive.
+        // The master sends heartbeats.
         self.send(of(event::Type::Heartbeat));
     }
 
-    /// Offers everything that is free, not on offer, and not refused.
+    /// Offers all resources that are free and neither offered nor filtered.
     pub fn offer(&mut self) {
         if self.suppressed {
             return;
@@ -190,7 +190,7 @@ impl<C: Asked> Cluster<C> {
         self.offer_of(&agents);
     }
 
-    /// The same for some agents, even if offers are suppressed.
+    /// Offers the resources of some agents, even if offers are suppressed.
     pub fn offer_of(&mut self, agents: &[usize]) {
         let mut offers = Vec::new();
         for &number in agents {
@@ -237,7 +237,7 @@ impl<C: Asked> Cluster<C> {
         self.send(scheduler::Event { rescind: Some(rescind), ..of(event::Type::Rescind) });
     }
 
-    /// A task reaches a state, with a status that `change` completes.
+    /// Sends a status update of a task with this state; `change` completes the status.
     pub fn update(&mut self, id: &str, state: TaskState, change: impl FnOnce(&mut TaskStatus)) {
         self.uuids += 1;
         let mut status = self.status(id, state);
@@ -251,7 +251,7 @@ impl<C: Asked> Cluster<C> {
             if let Some(task) = self.tasks.remove(id) {
                 let agent = &mut self.agents[task.agent];
                 agent.used = agent.used.minus(&task.need);
-                // More than what was refused.
+                // There are more resources than the filter covers.
                 agent.refused = Time::EPOCH;
             }
         }
@@ -263,12 +263,12 @@ impl<C: Asked> Cluster<C> {
         TaskStatus { task_id: TaskId { value: id.into() }, state: state as i32, agent_id: agent, ..Default::default() }
     }
 
-    /// The ids of all tasks on an agent.
+    /// Returns the ids of all tasks on an agent.
     pub fn of_agent(&self, agent: usize) -> Vec<String> {
         self.tasks.iter().filter(|(_, task)| task.agent == agent).map(|(id, _)| id.clone()).collect()
     }
 
-    /// An agent is lost with its tasks.
+    /// Removes an agent with its tasks.
     pub fn lose(&mut self, agent: usize) {
         self.agents[agent].is_lost = true;
         self.agents[agent].offered = None;
@@ -329,7 +329,7 @@ impl<C: Asked> Cluster<C> {
                 self.unwanted.insert(id.clone());
                 self.kills += 1;
                 assert!(self.kills < 10_000, "{id} is killed again and again");
-                // A task that the master does not have is reconciled instead.
+                // A task that the master does not know is reconciled instead.
                 if self.tasks.get(&id).is_none_or(|t| t.state == TaskState::TaskUnreachable) {
                     self.reconcile(&id);
                 } else if self.kills_at_once {
@@ -345,7 +345,7 @@ impl<C: Asked> Cluster<C> {
         }
     }
 
-    /// The master's answer to a reconciliation, which needs no acknowledgement.
+    /// Answers a reconciliation with the task's state; the answer needs no acknowledgement.
     fn reconcile(&mut self, id: &str) {
         let state = match self.tasks.get(id) {
             Some(task) if self.forgotten.contains(&task.agent) => TaskState::TaskUnknown,
@@ -369,7 +369,7 @@ impl<C: Asked> Cluster<C> {
         let mut room = Need::default();
         let mut agents = BTreeSet::new();
         for id in &accept.offer_ids {
-            // An offer that was rescinded meanwhile gives nothing.
+            // An offer that was rescinded meanwhile has no resources.
             let Some(number) = self.take_back(&id.value, refuse) else { return };
             room = room.plus(&self.free(number));
             agents.insert(number);
@@ -409,7 +409,7 @@ fn needs(resources: &[sdk::v1::Resource]) -> Need {
     Need([cpus, mem, disk, gpus, i64::try_from(all.ports().count()).unwrap() * 1_000])
 }
 
-/// What is free, as a resource text; ports from 1000 on.
+/// Returns amounts as a resource text; ports start at 1000.
 fn text(free: &Need) -> String {
     let mut text: Vec<String> =
         (0..4).filter(|&k| free.0[k] > 0).map(|k| format!("{}:{}", NAMES[k], free.amount(k))).collect();

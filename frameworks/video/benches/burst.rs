@@ -1,11 +1,11 @@
-//! The policy against fair sharing when a burst of queries comes, with real decoding: small videos whose queries can
-//! wait, and for a while large videos whose queries cannot, as when plates must be read in high resolution after an
-//! incident.
+//! Compares the scheduler's policy with fair sharing during a burst of queries, with real decoding. Queries on small
+//! videos tolerate lag; for a while there are also queries on large videos that do not, as when plates must be read in
+//! high resolution after an incident.
 //!
-//! Fair sharing is there twice: once each query keeps the best configuration, as its user set it up, and once it takes
-//! the best that its equal share keeps up with, which is part of what the policy is about. Workers are threads that
-//! keep to their allotted processor time, so what is measured does not depend on the machine's size, only on its having
-//! that little time to spare.
+//! Fair sharing is measured twice: with each query fixed at the best configuration, as its user set it up, and with
+//! each query at the best configuration that its equal share keeps up with, which is a part of the policy. Workers are
+//! threads that limit themselves to their allotted processor time, so the results do not depend on the size of the
+//! machine as long as that little time is available.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -24,9 +24,9 @@ const BASE: usize = 6;
 const BURST: usize = 4;
 const SECONDS: u64 = 36;
 const BURST_AT: (u64, u64) = (6, 20);
-/// Cores that there are, over what all queries want at their best while the burst lasts.
+/// Available cores divided by the cores that all queries need at their best configurations during the burst.
 const LOADS: [f64; 3] = [0.4, 0.22, 0.16];
-/// How long queries of the base and of the burst can wait, in seconds.
+/// Largest allowed lag of the queries of the base and of the burst, in seconds.
 const WAITS: (f64, f64) = (30.0, 1.0);
 
 #[expect(clippy::disallowed_methods, reason = "a live stream goes by the clock on the wall")]
@@ -45,13 +45,13 @@ struct Query {
     worker: HandWorker,
     share: Share,
     position: f64,
-    /// The part of its stream that falls into the burst.
+    /// Part of the stream that falls into the burst, from and to a position in seconds.
     window: (f64, f64),
     correction: Correction,
 }
 
-/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is examined, and
-/// nothing for what is never looked at; lag over the whole run.
+/// Sums over queries and seconds. Quality counts the stream time during the burst, whenever it is processed; what is
+/// never processed counts as 0. Lag counts over the whole run.
 #[derive(Default)]
 struct Sums {
     quality: f64,
@@ -91,7 +91,8 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
 }
 
 impl Query {
-    /// Takes in what the worker says; the mean quality and the lag count.
+    /// Adds the worker's report to the sums: the quality of what was processed, and the lag over its limit. Returns the
+    /// lag.
     fn look(&mut self, sums: &mut Sums) -> f64 {
         let report = self.worker.report();
         if let Some(point) = report.config.and_then(|c| self.points.iter().find(|p| p.config == c)) {
@@ -106,7 +107,7 @@ impl Query {
     }
 }
 
-/// A video with the profiles of the kinds of queries on it.
+/// A video with the profiles of the query kinds that run on it.
 struct Street {
     path: PathBuf,
     profiles: Vec<(QueryKind, Vec<Point>)>,
@@ -131,7 +132,7 @@ impl Street {
         query(&self.path, *kind, (max_lag, window), points)
     }
 
-    /// Cores for this many queries at their cheapest, and at their best.
+    /// Returns the cores that `many` queries need at their cheapest and at their best configurations.
     fn wanted(&self, many: usize) -> (f64, f64) {
         let ends = |number| (self.profile(number).1[0].cores, self.profile(number).1.last().map_or(0.0, |p| p.cores));
         (0..many).map(ends).fold((0.0, 0.0), |sum, (least, most)| (sum.0 + least, sum.1 + most))
@@ -145,7 +146,7 @@ impl Drop for Street {
     }
 }
 
-/// The policy that shares cores out, and whether configurations stay as they are.
+/// A policy that divides the cores, and whether configurations stay fixed at the best.
 #[derive(Clone, Copy)]
 struct Rule {
     name: &'static str,

@@ -1,4 +1,5 @@
-//! How long one decision takes for 8,000 queries on 1,000 agents: allocation, placement, and each agent settled.
+//! Measures how long one decision takes for 8,000 queries on 1,000 agents: allocation, placement, and the settlement of
+//! each agent.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -13,7 +14,7 @@ const AGENTS: usize = 1_000;
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn main() {
-    // A few dozen points on each frontier, as profiles have; demands and goals that differ.
+    // A few dozen points on each frontier, as in real profiles, with differing demands and goals.
     let configs: Vec<Config> = Knobs::default().all();
     let frontier = |seed: usize| -> Vec<Point> {
         let scale = 0.5 + (seed % 17) as f64 / 8.0;

@@ -1,6 +1,7 @@
-//! How many frames a second one core decodes and counts at 640x360, in each detector, and what plates cost.
+//! Measures how many frames a second one core decodes and counts at 640x360 with each detector, and the cost of reading
+//! plates.
 //!
-//! Processor time of this thread is measured, so other work on the machine matters little.
+//! Processor time of the measuring thread is used, so other load on the machine matters little.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 

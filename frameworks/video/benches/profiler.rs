@@ -1,6 +1,7 @@
-//! What a profile costs: climbing with steps kept against trying everything, on a real clip, decoded and counted.
+//! Measures the cost of a profile on a real clip that is decoded and counted: hill climbing with cached steps against
+//! an exhaustive search.
 //!
-//! Prints a table for each kind of query; asserts nothing.
+//! Prints a table for each kind of query. It asserts nothing.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 

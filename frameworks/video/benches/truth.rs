@@ -1,8 +1,8 @@
-//! How well objects are found and followed: F1 of boxes at an overlap of one half, switches of identity, F1 of
-//! crossings of an upright line in the middle, and classes.
+//! Measures how well objects are detected and tracked: F1 of boxes at an overlap of one half, identity switches, F1 of
+//! crossings of a vertical line in the middle, and classes.
 //!
-//! Without arguments on the made square; `-- --truth DIR` on a video (`*.avi`, `*.mp4`, `*.mkv`) with its truth
-//! (`gt.txt`, in the format of the MOT challenge) in that directory.
+//! Without arguments it uses the generated square. With `-- --truth DIR` it uses a video (`*.avi`, `*.mp4`, `*.mkv`)
+//! and its ground truth (`gt.txt`, in the format of the MOT challenge) in that directory.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -17,7 +17,7 @@ use video::scope::{Line, Scope};
 use video::truth::{Figures, Labelled, Measure, Seen, read_mot};
 use video::vision::{Detector, still_of};
 
-/// Seconds of the made square.
+/// Length of the generated square, in seconds.
 const SECONDS: f64 = 90.0;
 
 fn main() {
@@ -29,7 +29,7 @@ fn main() {
     }
 }
 
-/// A picture with its time and its truth.
+/// A picture with its time in seconds and its ground truth.
 type Picture = (f64, Frame, Vec<Labelled>);
 
 fn made() {
@@ -89,7 +89,7 @@ fn recorded(directory: &Path) {
     }
 }
 
-/// Figures, and core-seconds of looking.
+/// Returns the measured figures and the core-seconds that detection took.
 fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Picture>) -> (Figures, f64) {
     let line = Line { name: "middle".to_owned(), from: [0.5, 0.0], to: [0.5, 1.0], ..Line::middle() };
     let scope = Scope { lines: vec![line.clone()], region: Vec::new() };

@@ -1,29 +1,29 @@
-//! Pictures: colour frames as cameras and codecs have them (Y, U, V with half the chroma), and boxes in them.
+//! Pictures: colour frames in the format of cameras and codecs (Y, U, V with half the chroma), and boxes in them.
 //!
-//! It knows no file format and draws nothing.
+//! This module has no file formats and draws nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// The widest and highest picture that is taken in, in pixels.
+/// Maximum width and height of a picture, in pixels.
 pub const SIDE_MAX: usize = 4096;
 
-/// One picture, 4:2:0: a byte of luma for each pixel, and one of each chroma for each square of four.
+/// A picture in 4:2:0: a byte of luma for each pixel, and one of each chroma for each square of four.
 ///
 /// Width and height are even and not zero, and the planes have exactly the sizes that follow from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     width: usize,
     height: usize,
-    /// Brightness, `width * height`, row by row.
+    /// Luma (brightness), `width * height` bytes, row by row.
     pub y: Vec<u8>,
-    /// Blue difference, a quarter of that; 128 is grey.
+    /// Blue difference, a quarter of the bytes of `y`; 128 is grey.
     pub u: Vec<u8>,
-    /// Red difference, a quarter of that; 128 is grey.
+    /// Red difference, a quarter of the bytes of `y`; 128 is grey.
     pub v: Vec<u8>,
 }
 
 impl Frame {
-    /// A picture of one colour. Sides are rounded down to even numbers, and up to 2.
+    /// Creates a picture of one colour. Sides are rounded down to even numbers, and up to 2.
     pub fn filled(width: usize, height: usize, colour: Colour) -> Frame {
         let (width, height) = (even(width), even(height));
         let quarter = width * height / 4;
@@ -36,8 +36,8 @@ impl Frame {
         }
     }
 
-    /// A picture from planes whose rows may be longer than the picture, as decoders give them. An odd last column or
-    /// row is left away. `None` if a plane is too short for the size, or a side is below 2.
+    /// Creates a picture from planes whose rows may be longer than the picture, as decoders return them. An odd last
+    /// column or row is cut off. Returns `None` if a plane is too short for the size, or a side is below 2.
     pub fn from_planes(size: (usize, usize), planes: [&[u8]; 3], strides: [usize; 3]) -> Option<Frame> {
         let (width, height) = (size.0 & !1, size.1 & !1);
         if width < 2 || height < 2 {
@@ -52,17 +52,17 @@ impl Frame {
         })
     }
 
-    /// Pixels in a row.
+    /// Returns the width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows.
+    /// Returns the height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Bytes of all planes.
+    /// Returns the number of bytes of all planes.
     pub fn bytes(&self) -> usize {
         self.y.len() * 3 / 2
     }
@@ -83,24 +83,24 @@ fn packed(plane: &[u8], stride: usize, width: usize, height: usize) -> Option<Ve
     Some(out)
 }
 
-/// A colour as frames have it.
+/// A colour in the components of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour {
-    /// Brightness.
+    /// Luma (brightness).
     pub y: u8,
-    /// Blue difference.
+    /// Blue difference; 128 is grey.
     pub u: u8,
-    /// Red difference.
+    /// Red difference; 128 is grey.
     pub v: u8,
 }
 
 impl Colour {
-    /// Without colour.
+    /// Returns the grey of this brightness.
     pub const fn grey(y: u8) -> Colour {
         Colour { y, u: 128, v: 128 }
     }
 
-    /// From red, green and blue (BT.601, full range).
+    /// Converts red, green and blue to a colour (BT.601, full range).
     pub fn rgb(r: u8, g: u8, b: u8) -> Colour {
         let (r, g, b) = (f32::from(r), f32::from(g), f32::from(b));
         let byte = |x: f32| x.round().clamp(0.0, 255.0) as u8;
@@ -111,7 +111,7 @@ impl Colour {
         }
     }
 
-    /// To red, green and blue.
+    /// Converts the colour to red, green and blue.
     pub fn to_rgb(self) -> [u8; 3] {
         let (y, u, v) = (f32::from(self.y), f32::from(self.u) - 128.0, f32::from(self.v) - 128.0);
         let byte = |x: f32| x.round().clamp(0.0, 255.0) as u8;
@@ -120,38 +120,38 @@ impl Colour {
 }
 
 /// A box in a picture. Coordinates are fractions of the picture's width and height, so that they mean the same at every
-/// resolution; `x`, `y` is the corner at the top left.
+/// resolution; `x`, `y` is the top left corner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rect {
-    /// Left side, 0 to 1.
+    /// Left side as a fraction of the picture's width, 0 to 1.
     pub x: f32,
-    /// Upper side, 0 to 1.
+    /// Upper side as a fraction of the picture's height, 0 to 1.
     pub y: f32,
-    /// Width, 0 to 1.
+    /// Width as a fraction of the picture's width, 0 to 1.
     pub w: f32,
-    /// Height, 0 to 1.
+    /// Height as a fraction of the picture's height, 0 to 1.
     pub h: f32,
 }
 
 impl Rect {
-    /// The middle.
+    /// Returns the centre of the box.
     pub fn centre(&self) -> (f32, f32) {
         (self.x + self.w / 2.0, self.y + self.h / 2.0)
     }
 
-    /// The same box elsewhere.
+    /// Returns the box moved by `dx` and `dy`.
     pub fn moved(&self, dx: f32, dy: f32) -> Rect {
         Rect { x: self.x + dx, y: self.y + dy, ..*self }
     }
 
-    /// What of it is inside the picture; `None` if nothing is.
+    /// Returns the part of the box that is inside the picture; `None` if it is empty.
     pub fn clipped(&self) -> Option<Rect> {
         let (left, top) = (self.x.max(0.0), self.y.max(0.0));
         let (right, bottom) = ((self.x + self.w).min(1.0), (self.y + self.h).min(1.0));
         (right > left && bottom > top).then_some(Rect { x: left, y: top, w: right - left, h: bottom - top })
     }
 
-    /// Intersection over union, 0 to 1.
+    /// Returns the intersection over union of two boxes, 0 to 1.
     pub fn iou(&self, other: &Rect) -> f32 {
         let w = (self.x + self.w).min(other.x + other.w) - self.x.max(other.x);
         let h = (self.y + self.h).min(other.y + other.h) - self.y.max(other.y);

@@ -1,16 +1,18 @@
-//! Letters and digits as patterns of 5 by 7 dots: for the plates of scenes, for training their reader, and for labels.
+//! Letters and digits as patterns of 5 by 7 dots: for the plates of scenes, for training the plate reader, and for
+//! labels.
 //!
-//! It draws nothing itself.
+//! This module draws nothing itself.
 
-/// Columns of a pattern.
+/// Number of columns of a pattern.
 pub const WIDTH: usize = 5;
-/// Rows of a pattern.
+/// Number of rows of a pattern.
 pub const HEIGHT: usize = 7;
 
-/// The signs that a plate is made of. I, O and Q are not among them: they look like 1 and 0.
+/// Characters of a plate. I, O and Q are not among them, since they look like 1 and 0.
 pub const PLATE_SIGNS: &str = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789";
 
-/// The rows of a sign, five bits each, the highest on the left; `None` for a sign without a pattern.
+/// Returns the rows of a character's pattern, five bits each, the highest on the left; `None` for a character without a
+/// pattern.
 pub fn pattern(sign: char) -> Option<[u8; HEIGHT]> {
     Some(match sign.to_ascii_uppercase() {
         '0' => [0x0e, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0e],
@@ -60,7 +62,7 @@ pub fn pattern(sign: char) -> Option<[u8; HEIGHT]> {
     })
 }
 
-/// Whether the dot in this column and row is set.
+/// Returns whether the dot in this column and row is set.
 pub fn dot(pattern: &[u8; HEIGHT], column: usize, row: usize) -> bool {
     pattern[row] >> (WIDTH - 1 - column) & 1 == 1
 }

@@ -1,20 +1,20 @@
-//! Video queries on a cluster: reading videos, finding and following what moves in them, and deciding what each query
-//! may cost.
+//! Video queries on a cluster: reads videos, detects and tracks what moves in them, and decides how many cores each
+//! query uses.
 //!
 //! From the bottom up:
 //!
-//! - [`frame`] is a picture, [`media`] reads and writes video files and reads cameras, [`scene`] makes traffic whose
-//!   truth is known;
-//! - [`scope`] is where a query counts, [`vision`] sees, [`pipeline`] makes a query of it, in one of many
-//!   configurations;
-//! - [`truth`] measures it against true boxes, [`profile`] tries configurations, [`schedule`] shares cores, all without
-//!   a clock;
-//! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task,
-//!   [`modelled`] what stands for such processes in laboratories;
-//! - [`bitrate`] is video on demand over networks whose bandwidth varies, for comparisons of policies; [`abr`] has
+//! - [`frame`] is a picture, [`media`] reads and writes video files and reads cameras, [`scene`] generates traffic with
+//!   a known ground truth;
+//! - [`scope`] is the region in which a query counts, [`vision`] detects and tracks, [`pipeline`] makes a query of it,
+//!   in one of many configurations;
+//! - [`truth`] measures detection against true boxes, [`profile`] tries configurations, [`schedule`] divides cores, all
+//!   without a clock;
+//! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process of a task, and
+//!   [`modelled`] models such processes in laboratories;
+//! - [`bitrate`] models video on demand over networks whose bandwidth varies, to compare policies; [`abr`] has the
 //!   policies;
-//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for, [`viewer`]
-//!   watches the live view of a running query.
+//! - [`local`] runs one query without a cluster, [`output`] draws its findings, [`spec`] parses query files of users,
+//!   [`viewer`] watches the live view of a running query.
 #![forbid(unsafe_code)]
 
 pub mod abr;

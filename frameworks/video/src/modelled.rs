@@ -1,6 +1,6 @@
-//! The framework with modelled workers: what `worker` does with videos, over known profiles, in virtual time.
+//! The framework with modelled workers: models what `worker` does with videos, with known profiles and in virtual time.
 //!
-//! The scheduler decides cores, configurations and places, as it does live. This module computes the progress of
+//! The scheduler decides cores, configurations and agents, as it does live. This module computes the progress of
 //! workers: in a second a core processes as many seconds of a stream as the profile states. Nothing is decoded.
 
 use std::collections::BTreeMap;
@@ -14,38 +14,38 @@ use crate::core::{Answer, Options, Orders, Question, Report, Submission, VideoSc
 use crate::profile::Point;
 use crate::worker::REPORT_EVERY;
 
-/// An event of a query.
+/// An event in the life of a modelled query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// Its first worker has started.
+    /// The first worker of the query of this name has started.
     Begun(String),
-    /// It is over. What it came to, if it was examined to its end.
+    /// The query of this name has ended, with its means if it was processed to its end.
     Over(String, Option<Life>),
 }
 
-/// What a query came to.
+/// Means over the stream of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Life {
-    /// The mean quality of what was examined.
+    /// Mean quality of what was examined.
     pub quality: f64,
-    /// The mean lag over time, in seconds.
+    /// Mean lag over time, in seconds.
     pub lag: f64,
-    /// The part of the time in which it was further behind than its goal.
+    /// Fraction of the time in which the lag exceeded its goal.
     pub late: f64,
 }
 
-/// A query.
+/// Progress of a query.
 struct Query {
     points: Vec<Point>,
     max_lag: f64,
-    /// For how long its stream is, in seconds.
+    /// Length of the stream, in seconds.
     seconds: f64,
-    /// When its stream began.
+    /// Time at which the stream began; `None` before that.
     began: Option<Time>,
-    /// Seconds of it that were examined, and these by their quality.
+    /// Seconds of the stream that were processed, and these weighted by their quality.
     position: f64,
     quality: f64,
-    /// Lag by time, time over the goal, and until when both are counted.
+    /// Integral of the lag over time, time over the goal, and the time until which both are counted.
     lag: f64,
     late: f64,
     counted: Time,
@@ -56,7 +56,7 @@ impl Query {
         self.began.map_or(0.0, |began| (now.since(began).as_secs_f64().min(self.seconds) - self.position).max(0.0))
     }
 
-    /// Counts the time until now, with the lag as it is then.
+    /// Adds the time until now to the sums, with the present lag.
     fn count(&mut self, now: Time) {
         let (passed, behind) = (now.since(self.counted).as_secs_f64(), self.behind(now));
         self.lag += behind * passed;
@@ -70,45 +70,45 @@ impl Query {
     }
 }
 
-/// A worker that has started.
+/// A modelled worker that has started.
 struct Worker {
     query: String,
     orders: Option<Orders>,
-    /// Until when it has worked.
+    /// Time until which its work is computed.
     at: Time,
-    /// Core-seconds that it has used, and the cores that it used lately.
+    /// Core-seconds that the worker has used, and the cores that it used recently.
     core_seconds: f64,
     used: f64,
-    /// It has reported the end of its stream.
+    /// Whether the worker has reported the end of its stream.
     done: bool,
 }
 
-/// What the scheduler was asked for.
+/// Purpose of a question to the scheduler.
 enum Why {
     Submitted(String),
-    /// For the worker of this task.
+    /// Sent for the worker of this task.
     Worker(String),
     Removed,
 }
 
-/// See the module's text.
+/// The framework with modelled workers; see the module's documentation.
 pub struct Modelled {
     scheduler: VideoScheduler,
     requester: Requester<Question, Answer>,
     queries: BTreeMap<String, Query>,
     submitted: Vec<Submission>,
-    /// By task.
+    /// Workers by task.
     workers: BTreeMap<String, Worker>,
-    /// Tasks that were launched and have not come up: the query of each.
+    /// Queries of launched tasks whose workers have not started, by task.
     coming: BTreeMap<String, String>,
     asked: Vec<(Why, sdk::Answer<Answer>)>,
-    /// When workers report: all at once, since it does not matter to them.
+    /// Time of the next reports. All workers report at once, which makes no difference to them.
     reports: Time,
     happened: Vec<Happening>,
 }
 
 impl Modelled {
-    /// A framework without queries.
+    /// Creates a framework without queries.
     pub fn new(options: Options) -> Modelled {
         let (requester, requests) = sdk::requests();
         Modelled {
@@ -142,13 +142,13 @@ impl Modelled {
         self.submitted.push(submission);
     }
 
-    /// What has happened since this was asked last.
+    /// Returns the events since the last call.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happened)
     }
 
-    /// The mean over the queries that have begun, now: the quality of their configurations (nothing while they have no
-    /// worker), how far they are behind in seconds, and the part of them that is further behind than its goal.
+    /// Returns means over the queries that have begun, at this time: the quality of their configurations (0 while they
+    /// have no worker), their lag in seconds, and the fraction of them whose lag exceeds its goal.
     pub fn means(&self, now: Time) -> Option<[f64; 3]> {
         let begun = || self.queries.values().filter(|query| query.began.is_some());
         let quality = self.workers.values().filter_map(|worker| Some(self.point(worker)?.quality)).sum::<f64>();
@@ -158,19 +158,19 @@ impl Modelled {
         (count > 0.0).then(|| [quality, lag, late].map(|sum| sum / count))
     }
 
-    /// How many more cores the queries could use.
+    /// Returns how many more cores the queries could use.
     pub fn wanted(&self, now: Time) -> f64 {
         self.scheduler.wanted(now)
     }
 
-    /// What a worker looks with.
+    /// Returns the profile point of the worker's configuration.
     fn point(&self, worker: &Worker) -> Option<&Point> {
         let config = worker.orders?.config;
         self.queries.get(&worker.query)?.points.iter().find(|point| point.config == config)
     }
 
     fn ask(&mut self, why: Why, question: Question) {
-        // What does not fit into the queue is lost as a message would be; workers ask again.
+        // A question that does not fit into the queue is lost, as a message would be; workers ask again.
         if let Ok(answer) = self.requester.put(question) {
             self.asked.push((why, answer));
         }
@@ -190,7 +190,7 @@ impl Modelled {
         }
     }
 
-    /// Applies the answer of the scheduler.
+    /// Applies the answers of the scheduler to the modelled workers.
     fn hear(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {
@@ -210,19 +210,20 @@ impl Modelled {
         }
     }
 
-    /// A worker begins.
+    /// Starts a worker.
     fn start(&mut self, task: &str, orders: Orders, now: Time) {
         let Some(worker) = self.workers.get_mut(task) else { return };
         (worker.orders, worker.at) = (Some(orders), now);
         let name = worker.query.clone();
-        // A former worker is not needed any more.
+        // The former worker of the query ends.
         self.workers.retain(|id, worker| id == task || worker.query != name);
         let Some(query) = self.queries.get_mut(&name).filter(|query| query.began.is_none()) else { return };
         (query.began, query.counted) = (Some(now), now);
         self.happened.push(Happening::Begun(name));
     }
 
-    /// A worker receives its orders; one that is done ends, and with it its query, which the scheduler forgets.
+    /// Applies the orders to a worker. A worker whose stream is over ends, and with it its query, which the scheduler
+    /// forgets.
     fn obey(&mut self, task: &str, orders: Orders, now: Time) {
         let Some(worker) = self.workers.get_mut(task) else { return };
         worker.orders = Some(orders);
@@ -236,13 +237,13 @@ impl Modelled {
         }
     }
 
-    /// A worker ends; observers see a kill.
+    /// Ends a worker; observers see a kill.
     fn exit(&mut self, task: &str, calls: &mut Calls) {
         self.workers.remove(task);
         calls.kill(task, None);
     }
 
-    /// Workers work until now.
+    /// Computes the work of all workers until now.
     fn work(&mut self, now: Time) {
         for worker in self.workers.values_mut() {
             let passed = now.since(worker.at).as_secs_f64();
@@ -259,7 +260,7 @@ impl Modelled {
         self.queries.values_mut().filter(|query| query.began.is_some()).for_each(|query| query.count(now));
     }
 
-    /// All workers report.
+    /// Sends the reports of all workers.
     fn report(&mut self, now: Time) {
         let mut reports = Vec::new();
         for (task, worker) in &mut self.workers {
@@ -281,7 +282,7 @@ impl Modelled {
         }
     }
 
-    /// What was launched comes up later, for the query in its label.
+    /// Schedules the start of the workers of launched tasks, each for the query in its label.
     fn note_launches(&mut self, before: usize, calls: &mut Calls) {
         let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
         let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
@@ -309,7 +310,7 @@ impl Scheduler for Modelled {
         self.scheduler.on_event(event, now, calls);
         if !self.asked.is_empty() {
             self.scheduler.on_event(Event::Wake, now, calls);
-            // The answers are there as soon as this event is over.
+            // The answers are available as soon as this event is handled.
             calls.wake_at(now);
         }
         self.note_launches(before, calls);

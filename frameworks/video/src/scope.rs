@@ -1,4 +1,4 @@
-//! Where a query counts: lines that objects cross, and a region outside of which nothing is followed. Pure.
+//! The scope of a query: lines that objects cross, and a region outside of which no object is tracked. Performs no I/O.
 //!
 //! Coordinates are fractions of the picture from its upper left corner, so that they mean the same at every resolution.
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::Rect;
 
-/// Lines and corners of a query at most.
+/// Maximum number of lines of a query.
 pub const LINES_MAX: usize = 16;
-/// See [`LINES_MAX`].
+/// Maximum number of corners of a query's region.
 pub const CORNERS_MAX: usize = 64;
-/// The longest name of a line or a direction, in bytes.
+/// Maximum length of the name of a line or a direction, in bytes.
 const NAME_MAX: usize = 32;
 
-/// A point: from the left and from the top, each 0 to 1.
+/// A point: the distance from the left and from the top, each 0 to 1.
 pub type Point = [f32; 2];
 
-/// Which crossings of a line count.
+/// Directions in which crossings of a line count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Count {
@@ -29,23 +29,24 @@ pub enum Count {
     Backward,
 }
 
-/// A line that is counted at. An object counts where the middle of its box crosses it, and again when it comes back.
+/// A line at which crossings are counted. An object counts where the centre of its box crosses the line, and again when
+/// it comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// Its name in findings.
+    /// Name of the line in findings.
     pub name: String,
-    /// The first point.
+    /// First point of the line.
     pub from: Point,
-    /// The second point.
+    /// Second point of the line.
     pub to: Point,
-    /// The name of the direction to the right-hand side, seen from the first point to the second.
+    /// Name of the direction to the right-hand side, seen from the first point to the second.
     #[serde(default = "forward")]
     pub forward: String,
-    /// The name of the other direction.
+    /// Name of the other direction.
     #[serde(default = "backward")]
     pub backward: String,
-    /// Which of them count.
+    /// Directions that count.
     #[serde(default)]
     pub count: Count,
 }
@@ -62,14 +63,15 @@ fn backward() -> String {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scope {
-    /// The lines; none stands for one across the middle of the picture, with the directions `down` and `up`.
+    /// Lines of the query. Empty for a single line across the middle of the picture, with the directions `down` and
+    /// `up`.
     pub lines: Vec<Line>,
-    /// Corners of the region in which objects are followed; none stands for the whole picture.
+    /// Corners of the region in which objects are tracked; empty for the whole picture.
     pub region: Vec<Point>,
 }
 
 impl Line {
-    /// The line across the middle.
+    /// Returns the line across the middle of the picture.
     pub fn middle() -> Line {
         Line {
             name: String::new(),
@@ -81,13 +83,13 @@ impl Line {
         }
     }
 
-    /// How far a point is to the right of the line, as twice the area between them.
+    /// Returns how far a point is to the right of the line, as twice the area of the triangle between them.
     fn side(&self, (x, y): (f32, f32)) -> f32 {
         (self.to[0] - self.from[0]) * (y - self.from[1]) - (self.to[1] - self.from[1]) * (x - self.from[0])
     }
 
-    /// Whether a straight way crosses the line in a direction that counts: where on the way (0 to 1), and whether it
-    /// goes forward.
+    /// Returns where a straight path crosses the line (0 to 1 along the path), and whether it goes forward; `None` if
+    /// it does not cross in a direction that counts.
     pub fn crossed(&self, before: (f32, f32), now: (f32, f32)) -> Option<(f32, bool)> {
         let (a, b) = (self.side(before), self.side(now));
         if (a < 0.0) == (b < 0.0) {
@@ -106,48 +108,48 @@ impl Line {
         (counts && (0.0..=1.0).contains(&along)).then_some((part, forward))
     }
 
-    /// The name of a direction.
+    /// Returns the name of a direction.
     pub fn direction(&self, forward: bool) -> &str {
         if forward { &self.forward } else { &self.backward }
     }
 }
 
-/// The rule that a scope breaks.
+/// The rule that an invalid scope breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
-    /// Too many lines.
+    /// There are too many lines.
     #[error("line: at most {LINES_MAX} lines")]
     Lines,
-    /// A name or a direction that is empty, too long, or has control characters.
+    /// A name or a direction is empty, too long, or has control characters.
     #[error("line {0:?}: names and directions have 1 to {NAME_MAX} bytes")]
     Name(String),
-    /// Two lines with one name.
+    /// Two lines have this name.
     #[error("line {0:?}: there is a line with this name already")]
     Duplicate(String),
-    /// A point outside of the picture.
+    /// A point of this line is outside of the picture.
     #[error("line {0:?}: coordinates are fractions of the picture, 0 to 1")]
     Point(String),
-    /// A line without a direction.
+    /// This line is too short to have a direction.
     #[error("line {0:?}: its points are closer than a hundredth of the picture")]
     Short(String),
-    /// Both directions have one name.
+    /// Both directions of this line have the same name.
     #[error("line {0:?}: forward and backward have the same name")]
     Directions(String),
-    /// A corner outside of the picture.
+    /// A corner is outside of the picture.
     #[error("region: coordinates are fractions of the picture, 0 to 1")]
     Corner,
-    /// Too few or too many corners.
+    /// There are too few or too many corners.
     #[error("region: 3 to {CORNERS_MAX} corners")]
     Corners,
 }
 
 impl Scope {
-    /// The lines, or the one across the middle.
+    /// Returns the lines, or the one across the middle if there are none.
     pub fn all_lines(&self) -> Vec<Line> {
         if self.lines.is_empty() { vec![Line::middle()] } else { self.lines.clone() }
     }
 
-    /// Whether the middle of a box is in the region.
+    /// Returns whether the centre of a box is in the region.
     pub fn contains(&self, place: &Rect) -> bool {
         let (x, y) = place.centre();
         let corners = &self.region;
@@ -161,10 +163,10 @@ impl Scope {
         inside
     }
 
-    /// Whether the scope is valid.
+    /// Checks whether the scope is valid.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// Returns the rule that it breaks.
     pub fn check(&self) -> Result<(), ScopeError> {
         if self.lines.len() > LINES_MAX {
             return Err(ScopeError::Lines);
@@ -221,7 +223,7 @@ mod tests {
         let one_way = Line { count: Count::Backward, ..door };
         assert_eq!(one_way.crossed((0.5, 0.4), (0.5, 0.6)), None);
         assert!(one_way.crossed((0.5, 0.6), (0.5, 0.4)).is_some());
-        // Upright, from the top to the bottom: the right-hand side is on the left of the picture.
+        // A vertical line from the top to the bottom: its right-hand side is on the left of the picture.
         let upright = line([0.5, 0.0], [0.5, 1.0]);
         assert!(upright.crossed((0.6, 0.5), (0.4, 0.5)).expect("crosses").1);
     }
@@ -253,7 +255,7 @@ mod tests {
     }
 
     proptest! {
-        // A way crosses a line in one direction, the way back in the other, at the same place.
+        // A path crosses a line in one direction, and the reverse path in the other, at the same place.
         #[test]
         fn the_way_back_is_the_other_direction(p in proptest::array::uniform8(0.0_f32..1.0)) {
             let line = line([p[0], p[1]], [p[2], p[3]]);
@@ -265,7 +267,7 @@ mod tests {
                     prop_assert!(forward != again && (there + back - 1.0).abs() < 1e-2);
                 }
                 (None, None) => {}
-                // Only where the crossing is at an end of the line may rounding decide.
+                // Rounding may decide only if the crossing is at an end of the line.
                 (one, other) => {
                     let part = one.or(other).expect("one of them").0;
                     prop_assert!(part.is_finite());

@@ -1,4 +1,4 @@
-//! What a user asks for: queries in TOML or JSON, checked whole, with the line of what is wrong.
+//! Query files: parses queries in TOML or JSON, and checks all of them before one is accepted. Errors have the line.
 //!
 //! It opens no video.
 
@@ -12,52 +12,52 @@ use crate::pipeline::{Line, Point, QueryKind, Scope};
 use crate::schedule::Goals;
 use crate::vision::Detector;
 
-/// The most queries of one file, and of one framework.
+/// Maximum number of queries of one file, and of one framework.
 pub const QUERIES_MAX: usize = 1000;
-/// The longest name.
+/// Maximum length of a query's name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// A query.
+/// The specification of a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuerySpec {
-    /// Its name: letters, digits, `-`, `_` and `.`.
+    /// Name of the query: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it counts.
+    /// Kind of the query.
     pub kind: QueryKind,
-    /// The video file, as agents see it, or the camera.
+    /// Path of the video file on agents, or the camera.
     pub video: Source,
     /// Whether the file is repeated forever, as a live stream.
     #[serde(rename = "loop")]
     pub looped: bool,
-    /// After how many seconds the stream ends; `None` for the end of the file, or never.
+    /// Length of the stream in seconds; `None` for the end of the file, or never.
     pub seconds: Option<f64>,
-    /// For how many seconds a lost camera is connected again; 0: its end is the end of the query.
+    /// Time for which a lost camera is reconnected, in seconds; with 0 the query ends when the camera does.
     #[serde(default = "hour")]
     pub reconnect: f64,
-    /// Where it counts.
+    /// Lines and region of the query.
     #[serde(default)]
     pub scope: Scope,
-    /// The best detector that it may use.
+    /// Best detector that the query may use.
     #[serde(default = "colour")]
     pub detector: Detector,
-    /// Whether what it finds goes to the alert hook.
+    /// Whether findings go to the alert hook.
     #[serde(default = "yes")]
     pub alert: bool,
-    /// The truth of a made scene, to measure against.
+    /// Path of the ground truth of a generated scene, to measure quality against.
     pub truth: Option<PathBuf>,
-    /// A profile; without one, it is looked for, or made.
+    /// Path of a profile; with `None` a stored one is used, or a new one made.
     pub profile: Option<PathBuf>,
-    /// Its goals.
+    /// Goals for lag and quality.
     pub goals: Goals,
 }
 
-/// Queries that cannot be taken.
+/// The error of an invalid query file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {rule}")]
 pub struct SpecError {
     /// File and line, or the field.
     pub place: String,
-    /// What is wrong.
+    /// Rule that is broken.
     pub rule: String,
 }
 
@@ -131,10 +131,10 @@ fn single() -> Spanned<u32> {
     Spanned::new(0..0, 1)
 }
 
-/// Reads queries from TOML. `file` is the name in errors; videos are relative to `directory`.
+/// Parses queries from TOML. `file` is the name in errors; videos are relative to `directory`.
 ///
 /// # Errors
-/// The first invalid field, with its line. No query is accepted then.
+/// Returns the first invalid field, with its line. No query is accepted then.
 pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>, SpecError> {
     let line = |at: usize| text.get(..at).unwrap_or(text).matches('\n').count() + 1;
     let bad = |at: usize, rule: String| SpecError { place: format!("{file}:{}", line(at)), rule };
@@ -204,10 +204,10 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
 }
 
 impl QuerySpec {
-    /// Whether the query makes sense.
+    /// Checks whether the query is valid.
     ///
     /// # Errors
-    /// The field, and the rule that it breaks.
+    /// Returns the field, and the rule that it breaks.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let Goals { min_quality, max_lag, quality_weight, .. } = self.goals;
         let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

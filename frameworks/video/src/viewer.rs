@@ -1,7 +1,8 @@
-//! A viewer of a live view: reads it through a link of its own bandwidth, and says what was seen. It shows nothing.
+//! A viewer of a live view: reads it through a link of limited bandwidth, and reports what was received. It shows
+//! nothing.
 //!
-//! The link is made by reading no faster than it carries, with a small buffer in the kernel: the sender's connection
-//! then takes no more either, as behind a slow network.
+//! The link is simulated by reading no faster than it carries, with a small receive buffer in the kernel. The sender's
+//! connection then accepts no more either, as with a slow network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,64 +16,64 @@ use wire::client::{Address, connect_buffered};
 use crate::abr::live::RUNGS;
 use crate::bitrate::Trace;
 
-/// Bytes that the kernel keeps for the reader.
+/// Size of the kernel's receive buffer in bytes.
 const RECEIVE_BUFFER: u32 = 16 << 10;
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const PIECE: usize = 4 << 10;
-/// The longest head of a picture, and the largest picture.
+/// Maximum size of the header of a picture; that of the picture follows.
 const HEAD_MAX: usize = 8 << 10;
 const PICTURE_MAX: usize = 16 << 20;
-/// Without a new picture for this many seconds the view stands.
+/// Time without a new picture after which the view is stalled, in seconds.
 const STANDS: f64 = 1.0;
-/// No connection, and no answer to the request, within this time is an error.
+/// Longest wait for the connection and for the response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a viewer saw.
+/// Statistics of a live view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Watched {
     /// Seconds from the first picture to the end.
     pub seconds: f64,
-    /// Pictures.
+    /// Number of pictures.
     pub pictures: u64,
-    /// Pictures that were left out for this viewer, as the last one says.
+    /// Number of pictures that were skipped for this viewer, according to the last one.
     pub left_out: u64,
-    /// Mbit/s.
+    /// Mean received bitrate in Mbit/s.
     pub megabits: f64,
-    /// The rung in the mean over time, and the mean of their bitrates in Mbit/s.
+    /// Mean rung over time.
     pub rung: f64,
-    /// The mean over time of what its rungs are meant to have, in Mbit/s.
+    /// Mean over time of the nominal bitrate of its rungs, in Mbit/s.
     pub meant: f64,
-    /// Seconds for which the view stood: those beyond a second without a new picture.
+    /// Time for which the view was stalled, in seconds: the excess over one second without a new picture.
     pub stands: f64,
-    /// How much later pictures came than the earliest did, in seconds: the mean, and what 95 in 100 do not exceed.
+    /// Mean delay of pictures in seconds, relative to the picture that was earliest.
     pub delay: f64,
-    /// The same of 95 in 100 pictures.
+    /// 95th percentile of the delay in seconds.
     pub delay_95: f64,
-    /// How often the rung changed.
+    /// Number of changes of the rung.
     pub changes: u64,
-    /// The last rung.
+    /// Rung of the last picture.
     pub last_rung: usize,
 }
 
-/// A live view cannot be read.
+/// Reason why a live view cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// The connection.
+    /// The connection to this address failed.
     #[error("the live view at {0} cannot be read")]
     Io(Address, #[source] std::io::Error),
-    /// The framework's answer.
+    /// The framework refused the request, with this answer.
     #[error("the framework answered: {0}")]
     Refused(String),
-    /// What came is not a live view.
+    /// The response is not a live view; the text names the rule that it breaks.
     #[error("what came is not a live view: {0}")]
     Malformed(&'static str),
 }
 
-/// Watches for this many seconds after the first picture. `path` is the view's path with its query; without a trace the
-/// link carries what it can. The connection has TLS as any other of this process's clients to that address.
+/// Watches a live view for this many seconds after the first picture. `path` is the path of the view with its query.
+/// Without a trace the link is not limited. TLS is used as by any other client of this process for that address.
 ///
 /// # Errors
-/// No connection, a refusal, or something else than a live view.
+/// Returns an error if there is no connection, the request is refused, or the response is not a live view.
 pub async fn watch(
     address: &Address,
     path: &str,
@@ -85,7 +86,7 @@ pub async fn watch(
     let connected =
         tokio::time::timeout(PATIENCE, connect_buffered(address, Some(RECEIVE_BUFFER))).await.map_err(|_| late())?;
     let mut stream = connected.map_err(io)?;
-    // In this version of HTTP a stream comes as it is.
+    // In HTTP/1.0 a stream is not chunked.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(io)?;
     stream.flush().await.map_err(io)?;
@@ -114,7 +115,7 @@ pub async fn watch(
     }
 }
 
-/// A picture that came.
+/// A received picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Came {
     bytes: usize,
@@ -123,18 +124,18 @@ struct Came {
     left_out: u64,
 }
 
-/// Bytes as a link carries them.
+/// Reads a connection at the bandwidth of a link.
 struct Reader {
     stream: Socket,
     link: Option<Link>,
     kept: Vec<u8>,
 }
 
-/// The time that bytes take.
+/// The transfer times of a simulated link.
 struct Link {
     trace: Arc<Trace>,
     began: Instant,
-    /// Seconds after that at which all bytes are through.
+    /// Time in seconds since the start at which all bytes are transferred.
     through: f64,
 }
 
@@ -143,13 +144,13 @@ impl Link {
         Link { trace, began: Instant::now(), through: 0.0 }
     }
 
-    /// Waits until this many further bytes are through.
+    /// Waits until this many further bytes are transferred.
     async fn carry(&mut self, bytes: usize) {
         let due = self.due(self.began.elapsed().as_secs_f64(), bytes);
         tokio::time::sleep_until(self.began + Duration::from_secs_f64(due)).await;
     }
 
-    /// When bytes that are there now are through.
+    /// Returns the time at which bytes that are available now are transferred.
     fn due(&mut self, now: f64, bytes: usize) -> f64 {
         let from = self.through.max(now);
         self.through = from + self.trace.transfer(from, bytes as f64, 1.0);
@@ -158,7 +159,7 @@ impl Link {
 }
 
 impl Reader {
-    /// Reads more; whether there is any.
+    /// Reads more bytes. Returns whether there are any.
     async fn more(&mut self) -> std::io::Result<bool> {
         let mut piece = [0; PIECE];
         let read = self.stream.read(&mut piece).await?;
@@ -169,7 +170,7 @@ impl Reader {
         Ok(read > 0)
     }
 
-    /// The lines up to the next empty one.
+    /// Reads the lines up to the next empty one.
     async fn head(&mut self) -> std::io::Result<String> {
         loop {
             if let Some(end) = self.kept.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -186,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// The next picture; none at the end.
+    /// Reads the next picture; `None` at the end.
     async fn picture(&mut self) -> std::io::Result<Result<Option<Came>, ViewError>> {
         let head = match self.head().await {
             Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Ok(None)),
@@ -196,7 +197,7 @@ impl Reader {
             Ok(came) => came,
             Err(why) => return Ok(Err(why)),
         };
-        // The line end after the picture is a part of it.
+        // The line end after the picture belongs to it.
         while self.kept.len() < came.bytes + 2 {
             if !self.more().await? {
                 return Ok(Ok(None));
@@ -210,7 +211,7 @@ impl Reader {
     }
 }
 
-/// What the head of a picture says.
+/// Parses the header of a picture.
 fn came(head: &str) -> Result<Came, ViewError> {
     let value = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(':'));
@@ -230,22 +231,22 @@ fn came(head: &str) -> Result<Came, ViewError> {
     Ok(Came { bytes, seconds, rung, left_out: number(value("X-Tepui-Left-Out")).unwrap_or(0) })
 }
 
-/// What was seen so far.
+/// Statistics of what was received so far.
 #[derive(Debug, Default)]
 struct Sight {
     last: Option<(f64, Came)>,
     pictures: u64,
     bytes: usize,
-    /// Rungs and their bitrates, times seconds.
+    /// Integral of the rung over time in seconds; that of the bitrate follows.
     rung: f64,
     meant: f64,
     stands: f64,
     changes: u64,
-    /// Arrival less the second of the stream, of each of the last pictures.
+    /// Arrival time less stream time of each of the last pictures, in seconds.
     delays: Vec<f64>,
 }
 
-/// Pictures whose delays are remembered.
+/// Maximum number of delays that are kept.
 const DELAYS_MAX: usize = 100_000;
 
 impl Sight {
@@ -262,7 +263,7 @@ impl Sight {
         }
     }
 
-    /// The last picture is seen until this instant.
+    /// Counts the last picture as shown until this time.
     fn shown_until(&mut self, at: f64) {
         let Some((since, last)) = self.last else { return };
         self.rung += last.rung as f64 * (at - since);
@@ -310,7 +311,7 @@ mod tests {
         bytes
     }
 
-    /// A server that answers with this and closes.
+    /// Starts a server that sends this answer and closes the connection.
     async fn server(answer: Vec<u8>) -> Address {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string().parse().unwrap();

@@ -1,10 +1,10 @@
-//! Certificates and keys in PEM.
+//! Checks certificates and keys in PEM.
 
 use wire::tls::{Role, Settings, Tls};
 
 use crate::files;
 
-/// A file that is the certificates, the key and the authorities of a server in one: it is used or refused.
+/// Uses a file as the certificates, the key and the authorities of a server: it is accepted or rejected.
 pub fn certificates(data: &[u8]) {
     let directory = files::scratch();
     let file = directory.path().join("all.pem");

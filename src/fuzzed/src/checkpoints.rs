@@ -1,4 +1,4 @@
-//! Checkpoints of agents.
+//! Checks the recovery of checkpoints of agents.
 
 use agent::{Recovered, Tree};
 use protos::mesos::internal::StatusUpdateRecord;
@@ -8,7 +8,7 @@ use crate::pieces::Pieces;
 
 const RUN: &str = "slaves/A/frameworks/F/executors/E/runs/C";
 const UPDATES: &str = "tasks/T/task.updates";
-/// The files of an agent's meta directory.
+/// Files of an agent's meta directory.
 const FILES: [&str; 14] = [
     "boot_id",
     "resources/resources_and_operations.state",
@@ -26,8 +26,8 @@ const FILES: [&str; 14] = [
     "tasks/T/task.info",
 ];
 
-/// Any content of the files is recovered or reported: nothing that a strict agent accepts is skipped by another one,
-/// and updates are those that can be written again.
+/// Recovers any content of the files or reports errors. A lenient agent recovers everything that a strict agent
+/// accepts, and status updates can be written again.
 pub fn checkpoints(data: &[u8]) {
     let mut tree = Tree::default();
     tree.links.insert("slaves/latest".to_owned(), "/work/meta/slaves/A".to_owned());

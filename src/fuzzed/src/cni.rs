@@ -1,12 +1,12 @@
-//! Configurations of CNI networks, and results of their plugins.
+//! Checks configurations of CNI networks, and results of their plugins.
 
 use containerizer::{cni_addresses, cni_configurations, cni_resolver};
 use protos::mesos::NetworkInfo;
 use protos::mesos::network_info::PortMapping;
 use serde_json::Value;
 
-/// A network's configuration is refused or becomes one for each plugin, with the network's name; a result's servers
-/// become lines of `resolv.conf`.
+/// Rejects a network's configuration or makes one for each plugin, with the network's name. The name servers of a
+/// result become lines of `resolv.conf`.
 pub fn cni(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
     let mapping = PortMapping { host_port: 31_000, container_port: 80, protocol: None };

@@ -1,4 +1,4 @@
-//! Messages of CRAM-MD5, as a master's authenticator receives them.
+//! Checks messages of CRAM-MD5, as a master's authenticator receives them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::pieces::Pieces;
 const PRINCIPAL: &str = "principal";
 const SECRET: &str = "secret";
 
-/// An authenticator, and what it has said and decided.
+/// An authenticator, with its messages and decisions.
 struct Master {
     authenticator: Authenticator,
     now: Time,
@@ -37,8 +37,8 @@ impl Master {
     }
 }
 
-/// Conversations of any messages: only the digits that the secret yields prove a principal, each conversation is
-/// settled once, and none outlives its time.
+/// Runs sessions with any messages: only the digits that follow from the secret authenticate a principal, each session
+/// is decided once, and none exceeds its timeout.
 pub fn cram_md5(data: &[u8]) {
     let peer: Pid = "client@10.0.0.1:5051".parse().expect("a pid");
     let stranger: Pid = "client@10.0.0.2:5051".parse().expect("a pid");
@@ -72,7 +72,7 @@ pub fn cram_md5(data: &[u8]) {
                 message: AuthenticationStartMessage { mechanism: "CRAM-MD5".to_owned(), data: None },
             }),
             2 => {
-                // The right answer.
+                // The correct response.
                 let digits = base::cram_md5(SECRET.as_bytes(), &master.challenge);
                 let data = format!("{PRINCIPAL} {digits}").into_bytes();
                 may_prove += 1;

@@ -1,4 +1,4 @@
-//! Answers of etcd, and its URLs.
+//! Checks responses of etcd, and its URLs.
 
 use std::sync::LazyLock;
 
@@ -8,13 +8,14 @@ use wire::http::StatusCode;
 
 use crate::pieces::Pieces;
 
-/// The most characters of an unexpected answer in an error, each of which may be shown as ten.
+/// Maximum length of the part of an unexpected response that an error shows: 200 characters, each of which may be
+/// escaped to ten.
 const SHOWN_MAX: usize = 200 * 10;
 
 static MEMBER: LazyLock<Address> = LazyLock::new(|| "http://etcd.example:2379".parse().expect("an address"));
 
-/// The first line is a URL and has the status, the rest is the answer: an error is short, keys and values are no longer
-/// than the text that they come from, and what is shown of a URL is the same URL.
+/// Checks an input whose first line is a URL with the status, and whose rest is the response. An error is short, keys
+/// and values are no longer than the text that they come from, and the displayed URL parses to the same URL.
 pub fn etcd(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let line = pieces.line();

@@ -1,4 +1,4 @@
-//! Directories for what is read from files. They are in memory where the system has such a file system, since a fuzzer
+//! Directories for targets that read files. They are in memory where the system has such a file system, since a fuzzer
 //! makes thousands a second.
 
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use store::Access;
 use tempfile::TempDir;
 
-/// An empty directory, deleted when it is dropped.
+/// Creates an empty directory, which is deleted when it is dropped.
 ///
 /// # Panics
-/// The system has no room for one.
+/// Panics if the directory cannot be created.
 pub(crate) fn scratch() -> TempDir {
     let memory = Path::new("/dev/shm");
     let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -19,7 +19,7 @@ pub(crate) fn scratch() -> TempDir {
 /// Writes a file of such a directory.
 ///
 /// # Panics
-/// The system has no room for it.
+/// Panics if the file cannot be written.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     store::write_file(path, bytes, Access::Owner).expect("a file");
 }

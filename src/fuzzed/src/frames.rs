@@ -1,13 +1,13 @@
-//! Frames of `tepui lab serve`.
+//! Checks frames of `tepui lab serve`.
 
 use learning::files::NoFiles;
 use learning::serve::serve;
 use learning::wire::{GREETING, Request, VERSION, answer, read_frame, write_frame};
 
-/// What is open when the bytes come: two small environments.
+/// Request that opens two small environments before the bytes of the fuzzer.
 const OPEN: &[u8] = br#"{"name": "LoadBalance", "settings": {"servers": 3, "jobs": 5}, "count": 2, "autoreset": true}"#;
 
-/// Every frame gets one answer. Requests that may make or play as much as they like are read only.
+/// Checks that every frame gets one answer. Requests whose work is not bounded (open and baseline) are only parsed.
 pub fn frames(data: &[u8]) {
     let mut session = Vec::new();
     write_frame(&mut session, 1, &[GREETING, &VERSION.to_le_bytes()]).expect("a vector");

@@ -1,4 +1,4 @@
-//! Requests to the HTTP server of masters and agents, over a connection.
+//! Checks requests to the HTTP server of masters and agents, over a connection.
 
 use std::cell::OnceCell;
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ use wire::libprocess::{Delivery, Message, MessageSink};
 use wire::negotiate::{DecodeFailure, accepted_encoding, accepts, decode_call};
 use wire::route::Table;
 
-/// Limits of the server, which are far below those of a master.
+/// Limits of the server, far below those of a master.
 const HEAD: usize = 8 << 10;
 const BODY: usize = 8 << 10;
-/// The longest time that a connection may take whose client sends no more.
+/// Longest lifetime of a connection after its client has sent everything.
 const TIME_MAX: Duration = Duration::from_secs(20);
-/// The most that comes back for one request.
+/// Maximum size of the response to one request.
 const ANSWER_MAX: usize = 4 << 10;
 
-/// Answers as handlers of masters do: by the path, the credentials and the encoding.
+/// A handler that responds as those of masters do: by the path, the credentials and the encoding.
 struct Answers(Table<()>);
 
 impl Handler for Answers {
@@ -77,7 +77,7 @@ thread_local! {
     static SERVED: OnceCell<Served> = const { OnceCell::new() };
 }
 
-/// The bytes of a connection: the server answers each request that is one, with a bounded answer, and closes the
+/// Sends the bytes of a connection: the server sends a bounded response to each valid request, and closes the
 /// connection soon after its client's end.
 pub fn http_request(data: &[u8]) {
     SERVED.with(|served| {
@@ -92,11 +92,11 @@ pub fn http_request(data: &[u8]) {
     });
 }
 
-/// All that comes back for these bytes.
+/// Returns everything that the server sends for these bytes.
 async fn exchange(address: SocketAddr, data: &[u8]) -> Vec<u8> {
     let mut answers = Vec::new();
     let mut stream = TcpStream::connect(address).await.expect("the server accepts");
-    // A client that is refused early may find the connection closed.
+    // A client that is rejected early may find the connection closed.
     let _ = stream.write_all(data).await;
     let _ = stream.shutdown().await;
     let _ = stream.read_to_end(&mut answers).await;

@@ -1,8 +1,8 @@
-//! Answers of an agent and of the Docker daemon as executors read them.
+//! Checks the parser with which executors read responses of an agent and of the Docker daemon.
 
 use executor::{AnswerReader, Part};
 
-/// What an input leads to: the statuses, all bodies with their ends, and whether it is invalid.
+/// Result of an input: the statuses, all bodies with their ends, and whether it is invalid.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     statuses: Vec<u16>,
@@ -27,7 +27,7 @@ fn read(data: &[u8], size: usize) -> Seen {
     seen
 }
 
-/// The same answers come out however the bytes are cut, with no more than came in.
+/// Checks that the responses do not depend on how the bytes are split, and have no more bytes than the input.
 pub fn http_response(data: &[u8]) {
     let whole = read(data, usize::MAX);
     assert!(whole.bodies.len() <= data.len() && whole.ends.len() <= whole.statuses.len());

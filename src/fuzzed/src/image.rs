@@ -1,4 +1,4 @@
-//! Images: names, manifests, configurations, and directories in the layout of OCI.
+//! Checks images: names, manifests, configurations, and directories in the layout of OCI.
 
 use std::sync::LazyLock;
 
@@ -12,8 +12,8 @@ use crate::pieces::Pieces;
 static LAYER: LazyLock<(Vec<u8>, &str)> =
     LazyLock::new(|| (vec![0; 1024], "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"));
 
-/// The first line is the name of an image. An index, a manifest and a configuration follow, in which `$M`, `$C` and
-/// `$L` stand for the digests of manifest, configuration and layer. The image is in the store or is refused.
+/// Checks an input whose first line is the name of an image. An index, a manifest and a configuration follow, in which
+/// `$M`, `$C` and `$L` stand for the digests of manifest, configuration and layer. The image is stored or rejected.
 pub fn image(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let text = String::from_utf8_lossy(pieces.line()).into_owned();

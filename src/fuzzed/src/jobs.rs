@@ -1,11 +1,11 @@
-//! Files of jobs and queries of the frameworks.
+//! Checks job and query files of the frameworks.
 
 use std::path::Path;
 
 use crate::pieces::Pieces;
 
-/// The first line names the kind of file, the rest is its text. What is accepted comes back from its JSON, as
-/// frameworks keep it.
+/// Checks an input whose first line names the kind of file, and whose rest is its text. An accepted file is the same
+/// after serialization to JSON, in which frameworks save it.
 pub fn jobs(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let kind = pieces.line();
@@ -39,7 +39,7 @@ fn dag(text: &str, syntax: dag::job::Syntax) {
         let json = serde_json::to_string(&job).expect("JSON");
         let again: dag::job::Job = serde_json::from_str(&json).expect("what was written is read");
         assert_eq!(again, job, "{json}");
-        // Stages stand after those that they wait for.
+        // Stages stand after those that they depend on.
         let earlier = |(place, stage): (usize, &dag::job::Stage)| stage.after.iter().all(|before| *before < place);
         assert!(job.stages.iter().enumerate().all(earlier), "{json}");
     }

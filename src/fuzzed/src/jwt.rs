@@ -1,12 +1,12 @@
-//! Tokens of executors.
+//! Checks the tokens of executors.
 
 use agent::Claims;
 use daemon::agent::jwt::Key;
 
 use crate::pieces::Pieces;
 
-/// The first line is a token: one that was not signed with the key is not accepted. The other lines are claims: they
-/// come back out of the token that is made of them.
+/// Checks an input whose first line is a token and whose other lines are claims. A token that was not signed with the
+/// key is rejected. The claims are read again from the token that is made of them.
 pub fn jwt(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let mut text = || String::from_utf8_lossy(pieces.line()).into_owned();
@@ -19,7 +19,7 @@ pub fn jwt(data: &[u8]) {
     let token = key.sign(&claims).expect("a token");
     assert_eq!(key.verify(&token), Ok(claims));
     assert!(Key::new(b"another secret").verify(&token).is_err());
-    // No other token has the same claims: the last digit carries bits that no byte needs.
+    // A changed token is rejected, even if its last digit differs only in bits that belong to no byte.
     for at in [0, token.len() / 2, token.len() - 1] {
         let mut bytes = token.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };

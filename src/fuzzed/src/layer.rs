@@ -1,4 +1,4 @@
-//! Archives: layers of images, and what the fetcher unpacks into sandboxes.
+//! Checks archives: layers of images, and archives that the fetcher unpacks into sandboxes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +14,12 @@ use crate::files;
 use crate::pieces::Pieces;
 
 const KINDS: [Kind; 6] = [Kind::Tar, Kind::TarGz, Kind::TarBz2, Kind::TarXz, Kind::Zip, Kind::Gz];
-/// More may not come out of an archive that has only data of its own.
+/// Maximum number of bytes on disk that an archive with described entries may expand to; all data are in the archive
+/// itself.
 const OUTPUT_MAX: u64 = 1 << 20;
 
-/// The first byte says how the archive is made: of entries that the rest describes, or of the rest as it is. Nothing is
-/// written outside of the directory that it is unpacked into, and no more than the archive holds.
+/// Unpacks an archive. The first byte says whether the rest describes its entries or is the archive itself. Nothing is
+/// written outside of the target directory, and no more than the archive contains.
 pub fn layer(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let way = pieces.byte();
@@ -58,7 +59,7 @@ pub fn layer(data: &[u8]) {
     assert!(names.keys().eq(expected), "{names:?}");
 }
 
-/// Bytes that the files below a directory take, without those that links lead to.
+/// Returns the disk usage of the files below a directory in bytes, without following links.
 fn size(directory: &Path) -> u64 {
     let mut size = 0;
     let mut left: Vec<PathBuf> = vec![directory.to_owned()];
@@ -67,14 +68,15 @@ fn size(directory: &Path) -> u64 {
         if found.is_dir() {
             left.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         } else if found.is_file() {
-            // Holes take no room.
+            // Holes use no blocks.
             size += found.blocks() * 512;
         }
     }
     size
 }
 
-/// A tar archive with the entries that an input describes. Its checksums are right, which a fuzzer hardly finds.
+/// Builds a tar archive with the entries that an input describes. Its checksums are correct, which a fuzzer rarely
+/// achieves.
 fn built(mut pieces: Pieces<'_>) -> Vec<u8> {
     let mut archive = Vec::new();
     while !pieces.is_empty() && archive.len() < 1 << 16 {
@@ -90,7 +92,7 @@ fn built(mut pieces: Pieces<'_>) -> Vec<u8> {
             let length = from.len().min(part.len());
             part[..length].copy_from_slice(&from[..length]);
         }
-        // The size is that of the content, or far from it.
+        // The declared size is that of the content, or far from it.
         let declared = if size < 0xf0 { content.len() as u64 } else { 1 << ((size & 0x0f) * 4) };
         header.set_size(declared);
         if kind == b'S'

@@ -1,8 +1,8 @@
-//! Checks of everything that is read from outside: what must hold for any bytes at all.
+//! Checks of all parsers of external input: properties that must hold for any bytes.
 //!
-//! Each target is a function of bytes that panics if the code under it breaks a promise: bad input gets an error, what
-//! is accepted comes back the same after writing and reading, nothing exceeds its limit. The programs in `fuzz/` run a
-//! target with the bytes of a fuzzer, the test `replay` with the files of its corpus. It has no other users.
+//! Each target is a function of bytes that panics if the code under test breaks a promise: invalid input returns an
+//! error, accepted input is the same after writing and reading, nothing exceeds its limit. The programs in `fuzz/` run
+//! a target with the bytes of a fuzzer, the test `replay` with the files of its corpus. It has no other users.
 #![forbid(unsafe_code)]
 
 mod certificates;
@@ -59,10 +59,10 @@ pub use trace::trace;
 pub use workers::workers;
 pub use zookeeper::zookeeper;
 
-/// The name of a target and what it does with bytes.
+/// Name and function of a target.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target, by name. Its program is `fuzz/fuzz_targets/NAME.rs`, its corpus `fuzz/corpus/NAME`.
+/// All targets, by name. The program of a target is `fuzz/fuzz_targets/NAME.rs`, its corpus `fuzz/corpus/NAME`.
 pub const TARGETS: [Target; 27] = [
     ("binary", binary),
     ("certificates", certificates),

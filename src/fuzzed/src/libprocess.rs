@@ -1,4 +1,4 @@
-//! The bytes of a connection on the libprocess port.
+//! Checks the bytes of a connection on the libprocess port.
 
 use std::sync::Mutex;
 
@@ -25,7 +25,7 @@ fn read(parts: &[&[u8]]) -> Vec<Message> {
     inbox.0.into_inner().expect("one thread")
 }
 
-/// Heads, pids and framings: the same messages come out however the bytes are cut.
+/// Checks heads, pids and framings: the messages do not depend on how the bytes are split.
 pub fn libprocess(data: &[u8]) {
     let whole = read(&[data]);
     for size in [1, 3, 7] {

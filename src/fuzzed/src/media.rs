@@ -1,13 +1,13 @@
-//! Video files that are read without another program.
+//! Checks video files that are read without another program.
 
 use video::media::Video;
 
 use crate::files;
 
-/// Larger pictures take a fuzzer's time only.
+/// Maximum number of pixels of a picture; larger ones only slow the fuzzer down.
 const PIXELS_MAX: usize = 1 << 18;
 
-/// A video is refused, or has frames of its size as far as they can be decoded, and no more than it says.
+/// Rejects a video, or decodes frames of its size as far as possible, and no more than it declares.
 pub fn media(data: &[u8]) {
     let directory = files::scratch();
     let file = directory.path().join("video");

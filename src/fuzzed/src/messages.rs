@@ -1,10 +1,11 @@
-//! Messages of Mesos: JSON in both dialects, protobuf, RecordIO.
+//! Checks messages of Mesos: JSON in both dialects, protobuf, RecordIO.
 
 use protos::json::{Dialect, FromJson, JsonError, ToJson, Value};
 use protos::mesos::{internal, master, scheduler};
 use protos::recordio::{Decoder, encode};
 
-/// JSON: the readers agree on what is JSON, and what was read, written and read again is the same.
+/// Checks JSON: the parsers agree on which input is JSON, and a message that was read, written and read again is the
+/// same.
 pub fn json(data: &[u8]) {
     let general = Value::parse(data);
     if let Ok(value) = &general {
@@ -29,8 +30,8 @@ fn message<M: FromJson + ToJson>(data: &[u8], dialect: Dialect, general: &Result
     }
 }
 
-/// RecordIO: the same records come out whether the bytes come at once or one by one, none over the limit; and the
-/// executors' reader agrees with that of the others.
+/// Checks RecordIO: the records are the same whether the bytes arrive at once or one by one, and none exceeds the
+/// limit. The executors' parser agrees with the other one.
 pub fn recordio(data: &[u8]) {
     const LIMIT: usize = 1000;
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
@@ -59,7 +60,8 @@ pub fn recordio(data: &[u8]) {
     }
 }
 
-/// Binary: a message is either refused or is whole; and whole messages decode again to the same.
+/// Checks protobuf: a message is either rejected or complete, and complete messages are the same after encoding and
+/// decoding.
 pub fn binary(data: &[u8]) {
     decoded::<scheduler::Call>(data);
     decoded::<internal::ReregisterSlaveMessage>(data);

@@ -1,12 +1,13 @@
-//! Files of learned models: the order of stages of `dag`, the choice of bitrates of `video`.
+//! Checks files of learned models: the order of stages of `dag`, the choice of bitrates of `video`.
 
 use dag::learned::{Model, WEIGHTS};
 use video::abr::{FEATURES, Weights};
 
 use crate::pieces::Pieces;
 
-/// The first byte says which: a file of weights as TOML, a whole file of safetensors, or only its header, after which
-/// as many numbers follow as a network has. What is accepted comes back the same after writing and reading.
+/// Checks a model. The first byte selects its form: a file of weights as TOML, a complete file of safetensors, or only
+/// its header, which is followed by as many numbers as a network has. An accepted model is the same after writing and
+/// reading.
 pub fn models(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     match pieces.byte() {
@@ -34,7 +35,7 @@ fn weights(bytes: &[u8]) {
     let Ok(weights) = Weights::read(text) else { return };
     let again = Weights::read(&weights.write(&[])).expect("what was written is read");
     for ((feature, one), two) in FEATURES.iter().zip(weights.0).zip(again.0) {
-        // Written with three digits.
+        // Weights are written with three digits.
         assert!((one - two).abs() <= 1e-3 + one.abs() * 1e-12, "{}: {one} and {two}", feature.name);
     }
 }

@@ -1,4 +1,4 @@
-//! A group of masters: messages of its protocol, and the journals of its members.
+//! Checks a group of masters: messages of its protocol, and the journals of its members.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::pieces::Pieces;
 
 const ADDRESSES: [&str; 3] = ["a:1", "b:1", "c:1"];
 const LEASE: Duration = Duration::from_secs(3);
-/// The most messages that a master sends for one that it gets, or for one tick.
+/// Maximum number of messages that a master sends for one received message, or for one tick.
 const MESSAGES_MAX: usize = 64;
-/// What a journal begins with.
+/// Magic number at the beginning of a journal.
 const MAGIC: &[u8; 8] = b"tepui-p\x01";
 
 fn settings(address: &str, secret: Option<Secret>) -> Settings {
@@ -20,7 +20,7 @@ fn settings(address: &str, secret: Option<Secret>) -> Settings {
     Settings { address: address.to_owned(), peers, lease: LEASE, secret, info: b"{}".to_vec(), registry: None }
 }
 
-/// The disks of a group that has formed and has a leader with two writes, and when that was.
+/// Stored state of a group that has a leader with two writes, and the time of that.
 static GROUP: LazyLock<(Vec<Stored>, Time)> = LazyLock::new(|| {
     let start = |(disk, address)| Peer::start(settings(address, None), Stored::new(disk), Time::EPOCH);
     let mut peers: Vec<Peer> = (1..).zip(ADDRESSES).map(start).collect();
@@ -45,8 +45,8 @@ static GROUP: LazyLock<(Vec<Stored>, Time)> = LazyLock::new(|| {
     (peers.iter().map(Peer::stored).collect(), now)
 });
 
-/// The first byte says what follows: a journal, its records, or messages to a master that is outside of a group, in
-/// one, or in one with a secret.
+/// Checks an input whose first byte says what follows: a journal, its records, or messages to a master that is outside
+/// of a group, in one, or in one with a secret.
 pub fn peers(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     match pieces.byte() {
@@ -76,7 +76,7 @@ pub fn peers(data: &[u8]) {
     }
 }
 
-/// Adds a record with its length and checksum.
+/// Appends a record with its length and checksum.
 fn record(file: &mut Vec<u8>, body: &[u8]) {
     let length = u32::try_from(body.len()).expect("at most 64 KiB").to_le_bytes();
     let sum = crc32fast::hash(&[&length[..], body].concat());
@@ -85,7 +85,7 @@ fn record(file: &mut Vec<u8>, body: &[u8]) {
     file.extend_from_slice(body);
 }
 
-/// What is read of a journal is the same after writing and reading.
+/// Checks that a journal is the same after writing and reading.
 fn journal(bytes: &[u8]) {
     let Ok((stored, whole)) = Stored::read(bytes) else { return };
     assert!(whole <= bytes.len());
@@ -93,8 +93,8 @@ fn journal(bytes: &[u8]) {
     assert_eq!(Stored::read(&file), Ok((stored, file.len())));
 }
 
-/// Time passes and messages come, of any bytes: a master sends a bounded number of messages, and what it would have on
-/// its disk is read again.
+/// Lets time pass and messages of any bytes arrive: a master sends a bounded number of messages, and the state that it
+/// would store can be read again.
 fn messages(mut peer: Peer, start: Time, mut pieces: Pieces<'_>) {
     let mut now = start;
     while !pieces.is_empty() {

@@ -1,6 +1,6 @@
-//! Takes the bytes of a fuzzer apart into numbers and texts, for targets whose input has several parts.
+//! Splits the bytes of a fuzzer into numbers and texts, for targets whose input has several parts.
 
-/// What is left of an input. At its end numbers are 0 and texts empty.
+/// The rest of an input. At its end numbers are 0 and texts empty.
 pub(crate) struct Pieces<'a>(&'a [u8]);
 
 impl<'a> Pieces<'a> {
@@ -12,14 +12,14 @@ impl<'a> Pieces<'a> {
         self.0.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub(crate) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     pub(crate) fn line(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == b'\n').unwrap_or(self.0.len());
         let (line, rest) = self.0.split_at(end);
@@ -27,7 +27,7 @@ impl<'a> Pieces<'a> {
         line
     }
 
-    /// As many bytes as the next two say, or as are left.
+    /// Returns as many bytes as the next two bytes say, or as are left.
     pub(crate) fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()) | usize::from(self.byte()) << 8;
         let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
@@ -35,7 +35,7 @@ impl<'a> Pieces<'a> {
         bytes
     }
 
-    /// The remaining bytes.
+    /// Returns the remaining bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }

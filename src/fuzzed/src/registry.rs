@@ -1,4 +1,4 @@
-//! Registries of masters: entries, and the file with its confirmations.
+//! Checks registries of masters: entries, and the registry file with its commit file.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,13 +10,13 @@ use store::{FileRegistry, RegistryStore, StoreError, changes, registry_of};
 use crate::files;
 use crate::pieces::Pieces;
 
-/// Bytes of a registry's file and of its confirmations.
+/// Bytes of a registry's file and of its commit file.
 type Written = [Vec<u8>; 2];
 
 const FILE: &str = "registry.redb";
 const COMMITS: &str = "registry.redb.commits";
 
-/// A registry's two files, and what it held after each of its commits.
+/// The two files of a registry, and its content after each of its commits.
 struct Sample {
     written: Written,
     held: Vec<Registry>,
@@ -43,8 +43,8 @@ static SAMPLE: LazyLock<Sample> = LazyLock::new(|| {
     Sample { written: [read(FILE), read(COMMITS)], held }
 });
 
-/// Entries are joined to a registry that has the same entries. A file that is changed anywhere is refused, or holds
-/// what one of its last two commits has left.
+/// Checks that entries make a registry that has the same entries. A file with any change is rejected, or has the
+/// content after one of its last two commits.
 pub fn registry(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     match pieces.byte() {
@@ -61,7 +61,7 @@ fn entries(mut pieces: Pieces<'_>) {
     }
     let all = entries.iter().map(|(key, value)| (key.as_str(), *value));
     let Ok(registry) = registry_of(Path::new("registry"), all) else { return };
-    // Entries of the same key follow each other in the registry; stores have one of a key.
+    // In the registry, entries of the same key follow each other; stores have one entry of a key.
     let written = changes(&Registry::default(), &registry);
     let again =
         registry_of(Path::new("registry"), written.iter().filter_map(|update| Some((update.key(), update.value()?))));

@@ -1,11 +1,11 @@
-//! Texts that are given as resources, attributes, quantities or roles.
+//! Checks texts of resources, attributes, quantities and roles.
 
 use resources::{
     Format, Role, attributes_text, from_proto, parse_alternatives, parse_attributes, parse_flag, parse_quantities,
     parse_text,
 };
 
-/// Any text is answered, and what is accepted is the same again after writing and reading.
+/// Parses any text. An accepted one is the same after writing and reading.
 pub fn resource_text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let reserved = Role::parse("r/s").unwrap_or(Role::star());

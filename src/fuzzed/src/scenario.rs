@@ -1,14 +1,14 @@
-//! Scenarios of the laboratory.
+//! Checks scenarios of the laboratory.
 
 use std::path::Path;
 
 use lab::scenario::{Arrivals, Scenario, Traces};
 use lab::seeds::Seed;
 
-/// This many arrivals of a kind of job are examined.
+/// Number of arrivals of each kind of job that are checked.
 const ARRIVALS: usize = 20;
 
-/// A scenario that is accepted has warnings and arrivals, in the order of time.
+/// Parses a scenario. An accepted one can be checked for warnings, and its arrivals are in the order of time.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let file = Path::new("/nowhere/scenario.toml");

@@ -1,16 +1,17 @@
-//! Seccomp profiles in Docker's JSON.
+//! Checks seccomp profiles in Docker's JSON.
 
 use containerizer::seccomp_filters;
 
-/// The most steps of a filter that the kernel takes.
+/// Maximum number of instructions of a filter that the kernel accepts.
 const STEPS_MAX: usize = 4096;
-/// Bits of the code of a step: the class of jumps, and what is not a jump over distances in the step itself.
+/// Mask of the instruction class in an opcode; the classes of jumps and of returns follow. The bare class of jumps is
+/// the opcode of the unconditional jump, whose distance is the value.
 const CLASS: u16 = 0x07;
 const JUMP: u16 = 0x05;
 const RETURN: u16 = 0x06;
 
-/// A profile that is accepted becomes filters that the kernel takes: not too long, without jumps out of them, with a
-/// return at their end.
+/// Parses a profile. An accepted one becomes filters that the kernel accepts: not too long, without jumps out of them,
+/// with a return at their end.
 pub fn seccomp(data: &[u8]) {
     for capabilities in [0, u64::MAX] {
         let Ok(filters) = seccomp_filters(data, capabilities) else { continue };

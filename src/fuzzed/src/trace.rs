@@ -1,4 +1,4 @@
-//! Traces of jobs that scenarios of the laboratory replay.
+//! Checks traces of jobs that scenarios of the laboratory replay.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::pieces::Pieces;
 
 const SHAPES: [&str; 7] = ["", "alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
 
-/// The first line says what the scenario tells of the trace, the rest is its text. The jobs are in the order of time
-/// and have amounts that a scheduler can use.
+/// Checks an input whose first line has the scenario's settings for the trace, and whose rest is its text. The jobs are
+/// in the order of time and have amounts that a scheduler can use.
 pub fn trace(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let settings_line = pieces.line();

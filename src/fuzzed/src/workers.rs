@@ -1,4 +1,4 @@
-//! Frames between a training job's driver and its workers.
+//! Checks frames between a training job's driver and its workers.
 
 use std::fmt::Debug;
 
@@ -6,10 +6,10 @@ use quality::frame::{self, ToDriver, ToWorker};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest frame that is read here.
+/// Maximum length of a frame in this check.
 const LENGTH_MAX: usize = 1 << 16;
 
-/// Frames are refused, or come back the same after writing and reading.
+/// Parses frames. Each is rejected, or is the same after writing and reading.
 pub fn workers(data: &[u8]) {
     let mut rest = data;
     while let Some((prefix, after)) = rest.split_first_chunk::<4>() {
@@ -28,6 +28,6 @@ fn same<F: Serialize + DeserializeOwned + Debug>(body: &[u8]) {
     let (prefix, body) = written.split_first_chunk::<4>().expect("a length");
     assert_eq!(frame::length(*prefix, frame::LENGTH_MAX), Ok(body.len()));
     let again: F = frame::decode(body).expect("what was written is read");
-    // Text, since a value may be no number.
+    // Texts are compared, since a value may be NaN.
     assert_eq!(format!("{again:?}"), format!("{read:?}"));
 }

@@ -1,10 +1,10 @@
-//! What ZooKeeper holds: names of nodes, and the data of a leader's.
+//! Checks data from ZooKeeper: names of nodes, and the data of a leader's node.
 
 use detector::{Leader, Url, entry_of_node, node_of_entry, without_credential};
 
 use crate::pieces::Pieces;
 
-/// The first line is the name of a node, or a URL; the rest is the node's data.
+/// Checks an input whose first line is the name of a node, or a URL, and whose rest is the node's data.
 pub fn zookeeper(data: &[u8]) {
     let mut pieces = Pieces::new(data);
     let name = String::from_utf8_lossy(pieces.line()).into_owned();
@@ -15,7 +15,7 @@ pub fn zookeeper(data: &[u8]) {
             assert_eq!(leader.member, *label);
         }
     }
-    // An entry has one node, and a node that is an entry's has the name of that entry's node.
+    // An entry has one node, and the node of an entry has the name that follows from the entry.
     if let Some(entry) = entry_of_node(&name) {
         assert_eq!(node_of_entry(&entry), name);
     }

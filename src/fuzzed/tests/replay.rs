@@ -1,5 +1,5 @@
-//! Replays the corpora: every file of `fuzz/corpus/NAME` passes the check of the target `NAME`. No target may lack its
-//! program or its corpus.
+//! Replays the corpora: every file of `fuzz/corpus/NAME` passes the check of the target `NAME`. Every target must have
+//! a program and a corpus.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use fuzzed::TARGETS;
 
-/// Fewer files are not a corpus.
+/// Least number of files of a corpus.
 const FILES_MIN: usize = 8;
-/// Larger files slow a fuzzer down, and belong in no repository.
+/// Maximum size of a file: larger ones slow a fuzzer down, and do not belong in a repository.
 const BYTES_MAX: usize = 64 << 10;
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The files of a directory, in order.
+/// Returns the files of a directory, sorted.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -54,7 +54,7 @@ fn every_file_passes_its_check() {
         for file in files {
             let bytes = fs::read(&file).unwrap();
             assert!(bytes.len() <= BYTES_MAX, "{} has {} bytes", file.display(), bytes.len());
-            // Cut in two it is another input.
+            // The first half of a file is another input.
             for part in [&bytes[..], &bytes[..bytes.len() / 2]] {
                 if catch_unwind(|| check(part)).is_err() {
                     failed.push(format!("{} ({} bytes)", file.display(), part.len()));

@@ -1,7 +1,7 @@
-//! Decisions of environments in a second: batches of 1 and of 16 on one thread, with observations, under random
+//! Measures decisions of environments a second: batches of 1 and of 16 on one thread, with observations, under random
 //! actions. Jobs of stages are 20 on 50 executors.
 //!
-//! The actions are valid ones: a random stage of the mask. Nothing is written to a pipe.
+//! The actions are valid: a random stage of the mask. Nothing is written to a pipe.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![forbid(unsafe_code)]
@@ -16,7 +16,7 @@ use learning::{Batch, Part};
 #[global_allocator]
 static ALLOCATOR: containers::Memory = containers::Memory;
 
-/// How long each of them is measured.
+/// Duration of each measurement.
 const SPAN: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -44,7 +44,7 @@ fn rate(name: &str, count: usize) -> f64 {
     decisions as f64 / began.elapsed().as_secs_f64()
 }
 
-/// A valid action; for jobs of stages one of the mask.
+/// Returns a valid action; for jobs of stages one of the mask.
 fn action(batch: &Batch, part: &Part, at: usize, n: &mut u64) -> Vec<u8> {
     *n = base::scramble(*n + 1);
     match &batch.spaces().action {

@@ -1,8 +1,9 @@
-//! Load balancing as in Park (NeurIPS 2019): jobs of unknown future arrive one by one, and each goes to one of several
-//! servers of different speed. It balances nothing itself, apart from the policies that learners are compared with.
+//! The environment for load balancing of Park (NeurIPS 2019): jobs of unknown future arrive one by one, and each goes
+//! to one of several servers of different speed. It decides nothing itself, apart from the policies that learners are
+//! compared with.
 //!
-//! A server works on its jobs in the order in which they came. The reward is −Δt · jobs in the system, over all jobs of
-//! the episode: the return is minus the mean time that a job spends there, in seconds.
+//! A server processes its jobs in the order of their arrival. The reward is −Δt · jobs in the system, divided by all
+//! jobs of the episode: the return is minus the mean time that a job spends in the system, in seconds.
 
 use std::collections::VecDeque;
 
@@ -14,23 +15,23 @@ use crate::random::{Random, pareto};
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
 
-/// The settings, by default those of Park.
+/// Settings of the environment; the defaults are those of Park.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Servers.
+    /// Number of servers.
     pub servers: usize,
-    /// Jobs of an episode.
+    /// Number of jobs of an episode.
     pub jobs: usize,
-    /// Mean seconds between two arrivals.
+    /// Mean time between two arrivals, in seconds.
     pub gap: f64,
-    /// The smallest size of a job.
+    /// Smallest size of a job.
     pub scale: f64,
-    /// The shape of the distribution of sizes (Pareto): the smaller, the heavier is its tail.
+    /// Shape of the Pareto distribution of sizes: the smaller, the heavier is its tail.
     pub shape: f64,
-    /// Size that the slowest server does in a second.
+    /// Speed of the slowest server, in size a second.
     pub slowest: f64,
-    /// Size that the fastest server does in a second; the others are evenly between.
+    /// Speed of the fastest server, in size a second; the others are evenly between.
     pub fastest: f64,
 }
 
@@ -40,16 +41,16 @@ impl Default for Settings {
     }
 }
 
-/// The policies that [`Environment::baseline`] knows.
+/// Names of the policies of [`Environment::baseline`].
 const POLICIES: &str = "random, least-work, soonest-end";
 
-/// The environment.
+/// The environment for load balancing.
 pub struct LoadBalance {
     settings: Settings,
     spaces: Spaces,
     speeds: Vec<f64>,
     random: Random,
-    /// For each server the ends of its jobs, the first one first.
+    /// Times at which the jobs of each server end, the first one first.
     ends: Vec<VecDeque<f64>>,
     now: f64,
     size: f64,
@@ -58,10 +59,10 @@ pub struct LoadBalance {
 }
 
 impl LoadBalance {
-    /// An environment.
+    /// Creates an environment.
     ///
     /// # Errors
-    /// The first setting that breaks its rule.
+    /// Returns the first invalid setting.
     pub fn new(settings: Settings) -> Result<LoadBalance, LearningError> {
         rules([
             ("servers", (1..=1000).contains(&settings.servers), "must be 1 to 1000"),
@@ -98,12 +99,12 @@ impl LoadBalance {
         })
     }
 
-    /// Seconds that a server still works on what it has.
+    /// Returns the time that a server needs for its present jobs, in seconds.
     fn busy(&self, server: usize) -> f64 {
         self.ends[server].back().map_or(0.0, |end| end - self.now)
     }
 
-    /// Lets time pass until then; job-seconds that were spent.
+    /// Advances the time to `until`. Returns the job-seconds spent meanwhile.
     fn pass(&mut self, until: f64) -> f64 {
         let mut spent = 0.0;
         for ends in &mut self.ends {

@@ -1,7 +1,7 @@
-//! Many environments that step together, on threads. Whatever the number of threads is, the results are the same.
+//! Batches of environments that step together, on threads. The results do not depend on the number of threads.
 //!
-//! An environment whose episode has ended begins the next one at its next step, and its action does not count then: the
-//! mode `NEXT_STEP` of Gymnasium. Without that it waits for a reset.
+//! An environment whose episode has ended starts the next one at its next step, and ignores the action of that step:
+//! the mode `NEXT_STEP` of Gymnasium. Without autoreset it waits for a reset.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,75 +11,76 @@ use crate::kinds::Maker;
 use crate::space::{Actions, Buffers, Spaces};
 use crate::{Action, Environment, LearningError, Rollout};
 
-/// Environments of a batch at most.
+/// Maximum number of environments of a batch.
 pub const MOST_ENVIRONMENTS: usize = 4096;
 
-/// Threads of a batch at most.
+/// Maximum number of threads of a batch.
 const MOST_THREADS: usize = 256;
 
 /// Maximum size of the observations of a batch, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What came of a reset or a step for some environments of a batch, in order.
+/// Results of a reset or a step for some environments of a batch, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// The observations, by field.
+    /// Observations, by field.
     pub observations: Buffers,
-    /// The rewards.
+    /// Reward of each environment.
     pub rewards: Vec<f64>,
-    /// Whether episodes have ended.
+    /// Whether the episode of each environment has ended.
     pub terminated: Vec<bool>,
-    /// Whether episodes were cut off.
+    /// Whether the episode of each environment was truncated.
     pub truncated: Vec<bool>,
-    /// The seeds of the episodes.
+    /// Seed of the episode of each environment.
     pub seeds: Vec<u64>,
-    /// What is measured: for each environment all measurements.
+    /// Measurements: all of the first environment, then all of the second, and so on.
     pub info: Vec<f64>,
 }
 
-/// What a thread is to do.
+/// A request to a thread.
 enum Work {
-    /// Reset these environments of the thread; none: leave as it is.
+    /// Reset the environments of the thread that have an entry.
     Reset(Vec<Option<Begin>>),
-    /// Step all.
+    /// Step all environments with these actions.
     Step(Vec<u8>),
-    /// Let a policy decide episodes.
+    /// Play the episodes of these seeds with the policy of this name.
     Baseline(String, Vec<u64>),
 }
 
-/// How an environment begins.
+/// Seed with which an environment is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// With this seed.
+    /// Reset with this seed.
     Seed(u64),
-    /// With the next episode after the seed that it had.
+    /// Start the next episode after the one with the last seed.
     Next,
 }
 
-/// What a thread has done.
+/// Result of a request to a thread.
 enum Done {
     Part(Result<Part, LearningError>),
     Rollouts(Result<Vec<Rollout>, LearningError>),
 }
 
-/// Many environments.
+/// A batch of environments that step together.
 pub struct Batch {
     spaces: Spaces,
     count: usize,
     hands: Vec<Hand>,
 }
 
-/// Some environments, here or on a thread.
+/// A part of the environments, in the caller's thread or in one of its own.
 enum Hand {
     Here(Box<Group>),
     Thread { range: Range<usize>, work: Sender<Work>, done: Receiver<Done>, thread: Option<JoinHandle<()>> },
 }
 
 impl Batch {
-    /// This many environments on this many threads. With one thread they run in the caller's.
+    /// Creates `count` environments on `threads` threads. With one thread they run in the caller's.
     ///
     /// # Errors
-    /// Too many environments or threads, observations that are too large, or an environment that cannot be made.
+    /// Returns an error for too many environments or threads, observations that are too large, or an environment that
+    /// cannot be made.
     pub fn new(maker: &Maker, count: usize, threads: usize, autoreset: bool) -> Result<Batch, LearningError> {
         let spaces = maker.make()?.spaces().clone();
         if !(1..=MOST_ENVIRONMENTS).contains(&count) {
@@ -101,12 +102,12 @@ impl Batch {
         Ok(Batch { spaces, count, hands })
     }
 
-    /// The form of what goes in and comes out.
+    /// Returns the spaces of observations, actions and measurements.
     pub fn spaces(&self) -> &Spaces {
         &self.spaces
     }
 
-    /// Environments.
+    /// Returns the number of environments.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -114,7 +115,7 @@ impl Batch {
     /// Resets the environments that have an entry. Those without one keep their episodes.
     ///
     /// # Errors
-    /// An episode cannot begin.
+    /// Returns an error if an episode cannot begin.
     pub fn reset(&mut self, begin: &[Option<Begin>]) -> Result<Vec<Part>, LearningError> {
         if begin.len() != self.count {
             return Err(LearningError::frame("seeds", format!("must be for {} environments", self.count)));
@@ -125,17 +126,17 @@ impl Batch {
     /// Steps all environments with these actions, four bytes for each number.
     ///
     /// # Errors
-    /// The first action that breaks a rule; no environment has stepped then.
+    /// Returns the first invalid action; no environment has stepped then.
     pub fn step(&mut self, actions: &[u8]) -> Result<Vec<Part>, LearningError> {
         check(&self.spaces.action, self.count, actions)?;
         let each = 4 * self.spaces.action.numbers();
         self.parts(|range| Work::Step(actions[range.start * each..range.end * each].to_vec()))
     }
 
-    /// Lets a policy by name decide the episodes of these seeds. All environments need a reset afterwards.
+    /// Plays the episodes of these seeds with the policy of this name. All environments need a reset afterwards.
     ///
     /// # Errors
-    /// An unknown policy, or an episode that cannot begin.
+    /// Returns an error for an unknown policy, or an episode that cannot begin.
     pub fn baseline(&mut self, policy: &str, seeds: &[u64]) -> Result<Vec<Rollout>, LearningError> {
         let threads = self.hands.len();
         let share = |at: usize| seeds[seeds.len() * at / threads..seeds.len() * (at + 1) / threads].to_vec();
@@ -155,7 +156,7 @@ impl Batch {
     fn parts(&mut self, work: impl Fn(Range<usize>) -> Work) -> Result<Vec<Part>, LearningError> {
         let work = self.hands.iter().map(|hand| work(hand.range())).collect();
         let (mut all, mut failed) = (Vec::with_capacity(self.hands.len()), None);
-        // All threads have answered before an error is returned: none of their answers is left for the next call.
+        // All threads have answered before an error is returned, so that no answer is left for the next call.
         for done in self.all(work) {
             match done {
                 Ok(Done::Part(Ok(part))) => all.push(part),
@@ -180,12 +181,12 @@ impl Hand {
         let (finished, done) = channel::<Done>();
         let own = range.clone();
         let thread = std::thread::spawn(move || {
-            // Environments are made in their thread: those of scenarios cannot move to another one.
+            // Environments are made in their thread, since those of scenarios are not `Send`.
             let mut group = match Group::new(&maker, own, autoreset) {
                 Ok(group) => group,
                 Err(why) => {
                     let _ = todo.recv();
-                    // The batch may be gone.
+                    // The batch may have been dropped.
                     let _ = finished.send(Done::Part(Err(why)));
                     return;
                 }
@@ -209,7 +210,7 @@ impl Hand {
     fn begin(&mut self, todo: Work) {
         match self {
             Hand::Here(group) => group.todo = Some(todo),
-            // A thread that has ended is noticed when its answer is waited for.
+            // A thread that has ended is detected when its answer is received.
             Hand::Thread { work, .. } => drop(work.send(todo)),
         }
     }
@@ -228,30 +229,30 @@ impl Hand {
 impl Drop for Hand {
     fn drop(&mut self) {
         if let Hand::Thread { work, thread, .. } = self {
-            // Without its sender the thread ends.
+            // The thread ends when its sender is dropped.
             drop(std::mem::replace(work, channel().0));
             if let Some(thread) = thread.take() {
-                // A panic of it was reported.
+                // A panic of the thread was already reported.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// An environment with its seeds.
+/// An environment with the seeds of its episodes.
 struct Slot {
     environment: Box<dyn Environment>,
-    /// The seed that it was reset with.
+    /// Seed of the last reset.
     root: u64,
-    /// Episodes since then.
+    /// Number of episodes since that reset.
     episode: u64,
     running: bool,
     was_reset: bool,
 }
 
 impl Slot {
-    /// The seed of the episode: that of the reset, and for those after it numbers below 2^53, which any language can
-    /// write down.
+    /// Returns the seed of the episode: that of the reset, and for later episodes a number below 2^53, which every
+    /// language can represent.
     fn seed(&self) -> u64 {
         match self.episode {
             0 => self.root,
@@ -271,7 +272,7 @@ impl Slot {
     }
 }
 
-/// Some environments of a batch, one after the other.
+/// A part of the environments of a batch, processed one after the other.
 struct Group {
     range: Range<usize>,
     spaces: Spaces,

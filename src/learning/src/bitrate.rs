@@ -1,5 +1,5 @@
-//! Video in chunks over a network that varies: which bitrate the next chunk has. The model is `video`'s, after Pensieve
-//! (SIGCOMM 2017); the reward of a step is the score of its chunk.
+//! The environment for video on demand: chooses the bitrate of the next chunk, over a network whose bandwidth varies.
+//! The model is `video`'s, after Pensieve (SIGCOMM 2017); the reward of a step is the score of its chunk.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
 
-/// The settings, by default those of Pensieve's training.
+/// Settings of the environment; the defaults are those of Pensieve's training.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Bitrates in kbit/s, from the lowest.
     pub ladder: Vec<u32>,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: usize,
-    /// Seconds of each.
+    /// Length of a chunk in seconds.
     pub chunk_seconds: f64,
-    /// The seed of the sizes of chunks, which are the same in all episodes.
+    /// Seed of the sizes of chunks, which are the same in all episodes.
     pub movie: u64,
-    /// Files of traces, of which the seed of an episode chooses one; made ones if there are none.
+    /// Files of traces, of which the seed of an episode chooses one; with none, traces are generated.
     pub traces: Vec<String>,
-    /// The lowest mean bandwidth of made traces in Mbit/s.
+    /// Lowest mean bandwidth of generated traces, in Mbit/s.
     pub lowest: f64,
-    /// The highest one.
+    /// Highest mean bandwidth of generated traces, in Mbit/s.
     pub highest: f64,
-    /// How far the time of a download varies, evenly: 0.1 for 0.9 to 1.1 of it.
+    /// Half of the range by which the time of a download varies, uniformly: 0.1 for 0.9 to 1.1 times that time.
     pub noise: f64,
-    /// Seconds of video that the buffer holds.
+    /// Capacity of the buffer in seconds of video.
     pub buffer: f64,
-    /// Less for each second that the video stands.
+    /// Penalty for each second of rebuffering.
     pub rebuffer_penalty: f64,
-    /// Less for each Mbit/s by which the bitrate changes.
+    /// Penalty for each Mbit/s by which the bitrate changes.
     pub change_penalty: f64,
 }
 
@@ -61,16 +61,16 @@ impl Default for Settings {
     }
 }
 
-/// Traces at most.
+/// Maximum number of traces.
 const MOST_TRACES: usize = 10_000;
 
-/// Chunks of which an observation has the throughput.
+/// Number of chunks whose throughput is in an observation.
 const PAST: usize = 8;
 
-/// The policies that [`Environment::baseline`] knows.
+/// Names of the policies of [`Environment::baseline`].
 const POLICIES: &str = "random, lowest, highest, 'constant RUNG', rate, bba-0, bba-1, mpc (RobustMPC), linear";
 
-/// The environment.
+/// The environment for video on demand.
 pub struct VideoBitrate {
     spaces: Spaces,
     movie: Arc<Movie>,
@@ -79,7 +79,7 @@ pub struct VideoBitrate {
     network: Network,
     quality: Quality,
     session: Option<Session>,
-    /// Throughputs in Mbit/s and seconds of the last chunks, the last one last.
+    /// Throughput in Mbit/s and download time in seconds of the last chunks, the last one last.
     past: VecDeque<(f64, f64)>,
     measured: Measured,
     bitrates: f64,
@@ -87,7 +87,7 @@ pub struct VideoBitrate {
     changes: f64,
 }
 
-/// What all environments of a batch share.
+/// State shared by all environments of a batch.
 #[derive(Clone)]
 pub struct Shared {
     movie: Arc<Movie>,
@@ -101,7 +101,7 @@ impl Shared {
     /// Makes the movie and reads the traces.
     ///
     /// # Errors
-    /// The first setting that breaks its rule, or a file that is not a trace.
+    /// Returns the first invalid setting, or a file that is not a trace.
     pub fn new(settings: &Settings, files: &dyn Files) -> Result<Shared, LearningError> {
         let refused = |why: video::bitrate::BitrateError| LearningError::setting("settings", why.to_string());
         rules([("traces", settings.traces.len() <= MOST_TRACES, "must be 10,000 files or less")])?;
@@ -123,7 +123,7 @@ impl Shared {
             network,
             quality,
         };
-        // Whatever a session can refuse, it refuses now.
+        // Settings that a session rejects are rejected here.
         let trace = Arc::new(Trace::made(markov, 1).map_err(refused)?);
         Session::new(shared.movie.clone(), trace, network, quality, 1).map_err(refused)?;
         Ok(shared)
@@ -131,7 +131,7 @@ impl Shared {
 }
 
 impl VideoBitrate {
-    /// An environment.
+    /// Creates an environment.
     pub fn new(shared: Shared) -> VideoBitrate {
         let Shared { movie, traces, markov, network, quality } = shared;
         let rungs = movie.ladder().len();
@@ -164,14 +164,14 @@ impl VideoBitrate {
         }
     }
 
-    /// The rung that a policy of `video` gives the next chunk.
+    /// Returns the rung that a policy of `video` chooses for the next chunk.
     fn by(&self, kind: &Kind) -> Chosen {
         let rung = self.session.as_ref().map_or(0, |session| kind.next(session, &self.measured));
         Chosen::Choices(vec![rung as i32])
     }
 }
 
-/// The policies of `video` by their names here.
+/// Returns the policy of `video` with this name.
 fn published(policy: &str) -> Option<Kind> {
     match policy {
         "rate" => Some(Kind::Rate),

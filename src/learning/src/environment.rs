@@ -1,19 +1,19 @@
-//! What an environment does. It is not an environment itself.
+//! The interface of environments.
 
 use crate::LearningError;
 use crate::space::{Row, Spaces};
 
-/// An action: as many numbers as [`Actions`](crate::space::Actions) says, within their bounds.
+/// An action: as many numbers as the environment's [`Actions`](crate::space::Actions) has, within their bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action<'a> {
-    /// Whole numbers.
+    /// An action of whole numbers.
     Choices(&'a [i32]),
-    /// Numbers.
+    /// An action of real numbers.
     Amounts(&'a [f32]),
 }
 
 impl Action<'_> {
-    /// A whole number of the action; 0 if it has none there.
+    /// Returns a whole number of the action; 0 if it has none there.
     pub fn choice(&self, at: usize) -> usize {
         match self {
             Action::Choices(all) => all.get(at).map_or(0, |one| usize::try_from(*one).unwrap_or(0)),
@@ -21,7 +21,7 @@ impl Action<'_> {
         }
     }
 
-    /// A number of the action; 0 if it has none there.
+    /// Returns a number of the action; 0 if it has none there.
     pub fn amount(&self, at: usize) -> f32 {
         match self {
             Action::Amounts(all) => all.get(at).copied().unwrap_or(0.0),
@@ -30,61 +30,61 @@ impl Action<'_> {
     }
 }
 
-/// What came of an action.
+/// Result of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
-    /// What it was worth.
+    /// Reward of the action.
     pub reward: f64,
-    /// The episode has ended.
+    /// Whether the episode has ended.
     pub terminated: bool,
-    /// The episode was cut off.
+    /// Whether the episode was truncated.
     pub truncated: bool,
 }
 
-/// An episode that a policy of the environment's own has decided.
+/// Result of an episode that was played by one of the environment's policies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollout {
-    /// The rewards of all steps, together.
+    /// Sum of the rewards of all steps.
     pub total: f64,
-    /// What was measured, as in [`Environment::info`].
+    /// Measurements, as in [`Environment::info`].
     pub info: Vec<f64>,
 }
 
-/// Episodes of decisions. The same seed and the same actions lead to the same episode.
+/// An environment: episodes of decisions. The same seed and the same actions lead to the same episode.
 pub trait Environment {
-    /// The spaces of observations, actions and measurements.
+    /// Returns the spaces of observations, actions and measurements.
     fn spaces(&self) -> &Spaces;
 
-    /// Begins the episode of this seed.
+    /// Starts the episode of this seed.
     ///
     /// # Errors
-    /// The episode cannot begin: a file that it needs has changed, for example.
+    /// Returns an error if the episode cannot begin, for example because a file that it needs has changed.
     fn reset(&mut self, seed: u64) -> Result<(), LearningError>;
 
-    /// Carries out an action and lets time pass until the next decision. Not before [`Environment::reset`], and not
-    /// after the episode's end.
+    /// Carries out an action and advances the time to the next decision. It must not be called before
+    /// [`Environment::reset`], nor after the episode's end.
     ///
     /// # Errors
-    /// The action cannot be carried out.
+    /// Returns an error if the action cannot be carried out.
     fn step(&mut self, action: Action<'_>) -> Result<Step, LearningError>;
 
-    /// Writes what the next decision is about into a row that is all 0.
+    /// Writes the observation for the next decision into a row that is all 0.
     fn observe(&self, row: &mut Row<'_>);
 
-    /// Measurements of the episode until now, one for each name in [`Spaces::info`].
+    /// Writes the measurements of the episode so far, one for each name in [`Spaces::info`].
     fn info(&self, values: &mut [f64]);
 
-    /// The policies that [`Environment::baseline`] knows.
+    /// Returns the names of the policies of [`Environment::baseline`].
     fn policies(&self) -> &'static str;
 
-    /// Lets a policy by name decide the whole episode of this seed. The environment needs a reset afterwards.
+    /// Plays the whole episode of this seed with the policy of this name. The environment needs a reset afterwards.
     ///
     /// # Errors
-    /// An unknown policy, or as [`Environment::reset`].
+    /// Returns an error for an unknown policy, and those of [`Environment::reset`].
     fn baseline(&mut self, policy: &str, seed: u64) -> Result<Rollout, LearningError>;
 }
 
-/// Lets `choose` decide the whole episode of a seed.
+/// Plays the whole episode of a seed with the actions that `choose` returns.
 pub(crate) fn roll_out<E: Environment>(
     environment: &mut E,
     seed: u64,
@@ -104,7 +104,7 @@ pub(crate) fn roll_out<E: Environment>(
     }
 }
 
-/// An action that is kept.
+/// An owned action.
 pub(crate) enum Chosen {
     Choices(Vec<i32>),
     Amounts(Vec<f32>),

@@ -1,88 +1,88 @@
-//! Why an environment cannot do what it is asked for.
+//! Errors of environments and of their protocol.
 
-/// A request to an environment is refused.
+/// Reason why a request to an environment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LearningError {
-    /// A setting breaks a rule.
+    /// A setting is invalid.
     #[error("invalid '{setting}': {rule}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         setting: String,
-        /// What it must be.
+        /// Rule that the setting breaks.
         rule: String,
     },
-    /// Settings are not of the form that the environment reads.
+    /// The JSON of the settings does not have the form of the environment.
     #[error("invalid settings of {environment}")]
     Settings {
-        /// The environment.
+        /// Name of the environment.
         environment: &'static str,
-        /// What is wrong.
+        /// Error of the parser.
         #[source]
         why: serde_json::Error,
     },
-    /// There is no such environment.
+    /// There is no environment with this name.
     #[error("unknown environment '{name}': must be {known}")]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// What there is.
+        /// Names of all environments.
         known: String,
     },
-    /// A file cannot be used.
+    /// A file cannot be read or is invalid.
     #[error("{name} cannot be used")]
     File {
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// The cause.
+        /// Cause of the error.
         #[source]
         why: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An action breaks a rule.
+    /// An action is invalid.
     #[error("invalid action {item} of environment {environment}: {rule}")]
     Action {
-        /// Which environment of the batch, from 0.
+        /// Index of the environment in the batch, from 0.
         environment: usize,
-        /// Which number of its action, from 0.
+        /// Index of the number in the action, from 0.
         item: usize,
-        /// What it must be.
+        /// Rule that the number breaks.
         rule: String,
     },
-    /// There is no such policy.
+    /// There is no policy with this name.
     #[error("unknown policy '{policy}': must be {known}")]
     Policy {
-        /// What was asked for.
+        /// Requested name.
         policy: String,
-        /// What there is.
+        /// Names of all policies of the environment.
         known: &'static str,
     },
-    /// An environment is asked to step that was never reset, or whose episode is over.
+    /// A step was requested of the environment with this index, which was never reset, or whose episode is over.
     #[error("environment {0} has no episode: reset it first")]
     NoEpisode(usize),
-    /// A frame cannot be read.
+    /// A frame is invalid.
     #[error("invalid frame: {item} {rule}")]
     Frame {
-        /// The part of the frame.
+        /// Name of the invalid part of the frame.
         item: &'static str,
-        /// What it must be.
+        /// Rule that the part breaks.
         rule: String,
     },
-    /// A thread of a batch is gone.
+    /// A thread of a batch has ended.
     #[error("a thread of the environments has ended")]
     Thread,
 }
 
 impl LearningError {
-    /// A setting that breaks a rule.
+    /// Returns the error of an invalid setting.
     pub(crate) fn setting(setting: impl Into<String>, rule: impl Into<String>) -> LearningError {
         LearningError::Setting { setting: setting.into(), rule: rule.into() }
     }
 
-    /// A frame that breaks a rule.
+    /// Returns the error of an invalid frame.
     pub(crate) fn frame(item: &'static str, rule: impl Into<String>) -> LearningError {
         LearningError::Frame { item, rule: rule.into() }
     }
 
-    /// All layers in a line.
+    /// Returns the error with its causes in one line.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -94,7 +94,8 @@ impl LearningError {
     }
 }
 
-/// The first rule of a list that does not hold.
+/// Checks rules of settings, each given as the setting, whether the rule holds, and the rule. Returns the first that
+/// does not hold as an error.
 pub(crate) fn rules<const N: usize>(rules: [(&str, bool, &str); N]) -> Result<(), LearningError> {
     match rules.into_iter().find(|(_, holds, _)| !holds) {
         Some((setting, _, rule)) => Err(LearningError::setting(setting, rule)),

@@ -1,4 +1,4 @@
-//! Files that settings name: the caller reads them. There is no file access here.
+//! Access to files that settings name, which the caller provides. This module opens no file.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use lab::bundled::Catalog;
 
 /// Reads files that settings name.
 pub trait Files {
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
-    /// The system's error, or that the file is too large.
+    /// Returns the system's error, or an error if the file is too large.
     fn read(&self, name: &str) -> std::io::Result<Vec<u8>>;
 
-    /// Where files beside this one are looked for.
+    /// Returns the directory of a file, in which files beside it are searched.
     fn directory(&self, name: &str) -> PathBuf;
 
-    /// The bundled frameworks that scenarios may name.
+    /// Returns the bundled frameworks that scenarios may name.
     fn catalog(&self) -> Catalog;
 }
 
-/// There are no files.
+/// An implementation of [`Files`] without any files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 

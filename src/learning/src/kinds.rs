@@ -1,4 +1,4 @@
-//! Environments by name: their settings as JSON, and the files that these name. It opens no file itself.
+//! Environments by name: parses their settings as JSON, and reads the files that these name. It opens no file itself.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,21 +11,21 @@ use crate::offers::OfferPolicies;
 use crate::sizing::TaskSizing;
 use crate::{Environment, LearningError, balance, bitrate, dag, offers, sizing};
 
-/// The names of all environments.
+/// Names of all environments.
 pub const NAMES: [&str; 5] = ["DagScheduling", "OfferPolicies", "TaskSizing", "VideoBitrate", "LoadBalance"];
 
-/// What makes an environment, in any thread. It was checked: making one fails only if a file has changed.
+/// Checked settings from which an environment is made, in any thread. Making one fails only if a file has changed.
 #[derive(Clone)]
 pub enum Maker {
-    /// [`DagScheduling`].
+    /// Makes a [`DagScheduling`].
     Dag(dag::Shared),
-    /// [`OfferPolicies`].
+    /// Makes an [`OfferPolicies`].
     Offers(offers::Shared),
-    /// [`TaskSizing`].
+    /// Makes a [`TaskSizing`].
     Sizing(sizing::Settings),
-    /// [`VideoBitrate`].
+    /// Makes a [`VideoBitrate`].
     Bitrate(bitrate::Shared),
-    /// [`LoadBalance`].
+    /// Makes a [`LoadBalance`].
     Balance(balance::Settings),
 }
 
@@ -33,7 +33,7 @@ impl Maker {
     /// Checks the settings of an environment, and reads the files that they name.
     ///
     /// # Errors
-    /// An unknown name, settings that break a rule, or a file that cannot be used.
+    /// Returns an error for an unknown name, invalid settings, or an invalid file.
     pub fn new(name: &str, settings: Value, files: &dyn Files) -> Result<Maker, LearningError> {
         let maker = match name {
             "DagScheduling" => Maker::Dag(dag::Shared::new(read(NAMES[0], settings)?, files)?),
@@ -50,7 +50,7 @@ impl Maker {
     /// Makes an environment.
     ///
     /// # Errors
-    /// A setting breaks its rule.
+    /// Returns an error if a setting is invalid.
     pub fn make(&self) -> Result<Box<dyn Environment>, LearningError> {
         Ok(match self {
             Maker::Dag(shared) => Box::new(DagScheduling::new(shared.clone())),

@@ -1,4 +1,4 @@
-//! Answers requests, one after the other, over any reader and writer. It opens neither pipes nor files.
+//! Answers requests of learners, one after the other, over any reader and writer. It opens neither pipes nor files.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -8,17 +8,17 @@ use crate::kinds::Maker;
 use crate::wire::{Open, Request, VERSION, answer, read_frame, write_frame};
 use crate::{LearningError, Rollout};
 
-/// Batches that are open at once at most.
+/// Maximum number of open batches.
 const MOST_BATCHES: usize = 64;
 
-/// Batches by handle.
+/// The open batches, by handle.
 #[derive(Default)]
 struct Served {
     batches: Vec<Option<Batch>>,
     greeted: bool,
 }
 
-/// An answer: its kind and its body in pieces.
+/// An answer: its kind and the pieces of its body.
 enum Answer {
     Bytes(u8, Vec<u8>),
     Parts(Vec<Part>),
@@ -27,7 +27,7 @@ enum Answer {
 /// Answers requests until the input ends.
 ///
 /// # Errors
-/// The system's error, or a frame whose length breaks its rule: what follows it cannot be read.
+/// Returns the system's error, or an error for a frame with an invalid length, after which the input cannot be parsed.
 pub fn serve(input: &mut dyn Read, output: &mut dyn Write, files: &dyn Files) -> io::Result<()> {
     let (mut open, mut body) = (Served::default(), Vec::new());
     loop {

@@ -1,9 +1,9 @@
-//! Sizes of a stage's tasks, wave by wave, over the machines of the study of Libra (`dag`'s `study::libra`): an action
-//! is the size of the next wave's tasks, the reward minus the seconds that pass until the next one is chosen. So the
-//! return is minus the time of the stage.
+//! The environment for sizes of a stage's tasks, wave by wave, over the machines of the study of Libra (`dag`'s
+//! `study::libra`). An action is the size of the next wave's tasks, and the reward is minus the seconds until the next
+//! choice. The return is therefore minus the time of the stage.
 //!
-//! A wave is as many tasks as there are executors. Each executor takes one as soon as it is free; what finishes
-//! meanwhile is what an observation tells of.
+//! A wave has as many tasks as there are executors. Each executor takes one as soon as it is free. An observation has
+//! the rates of the tasks that finished meanwhile.
 
 use dag::sizing::{Fixed, Rule, Sizing, SizingConfig, Tuner};
 use dag::study::libra::{self, Curve, curves};
@@ -16,15 +16,15 @@ use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
 
-/// The settings.
+/// Settings of the environment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The stage: scan, join, slow start, compute, neighbour; `any` lets the seed of an episode choose one.
+    /// Name of the stage: scan, join, slow start, compute, neighbour; with `any` the seed of an episode chooses one.
     pub stage: String,
-    /// The size before the first wave, in MiB, of which the first observation tells.
+    /// Size in the first observation, before the first wave, in MiB.
     pub start: f64,
-    /// How much input the stage has, as a multiple of the study's.
+    /// Size of the stage's input, as a multiple of the study's.
     pub input: f64,
 }
 
@@ -34,37 +34,37 @@ impl Default for Settings {
     }
 }
 
-/// The smallest and the largest size, as logarithms to base 2 of MiB: 1 MiB to 4 GiB.
+/// Smallest and largest size, as logarithms to base 2 of MiB: 1 MiB to 4 GiB.
 const BOUNDS: (f32, f32) = (0.0, 12.0);
 
-/// A mebibyte.
+/// Number of bytes of a mebibyte.
 const MEBI: f64 = 1_048_576.0;
 
-/// The policies that [`Environment::baseline`] knows.
+/// Names of the policies of [`Environment::baseline`].
 const POLICIES: &str = "random, tuned, block, per-slot, 'fixed MIB'";
 
-/// What a wave has shown.
+/// Measurements of a wave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// The logarithm to base 2 of its size in MiB.
+    /// Logarithm to base 2 of the size of its tasks in MiB.
     size: f64,
-    /// Tasks that finished while it was handed out, as a part of the executors.
+    /// Number of tasks that finished while the wave was handed out, divided by the number of executors.
     finished: f64,
-    /// The mean of the logarithms to base 2 of their rates in MiB/s, and the deviation of these.
+    /// Mean of the logarithms to base 2 of the rates of finished tasks in MiB/s; their deviation follows.
     rate: f64,
     deviation: f64,
-    /// Its seconds.
+    /// Duration of the wave in seconds.
     seconds: f64,
 }
 
-/// The environment.
+/// The environment for sizes of tasks.
 pub struct TaskSizing {
     settings: Settings,
     spaces: Spaces,
     all: Vec<Curve>,
     curve: Curve,
     stage: Stage,
-    /// The executor that waits for the next wave.
+    /// Executor that waits for the next wave.
     free: Option<FreeSlot>,
     last: Seen,
     before: Seen,
@@ -73,10 +73,10 @@ pub struct TaskSizing {
 }
 
 impl TaskSizing {
-    /// An environment.
+    /// Creates an environment.
     ///
     /// # Errors
-    /// The first setting that breaks its rule.
+    /// Returns the first invalid setting.
     pub fn new(settings: Settings) -> Result<TaskSizing, LearningError> {
         rules([
             ("start", (1.0..=4096.0).contains(&settings.start), "must be 1 to 4096 MiB"),
@@ -100,12 +100,13 @@ impl TaskSizing {
         Ok(TaskSizing { settings, spaces, all, curve, stage, free: None, last, before, waves: 0, tasks: 0 })
     }
 
-    /// The stage of an episode.
+    /// Returns the stage of an episode.
     fn curve(&self, seed: u64) -> Curve {
         self.all[Random::new(seed, "stage").below(self.all.len())].clone()
     }
 
-    /// Hands out a wave, and all of the time until the next one.
+    /// Hands out a wave of tasks of this size, and advances the time to the next choice. Returns the rates of finished
+    /// tasks as logarithms.
     fn wave(&mut self, size: u64) -> Vec<f64> {
         let mut rates = Vec::new();
         let mut given = 0;
@@ -115,7 +116,7 @@ impl TaskSizing {
             }
             if self.stage.left() > 0 {
                 if given == self.curve.all_slots() {
-                    // Its task was counted: it waits for its size only.
+                    // The task that it finished is counted already; the executor only waits for the next size.
                     self.free = Some(FreeSlot { finished: None, ..free });
                     break;
                 }
@@ -127,7 +128,7 @@ impl TaskSizing {
         rates
     }
 
-    /// A sizing of the study, for a policy by name.
+    /// Returns the sizing of the study for the policy of this name.
     fn sizing(&self, policy: &str, curve: &Curve) -> Option<Sizing> {
         let fixed = |rule| Some(Sizing::Fixed(Fixed::new(rule, curve.input, curve.all_slots())));
         let bytes = |mebis: f64| (mebis * MEBI) as u64;

@@ -1,4 +1,4 @@
-//! Spaces of observations and actions: arrays with names, kinds, shapes and bounds. It has no values.
+//! Spaces of observations and actions: arrays with names, kinds, shapes and bounds. They hold no values.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ pub enum Kind {
     /// An integer of 16 bits.
     #[serde(rename = "<i2")]
     Short,
-    /// An integer of 8 bits: masks.
+    /// An integer of 8 bits, for masks.
     #[serde(rename = "|i1")]
     Byte,
 }
 
 impl Kind {
-    /// Bytes of a number.
+    /// Returns the number of bytes of a number.
     pub fn size(self) -> usize {
         match self {
             Kind::Float => 4,
@@ -30,53 +30,53 @@ impl Kind {
 /// An array of an observation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Field {
-    /// Its name.
+    /// Name of the array.
     pub name: &'static str,
-    /// Its numbers.
+    /// Kind of its numbers.
     pub kind: Kind,
-    /// Its dimensions.
+    /// Dimensions of the array.
     pub shape: Vec<usize>,
-    /// The lowest number in it; none if there is no bound.
+    /// Lower bound of its numbers; `None` if there is no bound.
     pub low: Option<f32>,
-    /// The highest number in it.
+    /// Upper bound of its numbers; `None` if there is no bound.
     pub high: Option<f32>,
 }
 
 impl Field {
-    /// Floats without bounds.
+    /// Creates an array of floats without bounds.
     pub fn floats(name: &'static str, shape: &[usize]) -> Field {
         Field { name, kind: Kind::Float, shape: shape.into(), low: None, high: None }
     }
 
-    /// Whole numbers within bounds.
+    /// Creates an array of whole numbers within bounds.
     pub fn shorts(name: &'static str, shape: &[usize], low: i16, high: i16) -> Field {
         let (low, high) = (Some(f32::from(low)), Some(f32::from(high)));
         Field { name, kind: Kind::Short, shape: shape.into(), low, high }
     }
 
-    /// 0 or 1.
+    /// Creates an array of values 0 or 1.
     pub fn mask(name: &'static str, shape: &[usize]) -> Field {
         Field { name, kind: Kind::Byte, shape: shape.into(), low: Some(0.0), high: Some(1.0) }
     }
 
-    /// Bytes of the array.
+    /// Returns the number of bytes of the array.
     pub fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.kind.size()
     }
 }
 
-/// What an action is.
+/// The form of an action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actions {
-    /// Whole numbers, each from 0 to below its count; `i32` on the wire.
+    /// Whole numbers, each in `0..count` for its count; `i32` on the wire.
     Choices(Vec<u32>),
-    /// Numbers from the first to the second bound; `f32` on the wire.
+    /// Numbers, each from its first to its second bound; `f32` on the wire.
     Amounts(Vec<(f32, f32)>),
 }
 
 impl Actions {
-    /// Numbers of an action. Each has four bytes on the wire.
+    /// Returns how many numbers an action has. Each has four bytes on the wire.
     pub fn numbers(&self) -> usize {
         match self {
             Actions::Choices(counts) => counts.len(),
@@ -88,34 +88,34 @@ impl Actions {
 /// The form of an environment's observations, actions and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spaces {
-    /// The arrays of an observation.
+    /// Arrays of an observation.
     pub observation: Vec<Field>,
-    /// The action.
+    /// Form of an action.
     pub action: Actions,
-    /// The names of what is measured of an episode.
+    /// Names of the measurements of an episode.
     pub info: Vec<&'static str>,
-    /// The bounds of what a step is worth.
+    /// Lower and upper bound of the reward of a step.
     pub reward: (f64, f64),
 }
 
 impl Spaces {
-    /// Bytes of an observation.
+    /// Returns the number of bytes of an observation.
     pub fn bytes(&self) -> usize {
         self.observation.iter().map(Field::bytes).sum()
     }
 }
 
-/// The arrays of many observations: for each field a buffer with one observation after the other.
+/// The arrays of many observations: a buffer for each field, with one observation after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Buffers(pub Vec<Vec<u8>>);
 
 impl Buffers {
-    /// Buffers for this many observations, all 0.
+    /// Creates buffers for this many observations, all 0.
     pub fn new(spaces: &Spaces, count: usize) -> Buffers {
         Buffers(spaces.observation.iter().map(|field| vec![0; field.bytes() * count]).collect())
     }
 
-    /// The place of one observation, all 0.
+    /// Sets one observation to 0 and returns it for writing.
     pub fn row<'a>(&'a mut self, spaces: &'a Spaces, at: usize) -> Row<'a> {
         let mut row = Row { buffers: self, fields: &spaces.observation, at };
         (0..spaces.observation.len()).for_each(|field| row.bytes(field).fill(0));
@@ -123,7 +123,7 @@ impl Buffers {
     }
 }
 
-/// The place of one observation in its buffers.
+/// One observation in its buffers.
 pub struct Row<'a> {
     buffers: &'a mut Buffers,
     fields: &'a [Field],
@@ -131,13 +131,14 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The bytes of a field.
+    /// Returns the bytes of a field.
     fn bytes(&mut self, field: usize) -> &mut [u8] {
         let size = self.fields[field].bytes();
         &mut self.buffers.0[field][size * self.at..][..size]
     }
 
-    /// Writes floats into a field, from this place on; what does not fit is left out. What is not finite becomes 0.
+    /// Writes floats into a field, from index `from` on. Values past the end of the field are dropped; those that are
+    /// not finite become 0.
     pub fn floats(&mut self, field: usize, from: usize, values: impl IntoIterator<Item = f32>) {
         let cells = self.bytes(field).chunks_exact_mut(4).skip(from);
         for (cell, value) in cells.zip(values) {
@@ -145,7 +146,7 @@ impl Row<'_> {
         }
     }
 
-    /// Writes whole numbers into a field, from this place on; what does not fit is left out.
+    /// Writes whole numbers into a field, from index `from` on. Values past the end of the field are dropped.
     pub fn shorts(&mut self, field: usize, from: usize, values: impl IntoIterator<Item = i16>) {
         let cells = self.bytes(field).chunks_exact_mut(2).skip(from);
         for (cell, value) in cells.zip(values) {
@@ -153,7 +154,7 @@ impl Row<'_> {
         }
     }
 
-    /// Sets a number of a mask.
+    /// Sets the number of a mask at index `at` to 1.
     pub fn mark(&mut self, field: usize, at: usize) {
         if let Some(cell) = self.bytes(field).get_mut(at) {
             *cell = 1;

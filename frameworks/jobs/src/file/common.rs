@@ -1,6 +1,6 @@
-//! The fields that jobs of every kind have: names, amounts, programs, variables, files, retries.
+//! Parses the fields that all kinds of jobs have: names, amounts, programs, variables, files, retries.
 //!
-//! Which of them a job has is decided by its framework.
+//! Each framework decides which of them a job has.
 
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use crate::constraint::Constraint;
 use crate::place::Policy;
 use crate::{Need, Restart, Run, Uri};
 
-/// The longest name of a job; task ids are made of it.
+/// Maximum length of a job's name in bytes; task ids contain it.
 pub const NAME_MAX: usize = 128;
-/// The most of anything that a task can need, in whole units. No machine has more.
+/// Maximum amount of a resource that a task can need, in whole units. No machine has more.
 const AMOUNT_MAX: f64 = 1e9;
-/// The most ports of a task.
+/// Maximum number of ports of a task.
 const PORTS_MAX: i64 = 1_000;
 
-/// The name of a job or of a part of it; `what` says which, with its article. An invalid one is a fault, and empty.
+/// Parses the name of a job or of a part of it; `what` says which, with its article. For an invalid name it reports a
+/// fault and returns an empty text.
 pub fn name(fields: &mut Fields<'_, '_>, what: &str) -> String {
     let start = fields.at();
     let before = fields.faults.len();
@@ -27,7 +28,7 @@ pub fn name(fields: &mut Fields<'_, '_>, what: &str) -> String {
         if fields.faults.len() == before {
             fields.faults.add(start, format!("{what} needs a name"));
         }
-        // The rest is still looked at, so that all faults are shown at once.
+        // The rest is still parsed, so that all faults are reported at once.
         return String::new();
     };
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -42,7 +43,8 @@ pub fn name(fields: &mut Fields<'_, '_>, what: &str) -> String {
     name.to_owned()
 }
 
-/// Amounts that no machine has are refused here; what no agent of this cluster has is seen when offers come.
+/// Parses the amounts that a task needs. Amounts that no machine has are rejected here; whether an agent of this
+/// cluster has them is known only when offers arrive.
 pub fn need(fields: &mut Fields<'_, '_>) -> Need {
     let mut amount = |name: &'static str, default: f64| {
         let Some((number, at)) = fields.number(name) else { return Amount::from_f64(default).thousandths() };
@@ -63,7 +65,7 @@ pub fn need(fields: &mut Fields<'_, '_>) -> Need {
     Need([cpus, mem, disk, gpus, ports * 1_000])
 }
 
-/// The program: a `command`, or a list in the field `list`.
+/// Parses the program of a task: a `command`, or a list in the field `list`.
 pub fn run(fields: &mut Fields<'_, '_>, what: &str, list: &'static str, has_image: bool) -> Run {
     let start = fields.at();
     let before = fields.faults.len();
@@ -88,7 +90,7 @@ pub fn run(fields: &mut Fields<'_, '_>, what: &str, list: &'static str, has_imag
     }
 }
 
-/// What is wrong with the name of a variable.
+/// Returns the rule that the name of an environment variable breaks; `None` if it is valid.
 pub fn env_name(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("a variable needs a name")
@@ -99,7 +101,7 @@ pub fn env_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The field `uris`.
+/// Parses the field `uris`.
 pub fn uris(fields: &mut Fields<'_, '_>) -> Vec<Uri> {
     let plain =
         |value: &str| Uri { value: value.to_owned(), extract: true, executable: false, cache: false, output: None };
@@ -128,7 +130,7 @@ pub fn uris(fields: &mut Fields<'_, '_>) -> Vec<Uri> {
     uris
 }
 
-/// The field `constraints`.
+/// Parses the field `constraints`.
 pub fn constraints(fields: &mut Fields<'_, '_>) -> Vec<Constraint> {
     let mut constraints = Vec::new();
     for node in fields.list("constraints") {
@@ -161,7 +163,7 @@ pub fn constraints(fields: &mut Fields<'_, '_>) -> Vec<Constraint> {
     constraints
 }
 
-/// The field `policy`.
+/// Parses the field `policy`.
 pub fn policy(fields: &mut Fields<'_, '_>) -> Option<Policy> {
     let (text, at) = fields.text("policy")?;
     match text.parse() {
@@ -173,7 +175,7 @@ pub fn policy(fields: &mut Fields<'_, '_>) -> Option<Policy> {
     }
 }
 
-/// The field `restart`.
+/// Parses the field `restart`.
 pub fn restart(fields: &mut Fields<'_, '_>) -> Restart {
     let default = Restart::default();
     let Some(node) = fields.take("restart") else { return default };
@@ -188,7 +190,7 @@ pub fn restart(fields: &mut Fields<'_, '_>) -> Restart {
     restart
 }
 
-/// The field `time_limit`.
+/// Parses the field `time_limit`.
 pub fn time_limit(fields: &mut Fields<'_, '_>) -> Option<Duration> {
     let at = fields.at();
     let time = fields.time("time_limit")?;

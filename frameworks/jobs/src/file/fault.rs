@@ -1,34 +1,34 @@
-//! What is wrong with a job file: where, and which rule it breaks.
+//! Faults of a job file: their places, and the rules that they break.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One breach of a rule.
+/// A place in a job file that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// The file's name, as it was given.
+    /// Name of the file, as it was given.
     pub file: String,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character in that line, from 1.
+    /// Character in that line, from 1.
     pub column: usize,
-    /// The rule, in words.
+    /// Rule that is broken, in words.
     pub rule: String,
 }
 
-/// As compilers write it, so that editors find the place: `jobs.toml:3:8: cpus must be above 0`.
+/// Writes the fault as compilers do, so that editors find the place: `jobs.toml:3:8: cpus must be above 0`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.rule)
     }
 }
 
-/// Everything that is wrong with a file, in its order. Never empty.
+/// All faults of a file, in its order. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Faults(pub Vec<Fault>);
 
-/// One line a fault.
+/// Writes one line for each fault.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, fault) in self.0.iter().enumerate() {
@@ -38,7 +38,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Collects faults of one file while it is read.
+/// Collects the faults of one file while it is parsed.
 #[derive(Debug)]
 pub struct Collector<'a> {
     file: &'a str,
@@ -46,38 +46,38 @@ pub struct Collector<'a> {
     faults: Vec<(usize, String)>,
 }
 
-/// Number of faults that are reported.
+/// Maximum number of faults that are reported.
 const FAULTS_MAX: usize = 50;
 
 impl<'a> Collector<'a> {
-    /// For this file, with this text.
+    /// Creates a collector for a file with this name and text.
     pub fn new(file: &'a str, text: &'a str) -> Collector<'a> {
         Collector { file, text, faults: Vec::new() }
     }
 
-    /// Notes that the rule is broken at this byte of the file.
+    /// Records that the rule is broken at this byte of the file.
     pub fn add(&mut self, at: usize, rule: impl Into<String>) {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push((at, rule.into()));
         }
     }
 
-    /// Whether no more are noted.
+    /// Returns whether further faults are dropped.
     pub fn is_full(&self) -> bool {
         self.faults.len() >= FAULTS_MAX
     }
 
-    /// Whether there are none so far.
+    /// Returns whether there are no faults so far.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// How many there are so far.
+    /// Returns the number of faults so far.
     pub fn len(&self) -> usize {
         self.faults.len()
     }
 
-    /// The faults in the order of the file, if there are any.
+    /// Returns the faults in the order of the file as an error, if there are any.
     pub fn finish(mut self) -> Result<(), Faults> {
         if self.faults.is_empty() {
             return Ok(());

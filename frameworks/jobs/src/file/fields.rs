@@ -1,6 +1,6 @@
-//! Reads the fields of a table one by one, each with its type and rule; invalid ones are reported and left out.
+//! Parses the fields of a table one by one, each with its type and rule; invalid ones are reported and skipped.
 //!
-//! Fields that were not read are unknown; the nearest known name is proposed.
+//! Fields that were not read are unknown; the nearest known name is suggested.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use super::tree::{Field, Node, Value};
 pub struct Fields<'a, 'f> {
     at: usize,
     fields: &'a [Field],
-    /// Every name that was read.
+    /// Names of all fields that were read.
     known: Vec<&'static str>,
-    /// Where faults are noted.
+    /// Collector of the faults.
     pub faults: &'f mut Collector<'a>,
 }
 
-/// How alike two names must be for one to be proposed for the other.
+/// Least similarity of two names for one to be suggested for the other.
 const ALIKE: f64 = 0.75;
 
 impl<'a, 'f> Fields<'a, 'f> {
-    /// Of a table that starts at `at`.
+    /// Creates the fields of a table that starts at `at`.
     pub fn new(at: usize, fields: &'a [Field], faults: &'f mut Collector<'a>) -> Fields<'a, 'f> {
         Fields { at, fields, known: Vec::new(), faults }
     }
 
-    /// Of a node that must be a table.
+    /// Returns the fields of a node; reports a fault if it is not a table.
     pub fn of(what: &str, node: &'a Node, faults: &'f mut Collector<'a>) -> Option<Fields<'a, 'f>> {
         match &node.value {
             Value::Table(fields) => Some(Fields::new(node.at, fields, faults)),
@@ -39,12 +39,12 @@ impl<'a, 'f> Fields<'a, 'f> {
         }
     }
 
-    /// Where the table starts.
+    /// Returns the byte at which the table starts.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// A field's value, if it is there. `null` counts as not there.
+    /// Returns a field's value, if it is present. `null` counts as absent.
     pub fn take(&mut self, name: &'static str) -> Option<&'a Node> {
         self.known.push(name);
         let field = self.fields.iter().find(|f| f.name == name)?;
@@ -55,7 +55,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         self.faults.add(node.at, format!("{name} must be {wanted}, and this is {}", node.value.what()));
     }
 
-    /// A text that is not empty.
+    /// Returns a text that is not empty, with its position.
     pub fn text(&mut self, name: &'static str) -> Option<(&'a str, usize)> {
         let node = self.take(name)?;
         match &node.value {
@@ -75,7 +75,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         }
     }
 
-    /// `true` or `false`.
+    /// Returns a boolean.
     pub fn flag(&mut self, name: &'static str) -> Option<bool> {
         let node = self.take(name)?;
         if let Value::Flag(flag) = node.value {
@@ -85,12 +85,12 @@ impl<'a, 'f> Fields<'a, 'f> {
         None
     }
 
-    /// Whether there is a whole number above a bound.
+    /// Returns whether the field is a whole number above a bound.
     pub fn is_above(&mut self, name: &'static str, bound: i64) -> bool {
         matches!(self.take(name).map(|node| &node.value), Some(Value::Whole(number)) if *number > bound)
     }
 
-    /// A whole number within bounds.
+    /// Returns a whole number within bounds.
     pub fn whole(&mut self, name: &'static str, least: i64, most: i64) -> Option<i64> {
         let node = self.take(name)?;
         match node.value {
@@ -106,7 +106,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         None
     }
 
-    /// A number that is one: neither NaN nor infinite.
+    /// Returns a finite number, with its position.
     pub fn number(&mut self, name: &'static str) -> Option<(f64, usize)> {
         let node = self.take(name)?;
         match node.value {
@@ -118,7 +118,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         None
     }
 
-    /// A number within bounds.
+    /// Returns a number within bounds.
     pub fn number_within(&mut self, name: &'static str, least: f64, most: f64) -> Option<f64> {
         let (number, at) = self.number(name)?;
         if (least..=most).contains(&number) {
@@ -128,7 +128,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         None
     }
 
-    /// A length of time: seconds, or a text with a unit.
+    /// Returns a duration: a number of seconds, or a text with a unit.
     pub fn time(&mut self, name: &'static str) -> Option<Duration> {
         let node = self.take(name)?;
         let time = match &node.value {
@@ -146,7 +146,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         time
     }
 
-    /// A list, or an empty one.
+    /// Returns a list; empty if the field is absent.
     pub fn list(&mut self, name: &'static str) -> &'a [Node] {
         let Some(node) = self.take(name) else { return &[] };
         if let Value::List(list) = &node.value {
@@ -156,7 +156,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         &[]
     }
 
-    /// A list of texts, with the place of each.
+    /// Returns a list of texts, each with its position.
     pub fn texts(&mut self, name: &'static str) -> Vec<(&'a str, usize)> {
         let mut texts = Vec::new();
         for node in self.list(name) {
@@ -170,7 +170,7 @@ impl<'a, 'f> Fields<'a, 'f> {
         texts
     }
 
-    /// A table of texts; numbers and booleans are converted. `rule` returns what is wrong with a name.
+    /// Returns a table of texts; numbers and booleans are converted. `rule` returns the rule that a name breaks.
     pub fn map(&mut self, name: &'static str, rule: impl Fn(&str) -> Option<&'static str>) -> BTreeMap<String, String> {
         let mut map = BTreeMap::new();
         let Some(node) = self.take(name) else { return map };
@@ -202,7 +202,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     /// Reports the fields that were not read. `hint` explains names of other systems.
     pub fn finish(self, hint: impl Fn(&str) -> Option<String>) {
         for field in self.fields.iter().filter(|f| !self.known.contains(&f.name.as_str())) {
-            // Searching the nearest name takes time, and further faults are not reported.
+            // The search for the nearest name takes time, and further faults are not reported.
             if self.faults.is_full() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Job files: TOML or JSON, read field by field, with every fault by line and rule.
+//! Parses job files: TOML or JSON, field by field. Every fault is reported with its line and rule.
 
 pub mod common;
 mod fault;

@@ -1,6 +1,6 @@
-//! Reads a job file as a whole: its syntax, its size, where its jobs stand, and that no two have the same name.
+//! Parses a job file as a whole: its syntax, its size, the places of its jobs, and that job names are unique.
 //!
-//! What a job is made of is read by its framework.
+//! The framework parses the jobs themselves.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use super::fault::{Collector, Faults};
 use super::fields::Fields;
 use super::tree::{Field, Node, Value, from_json, from_toml};
 
-/// The most jobs in one file.
+/// Maximum number of jobs in a file.
 pub const JOBS_MAX: usize = 1_000;
-/// The largest file, in bytes.
+/// Maximum size of a file in bytes.
 pub const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// How a job file is written.
+/// Syntax of a job file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// `[[job]]` tables.
@@ -23,17 +23,17 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// By the file's name: JSON if it ends with `.json`, else TOML.
+    /// Returns the syntax by the file's name: JSON if it ends with `.json`, else TOML.
     pub fn of_file(name: &str) -> Syntax {
         if name.to_ascii_lowercase().ends_with(".json") { Syntax::Json } else { Syntax::Toml }
     }
 }
 
-/// Reads the jobs of a file, each with `job`, which returns its name as well. `file` is the name for faults; `needs`
-/// says what a job has at least.
+/// Parses the jobs of a file, each with `job`, which returns its name as well. `file` is the name for faults; `needs`
+/// says what a job must have at least.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with line, column and rule.
+/// Returns all faults of the file, each with line, column and rule.
 pub fn read<J>(
     file: &str,
     text: &str,
@@ -62,7 +62,7 @@ pub fn read<J>(
     Ok(jobs)
 }
 
-/// All jobs of the document that can be read, and all faults of it.
+/// Returns all jobs of the document that can be parsed, and records all faults.
 fn jobs<'a, J>(
     document: &'a Node,
     needs: &str,
@@ -93,7 +93,7 @@ fn jobs<'a, J>(
     jobs
 }
 
-/// Where the jobs are: under `job` (or `jobs`), in a list, or the whole document.
+/// Returns the nodes of the jobs: under `job` (or `jobs`), in a list, or the whole document.
 fn job_nodes<'a>(document: &'a Node, faults: &mut Collector<'a>) -> Option<Vec<&'a Node>> {
     let fields = match &document.value {
         Value::List(list) => return Some(list.iter().collect()),
@@ -105,7 +105,7 @@ fn job_nodes<'a>(document: &'a Node, faults: &mut Collector<'a>) -> Option<Vec<&
     };
     let is_list = |f: &&Field| f.name == "job" || f.name == "jobs";
     let Some(list) = fields.iter().find(is_list) else {
-        // A single job stands without a heading; a document without anything has none.
+        // A single job has no heading; an empty document has no job.
         return Some(if fields.is_empty() { Vec::new() } else { vec![document] });
     };
     for other in fields.iter().filter(|f| !is_list(f)) {

@@ -1,6 +1,6 @@
-//! A TOML or JSON document with the place of everything in it, so that a fault can be shown where it is.
+//! A TOML or JSON document with the position of every value, so that faults can name their places.
 //!
-//! The two syntaxes differ in nothing beyond this file. What the values mean is not known here.
+//! Beyond this file the two syntaxes do not differ. The meaning of values is not known here.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use toml::de::{DeTable, DeValue};
 
-/// A value and the byte of the file where it starts.
+/// A value with its position in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it starts, in bytes.
+    /// Position of the first byte.
     pub at: usize,
-    /// What it is.
+    /// Value at this position.
     pub value: Value,
 }
 
-/// What both syntaxes can say. A date is the text that it was written as.
+/// A value of either syntax. A date is represented by its text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`.
@@ -27,7 +27,7 @@ pub enum Value {
     Flag(bool),
     /// A whole number.
     Whole(i64),
-    /// Another number.
+    /// A number that is not whole.
     Real(f64),
     /// A text.
     Text(String),
@@ -40,16 +40,16 @@ pub enum Value {
 /// A named value of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Where the name starts.
+    /// Position of the name.
     pub at: usize,
-    /// Its value.
+    /// Value of the field.
     pub node: Node,
 }
 
 impl Value {
-    /// What it is, in words.
+    /// Returns the type of the value in words.
     pub fn what(&self) -> &'static str {
         match self {
             Value::Nothing => "null",
@@ -62,10 +62,10 @@ impl Value {
     }
 }
 
-/// Why a document cannot be read, and where.
+/// The position and the reason of a syntax error.
 pub type Broken = (usize, String);
 
-/// Reads TOML.
+/// Parses TOML.
 pub fn from_toml(text: &str) -> Result<Node, Broken> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -107,7 +107,7 @@ fn real(text: &str, at: usize) -> Result<Value, Broken> {
     number.map(Value::Real).map_err(|_| (at, format!("{text} is not a number")))
 }
 
-/// JSON as it is defined, without the extensions that the parser knows.
+/// Options for standard JSON, without the extensions of the parser.
 const STRICT: ParseOptions = ParseOptions {
     allow_comments: false,
     allow_loose_object_property_names: false,
@@ -121,7 +121,7 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Reads JSON.
+/// Parses JSON.
 pub fn from_json(text: &str) -> Result<Node, Broken> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &STRICT)
         .map_err(|error| (error.range().start, format!("this is not JSON: {}", error.kind())))?;

@@ -1,14 +1,14 @@
-//! An index of rooms: "the first, in the order of a key, that has room for this".
+//! An index of rooms that finds the first room, in the order of a key, with enough free amounts.
 //!
-//! Rooms stand in blocks, sorted by their key; a block knows the most that any of its rooms has of each kind, so that a
-//! block without room is passed over at once. It decides no key; that is the policy's.
+//! Rooms are stored in blocks, sorted by their key. A block has the maximum of each amount over its rooms, so that a
+//! block without enough free amounts is skipped at once. The policy defines the key.
 
 use crate::Need;
 
-/// How many rooms a block has at most. A block is looked through from its start, so it is short.
+/// Maximum number of rooms of a block. A block is searched from its start, so it is short.
 const BLOCK_MAX: usize = 32;
 
-/// One room in the index. No block is ever empty.
+/// A room in the index. No block is ever empty.
 #[derive(Clone, Debug)]
 struct Entry {
     key: f64,
@@ -17,7 +17,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Where it stands: by key, and in the order of the rooms where keys are equal.
+    /// Returns whether the entry precedes a key and a room: by key, and by the number of the room where keys are equal.
     fn is_before(&self, key: f64, room: u32) -> bool {
         self.key.total_cmp(&key).then(self.room.cmp(&room)).is_lt()
     }
@@ -26,12 +26,12 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 struct Block {
     entries: Vec<Entry>,
-    /// At least as much as any entry has, of each kind.
+    /// Upper bound of each amount over all entries.
     most: Need,
 }
 
 impl Block {
-    /// An entry that had so much has less now, or is gone.
+    /// Updates the bound after an entry with these amounts was reduced or removed.
     fn without(&mut self, before: &Need) {
         if (0..crate::need::KINDS).any(|k| before.0[k] >= self.most.0[k]) {
             self.renew_most();
@@ -50,12 +50,12 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// With these keys and rooms; rooms are numbered from 0.
+    /// Creates an index of these keys and free amounts; rooms are numbered from 0.
     pub(super) fn new(rooms: impl IntoIterator<Item = (f64, Need)>) -> Index {
         let mut entries: Vec<Entry> = (0..).zip(rooms).map(|(room, (key, free))| Entry { key, room, free }).collect();
         entries.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.room.cmp(&b.room)));
         let mut blocks = Vec::new();
-        // Half full, so that the first moves split nothing.
+        // Blocks are half full, so that the first moves split none.
         for part in entries.chunks(BLOCK_MAX / 2) {
             let mut block = Block { entries: part.to_vec(), most: Need::default() };
             block.renew_most();
@@ -64,7 +64,7 @@ impl Index {
         Index { blocks }
     }
 
-    /// The first room with a key not below `least` that `need` fits into and `allowed` lets pass.
+    /// Returns the first room with a key of at least `least` that `need` fits into and `allowed` accepts.
     pub(super) fn first(&self, need: &Need, least: f64, mut allowed: impl FnMut(usize) -> bool) -> Option<usize> {
         let start = self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.key < least));
         let blocks = self.blocks[start..].iter().filter(|b| need.fits(&b.most));
@@ -72,7 +72,7 @@ impl Index {
         entries.find(|e| e.key >= least && need.fits(&e.free) && allowed(e.room as usize)).map(|e| e.room as usize)
     }
 
-    /// Moves a room from one key to another, with what is free there now.
+    /// Moves a room from one key to another, with its present free amounts.
     pub(super) fn change(&mut self, room: usize, from: f64, to: f64, free: Need) {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         if let Some((at, place)) = self.find(room, from) {
@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Invariant: after any moves, the index answers as a sorted list does.
+        /// Invariant: after any moves, the index returns the same rooms as a sorted list.
         #[test]
         fn answers_as_a_sorted_list(
             starts in prop::collection::vec(0..50i64, 1..300),

@@ -1,8 +1,9 @@
-//! Placement: which task goes onto which offer.
+//! Placement of tasks on offers.
 //!
-//! [`place`] is the whole of it as one pure function: a queue, the room on each agent and a policy in, a place for each
-//! task out. [`Placer`] is the same step by step, for a scheduler that looks at its jobs in turn. [`naive`] is what
-//! both are tested against. Nothing here knows of offers, jobs or reservations: an agent is a number and its room.
+//! [`place`] is the whole of it as one pure function: it takes a queue, the free amounts of each agent and a policy,
+//! and returns a room for each task. [`Placer`] does the same step by step, for a scheduler that handles its jobs in
+//! turn. [`naive`] is the reference for the tests of both. Nothing here depends on offers, jobs or reservations: an
+//! agent is a number and its free amounts.
 //!
 //! | policy | each task goes | source |
 //! |---|---|---|
@@ -13,7 +14,7 @@
 //! | least residual | where the squares of what is left are least (L2) | Panigrahy et al., "Heuristics for Vector Bin Packing", 2011 |
 //! | first-fit decreasing | as first fit, after sorting the queue by size, largest first | Johnson 1974; size as the weighted sum, Panigrahy's FFDSum |
 //!
-//! Amounts of different kinds are made comparable by dividing them by all the room of that kind at the start.
+//! Amounts of different kinds are made comparable by dividing them by the total free amount of that kind at the start.
 
 mod index;
 pub mod naive;
@@ -25,8 +26,8 @@ pub use policy::{Policy, UnknownPolicy};
 
 use crate::Need;
 
-/// Places each task of `queue`, in its order or in the policy's, onto one of `rooms`: the answer names the room of each
-/// task, or none if it had no room left. No room is ever overfilled, and no task is placed twice.
+/// Places each task of `queue`, in its order or in the policy's, into one of `rooms`. Returns the room of each task;
+/// `None` if it fits nowhere. No room is ever overfilled, and no task is placed twice.
 pub fn place(policy: Policy, queue: &[Need], rooms: &[Need]) -> Vec<Option<usize>> {
     let mut placer = Placer::new(policy, rooms);
     let mut places = vec![None; queue.len()];
@@ -36,7 +37,7 @@ pub fn place(policy: Policy, queue: &[Need], rooms: &[Need]) -> Vec<Option<usize
     places
 }
 
-/// Places all of `tasks` or none of them: the rooms in the order of the tasks.
+/// Places all of `tasks` or none of them. Returns the rooms in the order of the tasks.
 pub fn place_all(policy: Policy, tasks: &[Need], rooms: &[Need]) -> Option<Vec<usize>> {
     Placer::new(policy, rooms).put_all(tasks, &mut Anywhere)
 }

@@ -1,11 +1,11 @@
-//! The policies written straight from their rules, without any data structure: what [`super::place`] is tested
-//! against, and what a reader may read first. Far too slow for a large cluster.
+//! The policies written directly from their rules, without any data structure: the reference for the tests of
+//! [`super::place`], and the easiest version to read. Far too slow for a large cluster.
 
 use super::policy::Policy;
 use crate::Need;
 use crate::need::KINDS;
 
-/// The same answer as [`super::place`], found by looking at every room for every task.
+/// Returns the same result as [`super::place`], by checking every room for every task.
 pub fn place(policy: Policy, queue: &[Need], rooms: &[Need]) -> Vec<Option<usize>> {
     let mut all = Need::default();
     for room in rooms {

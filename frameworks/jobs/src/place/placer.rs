@@ -7,19 +7,19 @@ use super::policy::Policy;
 use crate::Need;
 use crate::need::KINDS;
 
-/// What keeps a task off a room although it would fit.
+/// Conditions on placement beyond amounts, such as constraints.
 pub trait Rules {
-    /// Whether the task at hand may go onto this room.
+    /// Returns whether the current task may be placed into this room.
     fn allows(&self, room: usize) -> bool;
 
-    /// The task at hand goes onto this room.
+    /// Records that the current task was placed into this room.
     fn placed(&mut self, room: usize);
 
-    /// The task that was placed on this room last is taken back.
+    /// Records that the last task that was placed into this room was removed again.
     fn taken_back(&mut self, room: usize);
 }
 
-/// Every task may go everywhere.
+/// Rules that allow every task everywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anywhere;
 
@@ -33,24 +33,24 @@ impl Rules for Anywhere {
     fn taken_back(&mut self, _room: usize) {}
 }
 
-/// Rooms that fill up by a policy.
+/// Rooms that are filled by a policy.
 #[derive(Clone, Debug)]
 pub struct Placer {
     policy: Policy,
     free: Vec<Need>,
-    /// What one thousandth of each kind counts: one over all of it at the start.
+    /// Weight of one thousandth of each kind: the inverse of the total at the start.
     weights: [f64; KINDS],
-    /// For the policies whose order of the rooms does not depend on the task.
+    /// Index for the policies whose order of the rooms does not depend on the task.
     index: Option<Index>,
-    /// What is free in each room, each amount as its share of all the room at the start.
+    /// Free amounts of each room, as shares of the totals at the start.
     shares: Vec<Shares>,
 }
 
-/// Amounts as shares of all the room there was.
+/// Amounts as shares of the totals at the start.
 type Shares = [f64; KINDS];
 
 impl Placer {
-    /// All of these rooms are free as a whole.
+    /// Creates a placer for rooms with these free amounts.
     pub fn new(policy: Policy, rooms: &[Need]) -> Placer {
         let all = rooms.iter().fold(Need::default(), |all, room| all.plus(room));
         let weights = all.0.map(|amount| if amount > 0 { 1.0 / amount as f64 } else { 0.0 });
@@ -62,19 +62,19 @@ impl Placer {
         placer
     }
 
-    /// Score of a room under a policy that compares all rooms; the highest is taken.
+    /// Returns the score of a room under a policy that compares all rooms; the highest score is chosen.
     #[cfg(test)]
     pub(super) fn score(&self, need: &Need, free: &Need) -> f64 {
         let (need, free) = (need.shares(&self.weights), free.shares(&self.weights));
         if self.policy == Policy::DotProduct { dot(&need, &free) } else { -residual(&need, &free) }
     }
 
-    /// What is free in each room now.
+    /// Returns the present free amounts of each room.
     pub fn free(&self) -> &[Need] {
         &self.free
     }
 
-    /// In which order the policy takes the tasks of a queue, as places in it.
+    /// Returns the order in which the policy takes the tasks of a queue, as indices.
     pub fn order(&self, queue: &[Need]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..queue.len()).collect();
         if self.policy == Policy::FirstFitDecreasing {
@@ -83,17 +83,17 @@ impl Placer {
         order
     }
 
-    /// How large a task is: each amount's share of all the room there was, added up.
+    /// Returns the size of a task: the sum of its amounts as shares of the totals at the start.
     pub fn size(&self, need: &Need) -> f64 {
         need.shares(&self.weights).iter().sum()
     }
 
-    /// Where the policy puts this task; none if it fits nowhere. Changes nothing.
+    /// Returns the room that the policy chooses for this task; `None` if it fits nowhere. Changes nothing.
     pub fn choose(&self, need: &Need, rules: &impl Rules) -> Option<usize> {
         let allowed = |room: usize| rules.allows(room);
         match (&self.index, self.policy) {
-            // What is left sorts as what is free: the task takes the same from all. Less than the task itself holds
-            // no task; rounding of sums is allowed for.
+            // The order by the rest is the order by the free amounts, since the task takes the same from all. A room
+            // smaller than the task itself is skipped; rounding of sums is allowed for.
             (Some(index), Policy::BestFit) => index.first(need, self.size(need) * (1.0 - 1e-9), allowed),
             (Some(index), _) => index.first(need, f64::NEG_INFINITY, allowed),
             (None, Policy::DotProduct) => self.highest(need, allowed, dot),
@@ -109,7 +109,7 @@ impl Placer {
         Some(room)
     }
 
-    /// Puts all of these tasks, or none of them. The rooms are in the order of the tasks.
+    /// Places all of these tasks, or none of them. Returns the rooms in the order of the tasks.
     pub fn put_all(&mut self, tasks: &[Need], rules: &mut impl Rules) -> Option<Vec<usize>> {
         let mut rooms: Vec<Option<usize>> = vec![None; tasks.len()];
         let mut done: Vec<usize> = Vec::new();
@@ -144,7 +144,7 @@ impl Placer {
         }
     }
 
-    /// Where a room stands in the index: the one with the lowest key is taken.
+    /// Returns the key of a room in the index; the lowest one is chosen.
     fn key(&self, room: usize) -> f64 {
         match self.policy {
             Policy::BestFit => self.shares[room].iter().sum(),
@@ -173,12 +173,12 @@ impl Placer {
     }
 }
 
-/// Need times room, by kinds: Tetris's alignment.
+/// Returns the dot product of need and free amounts: Tetris's alignment.
 fn dot(need: &Shares, free: &Shares) -> f64 {
     (0..KINDS).map(|k| need[k] * free[k]).sum()
 }
 
-/// The squares of what would be left, by kinds.
+/// Returns the sum of the squares of the amounts that would be left.
 fn residual(need: &Shares, free: &Shares) -> f64 {
     (0..KINDS).map(|k| (free[k] - need[k]).powi(2)).sum()
 }

@@ -1,31 +1,31 @@
-//! The names of the placement policies. What each does is in the table of [`crate::place`].
+//! The names of the placement policies. The table in [`crate::place`] describes each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a task goes among the agents that have room for it; see [`crate::place`] for sources.
+/// A placement policy: chooses among the agents on which a task fits. See [`crate::place`] for sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The one that was offered first.
+    /// The agent that was offered first.
     FirstFit,
-    /// The one with the least room.
+    /// The agent with the least free amounts.
     #[default]
     BestFit,
-    /// The one with the most room.
+    /// The agent with the largest free amounts.
     WorstFit,
-    /// The one whose room is most like the task's need (Tetris).
+    /// The agent whose free amounts have the proportions of the task's need (Tetris).
     DotProduct,
-    /// The one where the squares of what would be left are least (L2).
+    /// The agent with the least sum of squares of what would be left (L2).
     LeastResidual,
-    /// As first fit, with the largest tasks of the queue placed first.
+    /// As `FirstFit`, with the largest tasks of the queue placed first.
     FirstFitDecreasing,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Policy; 6] = [
         Policy::FirstFit,
         Policy::BestFit,
@@ -35,7 +35,7 @@ impl Policy {
         Policy::FirstFitDecreasing,
     ];
 
-    /// The name, as flags and job files have it.
+    /// Returns the name of the policy in flags and job files.
     pub fn name(self) -> &'static str {
         match self {
             Policy::FirstFit => "first-fit",
@@ -54,7 +54,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// No policy has this name.
+/// The error of a text that is not the name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a policy; take first-fit, best-fit, worst-fit (or spread), dot-product (or tetris), least-residual \

@@ -1,9 +1,9 @@
-//! Properties of the policies.
+//! Tests properties of the policies.
 //!
 //! Invariants, for random queues and rooms and every policy:
 //! 1. no room is overfilled, in any kind;
-//! 2. every task has an answer, and one that was left out fits into no room in the end;
-//! 3. the answer is that of the naive reference;
+//! 2. every task has a result, and one that was not placed fits into no room in the end;
+//! 3. the result is that of the naive reference;
 //! 4. all-or-none places all tasks, or leaves every room as it was.
 
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     prop::sample::select(Policy::ALL.to_vec())
 }
 
-/// What is left of the rooms after this answer.
+/// Returns the free amounts of the rooms after this placement.
 fn left(queue: &[Need], rooms: &[Need], places: &[Option<usize>]) -> Vec<Need> {
     let mut left = rooms.to_vec();
     for (need, room) in queue.iter().zip(places) {
@@ -91,7 +91,7 @@ proptest! {
             }
             None => {
                 prop_assert_eq!(placer.free(), &rooms[..]);
-                // What is taken back can be used: the first task fits where it fitted at first.
+                // Released amounts can be used again: the first task fits where it fitted at first.
                 if let Some(first) = tasks.first() {
                     let again = placer.choose(first, &Anywhere);
                     prop_assert_eq!(again.is_some(), rooms.iter().any(|room| first.fits(room)));

@@ -1,4 +1,4 @@
-//! Policies over the same traces with the same seeds, and what came of each chunk in the mean, with intervals over
+//! Compares policies over the same traces with the same seeds: means of the chunks, with confidence intervals over the
 //! traces.
 
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use serde::Serialize;
 use super::{Kind, play};
 use crate::bitrate::{BitrateError, Markov, Movie, Network, Quality, Session, Trace};
 
-/// What is watched, and through what.
+/// The movie, the network and the score with which policies are compared.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The movie.
+    /// Movie that is watched.
     pub movie: Arc<Movie>,
-    /// The network and the buffer.
+    /// Network and buffer of the player.
     pub network: Network,
-    /// What chunks are worth.
+    /// Coefficients of the score of a chunk.
     pub quality: Quality,
 }
 
 impl Setting {
-    /// The movie, the buffer and the score of Pensieve's comparison, with downloads that vary by a tenth.
+    /// Returns the movie, the buffer and the score of Pensieve's comparison, with download times that vary by a tenth.
     pub fn movie(seed: u64) -> Setting {
         Setting {
             movie: Arc::new(Movie::like_pensieve(seed)),
@@ -30,23 +30,23 @@ impl Setting {
     }
 }
 
-/// A session in the mean over its chunks.
+/// Means over the chunks of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Watched {
-    /// The score of a chunk.
+    /// Mean score of a chunk.
     pub score: f64,
-    /// The bitrate in Mbit/s.
+    /// Mean bitrate in Mbit/s.
     pub bitrate: f64,
-    /// Seconds for which the video stood, for each chunk, without its beginning.
+    /// Mean rebuffering time for each chunk in seconds, without the initial delay.
     pub stall: f64,
-    /// The difference to the bitrate before, in Mbit/s.
+    /// Mean difference between the bitrates of consecutive chunks, in Mbit/s.
     pub change: f64,
 }
 
-/// Watches the movie over a trace.
+/// Plays the movie over a trace with a policy and returns the means over its chunks.
 ///
 /// # Errors
-/// A setting that breaks its rule.
+/// Returns an error if a setting is invalid.
 pub fn watch(setting: &Setting, kind: &Kind, trace: &Arc<Trace>, seed: u64) -> Result<Watched, BitrateError> {
     let mut session = Session::new(setting.movie.clone(), trace.clone(), setting.network, setting.quality, seed)?;
     let (mut sum, mut chunks) = (Watched::default(), 0_u32);
@@ -66,44 +66,44 @@ pub fn watch(setting: &Setting, kind: &Kind, trace: &Arc<Trace>, seed: u64) -> R
     })
 }
 
-/// A mean with half of its 95 % interval over traces.
+/// A mean with half of its 95 % confidence interval over traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Half of the interval; 0 for a single trace.
+    /// Half of the confidence interval; 0 for a single trace.
     pub half: f64,
 }
 
 impl Spread {
-    /// Of these values; 0 of none.
+    /// Returns the mean and the interval of the values; both are 0 for no values.
     pub fn of(values: impl Iterator<Item = f64>) -> Spread {
         let (mean, half) = base::mean_and_interval(&values.collect::<Vec<_>>());
         Spread { mean, half }
     }
 }
 
-/// A policy over all traces.
+/// Results of one policy over all traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// The score of a chunk.
+    /// Score of a chunk.
     pub score: Spread,
-    /// By how much that is above the first policy's, trace by trace.
+    /// Difference of the score to the first policy's on the same trace.
     pub above_first: Spread,
-    /// The bitrate in Mbit/s.
+    /// Bitrate in Mbit/s.
     pub bitrate: Spread,
-    /// Seconds of standing for each minute of video.
+    /// Rebuffering time in seconds for each minute of video.
     pub stall: Spread,
-    /// The change of bitrate between chunks, in Mbit/s.
+    /// Change of bitrate between chunks, in Mbit/s.
     pub change: Spread,
 }
 
-/// Watches the movie over each trace with each policy. Seeds are the same for all policies.
+/// Plays the movie over each trace with each policy. All policies get the same seeds.
 ///
 /// # Errors
-/// A setting that breaks its rule.
+/// Returns an error if a setting is invalid.
 pub fn compare(setting: &Setting, kinds: &[Kind], traces: &[Arc<Trace>]) -> Result<Vec<Compared>, BitrateError> {
     let mut all: Vec<(String, Vec<Watched>)> = Vec::new();
     for kind in kinds {
@@ -125,10 +125,10 @@ pub fn compare(setting: &Setting, kinds: &[Kind], traces: &[Arc<Trace>]) -> Resu
         .collect())
 }
 
-/// Traces that are made, no two of one seed alike.
+/// Makes `count` traces; two traces of one seed always differ.
 ///
 /// # Errors
-/// A chain that breaks its rule.
+/// Returns an error if the chain is invalid.
 pub fn made_traces(markov: Markov, count: usize, seed: u64) -> Result<Vec<Arc<Trace>>, BitrateError> {
     (0..count as u64).map(|n| Trace::made(markov, base::scramble(seed).wrapping_add(n)).map(Arc::new)).collect()
 }

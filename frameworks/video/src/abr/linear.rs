@@ -1,22 +1,22 @@
-//! The linear policy: features of a rung, weights that can be read, and their file.
+//! The linear policy: features of a rung, human-readable weights, and the file of weights.
 
 use serde::{Deserialize, Serialize};
 
 use super::View;
 
-/// What is examined. Bitrates are parts of the highest one, times are in chunks.
+/// A feature of a rung. Bitrates are fractions of the highest one, and times are in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Its name in the file of weights.
+    /// Name of the feature in the file of weights.
     pub name: &'static str,
-    /// What it is, for readers.
+    /// Description of the feature for readers of the file.
     pub about: &'static str,
 }
 
-/// How many features there are.
+/// Number of features.
 pub const COUNT: usize = 8;
 
-/// The features, in the order of their weights.
+/// Features of the linear policy, in the order of their weights.
 pub const FEATURES: [Feature; COUNT] = [
     Feature { name: "bitrate", about: "the bitrate of the rung" },
     Feature { name: "stall", about: "for how long the video would stand, at the mean bandwidth" },
@@ -28,24 +28,24 @@ pub const FEATURES: [Feature; COUNT] = [
     Feature { name: "bitrate_and_buffer", about: "the bitrate times the filled part of the buffer" },
 ];
 
-/// A stall that is longer counts no more, in chunks.
+/// Longest stall that counts, in chunks; a longer one counts as this.
 const STALL_MAX: f64 = 5.0;
 
-/// Weights, one for each of [`FEATURES`].
+/// Weights of the linear policy, one for each of [`FEATURES`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Weights(pub [f64; COUNT]);
 
-/// A file of weights cannot be used.
+/// Reason why a file of weights is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// It is not TOML, or has no table of weights.
+    /// The file is not TOML, or has no table of weights.
     #[error("the file of weights cannot be read")]
     Syntax(#[from] toml::de::Error),
-    /// A weight is missing or no number.
+    /// The weight of this feature is missing or is not a number.
     #[error("the weight '{0}' must be a number")]
     Weight(&'static str),
-    /// It has a weight that no feature has.
+    /// The file has a weight of this name, which is not a feature.
     #[error("there is no feature '{0}'")]
     Unknown(String),
 }
@@ -56,10 +56,10 @@ struct File {
 }
 
 impl Weights {
-    /// Reads a file: a table `[weights]` with a number for each feature.
+    /// Parses a file of weights: a table `[weights]` with a number for each feature.
     ///
     /// # Errors
-    /// A feature is missing or unknown.
+    /// Returns an error if a feature is missing or unknown.
     pub fn read(text: &str) -> Result<Weights, WeightsError> {
         let File { mut weights } = toml::from_str(text)?;
         let mut all = [0.0; COUNT];
@@ -74,7 +74,8 @@ impl Weights {
         }
     }
 
-    /// The file, with what each feature means and these lines above.
+    /// Returns the text of the file of weights, with the lines `above` at its beginning and the description of each
+    /// feature.
     pub fn write(&self, above: &[String]) -> String {
         let mut text: String = above.iter().map(|line| format!("# {line}\n")).collect();
         text.push_str("\n[weights]\n");
@@ -84,7 +85,7 @@ impl Weights {
         text
     }
 
-    /// The rung with the highest score; the lowest of equals, and before anything was measured.
+    /// Chooses the rung with the highest score. Among equals, and before the first measurement, it is the lowest.
     pub(super) fn choose(&self, view: &View<'_>) -> usize {
         if view.measured.mean().is_none() {
             return 0;
@@ -100,7 +101,7 @@ impl Weights {
     }
 }
 
-/// The features of a rung.
+/// Returns the features of a rung.
 fn features(view: &View<'_>, rung: usize) -> [f64; COUNT] {
     let highest = view.ladder.last().copied().unwrap_or(1.0).max(1e-9);
     let bitrate = |rung: usize| view.ladder.get(rung).map_or(0.0, |rate| rate / highest);

@@ -1,29 +1,29 @@
-//! The live view as a stream of chunks of one second: which size, sharpness and rate of pictures a viewer gets. It
-//! sends nothing and reads no clock.
+//! The live view as a stream of chunks of one second: chooses the size, quality and rate of the pictures that a viewer
+//! gets. It sends nothing and reads no clock.
 //!
-//! What a viewer's connection does not take stays in a queue; its age is what the buffer lacks of [`LATENCY`]. So the
-//! buffer is full for a viewer that is up to date, and a chunk that takes longer than the buffer lasts is late:
-//! pictures are left out meanwhile, which viewers see as standing.
+//! Bytes that a viewer's connection does not accept stay in a queue; the buffer is [`LATENCY`] less the age of that
+//! queue. The buffer is therefore full for a viewer that is up to date, and a chunk that takes longer than the buffer
+//! lasts is late. Pictures are skipped meanwhile, which viewers see as a stall.
 
 use std::sync::{Arc, LazyLock};
 
 use super::{Kind, Measured, Setting, View, Weights};
 use crate::bitrate::{BitrateError, Movie, Network, Quality};
 
-/// What pictures are like.
+/// Size, quality and rate of the pictures of a rung.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rung {
-    /// Pixels in a row at most.
+    /// Maximum width in pixels.
     pub width: usize,
-    /// The quality of JPEG, 1 to 100.
+    /// JPEG quality, 1 to 100.
     pub quality: u8,
-    /// Pictures a second at most; a query that looks at fewer has no more.
+    /// Maximum number of pictures a second; a query that examines fewer frames does not have more.
     pub rate: f64,
-    /// About how many kbit/s that is, before anything was measured.
+    /// Estimate of the bitrate in kbit/s before the first measurement.
     pub kilobits: u32,
 }
 
-/// From the smallest to the largest.
+/// Rungs of the live view, from the smallest to the largest.
 pub const RUNGS: [Rung; 6] = [
     Rung { width: 160, quality: 35, rate: 2.0, kilobits: 60 },
     Rung { width: 240, quality: 45, rate: 3.0, kilobits: 180 },
@@ -33,36 +33,37 @@ pub const RUNGS: [Rung; 6] = [
     Rung { width: 960, quality: 75, rate: 10.0, kilobits: 7500 },
 ];
 
-/// By how many seconds pictures may be late.
+/// Largest delay of a picture, in seconds.
 pub const LATENCY: f64 = 3.0;
 
-/// Seconds for which a choice holds.
+/// Time for which a chosen rung is kept, in seconds.
 pub const PERIOD: f64 = 1.0;
 
-/// Where nothing waits, the connection may carry more than was sent: twice as much is tried as was last believed, or a
-/// little more for some periods after the connection was busy and has shown what it carries.
+/// Factor by which the estimated bandwidth grows in a period in which nothing waits, since the connection may carry
+/// more than was sent. For `KNOWN` periods after the connection was busy, and so has shown its bandwidth, `PROBE_KNOWN`
+/// is used.
 const PROBE: f64 = 2.0;
 const PROBE_KNOWN: f64 = 1.15;
-/// This many periods.
+/// Number of periods for which a measurement of a busy connection is taken as current.
 const KNOWN: u32 = 10;
 
-/// The part that a new size counts in the mean.
+/// Weight of a new picture size in the moving mean.
 const NEW: f64 = 0.2;
 
-/// The weights that the live view uses, trained with [`setting`].
+/// Weights of the live view, trained with [`setting`].
 static WEIGHTS: LazyLock<Option<Weights>> = LazyLock::new(|| Weights::read(include_str!("weights/live.toml")).ok());
 
-/// The policy of the live view.
+/// Returns the policy of the live view.
 pub fn policy() -> Kind {
-    // The file is read by a test; without it the rate would be as good.
+    // A test reads the file, so this does not fail. The rate-based policy is a fair substitute.
     WEIGHTS.clone().map_or(Kind::Rate, Kind::Linear)
 }
 
-/// The live view as a setting for training: chunks of a second that cannot be sent before they are there. Standing for
-/// a second is as bad as the highest bitrate is good.
+/// Returns the live view as a setting for training: chunks of one second that are not sent before they exist. A stall
+/// of one second costs as much as the highest bitrate earns.
 ///
 /// # Errors
-/// None, as long as the rungs rise.
+/// Returns no error as long as the rungs rise.
 pub fn setting(seconds: usize, seed: u64) -> Result<Setting, BitrateError> {
     let ladder = RUNGS.map(|rung| rung.kilobits);
     Ok(Setting {
@@ -72,25 +73,26 @@ pub fn setting(seconds: usize, seed: u64) -> Result<Setting, BitrateError> {
     })
 }
 
-/// What is known of a viewer.
+/// Measured state of the connection to one viewer.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     policy: Kind,
     measured: Measured,
-    /// Mean bytes of a picture of each rung.
+    /// Mean size of a picture in bytes, by rung.
     bytes: [f64; RUNGS.len()],
     rung: usize,
-    /// Of this period: bytes that the connection took, the part of the time in which something waited.
+    /// Bytes that the connection accepted in this period, then the seconds in which bytes waited, and the length of the
+    /// period so far.
     taken: f64,
     busy: f64,
     passed: f64,
-    /// What the connection is believed to carry, in Mbit/s, and the periods since it was busy.
+    /// Estimated bandwidth of the connection in Mbit/s, and the periods since it was busy.
     believed: f64,
     since_busy: u32,
 }
 
 impl Viewer {
-    /// A viewer that begins with the smallest pictures.
+    /// Creates a viewer that starts with the smallest pictures.
     pub fn new(policy: Kind) -> Viewer {
         let bytes = RUNGS.map(|rung| f64::from(rung.kilobits) * 125.0 / rung.rate);
         Viewer {
@@ -106,20 +108,21 @@ impl Viewer {
         }
     }
 
-    /// What it gets now.
+    /// Returns the current rung of the viewer.
     pub fn rung(&self) -> usize {
         self.rung
     }
 
-    /// A picture of this rung has so many bytes.
+    /// Records that a picture of this rung has `bytes` bytes.
     pub fn picture(&mut self, rung: usize, bytes: usize) {
         if let Some(known) = self.bytes.get_mut(rung) {
             *known += NEW * (bytes as f64 - *known);
         }
     }
 
-    /// Some time has passed, in seconds, in which the connection took this many bytes; whether something waited for it
-    /// in that time, and how old what waits now is. After each period the rung is chosen anew: returns whether it was.
+    /// Records that `seconds` have passed, in which the connection accepted `taken` bytes. `waited` says whether bytes
+    /// waited in that time, and `age` is the age of the oldest bytes that wait now, in seconds. At the end of each
+    /// period it chooses the rung again and returns `true`.
     pub fn pass(&mut self, seconds: f64, taken: usize, waited: bool, age: f64) -> bool {
         self.passed += seconds;
         self.taken += taken as f64;
@@ -128,12 +131,12 @@ impl Viewer {
             return false;
         }
         let rate = self.taken * 8e-6 / self.passed;
-        // Only a connection that was busy shows what it carries.
+        // Only a busy connection shows its bandwidth.
         let busy = self.busy / self.passed > 0.5;
         self.since_busy = if busy { 0 } else { self.since_busy.saturating_add(1) };
         let more = if self.since_busy < KNOWN { PROBE_KNOWN } else { PROBE };
         let sample = if busy { rate } else { rate.max(self.believed * more).max(self.sent()) };
-        // What was never tried is not believed to be carried with ease.
+        // The estimate is bounded, since it is not based on a measurement above what was sent.
         let most = 4.0 * f64::from(RUNGS[RUNGS.len() - 1].kilobits) / 1e3;
         self.believed = sample.min(most);
         self.measured.add(self.believed);
@@ -142,14 +145,14 @@ impl Viewer {
         true
     }
 
-    /// Mbit/s of the present rung.
+    /// Returns the bitrate of the current rung in Mbit/s.
     fn sent(&self) -> f64 {
         self.bytes[self.rung] * RUNGS[self.rung].rate * 8e-6
     }
 
     fn choose(&self, age: f64) -> usize {
         let mut ladder: Vec<f64> = (0..RUNGS.len()).map(|rung| self.bytes[rung] * RUNGS[rung].rate * 8e-6).collect();
-        // Pictures of a small camera are no larger on a higher rung; policies expect a ladder that rises.
+        // Pictures of a small camera are no larger on a higher rung, but policies expect a rising ladder.
         for rung in 1..ladder.len() {
             ladder[rung] = ladder[rung].max(ladder[rung - 1] * 1.01);
         }

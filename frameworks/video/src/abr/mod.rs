@@ -1,16 +1,16 @@
-//! Policies that choose the bitrate of the next chunk: baselines that were published, and a linear one whose weights
-//! can be read (after ABRL, "Real-world video adaptation with reinforcement learning", 2020). Nothing is downloaded
-//! here.
+//! Policies that choose the bitrate of the next chunk: published baselines, and a linear policy with human-readable
+//! weights (after ABRL, "Real-world video adaptation with reinforcement learning", 2020). Nothing is downloaded here.
 //!
 //! - [`Buffer`](Kind::Buffer) and [`BufferSizes`](Kind::BufferSizes): BBA-0 and BBA-1 ("A buffer-based approach to rate
 //!   adaptation", SIGCOMM 2014);
 //! - [`Rate`](Kind::Rate): the highest bitrate below the harmonic mean of the last downloads;
 //! - [`Predictive`](Kind::Predictive): RobustMPC ("A control-theoretic approach for dynamic adaptive video streaming",
 //!   SIGCOMM 2015), five chunks ahead;
-//! - [`Linear`](Kind::Linear): each rung has a score, weights times [`Feature`]s, and the highest is taken.
+//! - [`Linear`](Kind::Linear): the score of a rung is the sum of weights times [`Feature`]s; the rung with the highest
+//!   score is chosen.
 //!
-//! [`train`](fn@train) finds weights, [`compare`](fn@compare) runs policies over the same traces, [`Study`] has the
-//! settings of both, and [`live`] is what the live view of a query makes of it.
+//! [`train`](fn@train) finds weights, [`compare`](fn@compare) runs policies over the same traces, and [`Study`] has the
+//! settings of both. [`live`] applies the policies to the live view of a query.
 
 mod baseline;
 mod compare;
@@ -30,45 +30,45 @@ pub use linear::{FEATURES, Feature, Weights, WeightsError};
 pub use study::Study;
 pub use train::{Training, train};
 
-/// Downloads that are remembered.
+/// Number of downloads that are remembered.
 const REMEMBERED: usize = 8;
-/// Downloads of which the harmonic mean is taken.
+/// Number of downloads in the harmonic mean.
 const MEAN_OF: usize = 5;
-/// Chunks that are looked ahead.
+/// Number of chunks in the look-ahead.
 pub(crate) const AHEAD: usize = 5;
 
-/// What a policy sees before a chunk.
+/// State that a policy sees before it chooses a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The bitrates in Mbit/s, from the lowest.
+    /// Bitrates of the rungs in Mbit/s, from the lowest.
     pub ladder: &'a [f64],
-    /// Bytes of the next chunks in each rung, the next one first; one at least.
+    /// Sizes of the next chunks in bytes, by chunk and rung, the next chunk first; at least one chunk.
     pub sizes: &'a [&'a [f64]],
-    /// Seconds of a chunk.
+    /// Length of a chunk in seconds.
     pub chunk_seconds: f64,
     /// Seconds of video in the buffer.
     pub buffer: f64,
-    /// Seconds that it holds.
+    /// Capacity of the buffer in seconds.
     pub buffer_limit: f64,
-    /// The rung before.
+    /// Rung of the previous chunk.
     pub last_rung: usize,
-    /// What was measured.
+    /// Throughput of the last downloads.
     pub measured: &'a Measured,
-    /// What chunks are worth.
+    /// Coefficients of the score of a chunk.
     pub quality: Quality,
 }
 
-/// The last downloads.
+/// Throughput of the last downloads and the errors of its predictions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Mbit/s, the last one at the end.
+    /// Throughput of each download in Mbit/s, the last one at the end.
     rates: Vec<f64>,
-    /// How far the prediction before each was off, as a part of what was measured.
+    /// Relative error of the prediction before each download, as a fraction of the measured value.
     errors: Vec<f64>,
 }
 
 impl Measured {
-    /// A download of this many Mbit/s.
+    /// Records a download with a throughput of `rate` Mbit/s.
     pub fn add(&mut self, rate: f64) {
         let rate = rate.max(1e-6);
         if let Some(predicted) = self.mean() {
@@ -82,38 +82,39 @@ impl Measured {
         }
     }
 
-    /// The harmonic mean of the last downloads in Mbit/s; none before the first.
+    /// Returns the harmonic mean of the last downloads in Mbit/s; `None` before the first.
     pub fn mean(&self) -> Option<f64> {
         let last = &self.rates[self.rates.len().saturating_sub(MEAN_OF)..];
         (!last.is_empty()).then(|| last.len() as f64 / last.iter().map(|rate| 1.0 / rate).sum::<f64>())
     }
 
-    /// The same, lower by the largest error of the last predictions.
+    /// Returns the harmonic mean of the last downloads, lowered by the largest error of the last predictions; `None`
+    /// before the first.
     pub fn careful(&self) -> Option<f64> {
         let last = &self.errors[self.errors.len().saturating_sub(MEAN_OF)..];
         Some(self.mean()? / (1.0 + last.iter().copied().fold(0.0, f64::max)))
     }
 }
 
-/// A policy.
+/// A policy that chooses bitrates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Always this rung.
+    /// Always chooses this rung.
     Fixed(usize),
-    /// BBA-0: by the buffer.
+    /// BBA-0: chooses by the buffer.
     Buffer,
-    /// BBA-1: by the buffer and the sizes of chunks.
+    /// BBA-1: chooses by the buffer and the sizes of chunks.
     BufferSizes,
-    /// By the harmonic mean of the last downloads.
+    /// Chooses by the harmonic mean of the last downloads.
     Rate,
-    /// RobustMPC.
+    /// RobustMPC: predicts the next chunks.
     Predictive,
-    /// Weights times features.
+    /// Chooses the highest sum of weights times features.
     Linear(Weights),
 }
 
 impl Kind {
-    /// Its name in tables.
+    /// Returns the name of the policy in tables.
     pub fn name(&self) -> String {
         match self {
             Kind::Fixed(rung) => format!("fixed {rung}"),
@@ -125,7 +126,7 @@ impl Kind {
         }
     }
 
-    /// The rung of a session's next chunk.
+    /// Chooses the rung of a session's next chunk.
     pub fn next(&self, session: &Session, measured: &Measured) -> usize {
         let movie = session.movie();
         let number = movie.chunks() - session.left();
@@ -145,7 +146,7 @@ impl Kind {
         })
     }
 
-    /// The rung of the next chunk; one of the ladder.
+    /// Chooses the rung of the next chunk; it is always one of the ladder.
     pub fn choose(&self, view: &View<'_>) -> usize {
         let rung = match self {
             Kind::Fixed(rung) => *rung,
@@ -159,7 +160,7 @@ impl Kind {
     }
 }
 
-/// Watches a session to its end; what came of each chunk.
+/// Plays a session to its end and calls `each` with the result of each chunk.
 fn play(kind: &Kind, session: &mut Session, mut each: impl FnMut(&Chunk)) {
     let mut measured = Measured::default();
     while let Some(chunk) = session.step(kind.next(session, &measured)) {

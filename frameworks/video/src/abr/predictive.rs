@@ -1,9 +1,9 @@
-//! Model-predictive control: of all ways through the next chunks the one that is worth most, if bandwidth stays as it
-//! was, less the largest error of the last predictions.
+//! Model-predictive control: chooses the sequence of rungs for the next chunks with the highest score, under the
+//! assumption that bandwidth stays as it was, lowered by the largest error of the last predictions.
 
 use super::View;
 
-/// The first rung of the best way; the lowest before anything was measured.
+/// Chooses the first rung of the best sequence; the lowest before the first measurement.
 pub(super) fn robust(view: &View<'_>) -> usize {
     let Some(bandwidth) = view.measured.careful() else { return 0 };
     let mut best = (f64::NEG_INFINITY, 0);
@@ -16,7 +16,7 @@ pub(super) fn robust(view: &View<'_>) -> usize {
     best.1
 }
 
-/// What the best way is worth that takes this rung for the chunk at this place.
+/// Returns the score of the best sequence that uses `rung` for the chunk at `place`.
 fn way(view: &View<'_>, bandwidth: f64, place: usize, rung: usize, (buffer, last): (f64, usize)) -> f64 {
     let Some(bytes) = view.sizes.get(place).and_then(|sizes| sizes.get(rung)) else { return 0.0 };
     let download = bytes * 8e-6 / bandwidth.max(1e-6);

@@ -1,17 +1,17 @@
-//! The two settings in which policies are trained and compared: a movie, and the live view. Traces of training and of
-//! comparison are never the same.
+//! The two settings in which policies are trained and compared: a movie, and the live view. Traces for training and for
+//! comparison are always different.
 
 use std::sync::Arc;
 
 use super::{Compared, Kind, Setting, Training, Weights, WeightsError, compare, live, made_traces, train};
 use crate::bitrate::{BitrateError, Markov, Trace};
 
-/// Traces of training, and of the comparison.
+/// Number of traces for training, and for comparison.
 const TRACES: usize = 200;
-/// Seconds of a live view.
+/// Length of a live view in seconds.
 const SECONDS: usize = 120;
 
-/// What is watched.
+/// Setting in which policies are trained and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {
     /// Pensieve's movie: chunks of 4 s, a buffer of 60 s.
@@ -21,10 +21,10 @@ pub enum Study {
 }
 
 impl Study {
-    /// What is watched through what.
+    /// Returns the movie, the network and the score of the study.
     ///
     /// # Errors
-    /// None, as long as the rungs of the live view rise.
+    /// Returns no error as long as the rungs of the live view rise.
     pub fn setting(self) -> Result<Setting, BitrateError> {
         match self {
             Study::Movie => Ok(Setting::movie(1)),
@@ -39,10 +39,10 @@ impl Study {
         }
     }
 
-    /// The weights that this project has for it.
+    /// Returns the weights of this study that are part of the program.
     ///
     /// # Errors
-    /// Their file was damaged before it was built in.
+    /// Returns an error if their file was damaged before it was built in.
     pub fn weights(self) -> Result<Weights, WeightsError> {
         Weights::read(match self {
             Study::Movie => include_str!("weights/movie.toml"),
@@ -50,10 +50,10 @@ impl Study {
         })
     }
 
-    /// Trains on these traces, or on made ones.
+    /// Trains weights on the given traces, or on generated ones.
     ///
     /// # Errors
-    /// As [`Study::setting`].
+    /// Returns the errors of [`Study::setting`].
     pub fn train(
         self,
         training: Training,
@@ -67,11 +67,11 @@ impl Study {
         }
     }
 
-    /// Compares the baselines, all fixed rungs and the linear policy on these traces, or on made ones that training has
-    /// not seen.
+    /// Compares the baselines, all fixed rungs and the linear policy on the given traces, or on generated ones that are
+    /// not used for training.
     ///
     /// # Errors
-    /// As [`Study::setting`].
+    /// Returns the errors of [`Study::setting`].
     pub fn compare(self, weights: &Weights, traces: Option<&[Arc<Trace>]>) -> Result<Vec<Compared>, BitrateError> {
         let setting = self.setting()?;
         let made;

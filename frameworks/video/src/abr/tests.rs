@@ -1,4 +1,5 @@
-//! Policies by hand-made cases and random ones, weights, training, and viewers of live views. Nothing is sent here.
+//! Tests of policies with hand-made and random cases, of weights, training, and viewers of live views. Nothing is sent
+//! here.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn measured(rates: &[f64]) -> Measured {
     measured
 }
 
-/// Chunks of 4 s with exactly their bitrates.
+/// Chooses a rung for chunks of 4 s whose sizes match their bitrates exactly.
 fn choose(kind: &Kind, buffer: f64, last_rung: usize, measured: &Measured) -> usize {
     let sizes: Vec<f64> = LADDER.iter().map(|rate| rate * 4.0 * 125_000.0).collect();
     let ahead = [sizes.as_slice(); AHEAD];
@@ -51,7 +52,7 @@ fn baselines_do_as_published() {
 fn what_was_measured_is_remembered_for_a_while() {
     let some = measured(&[4.0, 2.0]);
     assert!((some.mean().unwrap() - 8.0 / 3.0).abs() < 1e-9);
-    // Two was predicted to be four: off by once.
+    // The prediction was 4 and the measurement 2: a relative error of 1.
     assert!((some.careful().unwrap() - 4.0 / 3.0).abs() < 1e-9);
     let long = measured(&[[100.0; 20].as_slice(), &[2.0; 5]].concat());
     assert!((long.mean().unwrap() - 2.0).abs() < 1e-9);
@@ -62,7 +63,7 @@ fn prediction_weighs_standing_against_bitrate() {
     let slow = measured(&[0.9]);
     assert_eq!(choose(&Kind::Predictive, 8.0, 0, &slow), 0);
     assert_eq!(choose(&Kind::Predictive, 40.0, 2, &measured(&[8.0])), 2);
-    // Five chunks of the highest rung are lost to a buffer of 4 s at 3 Mbit/s.
+    // Five chunks of the highest rung stall with a buffer of 4 s at 3 Mbit/s.
     assert!(choose(&Kind::Predictive, 4.0, 1, &measured(&[3.0])) < 2);
     assert_eq!(choose(&Kind::Predictive, 4.0, 1, &Measured::default()), 0);
 }
@@ -107,8 +108,8 @@ fn the_same_seeds_give_the_same_comparison() {
     assert_eq!(once[0].above_first, Spread::default());
 }
 
-/// A connection that carries this many bytes a second, to which a picture goes only when none waits, as the framework
-/// does it: the share of time with something late, and the last rung.
+/// Simulates a connection that carries `bandwidth` bytes a second and gets a picture only when none waits, as in the
+/// framework. Returns the share of time with late pictures, and the last rung.
 fn connection(bandwidth: f64, seconds: u32) -> (f64, usize) {
     let (mut viewer, mut waiting, mut late) = (Viewer::new(policy()), 0.0, 0.0);
     let (mut due, mut age) = (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! Weights by the cross-entropy method: candidates are drawn about a mean, all are watched over the same sessions
-//! (common random numbers), and the best of them make the next mean. Equal seeds give equal weights.
+//! Trains weights by the cross-entropy method: candidates are drawn about a mean, all play the same sessions (common
+//! random numbers), and the best of them make the next mean. Equal seeds give equal weights.
 
 use super::Weights;
 use super::compare::{Setting, watch};
@@ -8,18 +8,18 @@ use crate::abr::Kind;
 use crate::bitrate::{BitrateError, Trace};
 use crate::chance::Chance;
 
-/// How long is trained.
+/// Size and seed of a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Training {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Candidates of a round.
+    /// Number of candidates in a round.
     pub candidates: usize,
-    /// Of these, how many make the next mean.
+    /// Number of candidates that make the next mean.
     pub best: usize,
-    /// Traces of a round, others in each.
+    /// Number of traces in a round; each round draws others.
     pub traces: usize,
-    /// The seed.
+    /// Seed of the training.
     pub seed: u64,
 }
 
@@ -29,13 +29,14 @@ impl Default for Training {
     }
 }
 
-/// Deviations do not fall below this: a little is tried to the end.
+/// Smallest deviation, so that exploration continues to the end.
 const DEVIATION_MIN: f64 = 0.02;
 
-/// Trains on these traces; `each` gets the round and the mean score of a chunk of its best candidates.
+/// Trains weights on the given traces. Calls `each` with the round and the mean score of a chunk of its best
+/// candidates.
 ///
 /// # Errors
-/// A setting that breaks its rule.
+/// Returns an error if a setting is invalid.
 pub fn train(
     setting: &Setting,
     traces: &[std::sync::Arc<Trace>],
@@ -43,7 +44,7 @@ pub fn train(
     mut each: impl FnMut(u32, f64),
 ) -> Result<Weights, BitrateError> {
     let mut chance = Chance::new(base::scramble(training.seed ^ 0x7472_6169_6e00));
-    // A beginning that is no worse than a rule of thumb: bitrate is good, standing is bad.
+    // Starts from a rule of thumb: bitrate is good, stalls are bad.
     let mut mean: [f64; COUNT] = [1.0, -2.0, -1.0, 0.0, 0.0, -0.3, -0.3, 0.0];
     let mut deviation = [1.0; COUNT];
     for round in 0..training.rounds {
@@ -53,7 +54,7 @@ pub fn train(
         let mut scored = Vec::with_capacity(training.candidates);
         for candidate in 0..training.candidates.max(2) {
             let drawn = std::array::from_fn(|n| mean[n] + deviation[n] * chance.normal());
-            // The mean itself is one of them.
+            // The mean itself is one of the candidates.
             let weights = Weights(if candidate == 0 { mean } else { drawn });
             let kind = Kind::Linear(weights.clone());
             let mut score = 0.0;
@@ -72,7 +73,7 @@ pub fn train(
         }
         each(round, best.iter().map(|(score, _)| score).sum::<f64>() / count);
     }
-    // Only their proportions count: the largest is made 1, so that two trainings can be compared.
+    // Only the proportions of the weights matter: the largest becomes 1, so that two trainings can be compared.
     let largest = mean.iter().map(|weight| weight.abs()).fold(f64::MIN_POSITIVE, f64::max);
     Ok(Weights(mean.map(|weight| weight / largest)))
 }

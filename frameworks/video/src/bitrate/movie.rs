@@ -1,31 +1,34 @@
-//! A video in chunks and bitrates: how many bytes each chunk has. It has no pictures.
+//! A video in chunks and bitrates: the size of each chunk in bytes. It has no pictures.
 
 use super::{BitrateError, CHUNK_SECONDS, CHUNKS, LADDER};
 use crate::chance::Chance;
 
-/// Chunks of a movie at most.
+/// Maximum number of chunks of a movie.
 const MOST_CHUNKS: usize = 100_000;
 
-/// Rungs of a ladder at most.
+/// Maximum number of rungs of a ladder.
 const MOST_RUNGS: usize = 32;
 
-/// Bytes of each chunk in each bitrate.
+/// A movie as the sizes of its chunks in each bitrate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movie {
     ladder: Vec<u32>,
-    /// The ladder in Mbit/s.
+    /// Bitrates of the ladder in Mbit/s.
     bitrates: Vec<f64>,
     seconds: f64,
-    /// By chunk, then by rung.
+    /// Sizes in bytes, by chunk, then by rung.
     sizes: Vec<Vec<f64>>,
 }
 
 impl Movie {
-    /// A movie with these sizes: for each chunk its bytes in each rung of the ladder (kbit/s, from the lowest).
+    /// Creates a movie with these sizes: for each chunk its bytes in each rung of the ladder (kbit/s, from the lowest).
     ///
     /// # Errors
-    /// A ladder that does not rise, or has no or more than 32 rungs; no chunks or more than 100,000; a size for each
-    /// rung is missing or is not above 0; chunks that have no length.
+    /// Returns an error if
+    ///
+    /// - the ladder does not rise, or has no or more than 32 rungs;
+    /// - there are no chunks or more than 100,000, or chunks have no length;
+    /// - a chunk does not have a size above 0 for each rung.
     pub fn new(ladder: &[u32], seconds: f64, sizes: Vec<Vec<f64>>) -> Result<Movie, BitrateError> {
         let invalid = |setting, rule| Err(BitrateError::Setting { setting, rule });
         if !(1..=MOST_RUNGS).contains(&ladder.len()) || ladder[0] == 0 || !ladder.is_sorted_by(|a, b| a < b) {
@@ -50,59 +53,59 @@ impl Movie {
         Movie { ladder: ladder.to_vec(), bitrates, seconds, sizes }
     }
 
-    /// A movie of this ladder whose chunks vary about their bitrate, by about a tenth between rungs and twice that
-    /// between scenes. The same seed makes the same movie.
+    /// Makes a movie of this ladder whose chunk sizes vary about their bitrate, by about a tenth between rungs and
+    /// twice that between scenes. The same seed makes the same movie.
     ///
     /// # Errors
-    /// As [`Movie::new`].
+    /// Returns the errors of [`Movie::new`].
     pub fn made(ladder: &[u32], seconds: f64, chunks: usize, seed: u64) -> Result<Movie, BitrateError> {
         Movie::new(ladder, seconds, made(ladder, seconds, chunks.min(MOST_CHUNKS + 1), seed))
     }
 
-    /// A movie of Pensieve's ladder, length and number of chunks.
+    /// Makes a movie with Pensieve's ladder, length and number of chunks.
     pub fn like_pensieve(seed: u64) -> Movie {
         Movie::valid(&LADDER, CHUNK_SECONDS, made(&LADDER, CHUNK_SECONDS, CHUNKS, seed))
     }
 
-    /// The bitrates in kbit/s, from the lowest.
+    /// Returns the bitrates in kbit/s, from the lowest.
     pub fn ladder(&self) -> &[u32] {
         &self.ladder
     }
 
-    /// The bitrates in Mbit/s, from the lowest.
+    /// Returns the bitrates in Mbit/s, from the lowest.
     pub fn bitrates(&self) -> &[f64] {
         &self.bitrates
     }
 
-    /// The bitrate of a rung in Mbit/s; of the highest one above the ladder.
+    /// Returns the bitrate of a rung in Mbit/s; above the ladder, that of the highest rung.
     pub fn megabits(&self, rung: usize) -> f64 {
         self.bitrates[rung.min(self.bitrates.len() - 1)]
     }
 
-    /// Seconds of each chunk.
+    /// Returns the length of a chunk in seconds.
     pub fn chunk_seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// Chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Bytes of a chunk in each rung; none after the last chunk.
+    /// Returns the size of a chunk in each rung, in bytes; `None` after the last chunk.
     pub fn sizes(&self, chunk: usize) -> Option<&[f64]> {
         self.sizes.get(chunk).map(Vec::as_slice)
     }
 }
 
-/// The sizes of a made movie.
+/// Makes the sizes of a generated movie.
 fn made(ladder: &[u32], seconds: f64, chunks: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut chance = Chance::new(base::scramble(seed ^ 0x6d6f_7669_6500));
     let chunk = |_| {
         let scene = (0.2 * chance.normal()).exp().clamp(0.5, 2.0);
         let size = |rate: &u32| f64::from(*rate) * 125.0 * seconds * scene * (0.05 * chance.normal()).exp();
         let mut sizes: Vec<f64> = ladder.iter().map(size).collect();
-        // A higher rung is never the smaller one.
+        // A chunk is never smaller in a higher rung.
         for at in 1..sizes.len() {
             sizes[at] = sizes[at].max(sizes[at - 1]);
         }

@@ -1,22 +1,23 @@
-//! A session: chunks come over a trace into a buffer that plays. It chooses no bitrate.
+//! A session: chunks are downloaded over a trace into a buffer that plays. It chooses no bitrate.
 
 use std::sync::Arc;
 
 use super::{BitrateError, Movie, Trace};
 use crate::chance::Chance;
 
-/// A network and a player beside the trace.
+/// Properties of the network and the player, apart from the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Seconds from a request to its first byte.
+    /// Time from a request to its first byte, in seconds.
     pub round_trip: f64,
-    /// The part of what is carried that is video, without headers.
+    /// Fraction of the transferred bytes that is video, without headers.
     pub payload: f64,
-    /// How far the time of a download varies, evenly: 0.1 for 0.9 to 1.1 of it. Drawn from the seed.
+    /// Half of the range by which the time of a download varies, uniformly: 0.1 for 0.9 to 1.1 times that time. It is
+    /// drawn from the seed.
     pub noise: f64,
-    /// Seconds of video that the buffer holds.
+    /// Capacity of the buffer in seconds of video.
     pub buffer: f64,
-    /// The seconds by which the player waits while the buffer is full.
+    /// Step by which the player waits while the buffer is full, in seconds.
     pub pause: f64,
 }
 
@@ -26,12 +27,12 @@ impl Default for Network {
     }
 }
 
-/// What a chunk is worth: the linear score of Pensieve.
+/// Coefficients of the score of a chunk: the linear score of Pensieve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// Less for each second that the video stands.
+    /// Penalty for each second of rebuffering.
     pub rebuffer: f64,
-    /// Less for each Mbit/s between the chunk and the one before.
+    /// Penalty for each Mbit/s of difference between the chunk and the previous one.
     pub change: f64,
 }
 
@@ -41,35 +42,35 @@ impl Default for Quality {
     }
 }
 
-/// What came of one chunk. Times are seconds, rates Mbit/s.
+/// Result of one downloaded chunk. Times are in seconds, rates in Mbit/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
-    /// Which one it is, from 0.
+    /// Number of the chunk, from 0.
     pub number: usize,
-    /// Its rung of the ladder.
+    /// Rung of the chunk.
     pub rung: usize,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: f64,
-    /// How long it took.
+    /// Time of the download.
     pub download: f64,
-    /// How long the video stood for it. Before the first chunk that is the whole download.
+    /// Time for which the video stopped for this chunk. For the first chunk that is the whole download.
     pub rebuffer: f64,
-    /// How long the player waited after it, with a full buffer.
+    /// Time for which the player waited after the chunk with a full buffer.
     pub paused: f64,
-    /// Seconds of video in the buffer after that.
+    /// Seconds of video in the buffer after that wait.
     pub buffer: f64,
-    /// What the download measured.
+    /// Measured throughput of the download.
     pub throughput: f64,
-    /// Its bitrate.
+    /// Bitrate of the chunk.
     pub bitrate: f64,
-    /// The difference to the bitrate before it.
+    /// Difference to the bitrate of the previous chunk.
     pub change: f64,
-    /// Its score by [`Quality`].
+    /// Score of the chunk by [`Quality`].
     pub score: f64,
 }
 
-/// A movie that is watched over a trace. The same seed and the same rungs lead to the same chunks; what the network
-/// carries and how much it varies does not depend on the rungs.
+/// A movie that is played over a trace. The same seed and the same rungs lead to the same chunks. The bandwidth and its
+/// noise do not depend on the rungs.
 #[derive(Clone, Debug)]
 pub struct Session {
     movie: Arc<Movie>,
@@ -86,11 +87,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that begins somewhere in the trace. The seed decides where, and the noise. The rung before the first
-    /// chunk, from which its change counts, is the second one, as in Pensieve.
+    /// Creates a session that starts at a place in the trace that the seed decides; the seed decides the noise too. The
+    /// rung before the first chunk, from which its change counts, is the second one, as in Pensieve.
     ///
     /// # Errors
-    /// A setting of the network or of the score that breaks its rule.
+    /// Returns an error if a setting of the network or of the score is invalid.
     pub fn new(
         movie: Arc<Movie>,
         trace: Arc<Trace>,
@@ -132,7 +133,8 @@ impl Session {
         })
     }
 
-    /// Downloads the next chunk in this rung, or in the highest one above the ladder; none after the last chunk.
+    /// Downloads the next chunk in this rung, or in the highest one above the ladder. Returns `None` after the last
+    /// chunk.
     pub fn step(&mut self, rung: usize) -> Option<Chunk> {
         let rung = rung.min(self.movie.ladder().len() - 1);
         let bytes = *self.movie.sizes(self.next)?.get(rung)?;
@@ -168,62 +170,62 @@ impl Session {
         Some(chunk)
     }
 
-    /// The movie.
+    /// Returns the movie.
     pub fn movie(&self) -> &Movie {
         &self.movie
     }
 
-    /// Chunks that are still to come.
+    /// Returns the number of chunks that are not yet downloaded.
     pub fn left(&self) -> usize {
         self.movie.chunks() - self.next
     }
 
-    /// Bytes of the next chunk in each rung; none after the last one.
+    /// Returns the size of the next chunk in each rung, in bytes; `None` after the last one.
     pub fn next_sizes(&self) -> Option<&[f64]> {
         self.movie.sizes(self.next)
     }
 
-    /// The rung of the last chunk.
+    /// Returns the rung of the last chunk.
     pub fn last_rung(&self) -> usize {
         self.last_rung
     }
 
-    /// Seconds of video in the buffer.
+    /// Returns the seconds of video in the buffer.
     pub fn buffer(&self) -> f64 {
         self.buffer
     }
 
-    /// Seconds of video that the buffer holds.
+    /// Returns the capacity of the buffer in seconds of video.
     pub fn buffer_limit(&self) -> f64 {
         self.network.buffer
     }
 
-    /// Seconds since the beginning.
+    /// Returns the time since the session started, in seconds.
     pub fn elapsed(&self) -> f64 {
         self.now - self.started
     }
 
-    /// The time in the trace, for policies that know the future.
+    /// Returns the time in the trace in seconds, for policies that know the future.
     pub fn time_in_trace(&self) -> f64 {
         self.now
     }
 
-    /// The trace, for policies that know the future.
+    /// Returns the trace, for policies that know the future.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// The network and the player.
+    /// Returns the properties of the network and the player.
     pub fn network(&self) -> Network {
         self.network
     }
 
-    /// What chunks are worth.
+    /// Returns the coefficients of the score.
     pub fn quality(&self) -> Quality {
         self.quality
     }
 
-    /// The scores of all chunks until now, together.
+    /// Returns the sum of the scores of all chunks so far.
     pub fn score(&self) -> f64 {
         self.score
     }

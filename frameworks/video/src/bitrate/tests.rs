@@ -1,7 +1,7 @@
-//! Invariants of sessions, over random movies, traces, rungs and seeds:
+//! Tests invariants of sessions, over random movies, traces, rungs and seeds:
 //!
 //! 1. The buffer is never below 0 nor above its limit.
-//! 2. Time passes as the video plays or stands: what was downloaded is in the buffer or was watched.
+//! 2. Time passes as the video plays or stalls: what was downloaded is in the buffer or was watched.
 //! 3. The same seed and rungs lead to the same chunks.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn plain() -> Network {
 fn a_constant_network_has_the_numbers_of_the_model() {
     let movie = Movie::new(&[1000, 2000], 4.0, vec![vec![500_000.0, 1_000_000.0]; 3]).unwrap();
     let mut session = Session::new(Arc::new(movie), constant(2.0), plain(), Quality::default(), 1).unwrap();
-    // 500 kB at 2 Mbit/s are 2 s, in which the video stands; then 4 s are in the buffer.
+    // 500 kB at 2 Mbit/s take 2 s, in which the video stalls; then 4 s are in the buffer.
     let first = session.step(0).unwrap();
     assert_eq!((first.download, first.rebuffer, first.buffer), (2.0, 2.0, 4.0));
     assert_eq!(first.score, 1.0 - 4.3 * 2.0 - 1.0, "it changes from the second rung");

@@ -1,33 +1,33 @@
-//! How much a network carries over time: read from a file, or made by a Markov chain. It downloads nothing.
+//! Bandwidth of a network over time: read from a file, or made by a Markov chain. It downloads nothing.
 
 use super::BitrateError;
 use crate::chance::Chance;
 
-/// Intervals of a trace at most.
+/// Maximum number of intervals of a trace.
 const MOST_INTERVALS: usize = 1_000_000;
 
-/// Bandwidth over time, over and over again.
+/// Bandwidth over time; the trace repeats at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The end of each interval, in seconds from the beginning.
+    /// End of each interval, in seconds from the beginning.
     ends: Vec<f64>,
-    /// Bytes a second in each interval.
+    /// Bandwidth in each interval, in bytes a second.
     rates: Vec<f64>,
 }
 
-/// A chain of mean bandwidths, as Pensieve's made traces: neighbours are likelier than what is far away, and bandwidth
-/// varies about the mean.
+/// A Markov chain of mean bandwidths, as in Pensieve's generated traces: neighbours are likelier than distant states,
+/// and the bandwidth varies about the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Markov {
-    /// The lowest mean in Mbit/s.
+    /// Lowest mean in Mbit/s.
     pub lowest: f64,
-    /// The highest mean in Mbit/s.
+    /// Highest mean in Mbit/s.
     pub highest: f64,
-    /// Means.
+    /// Number of means.
     pub states: u32,
-    /// The chance that the mean is another one in the next second.
+    /// Probability that the mean changes in the next second.
     pub change: f64,
-    /// Seconds of a trace.
+    /// Length of a trace in seconds.
     pub seconds: u32,
 }
 
@@ -38,11 +38,11 @@ impl Default for Markov {
 }
 
 impl Trace {
-    /// Intervals, each with its seconds and its Mbit/s.
+    /// Creates a trace of intervals, each with its length in seconds and its bandwidth in Mbit/s.
     ///
     /// # Errors
-    /// No intervals or more than a million; an interval that is not above 0 seconds, or with a bandwidth that is not
-    /// 0 to 10^6 Mbit/s; no bandwidth at all.
+    /// Returns an error for no intervals or more than a million; an interval that is not above 0 seconds, or with a
+    /// bandwidth that is not 0 to 10^6 Mbit/s; and for no bandwidth at all.
     pub fn new(intervals: &[(f64, f64)]) -> Result<Trace, BitrateError> {
         let invalid = |rule| Err(BitrateError::Setting { setting: "trace", rule });
         if !(1..=MOST_INTERVALS).contains(&intervals.len()) {
@@ -60,18 +60,19 @@ impl Trace {
                 (end, rate * 125_000.0)
             })
             .unzip();
-        // Less than that in all its time would let a chunk take weeks.
+        // With less than that all the time, a chunk could take weeks.
         if rates.iter().all(|rate| *rate < 1000.0) {
             return invalid("must carry 0.008 Mbit/s at some time");
         }
         Ok(Trace { ends, rates })
     }
 
-    /// Reads lines with a time in seconds and the Mbit/s until then, as in Pensieve's traces; those of the first line
-    /// do not count. Empty lines and lines that begin with `#` are skipped.
+    /// Parses a trace: each line has a time in seconds and the bandwidth in Mbit/s until then, as in Pensieve's traces.
+    /// The bandwidth of the first line does not count. Empty lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
-    /// The first line that is not two numbers, or is not later than the one before; otherwise as [`Trace::new`].
+    /// Returns the first line that is not two numbers, or is not later than the one before, and the errors of
+    /// [`Trace::new`].
     pub fn read(text: &str) -> Result<Trace, BitrateError> {
         let (mut before, mut intervals) = (None, Vec::new());
         for (line, content) in (1..).zip(text.lines().map(str::trim)) {
@@ -100,8 +101,8 @@ impl Trace {
     /// Makes a trace with an interval for each second. The same seed makes the same trace.
     ///
     /// # Errors
-    /// Means that are not 0.01 to 1000 Mbit/s or do not rise; no or more than 1000 states; a chance that is not 0 to
-    /// 1; no or more than a million seconds.
+    /// Returns an error for means that are not 0.01 to 1000 Mbit/s or do not rise; no or more than 1000 states; a
+    /// probability that is not 0 to 1; and no or more than a million seconds.
     pub fn made(markov: Markov, seed: u64) -> Result<Trace, BitrateError> {
         let Markov { lowest, highest, states, change, seconds } = markov;
         let invalid = |setting, rule| Err(BitrateError::Setting { setting, rule });
@@ -118,7 +119,7 @@ impl Trace {
         let step = (highest - lowest) / f64::from(states.max(2) - 1);
         let second = |_| {
             if chance.unit() < change {
-                // Geometric: each further state is half as likely.
+                // The distance is geometric: each further state is half as likely.
                 let mut far = 1;
                 while chance.unit() < 0.5 && far < i64::from(states) {
                     far += 1;
@@ -127,24 +128,25 @@ impl Trace {
                 state = to.clamp(0, i64::from(states) - 1);
             }
             let mean = lowest + step * state as f64;
-            // A deviation as wide as the mean would often be nothing at all.
+            // With a deviation as large as the mean, the bandwidth would often be 0.
             let drawn = mean + deviation.min(mean / 2.0) * chance.normal();
             (1.0, drawn.clamp(lowest / 4.0, 2.0 * highest))
         };
         Trace::new(&(0..(seconds as usize).min(MOST_INTERVALS + 1)).map(second).collect::<Vec<_>>())
     }
 
-    /// Seconds until it starts again.
+    /// Returns the length of the trace in seconds, after which it repeats.
     pub fn seconds(&self) -> f64 {
         self.ends.last().copied().unwrap_or(0.0)
     }
 
-    /// Mbit/s at a time in seconds.
+    /// Returns the bandwidth in Mbit/s at a time in seconds.
     pub fn megabits(&self, at: f64) -> f64 {
         self.rates[self.interval(at % self.seconds())] / 125_000.0
     }
 
-    /// The seconds that this many bytes take from a time on, of which the network is used for `part` (0 to 1).
+    /// Returns the seconds that a transfer of `bytes` takes from the time `at`, if `part` (0 to 1) of the bandwidth is
+    /// available.
     pub fn transfer(&self, at: f64, bytes: f64, part: f64) -> f64 {
         let mut place = at % self.seconds();
         let (mut left, mut took) = (bytes, 0.0);

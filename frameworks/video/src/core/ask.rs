@@ -1,4 +1,4 @@
-//! What the shell asks the scheduler, and what it answers: for users, and for workers.
+//! Questions that the shell asks the scheduler for users and for workers, and the answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ use crate::spec::QuerySpec;
 /// A query with its profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
-    /// The query.
+    /// Query as the user specified it.
     pub spec: QuerySpec,
-    /// Its configurations worth having, from cheap to dear.
+    /// Pareto-optimal configurations of the query, from cheap to expensive.
     pub points: Vec<Point>,
-    /// What quality is measured against.
+    /// Configuration that quality is measured against.
     #[serde(default = "golden")]
     pub golden: Config,
 }
@@ -24,140 +24,141 @@ fn golden() -> Config {
     Config::GOLDEN
 }
 
-/// A question.
+/// A question to the scheduler.
 #[derive(Debug)]
 pub enum Question {
-    /// Takes queries in: all or none.
+    /// Adds queries: all or none.
     Submit(Vec<Submission>),
-    /// Replaces a query's profile: what it was made on has changed.
+    /// Replaces the profile of a query, because the scene that it was made from has changed.
     Profile {
-        /// The query.
+        /// Name of the query.
         query: String,
-        /// Its configurations worth having, from cheap to dear.
+        /// Pareto-optimal configurations of the query, from cheap to expensive.
         points: Vec<Point>,
     },
-    /// Ends a query and forgets it.
+    /// Ends the query of this name and forgets it.
     Remove(String),
-    /// The status.
+    /// Asks for the status of the framework.
     Status,
-    /// A worker has started, or reconnected; at this position of its stream if it has begun.
+    /// A worker has started or reconnected. It has a position in its stream if it has begun to process it.
     Hello {
-        /// Its task.
+        /// Id of the worker's task.
         task: String,
-        /// Seconds of the stream that it has behind it.
+        /// Position in the stream up to which the worker has processed it, in seconds; `None` before it begins.
         position: Option<f64>,
     },
-    /// A worker reports.
+    /// A worker sends a report.
     Report {
-        /// Its task.
+        /// Id of the worker's task.
         task: String,
         /// The worker's report.
         report: Report,
     },
-    /// Ends the framework, and all its tasks; or only this process.
+    /// Stops the scheduler process, and ends the framework with its tasks on a teardown.
     Stop {
-        /// Whether tasks end, too.
+        /// Whether the framework and its tasks end too.
         teardown: bool,
     },
 }
 
-/// An answer.
+/// An answer of the scheduler.
 #[derive(Debug)]
 pub enum Answer {
-    /// Done.
+    /// The request was carried out.
     Done,
-    /// Not done, and why.
+    /// The request was refused, for this reason.
     Refused(String),
-    /// Not done: no query has this name.
+    /// The request failed, since there is no query with this name.
     NoQuery(String),
-    /// The status.
+    /// Status of the framework.
     Status(Box<Status>),
-    /// To a worker: start, or continue.
+    /// Tells a worker to start, or to continue.
     Start(Box<Start>),
-    /// To a worker: what it may use from now on.
+    /// Tells a worker the configuration and the cores that it uses from now on.
     Orders(Orders),
-    /// To a worker of a task of this framework: its query has ended, or another task has taken over. It ends well.
+    /// Tells a worker of this framework that its query has ended, or that another task has taken over. The worker exits
+    /// with success.
     Over,
-    /// To a worker: there is no such task.
+    /// Tells a worker that there is no such task.
     Unknown,
 }
 
-/// What a worker needs to begin.
+/// Data that a worker needs to begin with a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// The query.
+    /// Query to process.
     pub spec: QuerySpec,
-    /// How long ago the stream began, in seconds.
+    /// Age of the stream, in seconds since it began.
     pub age: f64,
-    /// Where in the stream to begin, in seconds.
+    /// Position in the stream at which to begin, in seconds.
     pub position: f64,
-    /// What it may use.
+    /// Configuration and cores of the worker.
     pub orders: Orders,
-    /// What samples of the stream are compared with.
+    /// Golden configuration, with which samples of the stream are compared.
     #[serde(default = "golden")]
     pub golden: Config,
-    /// Seconds from one sample to the next; 0 for no samples.
+    /// Interval between samples, in seconds; 0 for no samples.
     #[serde(default)]
     pub sample_every: f64,
-    /// How long it continues without a scheduler, in seconds.
+    /// Time for which the worker continues without a scheduler, in seconds.
     pub patience: f64,
 }
 
-/// What a worker may use.
+/// The configuration and the cores that a worker may use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Orders {
-    /// Its configuration.
+    /// Configuration of the worker's pipeline.
     pub config: Config,
-    /// Its cores.
+    /// Number of cores that the worker may use.
     pub cores: f64,
 }
 
-/// A configuration compared with the golden one on a sample of the stream.
+/// Comparison of a configuration with the golden one on a sample of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QualitySample {
-    /// Its number, from 1 with each start of a worker.
+    /// Number of the sample; it starts at 1 with each start of a worker.
     pub number: u32,
-    /// When it ended, in seconds of the stream.
+    /// End of the sample, in seconds of the stream.
     pub at: f64,
-    /// The configuration.
+    /// Configuration that was compared.
     pub config: Config,
-    /// What it found, against what the golden one found.
+    /// Score of its findings against those of the golden configuration.
     pub score: Score,
 }
 
-/// A worker's report.
+/// A report of a worker on its progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// Seconds of the stream behind it.
+    /// Position up to which the stream is processed, in seconds.
     pub position: f64,
-    /// Seconds that the stream is ahead of it.
+    /// Seconds by which the worker is behind the stream.
     pub lag: f64,
-    /// Core-seconds used so far by this worker.
+    /// Core-seconds that this worker has used so far.
     pub core_seconds: f64,
-    /// Cores used lately.
+    /// Number of cores that the worker used recently.
     #[serde(default)]
     pub used: f64,
-    /// The configuration that it is in.
+    /// Current configuration of the worker.
     pub config: Option<Config>,
-    /// Frames looked at so far by this worker.
+    /// Number of frames that this worker has examined so far.
     pub frames: u64,
-    /// Findings since the last report.
+    /// Number of findings since the last report.
     pub found: u64,
-    /// The last sample of quality.
+    /// Last sample of quality; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Box<QualitySample>>,
-    /// The state of its live source.
+    /// State of the live source; `None` for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FeedStatus>,
-    /// What happened to its source and its view lately, the oldest first.
+    /// Recent events of the source and of its view, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
-    /// The stream has ended.
+    /// Whether the stream has ended.
     #[serde(default)]
     pub done: bool,
-    /// The video cannot be read any further, and why.
+    /// Reason why the rest of the video cannot be read; `None` if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }

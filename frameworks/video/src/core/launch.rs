@@ -1,4 +1,4 @@
-//! Tasks for queries: how large they are, and what they run.
+//! Launches tasks for queries: chooses their size and their command.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use super::query::{Query, State};
 use super::scheduler::Options;
 use crate::schedule::{Horizon, Load, Placing, place_score};
 
-/// For how long offers that are of no use are refused.
+/// Duration of the filter on unused offers.
 const REFUSE: Duration = Duration::from_secs(5);
-/// How much more than its best configuration needs a task holds, to catch up with.
+/// Size of a task relative to the demand of its best configuration; the rest is for catching up with the stream.
 const HEADROOM: f64 = 1.5;
-/// For how many seconds a query waits before it takes whatever there is.
+/// Time in seconds after which a waiting query accepts a task of any size.
 const PICKY: f64 = 30.0;
-/// A worker processes its stream in one thread, so more is of no use.
+/// Maximum number of cores of a task. A worker processes its stream in one thread, so it cannot use more.
 const CORES_MAX: f64 = 1.0;
 
-/// How agents start a worker.
+/// Command with which agents start a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerCommand {
-    /// The program, as agents see it, or the name of the file that `uri` brings.
+    /// Path of the program on agents, or the name of the file that is fetched from `uri`.
     pub program: String,
-    /// Arguments before those that say where the scheduler is.
+    /// Arguments before those with the address of the scheduler.
     pub arguments: Vec<String>,
-    /// Where the program is fetched from, if it is not there already.
+    /// URI from which the program is fetched; `None` if agents have it.
     pub uri: Option<String>,
-    /// `host:port` of the scheduler, for workers.
+    /// Address of the scheduler for workers, as `host:port`.
     pub driver: String,
-    /// What workers prove themselves with.
+    /// Token with which workers authenticate.
     pub token: String,
 }
 
-/// Launches tasks for waiting queries, and for some that should move, on offers; declines the rest. Returns the queries
-/// with new tasks.
+/// Launches tasks on offers, for waiting queries and for some that should move, and declines the other offers. Returns
+/// the queries with new tasks.
 pub(super) fn launch(
     offers: Vec<Offer>,
     queries: &mut BTreeMap<String, Query>,
@@ -55,7 +55,7 @@ pub(super) fn launch(
         let loads = loads(&packer, queries, options.horizon);
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
         let fair = free / (waiting.len() - done) as f64;
-        // All of a task is on one agent.
+        // A task uses the resources of one agent only.
         let largest = loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max).min(left);
         if thousandths(largest + 1e-9) < options.cores_min {
             break;
@@ -86,28 +86,30 @@ pub(super) fn launch(
     launched
 }
 
-/// Those that wait: first those whose tasks gave way to others, then those that have waited for longest.
+/// Returns the waiting queries in the order of their turn: first those whose tasks were ended for others, then those
+/// that have waited for longest.
 fn in_turn(queries: &BTreeMap<String, Query>, now: Time) -> Vec<String> {
     let mut waiting: Vec<(&String, &Query)> = queries.iter().filter(|(_, q)| q.is_due(now)).collect();
     waiting.sort_by_key(|(_, q)| (q.reserve_at_most.is_none(), q.waiting_since));
     waiting.into_iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// What each query would have, if all that have a task or wait for one shared evenly what is held and this much more.
+/// Returns the even share of a query: the cores that tasks hold plus `free`, divided by the queries that have a task or
+/// wait for one.
 pub(super) fn even_share(queries: &BTreeMap<String, Query>, free: f64) -> f64 {
     let all = queries.values().filter(|q| q.is_live() || q.state == State::Waiting).count();
     let held: f64 = queries.values().map(Query::held).sum();
     (held + free) / all.max(1) as f64
 }
 
-/// The fewest cores for a task: what keeps up with the stream at the least quality that its goals allow, or an even
-/// share, if that is less.
+/// Returns the smallest size of a task in cores: what keeps up with the stream at the lowest quality that its goals
+/// allow, or an even share if that is less.
 pub(super) fn least(query: &Query, even: f64, cores_min: f64, now: Time) -> f64 {
     query.demand(now).modest().min(even).clamp(cores_min, CORES_MAX.max(cores_min))
 }
 
 impl Query {
-    /// It has a task on this agent of this host.
+    /// Records that a task of this query was launched on an agent.
     fn begin(&mut self, task: String, (agent, host): (String, String), reserved: f64, now: Time) {
         self.task = Some(task);
         (self.agent, self.host, self.reserved) = (agent, host, reserved);
@@ -118,8 +120,8 @@ impl Query {
         self.reserve_at_most = None;
     }
 
-    /// The fewest cores that it starts with now. The longer it has waited, the less of its least: what is free may be
-    /// in small pieces on many agents.
+    /// Returns the smallest number of cores that the query accepts now. It falls with the time that the query has
+    /// waited, since free resources may be fragmented over many agents.
     fn accepts(&self, least: f64, now: Time) -> f64 {
         let least = self.reserve_at_most.map_or(least, |most| most.min(least));
         let waited = self.waiting_since.map_or(0.0, |since| now.since(since).as_secs_f64());
@@ -127,7 +129,7 @@ impl Query {
     }
 }
 
-/// The most cores that a query can use.
+/// Returns the largest number of cores that a query can use.
 pub(super) fn useful(query: &Query, now: Time) -> f64 {
     let best = query.submission.points.len().saturating_sub(1);
     (query.demand(now).need(best) * HEADROOM).min(CORES_MAX)
@@ -137,7 +139,7 @@ pub(super) fn thousandths(cores: f64) -> f64 {
     (cores * 1000.0).floor() / 1000.0
 }
 
-/// For each agent with offers: what the framework holds there, what is free, and its host.
+/// Returns, by agent with offers, the cores that the framework holds there, the free cores, and the host name.
 pub(super) fn loads(
     packer: &Packer,
     queries: &BTreeMap<String, Query>,
@@ -158,7 +160,7 @@ pub(super) fn loads(
             load.patient += if query.is_patient(horizon) { reserved } else { 0.0 };
         }
     }
-    // What was placed in this round is among the live ones already, and no longer free.
+    // Tasks that were placed in this round are already among the live ones, and no longer in the free resources.
     loads
 }
 

@@ -1,11 +1,11 @@
 //! The framework's scheduler, without I/O: it launches a task for each query, receives the workers' reports, and
-//! decides every second what each may use.
+//! decides every second how many cores and which configuration each query uses.
 //!
-//! Agents hold the cores: on an agent the queries share the cores of their tasks there. A task's own `cpus` are set at
-//! its launch, from what its query could use at best; its worker is told what it may use from second to second, and
-//! keeps to it. If there is no room for new queries, tasks that hold more than their queries must have are launched
-//! again with less. A query that misses its goals moves to another agent with more cores for it, and one that could use
-//! more cores moves to a larger task when there are any.
+//! Tasks hold the cores: on an agent the queries share the cores of their tasks there. The `cpus` of a task are fixed
+//! at its launch and follow from what its query can use at best. Its worker is told from second to second how much it
+//! may use, and keeps to it. If there are no resources for new queries, tasks that hold more than their queries need
+//! are launched again with less. A query that misses its goals moves to another agent with more cores for it, and one
+//! that can use more cores moves to a larger task when cores are free.
 
 mod ask;
 mod launch;

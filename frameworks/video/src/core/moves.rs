@@ -1,6 +1,7 @@
-//! Migration and growth: a query that misses its goals gets a second task on another agent, and one that could use more
-//! cores gets a larger one anywhere; it switches over when its new worker has started. No part of the stream is lost or
-//! processed twice: the new worker starts where the last report ended, and later reports of the old one are ignored.
+//! Migration and growth of queries. A query that misses its goals gets a second task on another agent, and one that can
+//! use more cores gets a larger task on any agent. It switches over when its new worker has started. No part of the
+//! stream is lost or processed twice: the new worker starts where the last report ended, and later reports of the old
+//! one are ignored.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,21 +14,22 @@ use super::query::{Query, State};
 use super::scheduler::Options;
 use crate::schedule::{Load, Placing, better_place, place_score};
 
-/// How long a query misses its goals before it asks for another agent, and how long it stays after a move.
+/// Time for which a query must miss its goals before it asks for another agent; `STAY` is the least time between launch
+/// and move.
 const PATIENCE: Duration = Duration::from_secs(3);
 const STAY: Duration = Duration::from_secs(10);
-/// How much higher the score must be elsewhere.
+/// Least advantage of the score on the other agent.
 const GAIN: f64 = 0.2;
-/// How many times the cores that it has it must get there.
+/// Least size of the task on the other agent, relative to the query's current share of cores.
 const MORE: f64 = 1.2;
-/// How many times as large a task must become to be worth a second one.
+/// Least size of a larger task relative to the current one, for which a second task is launched.
 const GROWTH: f64 = 1.5;
-/// At most one in this many queries moves at a time, and always one may.
+/// Divisor that limits concurrent moves: one in this many live queries, and at least one.
 const MOVING_PART: usize = 8;
-/// This many queries are tried on one batch of offers.
+/// Maximum number of queries for which a move is tried on one batch of offers.
 const TRIED_MAX: usize = 32;
 
-/// A second task of a query.
+/// A second task of a query, to which the query is about to move.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     pub task: String,
@@ -37,7 +39,7 @@ pub(super) struct Move {
     pub launched: Time,
 }
 
-/// Looks which queries miss their goals, and since when.
+/// Records when each query began to miss its goals.
 pub(super) fn watch_goals(queries: &mut BTreeMap<String, Query>, now: Time) {
     for query in queries.values_mut() {
         let goals = query.submission.spec.goals;
@@ -50,30 +52,30 @@ pub(super) fn watch_goals(queries: &mut BTreeMap<String, Query>, now: Time) {
     }
 }
 
-/// Why a query needs a second task.
+/// Reason why a query needs a second task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wish {
-    /// It has missed its goals since then, and needs another agent.
+    /// The query has missed its goals since this time, and needs another agent.
     Elsewhere(Time),
-    /// It keeps its goals, and would do better with more cores, wherever they are.
+    /// The query meets its goals, and benefits from more cores on any agent.
     More,
 }
 
-/// Whether the query could do better than it does with a larger task.
+/// Returns whether a larger task would improve the query's lag or quality.
 pub(super) fn is_short(query: &Query, now: Time) -> bool {
     let lags = query.last.lag > query.submission.spec.goals.max_lag / 2.0;
     let better = query.share.point + 1 < query.submission.points.len();
     query.may_resize(now) && (lags || better) && useful(query, now) > query.reserved * GROWTH
 }
 
-/// How many more queries may begin to move.
+/// Returns how many more queries may begin to move.
 fn may_move(queries: &BTreeMap<String, Query>) -> usize {
     let moving = queries.values().filter(|q| q.moving.is_some()).count();
     let live = queries.values().filter(|q| q.is_live()).count();
     (live / MOVING_PART).max(1).saturating_sub(moving)
 }
 
-/// The queries that should move, and why: none that could merely use more while another waits for its first task.
+/// Returns the queries that should move, and why. While a query waits for its first task, none moves only to grow.
 fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = (Wish, &str)> {
     let waits = queries.values().any(|q| q.state == State::Waiting);
     let settled = move |q: &Query| q.state == State::Running && q.moving.is_none() && now.since(q.launched) >= STAY;
@@ -84,14 +86,14 @@ fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = 
     queries.iter().filter(move |(_, q)| settled(q)).filter_map(move |(name, q)| Some((wish(q)?, name.as_str())))
 }
 
-/// Whether offers are of use to a query that has a task.
+/// Returns whether offers are useful for a query that already has a task.
 pub(super) fn wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
     wishes(queries, now).next().is_some() && may_move(queries) > 0
 }
 
-/// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks
-/// may hold `left` more cores. A query that fits nowhere does not hold the others up. Returns the names of those that
-/// move now.
+/// Launches second tasks for queries that should move, on offers of a better agent and as long as tasks may hold `left`
+/// more cores. A query that fits nowhere does not block the others. Returns the names of the queries that have begun to
+/// move.
 pub(super) fn begin_moves(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,
@@ -101,7 +103,7 @@ pub(super) fn begin_moves(
 ) -> Vec<String> {
     let mut begun = Vec::new();
     let most = may_move(queries);
-    // Those first that have missed their goals for longest.
+    // Queries that have missed their goals for longest come first.
     let mut wishes: Vec<(Wish, String)> = wishes(queries, now).map(|(wish, name)| (wish, name.to_owned())).collect();
     wishes.sort();
     for (wish, name) in wishes.into_iter().take(TRIED_MAX) {
@@ -116,7 +118,7 @@ pub(super) fn begin_moves(
     begun
 }
 
-/// Launches a second task for this query, if there is a place for it. Gives the cores that it holds.
+/// Launches a second task for this query, if there is a place for it. Returns the cores that the task holds.
 fn begin_move(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,
@@ -145,23 +147,23 @@ fn begin_move(
     Some(want)
 }
 
-/// Agents with offers: what is held and free there, and their hosts.
+/// Held and free cores and the host name, by agent with offers.
 type Loads = BTreeMap<String, (Load, String)>;
 
-/// Another agent where the query scores higher, and what it would hold there.
+/// Returns another agent on which the query scores higher, and the cores that it would hold there.
 fn elsewhere(
     loads: &mut Loads,
     queries: &BTreeMap<String, Query>,
     query: &Query,
     (want, patient): (f64, bool),
 ) -> Option<(f64, String)> {
-    // Its own agent has what is held there, even if it offers nothing.
+    // The query's own agent counts with the cores held there, even if it has no offer.
     let held = |q: &&Query| q.is_live() && q.agent == query.agent;
     let here = loads.entry(query.agent.clone()).or_insert_with(|| {
         let used = queries.values().filter(held).map(|q| q.reserved).sum();
         (Load { cores: used, used, ..Default::default() }, query.host.clone())
     });
-    // What it would hold where it is, instead of what it does.
+    // On its own agent the query counts with the new size instead of its present one.
     here.0.used += want - query.reserved;
     here.0.patient += if patient { want - query.reserved } else { 0.0 };
     let others = loads.iter().filter(|(agent, _)| **agent != query.agent);
@@ -176,7 +178,8 @@ fn elsewhere(
     Some((want, names.get(to)?.to_string()))
 }
 
-/// The agent on which a larger task scores highest, be it the one that the query is on, and what it would hold there.
+/// Returns the agent on which a larger task scores highest, which may be the query's own, and the cores that it would
+/// hold there.
 fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<(f64, String)> {
     let want = want.min(thousandths(loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max)));
     if want < query.reserved * GROWTH {
@@ -189,7 +192,7 @@ fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<
 }
 
 impl Query {
-    /// Takes its second task for its own, in this state, and gives the name of the one before.
+    /// Makes the second task the query's only one, in this state. Returns the id of the previous task.
     pub(super) fn change_over(&mut self, state: State, now: Time) -> Option<String> {
         let Move { task, agent, host, reserved, launched } = self.moving.take()?;
         self.agent = agent;
@@ -204,7 +207,7 @@ impl Query {
     }
 }
 
-/// Ends second tasks that do not come up.
+/// Kills second tasks whose workers have not started within `longest`.
 pub(super) fn watch_moves(queries: &mut BTreeMap<String, Query>, longest: Duration, now: Time, calls: &mut Calls) {
     for query in queries.values_mut() {
         if let Some(slow) = query.moving.take_if(|m| now.since(m.launched) > longest) {

@@ -1,4 +1,4 @@
-//! A query as the scheduler knows it.
+//! State of a query in the scheduler.
 
 use std::time::Duration;
 
@@ -12,36 +12,37 @@ use crate::pipeline::Config;
 use crate::profile::Point;
 use crate::schedule::{Correction, Demand, Horizon, SampledQuality, Share};
 
-/// Samples of history; when there are more, every second one goes.
+/// Maximum number of samples in the history; when it is reached, every second sample is removed.
 const HISTORY_MAX: usize = 240;
-/// The least time between two changes of a task's size.
+/// Least time between two changes of a task's size.
 const RESIZE_EVERY: Duration = Duration::from_secs(30);
-/// What a query falls behind while its worker ends and the next one starts, in seconds, on a busy agent.
+/// Lag in seconds that a restart of the worker adds on a busy agent.
 const PAUSE: f64 = 10.0;
-/// What is left of the memory of a former share with each decision: half after seven.
+/// Factor by which the remembered share decays with each decision: it halves in seven decisions.
 const FORGET: f64 = 0.9;
 
-/// Where a query stands.
+/// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It has no task: none yet, or not again yet.
+    /// The query has no task, not yet or not again.
     Waiting,
-    /// Its task is launched, its worker has not come up.
+    /// Its task is launched, but its worker has not connected.
     Starting,
-    /// Its worker works.
+    /// Its worker processes the stream.
     Running,
     /// Its stream has ended.
     Done,
-    /// Its video cannot be read.
+    /// Its video cannot be read, or its task has failed too often.
     Failed,
 }
 
-/// A query and everything known of it.
+/// A query with its task, its share and its measurements.
 #[derive(Debug)]
 pub(super) struct Query {
     pub submission: Submission,
-    /// The number of the submission: a name can come back while a task of the query that had it has not ended.
+    /// Number of the submission. It is part of the task id, since a name can be reused while a task of the former query
+    /// with that name has not ended.
     pub run: u32,
     pub state: State,
     pub message: String,
@@ -49,28 +50,28 @@ pub(super) struct Query {
     pub agent: String,
     pub host: String,
     pub reserved: f64,
-    /// The most cores that its next task may hold; `None` for what it can use.
+    /// Largest number of cores that the next task may hold; `None` for as many as the query can use.
     pub reserve_at_most: Option<f64>,
     pub starts: u32,
     pub launched: Time,
     pub not_before: Time,
     pub waiting_since: Option<Time>,
-    /// Since when it has missed its goals without a break.
+    /// Start of the time in which the query has missed its goals without interruption; `None` while it meets them.
     pub missing_since: Option<Time>,
-    /// The task that it is about to change over to.
+    /// Second task to which the query is moving.
     pub moving: Option<Move>,
-    /// When its stream began, in seconds since 1970.
+    /// Time at which the stream began, in seconds since 1970; `None` before that.
     pub began: Option<f64>,
     pub share: Share,
-    /// The most cores that it was given lately.
+    /// Largest share of cores in recent decisions, decayed.
     pub given: f64,
-    /// When its task was replaced by one of another size last.
+    /// Time at which the task was last replaced by one of another size.
     pub resized: Option<Time>,
     correction: Correction,
     sampled: SampledQuality,
-    /// How often its profile was replaced.
+    /// Number of times that the profile was replaced.
     profiled_again: u32,
-    /// The number of the last sample of its worker.
+    /// Number of the last sample that was received from the worker.
     samples_seen: u32,
     pub last: Report,
     pub used: f64,
@@ -81,7 +82,7 @@ pub(super) struct Query {
     pub history: Vec<Sample>,
 }
 
-/// What survives a restart of the scheduler.
+/// State of a query that is persisted and survives a restart of the scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub submission: Submission,
@@ -181,45 +182,46 @@ impl Query {
         query
     }
 
-    /// The id of its next task.
+    /// Returns the id of the query's next task.
     pub fn next_task(&self) -> String {
         format!("video-{}-{}.{}", self.submission.spec.name, self.run, self.starts + 1)
     }
 
-    /// Whether a task of it runs or should.
+    /// Returns whether a task of the query is running or starting.
     pub fn is_live(&self) -> bool {
         matches!(self.state, State::Starting | State::Running)
     }
 
-    /// Whether it waits for a task, and may have one by now.
+    /// Returns whether the query waits for a task and its backoff has ended.
     pub fn is_due(&self, now: Time) -> bool {
         self.state == State::Waiting && self.not_before <= now
     }
 
-    /// Cores that its tasks hold.
+    /// Returns the number of cores that the query's tasks hold.
     pub fn held(&self) -> f64 {
         let own = if self.is_live() { self.reserved } else { 0.0 };
         own + self.moving.as_ref().map_or(0.0, |m| m.reserved)
     }
 
-    /// Whether its task can be ended to be launched again in another size: it works, and was not replaced lately.
+    /// Returns whether the task may be replaced by one of another size: it is running, is not moving, and was not
+    /// replaced recently.
     pub fn may_resize(&self, now: Time) -> bool {
         let lately = self.resized.is_some_and(|at| now.since(at) < RESIZE_EVERY);
         self.state == State::Running && self.moving.is_none() && !lately
     }
 
-    /// Whether its lag goal and its source bear a pause of its worker.
+    /// Returns whether the lag goal and the source tolerate a pause of the worker.
     pub fn can_pause(&self, now: Time) -> bool {
         let spec = &self.submission.spec;
         spec.video.camera().is_none() && self.lag(now) + PAUSE <= spec.goals.max_lag
     }
 
-    /// Remembers what it is given now, and forgets bit by bit what it was given.
+    /// Records the current share, and decays the remembered one.
     pub fn note_given(&mut self) {
         self.given = self.share.cores.max(self.given * FORGET);
     }
 
-    /// Whether its lag goal is longer than one can look ahead, so that it can lend cores to others.
+    /// Returns whether the lag goal is longer than the horizon, so that the query can lend cores to others.
     pub fn is_patient(&self, horizon: Horizon) -> bool {
         self.submission.spec.goals.max_lag > horizon.seconds
     }
@@ -233,7 +235,7 @@ impl Query {
         }
     }
 
-    /// Its lag: as reported, or since the start of its stream while it has no worker.
+    /// Returns the lag in seconds: the reported one, or the one since the start of the stream while there is no worker.
     pub fn lag(&self, now: Time) -> f64 {
         match (self.state, self.began) {
             (State::Running, _) => self.last.lag,
@@ -249,7 +251,7 @@ impl Query {
         Orders { config, cores: self.share.cores }
     }
 
-    /// Takes in a report: where it is, what it costs, what it found.
+    /// Records a worker's report: its position, its cost, and its findings.
     pub fn report(&mut self, report: Report) {
         let moved = (report.position - self.last.position).max(0.0);
         let points = &self.submission.points;
@@ -269,14 +271,14 @@ impl Query {
         self.last = report;
     }
 
-    /// A worker starts again: its counters start from zero.
+    /// Records that another worker has started, whose counters start from zero.
     pub fn worker_changed(&mut self) {
         self.correction.restart();
         self.samples_seen = 0;
         self.last.core_seconds = 0.0;
     }
 
-    /// Takes another profile. The demand that was measured with the former one says nothing about it.
+    /// Replaces the profile. Demand and quality that were measured with the former one are discarded.
     pub fn profile(&mut self, points: Vec<Point>) {
         self.share.point = self.share.point.min(points.len().saturating_sub(1));
         self.submission.points = points;

@@ -1,6 +1,6 @@
-//! Tasks made smaller to let another query in, and made larger when others have left.
+//! Shrinks tasks to make resources available for a waiting query, and enlarges them when other queries have ended.
 //!
-//! Both end a task to launch it again in another size; growing beside a first task is for moves.
+//! Both end a task and launch it again in another size. Growth with a second task beside the first is in `moves`.
 
 use std::time::Duration;
 
@@ -13,43 +13,44 @@ use super::query::{Query, State};
 use super::scheduler::VideoScheduler;
 use crate::schedule::{Holding, give_back};
 
-/// How long a query waits for room before a task with more than its share is made smaller for it.
+/// Time for which a query waits for resources before a task with more than its share is shrunk for it.
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(3);
-/// How long tasks that are made smaller may take to be launched again before there is more room made.
+/// Longest time for which shrunk tasks may wait for their next launch before other tasks are shrunk too.
 const LONGEST_CHANGE: Duration = Duration::from_secs(10);
-/// At most one in this many queries is made smaller at a time, and always one may be.
+/// Divisor that limits how many tasks shrink at a time: one in this many live queries, and at least one.
 const CHANGING_PART: usize = 8;
 
-/// What is to be known of room.
+/// State of shrinking and growing tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
-    /// When a task was made smaller or larger last.
+    /// Time at which a task was last shrunk or enlarged.
     last: Time,
-    /// Cores that ended queries gave back and no task has taken up.
+    /// Number of cores that ended queries released and no task uses again.
     free: f64,
-    /// Since when there have been any.
+    /// Time at which cores were released first; `None` while there are none.
     since: Option<Time>,
 }
 
 impl Room {
-    /// A query has ended that held this many cores.
+    /// Records that a query has ended that held this many cores.
     pub(super) fn freed(&mut self, cores: f64) {
         self.free += cores;
     }
 
-    /// A task uses this many cores now.
+    /// Records that a task now uses this many of the released cores.
     pub(super) fn used(&mut self, cores: f64) {
         self.free = (self.free - cores).max(0.0);
     }
 }
 
 impl VideoScheduler {
-    /// When queries have waited too long: ends tasks that hold more than their queries must have, to be launched again
-    /// smaller. As much is given back as those that wait must have, a part of the queries at a time.
+    /// Shrinks tasks if queries have waited too long: ends tasks that hold more than their queries need, to launch them
+    /// again with fewer cores. Together they release what the waiting queries need, from a part of the queries at a
+    /// time.
     pub(super) fn make_room(&mut self, now: Time, calls: &mut Calls) {
         let waited = |q: &Query| q.waiting_since.map_or(Duration::ZERO, |since| now.since(since));
         let waits = |q: &&Query| q.is_due(now) && waited(q) > WAIT_FOR_ROOM;
-        // Room that was made is to be used before there is more.
+        // Resources that were released must be used before more are released.
         let under_way = self.queries.values().any(|q| q.reserve_at_most.is_some() && waited(q) < LONGEST_CHANGE);
         let soon = now.since(self.room.last) < WAIT_FOR_ROOM;
         if under_way || soon || !self.connected || !self.queries.values().any(|q| waits(&q)) {
@@ -78,7 +79,7 @@ impl VideoScheduler {
         }
     }
 
-    /// Ends a task, to be launched again with at most this many cores, or with what its query can use.
+    /// Ends a task, to launch it again with at most this many cores, or with as many as its query can use.
     fn resize(&mut self, name: &str, at_most: Option<f64>, why: &str, now: Time, calls: &mut Calls) {
         let Some(query) = self.queries.get_mut(name) else { return };
         query.reserve_at_most = at_most;
@@ -89,14 +90,15 @@ impl VideoScheduler {
         self.wait(name, why, now, now, calls);
     }
 
-    /// When others have ended: launches the task again, larger, that is the shortest of what its query could use.
+    /// Enlarges one task after other queries have ended: the one that lacks the most cores of those that its query can
+    /// use.
     pub(super) fn grow(&mut self, now: Time, calls: &mut Calls) {
         let waiting = self.queries.values().any(|q| q.state == State::Waiting);
         if self.room.free <= 0.0 {
             self.room.since = None;
             return;
         }
-        // A second, larger task comes first, if there is room for both.
+        // If both tasks fit, a move to a second, larger task comes first.
         let since = *self.room.since.get_or_insert(now);
         let soon = now.since(since).min(now.since(self.room.last)) < WAIT_FOR_ROOM;
         if waiting || soon || !self.connected {

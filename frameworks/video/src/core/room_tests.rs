@@ -1,5 +1,5 @@
-//! Room for queries that wait: a cluster of agents around the scheduler, where all is offered that is free and every
-//! worker comes up a second after its launch.
+//! Tests of resources for waiting queries, with a simulated cluster around the scheduler. All free resources are
+//! offered, and every worker starts one second after its launch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::tests::{Rig, submission};
 use super::*;
 use crate::pipeline::Config;
 
-/// What has happened to a query's task.
+/// Event of a query's task.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Launched(f64),
@@ -20,16 +20,16 @@ enum Step {
 
 struct Cluster {
     rig: Rig,
-    /// Cores of each agent.
+    /// Number of cores of each agent.
     agents: Vec<f64>,
-    /// By task: the agent, the cores, and whether its worker has come up.
+    /// Agent, cores, and whether the worker has started, by task.
     tasks: BTreeMap<String, (usize, f64, bool)>,
-    /// By query: what happened, and at which second.
+    /// Events with their second, by query.
     steps: BTreeMap<String, Vec<(u64, Step)>>,
     second: u64,
 }
 
-/// `video-NAME-RUN.START` is of NAME.
+/// Returns the NAME of a task id `video-NAME-RUN.START`.
 fn query_of(task: &str) -> String {
     let name = task.strip_prefix("video-").and_then(|rest| rest.rsplit_once('-')).map(|(name, _)| name);
     name.unwrap_or_default().to_owned()
@@ -50,7 +50,7 @@ impl Cluster {
         self.agents[agent] - self.tasks.values().filter(|task| task.0 == agent).map(|task| task.1).sum::<f64>()
     }
 
-    /// Takes launches and kills. A killed task's cores are free at once.
+    /// Carries out launches and kills. The cores of a killed task are free at once.
     fn take(&mut self) {
         for (task, cores, agent) in self.rig.sent_where() {
             let steps = self.steps.entry(query_of(&task)).or_default();
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// A second: workers come up and report that they keep up, what is free is offered.
+    /// Simulates one second: workers start and report that they keep up, and free resources are offered.
     fn pass(&mut self) {
         self.second += 1;
         self.rig.pass(1);
@@ -97,14 +97,14 @@ impl Cluster {
         queries.into_iter().filter(|q| q.state == State::Waiting).map(|q| q.name).collect()
     }
 
-    /// Agents hold no more than they have.
+    /// Checks that no agent is overcommitted.
     fn check(&self) {
         for agent in 0..self.agents.len() {
             assert!(self.free(agent) > -1e-6, "agent {agent} holds {} too much", -self.free(agent));
         }
     }
 
-    /// No query is replaced twice within this many seconds.
+    /// Checks that no query is replaced twice within this many seconds.
     fn replaced_at_most_every(&self, seconds: u64) {
         for (query, steps) in &self.steps {
             let kills: Vec<u64> = steps.iter().filter(|(_, step)| *step == Step::Killed).map(|(at, _)| *at).collect();
@@ -118,7 +118,7 @@ fn names(prefix: &str, count: usize, max_lag: f64) -> Vec<(String, f64)> {
     (0..count).map(|n| (format!("{prefix}{n:02}"), max_lag)).collect()
 }
 
-/// Four hold an agent each; twelve come. Scripted: what each second brings is known.
+/// Four queries hold an agent each, then twelve more are submitted. The course of events is scripted.
 #[test]
 fn many_that_wait_start_soon_and_tasks_shrink_once() {
     let mut cluster = Cluster::new(vec![1.0; 4]);
@@ -138,7 +138,7 @@ fn many_that_wait_start_soon_and_tasks_shrink_once() {
     }
     assert_eq!(log, ["4 s: 12 wait, then 4", "7 s: 4 wait, then 0"], "{:?}", cluster.steps);
     cluster.replaced_at_most_every(30);
-    // A cheap look takes 0.1, and the goals permit it.
+    // The cheap configuration takes 0.1 cores, and the goals permit it.
     let shrunk = cluster.steps.values().filter(|steps| steps.iter().any(|(_, step)| *step == Step::Killed)).count();
     assert!(shrunk <= 2, "as few as it takes: {:?}", cluster.steps);
     let status = cluster.rig.status();
@@ -146,7 +146,7 @@ fn many_that_wait_start_soon_and_tasks_shrink_once() {
     assert!(status.queries.iter().all(|q| q.quality >= q.goals.min_quality), "goals are kept: {status:?}");
 }
 
-/// A query that cannot pause keeps its task as long as one that can has something to give.
+/// A query that cannot pause keeps its task as long as another one that can pause has cores to release.
 #[test]
 fn those_that_bear_a_pause_give_way() {
     let mut cluster = Cluster::new(vec![2.0]);
@@ -159,7 +159,7 @@ fn those_that_bear_a_pause_give_way() {
     assert_eq!(cluster.steps["patient"].len(), 3, "{:?}", cluster.steps);
 }
 
-/// When the least of all does not fit, all share evenly, down to the smallest task.
+/// If the least sizes of all queries do not fit, all share evenly, down to the smallest task.
 #[test]
 fn even_shares_when_the_least_of_all_does_not_fit() {
     let mut cluster = Cluster::new(vec![0.5]);
@@ -175,15 +175,15 @@ fn even_shares_when_the_least_of_all_does_not_fit() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever comes when: agents are never over-filled, tasks are not replaced often, and everything that waits
-    /// starts within a minute of the last arrival if the least of all fits.
+    /// For any arrivals: agents are never overcommitted, tasks are not replaced often, and every waiting query starts
+    /// within a minute of the last arrival if the least sizes of all fit.
     #[test]
     fn all_start_in_bounded_time(
         agents in prop::collection::vec(prop::sample::select(vec![0.5, 1.0, 2.0]), 1..5),
-        // By second; the goals for lag decide which queries can pause.
+        // By second; the lag goals decide which queries can pause.
         arrivals in prop::collection::vec((0..60u64, prop::sample::select(vec![1.0, 15.0, 120.0])), 1..20),
     ) {
-        // The cheap configuration takes 0.1. What is left on each agent may be less than that.
+        // The cheap configuration takes 0.1 cores. The rest of each agent may be less than that.
         let fits: usize = agents.iter().map(|cores| (cores / 0.1) as usize - 1).sum();
         let arrivals = &arrivals[..arrivals.len().min(fits)];
         let mut cluster = Cluster::new(agents);

@@ -1,4 +1,4 @@
-//! The scheduler itself: events in, calls out.
+//! The scheduler state machine of video queries: events in, calls out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,46 +17,46 @@ use crate::profile::Point;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
 use crate::spec::QUERIES_MAX;
 
-/// Keys of what is kept of queries start with this.
+/// Prefix of the keys under which queries are persisted.
 const KEY: &str = "query/";
-/// The key of the number of submissions so far.
+/// Key of the number of submissions so far.
 const RUNS: &str = "runs";
-/// How long a worker may take to come up, and may be silent, before its task is ended.
+/// Longest time that a worker may take to start, or may be silent, before its task is killed.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Starts in a row without progress after which a query is given up.
+/// Number of consecutive starts without progress after which a query fails.
 const STARTS_MAX: u32 = 10;
-/// How long a query waits after a launch that was refused.
+/// Time for which a query waits after a launch that was refused.
 const RETRY: Duration = Duration::from_secs(1);
-/// Interval at which positions are persisted; a worker that continues knows its own.
+/// Interval at which positions are persisted. A worker that continues knows its own position.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 
-/// How the scheduler works.
+/// Options of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The policy.
+    /// Policy that divides cores among the queries.
     pub policy: Policy,
-    /// What is maximised.
+    /// Objective that the policy maximizes.
     pub objective: Objective,
-    /// How far ahead is looked.
+    /// Time that decisions look ahead.
     pub horizon: Horizon,
-    /// Interval of decisions.
+    /// Interval between decisions.
     pub epoch: Duration,
-    /// The most cores that tasks hold together; `None` for all that is offered.
+    /// Largest number of cores that tasks hold together; `None` for all that are offered.
     pub cores_max: Option<f64>,
-    /// The fewest cores that a task holds.
+    /// Smallest number of cores of a task.
     pub cores_min: f64,
     /// Memory of a task in MB.
     pub memory: u32,
-    /// How long workers continue without this process, in seconds.
+    /// Time for which workers continue without the scheduler, in seconds.
     pub patience: f64,
-    /// From one sample of a query's quality to the next; zero for no samples.
+    /// Interval between samples of a query's quality; zero for no samples.
     pub sample_every: Duration,
-    /// How agents start a worker.
+    /// Command with which agents start a worker.
     pub worker: WorkerCommand,
 }
 
 impl Options {
-    /// Defaults for this way to start workers.
+    /// Returns the default options for this worker command.
     pub fn new(worker: WorkerCommand) -> Options {
         Options {
             policy: Policy::Videostorm,
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// The scheduler of video queries. Questions come from `requests`; see [`Question`].
+/// The scheduler of video queries. It answers the questions that arrive in `requests`; see [`Question`].
 #[derive(Debug)]
 pub struct VideoScheduler {
     pub(super) options: Options,
@@ -83,11 +83,11 @@ pub struct VideoScheduler {
     framework: Option<String>,
     pub(super) connected: bool,
     wants_offers: bool,
-    /// Queries that waited for offers when they were asked for last.
+    /// Number of queries that waited for offers at the last check.
     waited: usize,
-    /// Submissions so far.
+    /// Number of submissions so far.
     runs: u32,
-    /// Queries from before a restart that cannot be taken up, and why.
+    /// Persisted queries that could not be restored after a restart, with the reason, by name.
     unreadable: BTreeMap<String, String>,
     next_epoch: Time,
     next_keep: Time,
@@ -97,7 +97,7 @@ pub struct VideoScheduler {
 }
 
 impl VideoScheduler {
-    /// A scheduler without queries.
+    /// Creates a scheduler without queries.
     pub fn new(options: Options, requests: sdk::Requests<Question, Answer>) -> VideoScheduler {
         let policy = RestartPolicy {
             first: Duration::from_millis(500),
@@ -124,7 +124,7 @@ impl VideoScheduler {
         }
     }
 
-    /// How many cores its queries could use beside those that their tasks hold.
+    /// Returns the number of cores that its queries could use beyond those that their tasks hold.
     pub fn wanted(&self, now: Time) -> f64 {
         let live = self.queries.values().filter(|q| !matches!(q.state, State::Done | State::Failed));
         live.map(|q| (useful(q, now) - q.held()).max(0.0)).sum()
@@ -138,7 +138,7 @@ impl VideoScheduler {
         }
     }
 
-    /// The query whose second task this is.
+    /// Returns the query that is moving to this task.
     fn by_move(&mut self, task: &str) -> Option<(String, &mut Query)> {
         let moving = |q: &Query| q.moving.as_ref().is_some_and(|m| m.task == task);
         self.queries.iter_mut().find(|(_, q)| moving(q)).map(|(name, q)| (name.clone(), q))
@@ -161,8 +161,8 @@ impl VideoScheduler {
         }
     }
 
-    /// After a subscription: a query whose task is not in the ledger starts again, and tasks without a query are
-    /// killed.
+    /// Reconciles queries and tasks after a subscription: a query whose task is not in the ledger starts again, and
+    /// tasks without a query are killed.
     fn adopt(&mut self, now: Time, calls: &mut Calls) {
         let live: BTreeSet<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
         let mut own = BTreeSet::new();
@@ -185,7 +185,7 @@ impl VideoScheduler {
         }
     }
 
-    /// Puts a query back to wait for a task; or for the one that it was moving to, if there is one.
+    /// Returns a query to the waiting state, or lets it wait for the task that it was moving to.
     pub(super) fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
         if let Some(query) = self.queries.get_mut(name) {
             if let Some(task) = query.task.take() {
@@ -220,7 +220,7 @@ impl VideoScheduler {
         let task = status.task_id.value.clone();
         let state = status.state();
         let away = matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
-        // The answer to the kill of a task on a lost agent is that it is unreachable; the session repeats the kill.
+        // The kill of a task on a lost agent is answered with TASK_UNREACHABLE; the session repeats the kill.
         if away && calls.tasks().get(&task).is_some_and(|entry| entry.kill.is_none()) {
             calls.kill(&task, None);
         }
@@ -376,7 +376,7 @@ impl VideoScheduler {
         Answer::Orders(orders)
     }
 
-    /// Decides for the queries that run, on the agents where they are.
+    /// Decides the shares of the running queries, on the agents where they are.
     fn decide(&mut self, now: Time) {
         let running: Vec<String> =
             self.queries.iter().filter(|(_, q)| q.state == State::Running).map(|(n, _)| n.clone()).collect();
@@ -437,9 +437,9 @@ impl VideoScheduler {
         }
     }
 
-    /// Lets go of tasks that were launched and are not known: their call was not taken.
+    /// Forgets tasks that were launched and are not in the ledger, since their call was not accepted.
     fn drop_unknown(&mut self, now: Time, calls: &mut Calls) {
-        // What is launched right now is not in the ledger yet.
+        // A task that is launched at this time is not in the ledger yet.
         let gone = |task: &str, launched: Time| launched < now && calls.tasks().get(task).is_none();
         let mut lost = Vec::new();
         for (name, query) in &mut self.queries {
@@ -453,8 +453,8 @@ impl VideoScheduler {
         }
     }
 
-    /// Asks for offers while a query waits, should move or could use more, and for none otherwise. One more that waits
-    /// does not sit out what was refused before it came.
+    /// Revives offers while a query waits, should move or could use more cores, and suppresses them otherwise. Another
+    /// waiting query revives them too, so that earlier offer filters do not delay it.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
         let waiting = self.queries.values().filter(|q| q.is_due(now)).count();
         let wants = waiting > 0 || wants_to_move(&self.queries, now);
@@ -484,8 +484,8 @@ impl VideoScheduler {
     }
 }
 
-/// The answer to a worker without a query. The kill of its task may be under way: it must not count as failed because
-/// it was faster.
+/// Returns the answer to a worker without a query. The kill of its task may be under way: a worker that exits before
+/// the kill must not count as failed.
 fn unwanted(task: &str, calls: &Calls) -> Answer {
     match calls.tasks().get(task) {
         Some(_) => Answer::Over,

@@ -1,4 +1,4 @@
-//! A picture of the framework at one instant, for tables, plots and the API.
+//! The status of the framework at one instant, for tables, plots and the API.
 
 use std::collections::BTreeMap;
 
@@ -9,104 +9,104 @@ use crate::media::camera::FeedStatus;
 use crate::pipeline::{Config, Notice, QueryKind};
 use crate::schedule::{Goals, Objective, Policy, SampledStatus};
 
-/// The framework.
+/// Status of the framework.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The policy.
+    /// Policy that divides cores among the queries.
     pub policy: Policy,
-    /// What is maximised.
+    /// Objective that the policy maximizes.
     pub objective: Objective,
-    /// Whether the master has taken the framework in.
+    /// Whether the framework is subscribed with the master.
     pub connected: bool,
-    /// The framework's id, once it has one.
+    /// Id of the framework; `None` before the first subscription.
     pub framework: Option<String>,
-    /// Cores that its tasks hold.
+    /// Number of cores that the framework's tasks hold.
     pub cores: f64,
     /// Number of decisions.
     pub decisions: u64,
-    /// Queries from before a restart whose kept state cannot be read, and why: their tasks are ended.
+    /// Queries whose persisted state cannot be read after a restart, with the reason; their tasks are killed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable: BTreeMap<String, String>,
-    /// The queries, by name.
+    /// Status of each query, sorted by name.
     pub queries: Vec<QueryStatus>,
 }
 
 impl Status {
-    /// Whether all queries have ended.
+    /// Returns whether all queries have ended.
     pub fn over(&self) -> bool {
         self.connected && self.queries.iter().all(|q| matches!(q.state, State::Done | State::Failed))
     }
 }
 
-/// One query.
+/// Status of one query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueryStatus {
-    /// Its name.
+    /// Name of the query.
     pub name: String,
-    /// What it counts.
+    /// Kind of objects that the query counts.
     pub kind: QueryKind,
-    /// Where it stands.
+    /// State of the query.
     pub state: State,
-    /// Why, if there is something to say.
+    /// Reason for the state; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Its goals.
+    /// Goals for lag and quality.
     pub goals: Goals,
-    /// Its configuration now.
+    /// Current configuration; `None` while the query is not running.
     pub config: Option<Config>,
-    /// Cores that it may use now.
+    /// Number of cores that the worker may use now.
     pub cores: f64,
-    /// Cores that its task holds.
+    /// Number of cores that the query's tasks hold.
     pub reserved: f64,
-    /// Cores that it used lately.
+    /// Number of cores that the worker used recently.
     pub used: f64,
-    /// The quality of its configuration, by its profile.
+    /// Quality of the current configuration, according to the profile.
     pub quality: f64,
-    /// The mean of that over the stream so far.
+    /// Mean of the quality over the stream so far.
     pub mean_quality: f64,
-    /// The quality measured against the truth, if the truth is known.
+    /// Quality measured against the ground truth; `None` if the truth is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_quality: Option<f64>,
-    /// The quality against the golden configuration on samples of its stream, once there is one.
+    /// Quality against the golden configuration on samples of the stream; `None` before the first sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledStatus>,
-    /// How often its profile was made again, since samples did not agree with it.
+    /// Number of times that the profile was made again because samples disagreed with it.
     #[serde(default)]
     pub profiled_again: u32,
-    /// Its lag in seconds.
+    /// Lag in seconds.
     pub lag: f64,
-    /// Mean of its lag over the goal, in seconds.
+    /// Mean excess of the lag over the goal, in seconds.
     pub mean_lag_over: f64,
-    /// Measured demand over that of its profile.
+    /// Measured demand divided by that of the profile.
     pub correction: f64,
-    /// Seconds of the stream behind it.
+    /// Position up to which the stream is processed, in seconds.
     pub position: f64,
-    /// Findings so far.
+    /// Number of findings so far.
     pub found: u64,
-    /// How often its worker was started.
+    /// Number of times that a task was launched for the query.
     pub starts: u32,
-    /// Its task now.
+    /// Id of the current task.
     pub task: Option<String>,
-    /// The host that it is on.
+    /// Host name of the agent that runs the task.
     pub host: String,
-    /// How its live source stands, if it has one.
+    /// State of the live source; `None` for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<FeedStatus>,
-    /// What happened to its source and its view lately, the oldest first.
+    /// Recent events of the source and of its view, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
-    /// How it went, a sample a second; the oldest are thinned out.
+    /// History of the query, one sample a second; old samples are thinned out.
     pub history: Vec<Sample>,
 }
 
-/// One instant of a query.
+/// A sample of a query's history.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When, in seconds since 1970.
+    /// Time of the sample, in seconds since 1970.
     pub at: f64,
-    /// Cores.
+    /// Number of cores that the query could use.
     pub cores: f64,
-    /// The configuration's quality.
+    /// Quality of the configuration, according to the profile.
     pub quality: f64,
     /// Lag in seconds.
     pub lag: f64,

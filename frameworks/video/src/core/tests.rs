@@ -1,4 +1,4 @@
-//! The scheduler by hand, in a session: wire events and questions in, calls and answers out.
+//! Tests of the scheduler in a session: wire events and questions in, calls and answers out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) fn submission(name: &str, max_lag: f64) -> Submission {
     Submission { spec, points, golden: Config::GOLDEN }
 }
 
-/// A session with a scheduler in it; what it saves, and the tasks that it launched.
+/// A session that contains a scheduler, with what it has saved and the tasks that it launched.
 pub(super) struct Rig {
     session: Session<VideoScheduler>,
     asks: Asks,
@@ -48,7 +48,7 @@ pub(super) struct Rig {
     offers: u32,
 }
 
-/// The asking end: the questions go in by hand.
+/// Requester of the scheduler; tests send the questions themselves.
 struct Asks(sdk::Requester<Question, Answer>);
 
 impl Rig {
@@ -168,12 +168,12 @@ impl Rig {
         self.wire(scheduler::Event { r#type: Some(Type::Update as i32), update: Some(part), ..Default::default() });
     }
 
-    /// Tasks launched, and tasks killed, since the last look: as name and cores, and name and 0.
+    /// Returns the tasks that were launched and killed since the last call: name and cores, or name and 0.
     fn sent(&mut self) -> Vec<(String, f64)> {
         self.sent_where().into_iter().map(|(task, cores, _)| (task, cores)).collect()
     }
 
-    /// The same, with the agent of what was launched.
+    /// Returns the tasks as `sent`, with the agents of launched ones.
     pub(super) fn sent_where(&mut self) -> Vec<(String, f64, String)> {
         let mut out = Vec::new();
         for call in std::mem::take(&mut self.calls) {
@@ -239,7 +239,7 @@ fn a_query_becomes_a_task_works_and_ends() {
     assert_eq!(rig.sent(), []);
 }
 
-/// A report of a worker whose last sample is this.
+/// Sends a report of a worker with this last sample.
 fn sampled(rig: &mut Rig, number: u32, config: Config, right: u64, missed: u64) {
     let score = Score { right, wrong: 0, missed };
     let sample = Some(Box::new(QualitySample { number, at: 1.0, config, score }));
@@ -267,7 +267,7 @@ fn samples_are_counted_once_and_a_new_profile_starts_over() {
     assert!(matches!(rig.ask(Question::Profile { query: "gate".into(), points }), Answer::Done));
     let query = &rig.status().queries[0];
     assert_eq!((query.sampled, query.quality, query.profiled_again), (None, 0.66, 1));
-    // A configuration that is not in the profile promises nothing.
+    // A configuration that is not in the profile has no expected quality.
     sampled(&mut rig, 3, Config { every: 7, ..Config::GOLDEN }, 6, 6);
     assert_eq!(rig.status().queries[0].sampled, None);
 }
@@ -317,10 +317,10 @@ fn a_scheduler_that_comes_back_takes_its_tasks_over() {
     let status = after.status();
     assert!(status.queries.iter().all(|q| q.state == State::Running && q.starts == 1), "{status:?}");
     assert_eq!(status.queries[0].position, 4.0);
-    // The worker knows better where it is by now.
+    // The worker's own position is later than the persisted one.
     let again = after.ask(Question::Hello { task: "video-gate-1.1".into(), position: Some(9.0) });
     assert!(matches!(again, Answer::Start(start) if start.position == 9.0 && start.age == 12.0));
-    // A query whose task is gone meanwhile starts again.
+    // A query whose task has ended meanwhile starts again.
     after.update("video-yard-2.1", TaskState::TaskLost);
     after.pass(2);
     after.offer("A", 4.0);
@@ -362,7 +362,7 @@ fn what_ended_queries_leave_goes_to_those_held_short() {
     assert_eq!(rig.sent(), [("video-b-2.2".to_owned(), 0.8)]);
 }
 
-/// Two queries on an agent with far too few cores for both; the first lags until it moves.
+/// Makes two queries on an agent with far too few cores for both; the first lags until it moves.
 fn crowded() -> Rig {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
@@ -388,7 +388,7 @@ fn a_second_worker_that_comes_up_when_all_is_done_has_not_failed() {
     let report = Report { position: 14.0, done: true, ..Default::default() };
     rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() });
     assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 0.0)]);
-    // It starts before its kill arrives; and the first one's answer may have been lost.
+    // The second task may start before its kill arrives, and the answer to the first one may have been lost.
     for task in ["video-a-1.2", "video-a-1.1"] {
         let answer = rig.ask(Question::Hello { task: task.into(), position: None });
         assert!(matches!(answer, Answer::Over), "{task}: {answer:?}");
@@ -411,7 +411,7 @@ fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     assert!(matches!(answer, Answer::Orders(_)), "{answer:?}");
     let before = rig.status();
     assert!((before.cores - 1.2).abs() < 1e-9, "both are counted: {}", before.cores);
-    // The new worker starts where the last report ended; later reports of the old one do not count.
+    // The new worker starts where the last report ended; later reports of the old one are ignored.
     assert_eq!(rig.hello("video-a-1.2").position, 7.0);
     assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
     assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() }), Answer::Over));
@@ -440,7 +440,7 @@ fn a_move_that_fails_changes_nothing_and_one_whose_first_task_dies_is_finished()
     assert!(sent.iter().all(|(task, _)| !task.starts_with("video-a")), "the second task is its task now: {sent:?}");
     assert_eq!(rig.status().queries[0].state, State::Starting);
     assert_eq!(rig.hello("video-a-1.3").position, 6.5);
-    // A second task is not known after a restart of the scheduler, and ends.
+    // A second task is not persisted, so it is killed after a restart of the scheduler.
     let mut again = crowded();
     again.offer("B", 2.0);
     again.update("video-a-1.2", TaskState::TaskRunning);
@@ -501,7 +501,7 @@ fn cores_that_become_free_later_are_used_without_a_gap() {
 #[test]
 fn one_that_fits_nowhere_is_not_in_the_way_of_the_next() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
-    // The first needs more than there is, to catch up; it has more than the offer below already.
+    // To catch up, the first query needs more cores than there are; it already holds more than the offer below has.
     assert!(matches!(rig.ask(Question::Submit(vec![submission("a", 1.0)])), Answer::Done));
     rig.offer("A", 0.6);
     rig.hello("video-a-1.1");
@@ -542,7 +542,7 @@ fn a_lost_agent_is_asked_to_kill_once_and_the_query_starts_elsewhere() {
     started(&mut rig, &["gate"]);
     rig.sent();
     rig.update("video-gate-1.1", TaskState::TaskUnreachable);
-    // The master answers the kill so.
+    // The master answers the kill with this state.
     for _ in 0..3 {
         rig.update("video-gate-1.1", TaskState::TaskUnreachable);
     }

@@ -1,4 +1,4 @@
-//! One query over a camera, without a cluster: every picture that was not dropped is examined.
+//! Runs one query on a camera, without a cluster. Every picture that was not dropped is examined.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::media::{Camera, MediaError};
 use crate::pipeline::{Finding, Learner, Notice, Pipeline, notice};
 use crate::profile::core_seconds;
 
-/// Findings that are kept for the file of results.
+/// Maximum number of findings that are kept for the results file.
 const FINDINGS_MAX: usize = 1_000_000;
 
-/// Runs until the source ends, is given up, or for the seconds of the options.
+/// Runs until the source ends or is given up, or for the number of seconds in the options.
 pub(super) fn run(
     options: &LocalOptions,
     camera: &Camera,
@@ -132,7 +132,7 @@ impl<'a> Watch<'a> {
         self.findings.extend(found.into_iter().take(room));
     }
 
-    /// Tells of what is still in the picture, and writes what was drawn.
+    /// Reports the objects that are still in the picture, and writes what was drawn.
     fn finish(&mut self, each: &mut dyn FnMut(&Finding)) -> Result<(), LocalError> {
         let rest = self.pipeline.as_mut().map(Pipeline::finish).unwrap_or_default();
         self.keep(rest, each);

@@ -1,4 +1,4 @@
-//! One query over one file, here and now, as fast as it goes, or over a camera as its pictures come: no cluster.
+//! Runs one query without a cluster: on a file as fast as possible, or on a camera as its pictures arrive.
 
 mod live;
 mod still;
@@ -18,89 +18,89 @@ use crate::scene::{GenerateError, read_truth};
 
 pub use still::still;
 
-/// Pictures for the contact sheet are taken this often, in seconds, and when something is found.
+/// Interval in seconds at which pictures for the contact sheet are taken; each finding adds one too.
 const SHEET_EVERY: f64 = 2.0;
 
-/// What to run.
+/// Options of a local run.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The video or the camera.
+    /// Video file or camera.
     pub video: Source,
-    /// A camera is examined for this many seconds; `None` until its end.
+    /// Time for which a camera is examined, in seconds; `None` until its end.
     pub seconds: Option<f64>,
-    /// For how many seconds a lost camera is connected again.
+    /// Time for which a lost camera is reconnected, in seconds.
     pub reconnect: f64,
-    /// What to look for.
+    /// Kind of the query.
     pub kind: QueryKind,
-    /// The part of the picture that counts.
+    /// Part of the picture that counts.
     pub scope: Scope,
-    /// The configuration of the pipeline.
+    /// Configuration of the pipeline.
     pub config: Config,
-    /// Where findings go, as JSON lines.
+    /// Path of the results file, to which findings are written as JSON lines.
     pub results: Option<PathBuf>,
-    /// Where an annotated video goes, as MP4.
+    /// Path of the annotated video (MP4).
     pub annotated: Option<PathBuf>,
-    /// Where a contact sheet goes, as PNG.
+    /// Path of the contact sheet (PNG).
     pub sheet: Option<PathBuf>,
-    /// The truth of a made scene.
+    /// Path of the ground truth of a generated scene.
     pub truth: Option<PathBuf>,
 }
 
-/// What came of it.
+/// Result of a local run.
 #[derive(Debug)]
 pub struct LocalReport {
-    /// What was found, by time.
+    /// Findings in the order of time.
     pub findings: Vec<Finding>,
-    /// Objects that were followed.
+    /// Number of distinct objects that were tracked.
     pub distinct: u64,
-    /// Frames looked at.
+    /// Number of frames that were examined.
     pub frames: u64,
-    /// Seconds of video.
+    /// Length of the video in seconds.
     pub seconds: f64,
-    /// Core-seconds used for reading and looking.
+    /// Core-seconds used for decoding and detection.
     pub core_seconds: f64,
-    /// Against the truth, if it is known.
+    /// Score against the ground truth; `None` if the truth is unknown.
     pub score: Option<Score>,
-    /// How the camera stood at the end.
+    /// State of the camera at the end; `None` for a file.
     pub source: Option<FeedStatus>,
-    /// What happened to the source and its view.
+    /// Events of the source and of its view.
     pub notices: Vec<Notice>,
-    /// Pixels in a row, and frames a second.
+    /// Width in pixels, and frames a second.
     pub format: (usize, f64),
-    /// Why the video ended before its end, if it did. What was found before is above.
+    /// Reason why the video ended early; `None` if it was complete. The findings until then are in `findings`.
     pub cut: Option<MediaError>,
 }
 
-/// Why nothing came of it.
+/// Reason why a local run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// The video.
+    /// The video cannot be read.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// The truth.
+    /// The ground truth cannot be read.
     #[error(transparent)]
     Truth(#[from] GenerateError),
-    /// The annotated video.
+    /// The annotated video cannot be written.
     #[error("the annotated video")]
     Write(#[from] WriteError),
-    /// The contact sheet.
+    /// The contact sheet cannot be written.
     #[error("the contact sheet")]
     Sheet(#[from] SheetError),
-    /// The results.
+    /// The results file cannot be written.
     #[error("{}: the results cannot be written", path.display())]
     Results {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// Error of the write.
         source: std::io::Error,
     },
 }
 
-/// Runs a query over a whole file or a camera, and gives findings to `each` as they come. A file that is cut short, or
-/// has a frame that cannot be decoded, is run up to there.
+/// Runs a query over a whole file or a camera, and calls `each` with every finding. A file that is cut short, or has a
+/// frame that cannot be decoded, is processed up to there.
 ///
 /// # Errors
-/// Nothing of the video can be decoded, or something cannot be written.
+/// Returns an error if nothing of the video can be decoded, or an output cannot be written.
 pub fn run(options: &LocalOptions, each: &mut dyn FnMut(&Finding)) -> Result<LocalReport, LocalError> {
     match &options.video {
         Source::File(path) => run_file(options, path, each),
@@ -173,7 +173,7 @@ fn write_results(options: &LocalOptions, findings: &[Finding]) -> Result<(), Loc
     write().map_err(|source| LocalError::Results { path: path.clone(), source })
 }
 
-/// The annotated video and the sheet, as requested.
+/// The annotated video and the contact sheet, if requested.
 struct Drawn<'a> {
     options: &'a LocalOptions,
     video: Option<Mp4Writer>,

@@ -1,4 +1,4 @@
-//! One picture of a file with what a query sees in it: for reports.
+//! Draws one picture of a file with what a query detects in it, for reports.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::media::Video;
 use crate::output::{annotate, draw_scope};
 use crate::pipeline::{Knobs, Pipeline, QueryKind, Scope, learn_still};
 
-/// Returns the picture of a file, within this many seconds of its beginning, in which a query follows the most objects,
-/// with boxes, names and lines; `None` if there is none. The query looks at every frame in the configuration of the
+/// Returns the picture of a file, within this many seconds of its beginning, in which a query tracks the most objects,
+/// with boxes, names and lines; `None` if there is none. The query examines every frame in the configuration of the
 /// highest quality.
 ///
 /// # Errors
-/// Nothing of the file can be decoded.
+/// Returns an error if nothing of the file can be decoded.
 pub fn still(path: &Path, kind: QueryKind, scope: &Scope, seconds: f64) -> Result<Option<Frame>, LocalError> {
     let mut video = Video::open(path)?;
     let still = learn_still(&mut video, 0)?;

@@ -1,7 +1,7 @@
-//! AVI with JPEG pictures, as cameras write it.
+//! Reads AVI files with JPEG pictures, as cameras write them.
 //!
-//! It finds the pictures by walking through the `movi` list, so a file without an index (cut short) is read up to where
-//! it ends. Other codecs in AVI are left to ffmpeg.
+//! It finds the pictures in the `movi` list, so a file without an index (cut short) is read up to its end. Other codecs
+//! in AVI are left to ffmpeg.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -9,10 +9,10 @@ use std::io::{Read, Seek, SeekFrom};
 use super::FRAMES_MAX;
 use super::indexed::{Coding, Fault, Index, Packet};
 
-/// Lists within lists, at most.
+/// Maximum depth of nested lists.
 const DEPTH_MAX: usize = 8;
 
-/// Finds the pictures of a file.
+/// Returns the index of the pictures of a file.
 pub(super) fn index(file: &mut File, length: u64) -> Result<Index, Fault> {
     let mut found = Found::default();
     walk(file, 12, length, 0, &mut found)?;

@@ -1,6 +1,6 @@
 //! Decodes the bytes of a frame: H.264, JPEG, and planes without a codec.
 //!
-//! Files are read elsewhere.
+//! It does not read files.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder as H264, DecoderConfig, Flush};
@@ -14,7 +14,7 @@ use zune_jpeg::errors::DecodeErrors;
 use super::indexed::{Coding, Index};
 use crate::frame::{Frame, SIDE_MAX};
 
-/// Why a frame cannot be decoded.
+/// Reason why a frame cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodecError {
     #[error(transparent)]
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// `reordered` is true if frames are not stored in display order.
+    /// Creates the decoder of a video. `reordered` is true if frames are not stored in display order.
     pub(super) fn new(index: &Index, reordered: bool) -> Result<Decoder, CodecError> {
         Ok(match &index.coding {
             Coding::H264 { length_bytes, parameters } => {
@@ -66,7 +66,7 @@ impl Decoder {
         })
     }
 
-    /// The pictures that this packet completes, in display order.
+    /// Decodes a packet. Returns the pictures that it completes, in display order.
     pub(super) fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, CodecError> {
         match self {
             Decoder::H264(stream) => stream.decode(packet),
@@ -86,7 +86,7 @@ impl Decoder {
         }
     }
 
-    /// Pictures that were kept back, after the last packet.
+    /// Returns the delayed pictures after the last packet.
     pub(super) fn finish(&mut self) -> Result<Vec<Frame>, CodecError> {
         match self {
             Decoder::H264(stream) => stream.finish(),
@@ -94,7 +94,7 @@ impl Decoder {
         }
     }
 
-    /// Forgets what came before; the next packet is a key frame.
+    /// Resets the decoder; the next packet must be a key frame.
     pub(super) fn restart(&mut self) -> Result<(), CodecError> {
         match self {
             Decoder::H264(stream) => stream.restart(),
@@ -103,7 +103,7 @@ impl Decoder {
     }
 }
 
-/// An H.264 decoder, with the parameter sets that it needs at every start.
+/// An H.264 decoder, with the parameter sets that it needs after every start.
 pub(super) struct H264Stream {
     decoder: H264,
     length_bytes: usize,
@@ -126,7 +126,7 @@ impl H264Stream {
 
     fn restart(&mut self) -> Result<(), CodecError> {
         if !self.fresh {
-            // With its frames in order a key frame clears the decoder; delayed pictures need a flush.
+            // If frames are stored in display order, a key frame clears the decoder. Delayed pictures need a flush.
             if self.reordered {
                 self.decoder = open(true)?;
             }
@@ -161,7 +161,7 @@ fn open(reordered: bool) -> Result<H264, CodecError> {
     Ok(H264::with_api_config(OpenH264API::from_source(), config)?)
 }
 
-/// Copies units with lengths before them to units with start codes before them.
+/// Converts NAL units with length prefixes to units with start codes, and appends them to `out`.
 fn with_start_codes(mut packet: &[u8], length_bytes: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
     while !packet.is_empty() {
         let (length, rest) = packet.split_at_checked(length_bytes).ok_or(CodecError::NoLength)?;
@@ -207,7 +207,7 @@ pub(super) fn jpeg(bytes: &[u8]) -> Result<Frame, CodecError> {
     Ok(subsampled(&pixels, width, height, channels))
 }
 
-/// Interleaved pixels to planes, each chroma the mean of four.
+/// Converts interleaved pixels to planes; each chroma value is the mean of four.
 fn subsampled(pixels: &[u8], stride: usize, height: usize, channels: usize) -> Frame {
     let mut frame = Frame::filled(stride, height, crate::frame::Colour::grey(0));
     let (w, h) = (frame.width(), frame.height());

@@ -1,7 +1,7 @@
-//! Everything else, by the `ffmpeg` program: it writes Y4M into a pipe, which is read here.
+//! Reads all other formats with the `ffmpeg` program, which writes Y4M into a pipe that is read here.
 //!
-//! A pipe cannot be rewound: going back starts the program again. What the program costs is this process's to account
-//! for.
+//! A pipe cannot be rewound: going back starts the program again. The processor time of the program is accounted to
+//! this process.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::frame::Frame;
 /// Number of bytes at the end of the program's messages that are kept.
 const SAID_MAX: usize = 4096;
 
-/// A running ffmpeg, or one that has ended.
+/// An `ffmpeg` process that is running or has ended.
 #[derive(Debug)]
 pub(super) struct Piped {
     path: PathBuf,
@@ -24,25 +24,26 @@ pub(super) struct Piped {
     program: Program,
     next: u64,
     decoded: u64,
-    /// How many frames there are, once the end has been seen.
+    /// Number of frames; `None` until the end has been read.
     frames: Option<u64>,
-    /// Core-seconds of programs that have ended.
+    /// Core-seconds of former processes that have ended.
     before: f64,
     buffer: Vec<u8>,
 }
 
-/// The process, with its two outputs.
+/// An `ffmpeg` process with its two output pipes.
 #[derive(Debug)]
 struct Program {
     child: Child,
     pipe: BufReader<ChildStdout>,
-    /// Whether it has been waited for: its number may be another process's by now.
+    /// Whether the process was reaped: its id may belong to another process then.
     ended: bool,
-    /// Reads its messages all the time: a program that cannot write them blocks.
+    /// Thread that reads standard error all the time, since a program that cannot write it blocks.
     errors: Option<JoinHandle<String>>,
 }
 
-/// Opens a file of any format that the installed ffmpeg supports. `why` is the reason for an error message.
+/// Opens a file of any format that the installed ffmpeg supports. `why` is the reason that an error message gives for
+/// using it.
 pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
     let mut program = start(path, why)?;
     let first = y4m::line(&mut program.pipe).ok().flatten().map(|line| y4m::header(&line));
@@ -64,10 +65,10 @@ pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
 
 fn start(path: &Path, why: &str) -> Result<Program, MediaError> {
     let unsupported = |what: String| MediaError::Unsupported { path: path.to_owned(), what };
-    // A file that is a playlist must not open other protocols, and a name with a colon is still a file.
+    // A playlist must not open other protocols, and a name with a colon is still a file.
     let mut name = std::ffi::OsString::from("file:");
     name.push(path);
-    // Without `-xerror` a file that is cut short ends as if it were whole.
+    // Without `-xerror` a file that is cut short ends as if it were complete.
     let spawned = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "error", "-xerror", "-protocol_whitelist", "file", "-i"])
         .arg(name)
@@ -90,7 +91,7 @@ fn start(path: &Path, why: &str) -> Result<Program, MediaError> {
     Ok(Program { child, pipe: BufReader::with_capacity(1 << 20, pipe), ended: false, errors: Some(errors) })
 }
 
-/// Reads to the end; the last line, as far as it is kept.
+/// Reads to the end, and returns the last line as far as it is kept.
 fn last_line(mut errors: ChildStderr) -> String {
     let (mut kept, mut buffer) = (Vec::new(), [0; SAID_MAX]);
     while let Ok(read @ 1..) = errors.read(&mut buffer) {
@@ -102,7 +103,7 @@ fn last_line(mut errors: ChildStderr) -> String {
 }
 
 impl Program {
-    /// Core-seconds that it has used; nothing if it has ended and been waited for.
+    /// Returns the core-seconds that the process has used; 0 if it was reaped.
     fn used(&self) -> f64 {
         if self.ended {
             return 0.0;
@@ -110,7 +111,7 @@ impl Program {
         clock::of_process(self.child.id())
     }
 
-    /// Ends it, and returns its last messages.
+    /// Ends the process, and returns its last messages.
     fn end(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -128,7 +129,7 @@ impl Piped {
         self.decoded
     }
 
-    /// Core-seconds that the program has used so far.
+    /// Returns the core-seconds that the program has used so far.
     pub(super) fn used(&self) -> f64 {
         self.before + self.program.used()
     }
@@ -170,7 +171,7 @@ impl Piped {
         frame.ok_or_else(|| self.undecodable("a frame without its planes".to_owned()))
     }
 
-    /// The pipe has ended: the video too, or the program failed.
+    /// Handles the end of the pipe: either the video has ended, or the program failed.
     fn ended(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
         self.before = self.used();
         self.program.ended = true;

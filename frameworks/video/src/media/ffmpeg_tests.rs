@@ -1,4 +1,4 @@
-//! The `ffmpeg` program for real, where it is installed: `cargo xtask test` installs it.
+//! Tests with the real `ffmpeg` program, where it is installed: `cargo xtask test` installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::schedule::Goals;
 use crate::spec::QuerySpec;
 use crate::worker::HandWorker;
 
-/// A Matroska file with so many frames in MPEG-2, which is not decoded in this process; `None` without the program.
+/// Makes a Matroska file with this many frames in MPEG-2, which this process does not decode; `None` without the
+/// program.
 fn matroska(directory: &Directory, frames: u64) -> Option<PathBuf> {
     let (from, to) = (directory.file("a.mp4"), directory.file("a.mkv"));
     mp4(&from, frames);
@@ -69,7 +70,7 @@ fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
     let good = std::fs::read(&path).expect("reads");
     let (whole, _) = count(&path);
     let mut bytes = good.clone();
-    // Rubbish in every picture: far more to complain of than a pipe holds.
+    // Random bytes in every picture cause more error messages than fit into a pipe.
     for at in (2000..bytes.len()).step_by(23) {
         bytes[at] ^= 0x5a;
     }
@@ -80,8 +81,7 @@ fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
     }
 }
 
-/// The end of a stream that is read from a pipe is known only when it is there, whatever part of its frames is looked
-/// at.
+/// The end of a stream from a pipe is known only when it is reached, whichever of its frames are examined.
 #[test]
 fn a_loop_goes_round_in_every_configuration() {
     let directory = Directory::new("ffmpeg-loop");
@@ -103,7 +103,7 @@ fn a_loop_goes_round_in_every_configuration() {
     };
     let config = |every| Config { every, ..Config::GOLDEN };
     let orders = Orders { config: config(4), cores: 1.0 };
-    // All of the stream is there already, so that nothing waits for it.
+    // The whole stream exists already, so nothing waits for it.
     let worker = HandWorker::start(Start {
         spec,
         age: 100.0,
@@ -122,7 +122,7 @@ fn a_loop_goes_round_in_every_configuration() {
     assert_eq!(worker.report().failure, None);
 }
 
-/// With an ordinary encoding (x264 with three B pictures in a row, key frames 250 apart) looking at fewer frames
+/// With an ordinary encoding (x264 with three consecutive B pictures, key frames 250 apart) examining fewer frames
 /// decodes fewer, and they are the same.
 #[test]
 fn pictures_that_nothing_needs_are_not_decoded() {

@@ -1,6 +1,6 @@
-//! Reading by an index: where each frame's bytes are, and which frames are needed for which.
+//! Reads a video by an index: the position of each frame's bytes, and the frames that each one depends on.
 //!
-//! The formats only have to make the index; the codecs only have to turn bytes into pictures.
+//! The formats only make the index; the codecs only turn bytes into pictures.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,73 +10,73 @@ use super::codec::Decoder;
 use super::{FRAMES_MAX, Info, MediaError, avi, mjpeg, mp4, y4m};
 use crate::frame::{Frame, SIDE_MAX};
 
-/// The largest frame that is read, in bytes as stored.
+/// Maximum size of a stored frame, in bytes.
 const PACKET_MAX: u32 = 64 << 20;
 
-/// The bytes of one frame.
+/// Position and properties of one frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
-    /// Where they start in the file.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub size: u32,
     /// Whether the frame can be decoded without others.
     pub key: bool,
-    /// When it is shown, in any unit; only the order counts.
+    /// Presentation time in any unit; only the order matters.
     pub shown: i64,
 }
 
-/// How the bytes of frames are coded.
+/// Coding of the bytes of frames.
 #[derive(Clone, Debug)]
 pub(super) enum Coding {
-    /// H.264 with units that have lengths of this many bytes before them; sequence and picture parameters.
+    /// H.264 with length prefixes of this many bytes; sequence and picture parameter sets.
     H264 { length_bytes: usize, parameters: Vec<Vec<u8>> },
-    /// One JPEG picture each.
+    /// One JPEG picture for each frame.
     Jpeg,
-    /// The planes as they are, one after the other.
+    /// Uncoded planes, one after the other.
     Planes,
 }
 
-/// Everything that a format knows of its video.
+/// Size, rate, coding and packets of a video.
 #[derive(Debug)]
 pub(super) struct Index {
     pub width: usize,
     pub height: usize,
     pub fps: f64,
     pub coding: Coding,
-    /// In the order in which they are decoded.
+    /// Packets in decoding order.
     pub packets: Vec<Packet>,
 }
 
-/// A video file, its index, and a decoder somewhere in it.
+/// A video file, its index, and a decoder with its position in the file.
 #[derive(Debug)]
 pub(super) struct Indexed {
     path: PathBuf,
     file: File,
     length: u64,
     index: Index,
-    /// For each packet its frame's number in display order; `None` if that is the packet's own.
+    /// Display number of each packet's frame; `None` if packets are in display order.
     order: Option<Vec<u64>>,
     decoder: Decoder,
-    /// The next packet for the decoder.
+    /// Index of the next packet for the decoder.
     next_packet: usize,
-    /// The number of the frame that the decoder gives next.
+    /// Number of the frame that the decoder returns next.
     next_frame: u64,
-    /// Numbers of frames that were not decoded: nothing needs them.
+    /// Numbers of frames that were not decoded, since no requested frame needs them.
     skipped: std::collections::BTreeSet<u64>,
-    /// Whether all packets are in and what the decoder kept back was asked for.
+    /// Whether all packets were decoded and the delayed pictures were requested.
     drained: bool,
-    /// Whether a packet could not be decoded: only a key frame brings the decoder back.
+    /// Whether a packet could not be decoded: only a key frame restores the decoder.
     lost: bool,
     ready: std::collections::VecDeque<Frame>,
     decoded: u64,
     buffer: Vec<u8>,
 }
 
-/// Opens a file whose format is read here.
+/// Opens a file of a format that this process reads.
 ///
 /// # Errors
-/// `Unsupported` if it is another format, or what is wrong with it.
+/// Returns `Unsupported` for another format, otherwise the rule of the format that the file breaks.
 pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
     let io = |source| MediaError::Io { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(io)?;
@@ -116,7 +116,7 @@ pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
     })
 }
 
-/// An error of a file, without its name.
+/// An error in a file, without its name.
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(std::io::Error),
@@ -161,7 +161,7 @@ fn checked(index: Index) -> Result<Index, Fault> {
     Ok(index)
 }
 
-/// Display numbers of packets that are not stored in the order in which they are shown.
+/// Returns the display numbers of packets; `None` if they are stored in display order.
 fn display_order(packets: &[Packet]) -> Option<Vec<u64>> {
     if packets.is_sorted_by_key(|p| p.shown) {
         return None;
@@ -185,7 +185,7 @@ impl Indexed {
         self.decoded
     }
 
-    /// Numbers of the key frames below `end`.
+    /// Returns the numbers of the key frames below `end`.
     pub(super) fn key_frames(&self, end: u64) -> Vec<u64> {
         let keys = (0..self.index.packets.len()).filter(|i| self.index.packets[*i].key).map(|i| self.shown(i));
         keys.filter(|n| *n < end).collect()
@@ -217,7 +217,7 @@ impl Indexed {
         }
     }
 
-    /// Restarts at the last key frame before `number`, if the decoder is behind that or past the frame.
+    /// Restarts at the last key frame before `number`, if the decoder is before that key frame or past the frame.
     fn approach(&mut self, number: u64) -> Result<(), MediaError> {
         let key = self.key_before(number);
         let past = self.next_frame > number;
@@ -274,8 +274,8 @@ impl Indexed {
         Ok(())
     }
 
-    /// Whether the loaded packet is a picture that no other one is decoded from: all of its slices have the
-    /// `nal_ref_idc` 0 (ITU-T H.264, 7.4.1).
+    /// Returns whether no other picture is decoded from the loaded packet: all of its slices have the `nal_ref_idc` 0
+    /// (ITU-T H.264, 7.4.1).
     fn is_unreferenced(&self) -> bool {
         let Coding::H264 { length_bytes, .. } = self.index.coding else { return false };
         let (mut rest, mut slices) = (self.buffer.as_slice(), 0);

@@ -1,6 +1,6 @@
-//! JPEG pictures one after the other, in a file of their own.
+//! Reads files with consecutive JPEG pictures.
 //!
-//! The format has no rate; 25 frames a second are taken.
+//! The format has no rate; 25 frames a second are assumed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -10,8 +10,9 @@ use super::indexed::{Coding, Fault, Index, Packet};
 
 const FPS: f64 = 25.0;
 
-/// Finds the pictures of a file by their marks of start and end. Bytes in a picture's data never look like a mark:
-/// JPEG puts a zero after each 0xff. A small picture inside another (a preview) is skipped with its segment.
+/// Returns the index of a file's pictures, found by their start and end markers. Bytes in a picture's data never look
+/// like a marker: JPEG puts a zero after each 0xff. A small picture inside another (a preview) is skipped with its
+/// segment.
 pub(super) fn index(file: &mut File) -> Result<Index, Fault> {
     let mut reader = Scanner { reader: BufReader::with_capacity(1 << 16, &mut *file), at: 0 };
     let mut packets: Vec<Packet> = Vec::new();
@@ -29,7 +30,7 @@ pub(super) fn index(file: &mut File) -> Result<Index, Fault> {
     Ok(Index { width, height, fps: FPS, coding: Coding::Jpeg, packets })
 }
 
-/// The size of the first picture, which is taken for all: from its header.
+/// Returns the size of the first picture from its header; it is assumed for all pictures.
 pub(super) fn first_size(file: &mut File, packets: &[Packet]) -> Result<(usize, usize), Fault> {
     let Some(first) = packets.first() else { return Err(Fault::malformed("the video has no frames")) };
     file.seek(SeekFrom::Start(first.offset))?;
@@ -63,7 +64,7 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Goes past the next 0xff and gives what follows it.
+    /// Moves past the next 0xff, and returns the byte after it.
     fn mark(&mut self) -> Result<Option<u8>, Fault> {
         loop {
             match self.byte()? {
@@ -90,7 +91,7 @@ impl Scanner<'_> {
         Ok(None)
     }
 
-    /// Goes past the mark of the end; whether there is one.
+    /// Moves past the end marker. Returns whether there is one.
     fn pass_picture(&mut self) -> Result<bool, Fault> {
         while let Some(mark) = self.mark()? {
             match mark {

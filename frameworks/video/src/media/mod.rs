@@ -1,7 +1,7 @@
-//! Video files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read by an index and a decoder;
+//! Video files: MP4 with H.264 or JPEG, AVI with JPEG, plain JPEG streams and Y4M are read with an index and a decoder;
 //! other formats, and cameras, through the `ffmpeg` program.
 //!
-//! Sound is ignored. The content of pictures is analysed elsewhere.
+//! Sound is ignored. The content of pictures is not analysed here.
 
 mod avi;
 pub mod camera;
@@ -22,64 +22,64 @@ pub use write::{Mp4Writer, Y4mWriter};
 
 use crate::frame::Frame;
 
-/// The most frames that one video may have: twenty hours at 25 frames a second.
+/// Maximum number of frames of a video: twenty hours at 25 frames a second.
 pub const FRAMES_MAX: usize = 1_800_000;
 
-/// Why a video cannot be read, or not to its end.
+/// Reason why a video cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
     /// The file cannot be opened or read.
     #[error("{}: cannot be read", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// Neither read here nor by ffmpeg.
+    /// The format is supported neither by this process nor by ffmpeg.
     #[error("{}: {what}", path.display())]
     Unsupported {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is, and what would help.
+        /// Format of the file, and what to do about it.
         what: String,
     },
     /// The file breaks a rule of its format.
     #[error("{}: {what}", path.display())]
     Malformed {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The rule that is broken.
+        /// Rule that the file breaks.
         what: String,
     },
     /// The file ends before its frames do.
     #[error("{}: the file is cut short: frame {frame} of {frames} is missing ({decoded} frames decoded before it)", path.display())]
     Truncated {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The first frame that is missing, from 0.
+        /// Number of the first missing frame, from 0.
         frame: u64,
-        /// How many there should be.
+        /// Number of frames according to the file.
         frames: u64,
         /// Number of frames that were decoded before.
         decoded: u64,
     },
-    /// A frame that its decoder refuses.
+    /// The decoder rejects a frame.
     #[error("{}: frame {frame} cannot be decoded: {what} ({decoded} frames decoded before it)", path.display())]
     Undecodable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which frame, from 0.
+        /// Number of the frame, from 0.
         frame: u64,
         /// Number of frames that were decoded before.
         decoded: u64,
-        /// The decoder's error.
+        /// Error of the decoder.
         what: String,
     },
 }
 
 impl MediaError {
-    /// Number of frames that were decoded before the error.
+    /// Returns the number of frames that were decoded before the error.
     pub fn decoded(&self) -> u64 {
         match self {
             MediaError::Truncated { decoded, .. } | MediaError::Undecodable { decoded, .. } => *decoded,
@@ -88,21 +88,21 @@ impl MediaError {
     }
 }
 
-/// What is known of a video before its first frame is decoded.
+/// Properties of a video that are known before its first frame is decoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Info {
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// Frames a second, above 0 and at most 1000.
+    /// Frame rate in frames a second, above 0 and at most 1000.
     pub fps: f64,
-    /// Number of frames; `None` if only reading to the end shows it.
+    /// Number of frames; `None` if it is known only after reading to the end.
     pub frames: Option<u64>,
 }
 
 impl Info {
-    /// Length in seconds, if known.
+    /// Returns the length in seconds, if known.
     pub fn seconds(&self) -> Option<f64> {
         self.frames.map(|n| n as f64 / self.fps)
     }
@@ -125,10 +125,10 @@ enum Reader {
 }
 
 impl Video {
-    /// Opens a video, by what its first bytes say that it is.
+    /// Opens a video. The first bytes decide about its format.
     ///
     /// # Errors
-    /// The file cannot be read, is not a video, or breaks a rule of its format.
+    /// Returns an error if the file cannot be read, is not a video, or breaks a rule of its format.
     pub fn open(path: &Path) -> Result<Video, MediaError> {
         let found = match Video::open_indexed(path) {
             Ok(video) => return Ok(video),
@@ -139,16 +139,16 @@ impl Video {
         Ok(Video { info: piped.info(), reader: Reader::Piped(Box::new(piped)) })
     }
 
-    /// The same for the formats that are read without `ffmpeg`.
+    /// Opens a video of a format that is read without `ffmpeg`.
     ///
     /// # Errors
-    /// As [`open`](Video::open); other formats are unsupported.
+    /// Returns the errors of [`open`](Video::open); other formats are unsupported.
     pub fn open_indexed(path: &Path) -> Result<Video, MediaError> {
         let indexed = indexed::open(path)?;
         Ok(Video { info: indexed.info(), reader: Reader::Indexed(Box::new(indexed)) })
     }
 
-    /// Size, rate and length; of a video whose end has been seen, the length is known.
+    /// Returns size, rate and length. The length of every video is known once its end has been read.
     pub fn info(&self) -> Info {
         match &self.reader {
             Reader::Indexed(_) => self.info,
@@ -156,7 +156,7 @@ impl Video {
         }
     }
 
-    /// Core-seconds that other processes have used for it so far.
+    /// Returns the core-seconds that other processes have used for the video so far.
     pub fn elsewhere(&self) -> f64 {
         match &self.reader {
             Reader::Indexed(_) => 0.0,
@@ -164,10 +164,10 @@ impl Video {
         }
     }
 
-    /// The frame with this number, from 0; `None` past the end.
+    /// Returns the frame with this number, from 0; `None` past the end.
     ///
     /// # Errors
-    /// The file is cut short or the frame cannot be decoded. Frames before it stay readable.
+    /// Returns an error if the file is cut short or the frame cannot be decoded. Frames before it stay readable.
     pub fn frame(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
         match &mut self.reader {
             Reader::Indexed(indexed) => indexed.frame(number),
@@ -175,7 +175,7 @@ impl Video {
         }
     }
 
-    /// Number of decoded frames, including those that only other frames need.
+    /// Returns the number of decoded frames, including those that only other frames need.
     pub fn decoded(&self) -> u64 {
         match &self.reader {
             Reader::Indexed(indexed) => indexed.decoded(),
@@ -183,7 +183,7 @@ impl Video {
         }
     }
 
-    /// Numbers of the frames below `end` that can be decoded without others; at least the first.
+    /// Returns the numbers of the frames below `end` that can be decoded without others; at least the first.
     pub fn keys(&self, end: u64) -> Vec<u64> {
         let keys = match &self.reader {
             Reader::Indexed(indexed) => indexed.key_frames(end),
@@ -192,8 +192,8 @@ impl Video {
         if keys.first() == Some(&0) { keys } else { std::iter::once(0).chain(keys).collect() }
     }
 
-    /// Up to `count` frame numbers spread over `within` frames at `from` that are cheap to decode on their own: key
-    /// frames where there are enough, others otherwise. In growing order.
+    /// Returns up to `count` frame numbers in rising order, spread over `within` frames at `from`, that are cheap to
+    /// decode on their own: key frames where there are enough, otherwise also others.
     pub fn cheap_frames(&self, count: usize, from: u64, within: u64) -> Vec<u64> {
         let end = self.info.frames.unwrap_or(u64::MAX).min(from + within).max(from + 1);
         let keys = match &self.reader {
@@ -208,13 +208,13 @@ impl Video {
     }
 }
 
-/// For how long a camera is tried for its first frame, in seconds.
+/// Longest wait for the first frame of a camera, in seconds.
 const FIRST_WITHIN: f64 = 10.0;
 
-/// One frame of a source: of a file at this second, of a camera the first that arrives.
+/// Returns one frame of a source: of a file the one at this second, of a camera the first that arrives.
 ///
 /// # Errors
-/// The source cannot be read, or has no such frame.
+/// Returns an error if the source cannot be read, or has no such frame.
 pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
     let none = |what: String| MediaError::Malformed { path: PathBuf::from(source.to_string()), what };
     match source {

@@ -1,6 +1,6 @@
-//! Where a query's pictures come from: a file, or a camera that the `ffmpeg` program reads.
+//! The source of a query's pictures: a file, or a camera that the `ffmpeg` program reads.
 //!
-//! Only the schemes in [`SCHEMES`] are accepted. It opens nothing.
+//! Only the schemes in [`SCHEMES`] are accepted. This module opens nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest address of a camera, in bytes.
+/// Maximum length of a camera's address, in bytes.
 const ADDRESS_MAX: usize = 2048;
-/// What stands for the hidden parts of an address.
+/// Replacement for the hidden parts of an address.
 const HIDDEN: &str = "***";
-/// What an address may begin with, for messages.
+/// Accepted forms of an address, for messages.
 pub const SCHEMES: &str = "rtsp://, http://, https://, /dev/videoN, pipe:PATH or a file";
 
-/// Where pictures come from. Its text is what a query file says; `Display` and `Debug` hide credentials.
+/// A source of pictures. Its text is the one in a query file; `Display` and `Debug` hide credentials.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// A video file.
@@ -28,37 +28,37 @@ pub enum Source {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Camera {
     kind: CameraKind,
-    /// The address as it was given; a path for a device or a pipe.
+    /// Address as it was given; a path for a device or a pipe.
     text: String,
 }
 
-/// How a live source is reached.
+/// Protocol or kind of a live source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CameraKind {
-    /// RTSP, with its media in the same TCP connection.
+    /// RTSP, with the media interleaved in the same TCP connection.
     Rtsp,
     /// HTTP: MJPEG, MPEG-TS, HLS or another format that `ffmpeg` detects.
     Http,
-    /// The same over TLS.
+    /// HTTP over TLS.
     Https,
-    /// A device of Video4Linux.
+    /// A Video4Linux device.
     Device,
     /// A named pipe.
     Pipe,
 }
 
-/// A text that names no source.
+/// The error of a text that is not a valid source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("source '{shown}': {rule}")]
 pub struct SourceError {
-    /// The text, without credentials.
+    /// Text without credentials.
     shown: String,
-    /// Which rule it breaks.
+    /// Rule that the text breaks.
     rule: String,
 }
 
 impl Source {
-    /// The file, if it is one.
+    /// Returns the path of a file; `None` for a camera.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Source::File(path) => Some(path),
@@ -66,7 +66,7 @@ impl Source {
         }
     }
 
-    /// The camera, if it is one.
+    /// Returns the camera; `None` for a file.
     pub fn camera(&self) -> Option<&Camera> {
         match self {
             Source::File(_) => None,
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// A relative path of a file or a pipe is taken from `directory`.
+    /// Resolves a relative path of a file or a pipe against `directory`.
     #[must_use]
     pub fn within(self, directory: &Path) -> Source {
         match self {
@@ -87,7 +87,7 @@ impl Source {
         }
     }
 
-    /// The text that [`parse`](str::parse) reads, with credentials.
+    /// Returns the text that [`parse`](str::parse) reads, with credentials.
     pub fn text(&self) -> String {
         match self {
             Source::File(path) => path.to_string_lossy().into_owned(),
@@ -152,18 +152,18 @@ impl FromStr for Source {
     }
 }
 
-/// The scheme of a text that has one, and what follows its colon. A name with a slash before the colon is a path.
+/// Splits a text into its scheme and the rest after the colon. A text with a slash before the colon is a path.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let good = |c: char| c.is_ascii_alphanumeric() || "+-.,".contains(c);
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(good)).then_some((scheme, rest))
 }
 
-/// The text without what stands before `@` in its authority, and without the values of its query.
+/// Returns the text without the user information of its authority, and without the values of its query.
 fn redacted(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // A password may have a slash that was not escaped: all up to the last '@' is hidden.
+    // A password may contain an unescaped slash: everything up to the last '@' is hidden.
     let (host, path) = match rest.rfind('@') {
         Some(at) if at >= end => return format!("{scheme}://{HIDDEN}@{}", query_hidden(&rest[at + 1..])),
         _ => rest.split_at(end),
@@ -183,18 +183,18 @@ fn query_hidden(path: &str) -> String {
 }
 
 impl Camera {
-    /// How it is reached.
+    /// Returns the protocol or kind of the source.
     pub fn kind(&self) -> CameraKind {
         self.kind
     }
 
-    /// The path of a device or a pipe, the address of another source; with credentials.
+    /// Returns the path of a device or a pipe, or the address of another source, with credentials.
     pub(super) fn secret(&self) -> &str {
         &self.text
     }
 
-    /// Arguments of `ffmpeg` that select it. The address is one argument after `-i`, so that nothing in it is an
-    /// option; the protocols that may be opened, also by redirections and playlists, are listed.
+    /// Returns the arguments with which `ffmpeg` opens the source. The address is one argument after `-i`, so that
+    /// nothing in it is an option. The protocols that may be opened, also by redirections and playlists, are listed.
     pub(super) fn input(&self) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let web = ["-protocol_whitelist", "http,https,tls,tcp,crypto", "-i", &self.text];
@@ -209,7 +209,7 @@ impl Camera {
         }
     }
 
-    /// A message of `ffmpeg` without this camera's credentials.
+    /// Returns a message of `ffmpeg` without this camera's credentials.
     pub(super) fn hide(&self, message: &str) -> String {
         let mut message = message.replace(&self.text, &self.to_string());
         let authority = self.text.split_once("://").map_or("", |(_, rest)| rest);
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(arguments, ["-protocol_whitelist", "http,https,tls,tcp,crypto", "-i", "http://host/-vf?x=-i"]);
         let device = parsed("/dev/video12").expect("parses");
         let arguments = device.camera().expect("a camera").input();
-        // Format, size and rate are the device's own: what is asked for may not exist there.
+        // Format, size and rate are left to the device, which may not support a requested one.
         assert_eq!(arguments, ["-f", "v4l2", "-i", "/dev/video12"]);
         for text in ["rtsp://h", "http://h", "https://h", "pipe:a"] {
             let arguments = parsed(text).expect(text).camera().expect("a camera").input();

@@ -1,4 +1,4 @@
-//! Every format read here, whole, cut short, and broken.
+//! Tests of every format that this process reads: complete, cut short, and damaged.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::frame::Colour;
 const W: usize = 64;
 const H: usize = 48;
 
-/// A directory that is removed with its test.
+/// A directory that is removed when this is dropped.
 pub(super) struct Directory(PathBuf);
 
 impl Directory {
@@ -30,7 +30,7 @@ impl Drop for Directory {
     }
 }
 
-/// Frame `n` has a brightness of its number.
+/// Returns frame `n`, whose brightness encodes its number.
 fn picture(n: u64) -> Frame {
     Frame::filled(W, H, Colour::grey(40 + 8 * n as u8))
 }
@@ -147,7 +147,7 @@ fn an_index_that_is_cut_short_is_an_error_at_once() {
     fs::write(&path, &bytes[..60]).expect("writes");
     let error = Video::open(&path).expect_err("has no index").to_string();
     assert!(error.contains("cut short") && error.contains("moov"), "{error}");
-    // A box that ends where no file does.
+    // A box that ends far past the end of the file.
     let huge = [&[0, 0, 0, 16][..], b"ftypisom\0\0\0\0\0\0\0\x01free", &[0xff; 8]].concat();
     fs::write(&path, huge).expect("written");
     let error = Video::open(&path).expect_err("no index").to_string();
@@ -181,7 +181,7 @@ fn what_is_no_video_is_refused() {
     assert!(matches!(Video::open(&directory.file("none")), Err(MediaError::Io { .. })));
 }
 
-/// Bytes changed at random: an error or pictures, never a panic, and in bounded time.
+/// Bytes changed at random lead to an error or pictures, never to a panic, and in bounded time.
 #[test]
 fn damaged_files_never_panic() {
     let directory = Directory::new("damage");
@@ -193,7 +193,7 @@ fn damaged_files_never_panic() {
         for _ in 0..60 {
             let mut bytes = good.clone();
             for _ in 0..1 + chance.below(8) {
-                // Mostly in the heads, where the numbers are that lead a reader astray.
+                // Most changes are in the headers, whose numbers matter most to a reader.
                 let range = if chance.below(3) == 0 { bytes.len() } else { bytes.len().min(700) };
                 let at = chance.below(range as u64) as usize;
                 bytes[at] = chance.below(256) as u8;

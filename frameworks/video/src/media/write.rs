@@ -1,4 +1,4 @@
-//! Writing videos: MP4 with H.264, and Y4M.
+//! Writes videos: MP4 with H.264, and Y4M.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,19 +11,19 @@ use openh264::formats::YUVSlices;
 use super::mp4::{Sample, Track, write};
 use crate::frame::Frame;
 
-/// Bytes of coded video that are kept until the file is written.
+/// Maximum number of bytes of coded video that are held until the file is written.
 const BYTES_MAX: usize = 1 << 30;
 
-/// Why a video cannot be written.
+/// Reason why a video cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file.
+    /// The file cannot be written.
     #[error("the video file cannot be written")]
     Io(#[from] io::Error),
-    /// The encoder.
+    /// The encoder failed with this message.
     #[error("the video cannot be encoded: {0}")]
     Encode(String),
-    /// Every frame of a video has the size of the first.
+    /// A frame differs in size from the first.
     #[error("a frame of {got:?} pixels in a video of {want:?}")]
     Size {
         /// Width and height of the video.
@@ -33,7 +33,7 @@ pub enum WriteError {
     },
 }
 
-/// Encodes frames to H.264 and writes them as MP4 at the end: the index comes first in the file.
+/// A writer that encodes frames to H.264 and writes them as MP4 at the end, since the index comes first in the file.
 pub struct Mp4Writer {
     encoder: Encoder,
     track: Track,
@@ -48,14 +48,14 @@ impl std::fmt::Debug for Mp4Writer {
 }
 
 impl Mp4Writer {
-    /// A writer for pictures of one size. A key frame comes every `key_every` seconds.
+    /// Creates a writer for pictures of one size, with a key frame every `key_every` seconds.
     ///
     /// # Errors
-    /// The encoder does not start.
+    /// Returns an error if the encoder does not start.
     pub fn new(width: usize, height: usize, fps: f64, key_every: f64) -> Result<Mp4Writer, WriteError> {
         let frames = (fps * key_every).round().max(1.0) as u32;
         let config = EncoderConfig::new()
-            // One quality for all frames: what a scene shows does not depend on what it showed before.
+            // All frames have the same quality: the picture must not depend on what was encoded before.
             .rate_control_mode(RateControlMode::Off)
             .max_frame_rate(FrameRate::from_hz(fps as f32))
             .skip_frames(false)
@@ -81,7 +81,7 @@ impl Mp4Writer {
     /// Adds a frame.
     ///
     /// # Errors
-    /// It has another size, cannot be encoded, or the video becomes too large.
+    /// Returns an error if the frame has another size or cannot be encoded, or the video becomes too large.
     pub fn push(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let (w, h) = (frame.width(), frame.height());
         let want = (usize::from(self.track.width), usize::from(self.track.height));
@@ -116,7 +116,7 @@ impl Mp4Writer {
     /// Writes the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn finish(self, path: &Path) -> Result<(), WriteError> {
         let mut out = BufWriter::new(File::create(path)?);
         write(&self.track, &mut out)?;
@@ -136,7 +136,7 @@ fn units(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Writes frames as Y4M, each at once.
+/// A writer that writes each frame as Y4M at once.
 #[derive(Debug)]
 pub struct Y4mWriter {
     out: BufWriter<File>,
@@ -144,10 +144,10 @@ pub struct Y4mWriter {
 }
 
 impl Y4mWriter {
-    /// Starts a file.
+    /// Creates a file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn create(path: &Path, width: usize, height: usize, fps: f64) -> Result<Y4mWriter, WriteError> {
         let mut out = BufWriter::new(File::create(path)?);
         let rate = (fps * 1000.0).round() as u64;
@@ -158,7 +158,7 @@ impl Y4mWriter {
     /// Adds a frame.
     ///
     /// # Errors
-    /// It has another size, or the file cannot be written.
+    /// Returns an error if the frame has another size, or the file cannot be written.
     pub fn push(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let got = (frame.width(), frame.height());
         if got != self.size {
@@ -171,10 +171,10 @@ impl Y4mWriter {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Flushes the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn finish(mut self) -> Result<(), WriteError> {
         Ok(self.out.flush()?)
     }

@@ -1,6 +1,6 @@
 //! Y4M (YUV4MPEG2): a line of parameters, then a line and the planes of each frame.
 //!
-//! Only 4:2:0 with 8 bits, which is what programs write by default.
+//! Only 4:2:0 with 8 bits is supported, which is what programs write by default.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -8,10 +8,10 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use super::indexed::{Coding, Fault, Index, Packet};
 use super::{FRAMES_MAX, Info};
 
-/// The longest line.
+/// Maximum length of a line in bytes.
 const LINE_MAX: u64 = 1024;
 
-/// The parameters of the first line.
+/// Parameters of the first line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Header {
     pub width: usize,
@@ -20,7 +20,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Bytes of a frame's planes.
+    /// Returns the number of bytes of a frame's planes.
     pub(super) fn frame_bytes(&self) -> usize {
         self.width * self.height + 2 * self.width.div_ceil(2) * self.height.div_ceil(2)
     }
@@ -43,7 +43,7 @@ pub(super) fn line(reader: &mut impl BufRead) -> Result<Option<String>, Fault> {
     String::from_utf8(bytes).map(Some).map_err(|_| Fault::malformed("a Y4M line that is not text"))
 }
 
-/// Reads the first line.
+/// Parses the first line.
 pub(super) fn header(text: &str) -> Result<Header, Fault> {
     let mut words = text.split(' ');
     if words.next() != Some("YUV4MPEG2") {
@@ -76,7 +76,7 @@ fn ratio(text: &str) -> Option<f64> {
     (over > 0.0 && under > 0.0).then_some(over / under)
 }
 
-/// Finds the frames of a file.
+/// Returns the index of the frames of a file.
 pub(super) fn index(file: &mut File, length: u64) -> Result<Index, Fault> {
     let mut reader = BufReader::new(file);
     let first = line(&mut reader)?.ok_or_else(|| Fault::malformed("the file is empty"))?;

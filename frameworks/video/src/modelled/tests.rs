@@ -1,4 +1,4 @@
-//! Progress of a worker with its cores; whole runs are tested in the laboratory.
+//! Tests of a worker's progress with its cores; whole runs are tested in the laboratory.
 
 use super::*;
 use crate::core::WorkerCommand;
@@ -10,7 +10,7 @@ fn at(seconds: f64) -> Time {
     Time::from_secs(1000) + Duration::from_secs_f64(seconds)
 }
 
-/// A framework with a query of 100 s and a started worker, with this configuration and that many cores.
+/// Creates a framework with a query of 100 s and a started worker, with this configuration and that many cores.
 fn watching(config: Config, cores: f64) -> Modelled {
     let worker = WorkerCommand {
         program: "w".to_owned(),
@@ -50,9 +50,9 @@ fn watching(config: Config, cores: f64) -> Modelled {
 fn too_few_cores_fall_behind_and_more_catch_up() {
     let mut modelled = watching(Config::GOLDEN, 0.4);
     modelled.work(at(20.0));
-    // Half of what comes is examined.
+    // Half of what arrives is processed.
     assert_eq!(modelled.means(at(20.0)), Some([1.0, 10.0, 1.0]));
-    // Now the cheap configuration, with four times what it needs.
+    // Now the cheap configuration, with four times the cores that it needs.
     modelled.obey("t", Orders { config: Config { every: 8, ..Config::GOLDEN }, cores: 0.4 }, at(20.0));
     modelled.work(at(22.0));
     assert_eq!(modelled.means(at(22.0)), Some([0.6, 4.0, 0.0]));

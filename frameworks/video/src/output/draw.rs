@@ -1,11 +1,11 @@
-//! Drawing into frames.
+//! Draws into frames: boxes, text, lines and grids.
 
 use crate::frame::{Colour, Frame, Rect};
 use crate::glyphs;
 use crate::scope::{Point, Scope};
 use crate::vision::Track;
 
-/// Fills a rectangle of pixels, as far as it is inside.
+/// Fills the part of a rectangle of pixels that is inside the frame.
 fn fill(frame: &mut Frame, [x, y, w, h]: [i64; 4], colour: Colour) {
     let (width, height) = (frame.width() as i64, frame.height() as i64);
     for row in y.max(0)..(y + h).min(height) {
@@ -29,7 +29,7 @@ pub fn outline(frame: &mut Frame, place: &Rect, colour: Colour) {
     fill(frame, [right - 2, top, 2, bottom - top], colour);
 }
 
-/// Writes signs on a dark ground, `scale` pixels a dot.
+/// Draws text on a dark background; a dot of a letter is `scale` pixels wide.
 pub fn text(frame: &mut Frame, x: i64, y: i64, words: &str, scale: i64, colour: Colour) {
     let pitch = (glyphs::WIDTH as i64 + 1) * scale;
     let count = words.chars().count() as i64;
@@ -58,7 +58,7 @@ pub fn segment(frame: &mut Frame, from: Point, to: Point, colour: Colour) {
     }
 }
 
-/// Draws lines with their names, and the region. The forward direction is the side on which the name stands.
+/// Draws the lines of a scope with their names, and its region. The name stands on the side of the forward direction.
 pub fn draw_scope(frame: &mut Frame, scope: &Scope) {
     let scale = (frame.width() as i64 / 320).max(1);
     let (w, h) = (frame.width() as f32, frame.height() as f32);
@@ -92,7 +92,7 @@ pub fn grid(frame: &mut Frame) {
     }
 }
 
-/// Draws what a query knows into its picture: a box and a name for each object, and a line of text below.
+/// Draws the state of a query into its picture: a box and a name for each object, and a line of text below.
 pub fn annotate(frame: &mut Frame, tracks: &[Track], seconds: f64, names: impl Fn(u64) -> Option<String>, below: &str) {
     let scale = (frame.width() as i64 / 320).max(1);
     for track in tracks {

@@ -1,6 +1,6 @@
-//! Results for eyes: boxes and names drawn into frames, an annotated video, a sheet of pictures.
+//! Visual results: boxes and names drawn into frames, an annotated video, a contact sheet.
 //!
-//! It finds nothing itself.
+//! It detects nothing itself.
 
 mod draw;
 mod picture;

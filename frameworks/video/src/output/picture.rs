@@ -1,11 +1,11 @@
-//! A picture as PNG, and as JPEG.
+//! Encodes a picture as PNG or JPEG.
 
 use crate::frame::{Colour, Frame};
 
-/// Encodes a picture as JPEG of this quality, 1 to 100, with chroma as frames have it.
+/// Encodes a picture as JPEG of this quality, 1 to 100, with the chroma subsampling of frames.
 ///
 /// # Errors
-/// The encoder refuses it.
+/// Returns the encoder's error.
 pub fn jpeg(frame: &Frame, quality: u8) -> Result<Vec<u8>, jpeg_encoder::EncodingError> {
     let (w, h) = (frame.width(), frame.height());
     let mut pixels = Vec::with_capacity(w * h * 3);
@@ -18,7 +18,7 @@ pub fn jpeg(frame: &Frame, quality: u8) -> Result<Vec<u8>, jpeg_encoder::Encodin
     let mut out = Vec::new();
     let mut encoder = jpeg_encoder::Encoder::new(&mut out, quality.clamp(1, 100));
     encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_2_2);
-    // Sides of frames are at most 4096 pixels.
+    // The sides fit into 16 bits, since frames have at most 4096 pixels a side.
     encoder.encode(&pixels, w as u16, h as u16, jpeg_encoder::ColorType::Ycbcr)?;
     Ok(out)
 }
@@ -26,7 +26,7 @@ pub fn jpeg(frame: &Frame, quality: u8) -> Result<Vec<u8>, jpeg_encoder::Encodin
 /// Encodes a picture as PNG.
 ///
 /// # Errors
-/// The encoder refuses it.
+/// Returns the encoder's error.
 pub fn png(frame: &Frame) -> Result<Vec<u8>, png::EncodingError> {
     let (w, h) = (frame.width(), frame.height());
     let mut pixels = Vec::with_capacity(w * h * 3);

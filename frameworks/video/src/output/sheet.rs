@@ -1,4 +1,4 @@
-//! A contact sheet: many small pictures on one, as PNG.
+//! A contact sheet: many small pictures in one PNG file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -7,26 +7,26 @@ use std::path::Path;
 use crate::frame::{Colour, Frame};
 use crate::vision::shrink;
 
-/// Pictures on a sheet, at most.
+/// Maximum number of pictures on a sheet.
 const PICTURES_MAX: usize = 60;
-/// Pixels between pictures.
+/// Distance between pictures in pixels.
 const GAP: usize = 6;
 
-/// Why a sheet cannot be written.
+/// Reason why a sheet cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SheetError {
-    /// There is nothing on it.
+    /// The sheet has no pictures.
     #[error("the sheet has no pictures")]
     Empty,
-    /// The file.
+    /// The file cannot be written.
     #[error("the sheet cannot be written")]
     Io(#[from] std::io::Error),
-    /// The encoder.
+    /// The encoder failed.
     #[error("the sheet cannot be encoded")]
     Png(#[from] png::EncodingError),
 }
 
-/// Pictures for a sheet.
+/// The pictures of a contact sheet.
 #[derive(Debug, Default)]
 pub struct Sheet {
     pictures: Vec<Frame>,
@@ -35,7 +35,8 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Adds a picture, made smaller to about 320 pixels of width. When there are too many, every second one goes.
+    /// Adds a picture, scaled down to a width of about 320 pixels. When there are too many pictures, every second one
+    /// is removed.
     pub fn push(&mut self, frame: &Frame) {
         let every = self.every.max(1);
         self.seen += 1;
@@ -53,10 +54,10 @@ impl Sheet {
         self.pictures.push(shrink(frame, (frame.width() / 320).max(1) as u32).into_owned());
     }
 
-    /// Writes the sheet with so many pictures in a row.
+    /// Writes the sheet with `columns` pictures in a row.
     ///
     /// # Errors
-    /// It is empty, or the file cannot be written.
+    /// Returns an error if the sheet is empty, or the file cannot be written.
     pub fn write(&self, path: &Path, columns: usize) -> Result<(), SheetError> {
         let first = self.pictures.first().ok_or(SheetError::Empty)?;
         let columns = columns.clamp(1, self.pictures.len());

@@ -1,29 +1,29 @@
-//! Configurations: what of a query can be turned down when there are too few cores, and which values each knob has.
+//! Configurations: the knobs of a query that can be turned down when there are too few cores, and their values.
 
 use serde::{Deserialize, Serialize};
 
 use crate::vision::Detector;
 
-/// One setting of all knobs.
+/// A configuration of a query: a value for each knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Frame rate: every this many frames of the video are examined.
+    /// Sampling interval: one of this many frames is examined.
     pub every: u32,
-    /// Resolution: the sides of the picture are divided by this.
+    /// Divisor of the picture's width and height.
     pub shrink: u32,
-    /// Window: in how many pictures an object must be seen before it counts; how many readings of a plate or a kind are
-    /// voted on.
+    /// Number of pictures in which an object must be seen before it counts, and of readings of a plate or a kind that
+    /// vote.
     pub window: u32,
-    /// How changes are seen.
+    /// Detector of changes.
     pub detector: Detector,
 }
 
 impl Config {
-    /// The dearest and best: everything that the video has.
+    /// The most expensive and best configuration: every frame at full resolution.
     pub const GOLDEN: Config = Config { every: 1, shrink: 1, window: 3, detector: Detector::Colour };
 
-    /// In words, for a video of this rate and width.
+    /// Describes the configuration in words, for a video of this rate and width.
     pub fn describe(&self, fps: f64, width: usize) -> String {
         let rate = fps / f64::from(self.every.max(1));
         let pixels = width / self.shrink.max(1) as usize;
@@ -37,17 +37,17 @@ impl std::fmt::Display for Config {
     }
 }
 
-/// The values that each knob can have, from dear to cheap.
+/// The values that each knob can have, from expensive to cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knobs {
-    /// See [`Config::every`].
+    /// Values of [`Config::every`].
     pub every: Vec<u32>,
-    /// See [`Config::shrink`].
+    /// Values of [`Config::shrink`].
     pub shrink: Vec<u32>,
-    /// See [`Config::window`].
+    /// Values of [`Config::window`].
     pub window: Vec<u32>,
-    /// See [`Config::detector`].
+    /// Values of [`Config::detector`].
     pub detector: Vec<Detector>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Knobs {
 }
 
 impl Knobs {
-    /// The same with this detector for the best one, in front of the others.
+    /// Puts this detector in front of the others, as the best one.
     #[must_use]
     pub fn with_detector(mut self, detector: Detector) -> Knobs {
         self.detector.retain(|other| *other < detector);
@@ -71,7 +71,7 @@ impl Knobs {
         self
     }
 
-    /// The first value of each knob: what quality is measured against.
+    /// Returns the configuration with the first value of each knob, against which quality is measured.
     pub fn golden(&self) -> Config {
         let Config { every, shrink, window, detector } = Config::GOLDEN;
         Config {
@@ -82,7 +82,7 @@ impl Knobs {
         }
     }
 
-    /// Every combination, the first value of each knob first.
+    /// Returns all combinations, the first value of each knob first.
     pub fn all(&self) -> Vec<Config> {
         let mut all = Vec::new();
         for every in &self.every {
@@ -97,7 +97,7 @@ impl Knobs {
         all
     }
 
-    /// The configuration with one knob on its next or previous value, for each knob and direction.
+    /// Returns the configurations that differ by one step of one knob, in each direction.
     pub fn neighbours(&self, config: &Config) -> Vec<Config> {
         fn near<T: PartialEq + Copy>(values: &[T], value: T) -> Vec<T> {
             let Some(at) = values.iter().position(|v| *v == value) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What queries find, and what they would find if they saw everything.
+//! Findings of queries, and the findings that a perfect query would have.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,23 +10,23 @@ use crate::scene::Truth;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// When, in seconds of the stream.
+    /// Time in seconds of the stream.
     pub at: f64,
-    /// The label: `vehicle`, `person`, a kind, or the text of a plate.
+    /// Label of the object: `vehicle`, `person`, a kind, or the text of a plate.
     pub label: String,
-    /// The number of the object in its stream.
+    /// Number of the object in its stream.
     pub track: u64,
-    /// The line that it crossed; empty for the one across the middle, and for a place.
+    /// Name of the line that the object crossed; empty for the default line across the middle, and for a place.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub line: String,
-    /// In which direction, by the line's names: down or up across the middle; empty for a place.
+    /// Direction of the crossing, by the line's names: down or up across the middle; empty for a place.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub direction: String,
-    /// Where it was then.
+    /// Box of the object at that time.
     pub place: Rect,
 }
 
-/// What a query of this kind finds in a scene between two times, if it sees everything. The scene repeats itself.
+/// Returns the findings that a perfect query of this kind has in a scene between two times. The scene repeats itself.
 pub fn true_findings(truth: &Truth, kind: QueryKind, from: f64, to: f64) -> Vec<Finding> {
     let period = truth.scene.seconds;
     let mut out = Vec::new();

@@ -1,18 +1,18 @@
-//! The still background of a live source, learnt from its first seconds. Pure.
+//! Learns the still background of a live source from its first seconds. Performs no I/O.
 
 use crate::frame::Frame;
 use crate::vision::still_of;
 
 use super::run::STILL_FRAMES;
 
-/// Pictures are taken at least this far apart, in seconds.
+/// Least distance between two pictures, in seconds.
 const APART: f64 = 0.25;
-/// Learning ends after this many seconds with the pictures that there are.
+/// Time after which learning ends with the pictures that were collected, in seconds.
 const LONGEST: f64 = 8.0;
-/// Fewer pictures than this have no middle value that is free of what moves.
+/// Least number of pictures: the median of fewer would contain moving objects.
 const FRAMES_MIN: usize = 3;
 
-/// Collects pictures until there are enough.
+/// Collects pictures of a stream until they suffice for a background.
 #[derive(Debug, Default)]
 pub struct Learner {
     frames: Vec<Frame>,
@@ -21,8 +21,8 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Takes a picture of a stream; the background when there are enough. Pictures of another size than the first begin
-    /// anew.
+    /// Adds a picture of a stream, and returns the background when there are enough. A picture of another size than the
+    /// first starts again.
     pub fn push(&mut self, seconds: f64, frame: &Frame) -> Option<Frame> {
         let size = |f: &Frame| (f.width(), f.height());
         if self.frames.first().is_some_and(|first| size(first) != size(frame)) {

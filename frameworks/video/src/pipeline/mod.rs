@@ -1,4 +1,4 @@
-//! A query as a chain of steps: sampling, scaling, change detection, boxes, tracks, and the query's own counts.
+//! A query as a sequence of steps: sampling, scaling, change detection, boxes, tracks, and the query's own counts.
 //!
 //! Each step can run alone, so that the profiler can reuse its result for all configurations that share it.
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The kinds of queries.
+/// The kind of a query: what it counts or reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueryKind {
@@ -12,18 +12,18 @@ pub enum QueryKind {
     People,
     /// The plate of each vehicle that crosses the line.
     Plates,
-    /// The kind (car, van, truck, bus, person) of each that crosses the line.
+    /// The kind (car, van, truck, bus, person) of each object that crosses the line.
     Kinds,
-    /// Where everything is, each second.
+    /// The position of every object, each second.
     Tracks,
 }
 
 impl QueryKind {
-    /// All kinds.
+    /// All kinds of queries.
     pub const ALL: [QueryKind; 5] =
         [QueryKind::Cars, QueryKind::People, QueryKind::Plates, QueryKind::Kinds, QueryKind::Tracks];
 
-    /// The kind's name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             QueryKind::Cars => "cars",
@@ -35,7 +35,7 @@ impl QueryKind {
     }
 }
 
-/// A text that names no kind of query.
+/// The error of a text that is not a kind of query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a kind of query: cars, people, plates, kinds, tracks")]
 pub struct UnknownKind(String);

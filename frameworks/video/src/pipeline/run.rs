@@ -1,4 +1,4 @@
-//! Running a query over frames, one after the other.
+//! Runs a query over frames, one after the other.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::media::{MediaError, Video};
 use crate::scope::{Line, Scope};
 use crate::vision::{Background, KindReader, SignReader, Track, Tracker, blobs, read_plate, shrink, still_of};
 
-/// From how many frames, and within how many seconds, the still background is learnt.
+/// Number of frames from which the still background is learnt.
 pub const STILL_FRAMES: usize = 15;
-/// See [`STILL_FRAMES`].
+/// Length of the part of a video from which the [`STILL_FRAMES`] are taken, in seconds.
 pub const STILL_WITHIN_SECONDS: f64 = 30.0;
-/// A vehicle whose box ends further down may have its plate outside the picture.
+/// Lowest edge of a vehicle's box, as a fraction of the height, with which its plate is certainly inside the picture.
 const PLATE_INSIDE: f32 = 0.985;
-/// Readings of one object that are kept for the vote.
+/// Maximum number of readings of one object that are kept for the vote.
 const READINGS_MAX: usize = 32;
 
 /// Learns the background without moving objects, from frames at `from` and later that are cheap to decode.
 ///
 /// # Errors
-/// None of the frames can be decoded.
+/// Returns an error if none of the frames can be decoded.
 pub fn learn_still(video: &mut Video, from: u64) -> Result<Frame, MediaError> {
     let within = (video.info().fps * STILL_WITHIN_SECONDS).ceil() as u64;
     let mut frames = Vec::new();
@@ -47,7 +47,7 @@ pub fn learn_still(video: &mut Video, from: u64) -> Result<Frame, MediaError> {
     }
 }
 
-/// A query that is being answered, in one configuration at a time.
+/// A running query, with one configuration at a time.
 #[derive(Debug)]
 pub struct Pipeline {
     config: Config,
@@ -61,7 +61,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Begins with a configuration. `still` is the street as [`learn_still`] gives it.
+    /// Creates a query with a configuration. `still` is the background that [`learn_still`] returns.
     pub fn new(kind: QueryKind, config: Config, still: Frame) -> Pipeline {
         let background = Background::new(&still, config.shrink, config.detector);
         let analyst = Analyst::new(kind, config.window);
@@ -69,24 +69,24 @@ impl Pipeline {
         Pipeline { config, background, still, analyst, last: None, view, learner: None, notices }
     }
 
-    /// The same with these lines and this region; before the first picture.
+    /// Sets the lines and the region of the query, before the first picture.
     #[must_use]
     pub fn within(mut self, scope: &Scope) -> Pipeline {
         self.analyst = self.analyst.within(scope);
         self
     }
 
-    /// What happened to the view since the last call.
+    /// Returns the notices about the view since the last call.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// The configuration.
+    /// Returns the current configuration.
     pub fn config(&self) -> Config {
         self.config
     }
 
-    /// Goes on with another configuration. Objects stay known.
+    /// Continues with another configuration. Tracked objects are kept.
     pub fn configure(&mut self, config: Config) {
         if (config.shrink, config.detector) != (self.config.shrink, self.config.detector) {
             self.background = Background::new(&self.still, config.shrink, config.detector);
@@ -95,8 +95,8 @@ impl Pipeline {
         self.config = config;
     }
 
-    /// Analyses a picture. `seconds` is its time in the stream and must increase. The caller samples: it leaves out the
-    /// frames that the configuration skips.
+    /// Analyses a picture. `seconds` is its time in the stream and must increase. The caller omits the frames that the
+    /// configuration skips.
     pub fn process(&mut self, seconds: f64, frame: &Frame) -> Vec<Finding> {
         let small = shrink(frame, self.config.shrink);
         let pause = self.last.map_or(0.04, |last| seconds - last);
@@ -122,23 +122,23 @@ impl Pipeline {
         }
     }
 
-    /// The objects that are followed now.
+    /// Returns the objects that are tracked now.
     pub fn tracks(&self) -> &[Track] {
         self.analyst.tracker.tracks()
     }
 
-    /// Number of objects that were followed so far.
+    /// Returns the number of objects that were tracked so far.
     pub fn distinct(&self) -> u64 {
         self.analyst.tracker.distinct()
     }
 
-    /// What is known of objects that are still in the picture when the stream ends.
+    /// Returns the findings about objects that are still in the picture when the stream ends.
     pub fn finish(&mut self) -> Vec<Finding> {
         self.analyst.finish()
     }
 }
 
-/// The last steps of a query: tracks, readings, and findings.
+/// The last steps of a query: tracking, reading, and findings.
 #[derive(Debug)]
 pub struct Analyst {
     kind: QueryKind,
@@ -153,13 +153,13 @@ pub struct Analyst {
 #[derive(Debug, Default)]
 struct Readings {
     texts: Vec<(String, f32)>,
-    /// Number of its crossings that were reported.
+    /// Number of the object's crossings that were reported.
     reported: usize,
 }
 
 impl Analyst {
-    /// Begins to follow. See [`Config::window`]. What is read with is trained here, if this process has not done it
-    /// yet, and not when the first car comes by.
+    /// Creates an analyst; for `window` see [`Config::window`]. The models for reading are trained here, if this
+    /// process has not done it yet, so that the first vehicle does not wait for it.
     pub fn new(kind: QueryKind, window: u32) -> Analyst {
         match kind {
             QueryKind::Plates => _ = SignReader::get(),
@@ -171,7 +171,7 @@ impl Analyst {
         Analyst { kind, window, scope, lines, tracker, readings: BTreeMap::new(), second: None }
     }
 
-    /// The same with these lines and this region; before the first picture.
+    /// Sets the lines and the region of the query, before the first picture.
     #[must_use]
     pub fn within(mut self, scope: &Scope) -> Analyst {
         self.lines = scope.all_lines();
@@ -180,7 +180,7 @@ impl Analyst {
         self
     }
 
-    /// What a picture shows, given the boxes in it.
+    /// Processes the boxes of a picture. Returns the new findings.
     pub fn step(&mut self, seconds: f64, frame: &Frame, boxes: &[Rect]) -> Vec<Finding> {
         let inside: Vec<Rect> = boxes.iter().filter(|place| self.scope.contains(place)).copied().collect();
         let step = self.tracker.step(seconds, &inside, Some(frame));
@@ -199,7 +199,7 @@ impl Analyst {
         out
     }
 
-    /// What is known of objects that are still in the picture when the stream ends.
+    /// Returns the findings about objects that are still in the picture when the stream ends.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut out = Vec::new();
         for track in self.tracker.tracks().to_vec() {
@@ -208,7 +208,7 @@ impl Analyst {
         out
     }
 
-    /// Takes a reading of what is to be read, until there are enough.
+    /// Adds a reading of an object's plate or kind, until there are enough.
     fn read(&mut self, id: u64, frame: &Frame) {
         let Some(track) = self.tracker.get(id) else { return };
         let readings = self.readings.entry(id).or_default();
@@ -233,7 +233,7 @@ impl Analyst {
         }
     }
 
-    /// Tells of each crossing of an object, as soon as enough is known of it or it has ended.
+    /// Reports each crossing of an object, as soon as the object is known well enough or has ended.
     fn tell_track(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
         if track.crossings.is_empty() {
             return;
@@ -271,7 +271,7 @@ impl Analyst {
         }
     }
 
-    /// Where every confirmed object was at each full second since the last picture.
+    /// Reports the position of every confirmed object at each full second since the last picture.
     fn places(&mut self, seconds: f64, out: &mut Vec<Finding>) {
         let now = seconds.floor() as u64;
         let before = self.second.replace(now);
@@ -288,7 +288,7 @@ impl Analyst {
     }
 }
 
-/// The text with the most probability together.
+/// Returns the text with the highest sum of probabilities.
 fn vote(readings: &[(String, f32)]) -> Option<String> {
     let mut sums: BTreeMap<&str, f32> = BTreeMap::new();
     for (text, probability) in readings {

@@ -1,5 +1,5 @@
-//! Quality on a sample of a stream: a configuration against the golden one on the same pictures, both from an empty
-//! scene. It does not decide when a sample is taken. Pure.
+//! Measures quality on a sample of a stream: a configuration against the golden one on the same pictures, both from an
+//! empty scene. It does not decide when a sample is taken, and performs no I/O.
 
 use super::config::Config;
 use super::events::Finding;
@@ -10,10 +10,10 @@ use super::score::{Score, score};
 use crate::frame::Frame;
 use crate::scope::Scope;
 
-/// Length of a sample, in seconds, without the time in which its background is learnt.
+/// Length of a sample in seconds, without the time in which its background is learnt.
 pub const SAMPLE_SECONDS: f64 = 20.0;
 
-/// A sample that is being taken.
+/// A sample in progress.
 #[derive(Debug)]
 pub struct Sample {
     kind: QueryKind,
@@ -25,7 +25,7 @@ pub struct Sample {
     expected: Option<u64>,
 }
 
-/// Both configurations at work.
+/// The pipelines of both configurations.
 #[derive(Debug)]
 struct Runs {
     began: f64,
@@ -40,30 +40,31 @@ struct Run {
     found: Vec<Finding>,
 }
 
-/// How a sample goes.
+/// Progress of a sample after a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampled {
-    /// It needs more pictures.
+    /// The sample needs more pictures.
     More,
-    /// It is complete: the configuration's findings against the golden one's.
+    /// The sample is complete, with the score of the configuration's findings against the golden ones.
     Done(Score),
-    /// It says nothing: pictures are missing, or the view changed.
+    /// The sample is invalid: pictures are missing, or the view changed.
     Void,
 }
 
 impl Sample {
-    /// Begins a sample of a configuration. `golden` is what it is compared with.
+    /// Starts a sample of `config`, which is compared with `golden`.
     pub fn new(kind: QueryKind, scope: &Scope, golden: Config, config: Config) -> Sample {
         let (scope, learner) = (scope.clone(), Learner::default());
         Sample { kind, scope, golden, config, learner, runs: None, expected: None }
     }
 
-    /// The configuration that is compared.
+    /// Returns the configuration that is compared.
     pub fn config(&self) -> Config {
         self.config
     }
 
-    /// Takes the next picture of the stream: every one, with its number and its time in seconds.
+    /// Adds the next picture of the stream, with its number and its time in seconds. Every picture must be added: once
+    /// the background is learnt, a missing one makes the sample invalid.
     pub fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Sampled {
         let missing = self.expected.replace(number + 1).is_some_and(|expected| expected != number);
         let Some(runs) = &mut self.runs else {
@@ -92,7 +93,7 @@ impl Sample {
 }
 
 impl Run {
-    /// Processes a picture, unless the configuration skips it; false if the view has changed.
+    /// Processes a picture, unless the configuration skips it. Returns `false` if the view has changed.
     fn look(&mut self, since: u64, seconds: f64, frame: &Frame) -> bool {
         if since.is_multiple_of(u64::from(self.pipeline.config().every.max(1))) {
             self.found.extend(self.pipeline.process(seconds, frame));

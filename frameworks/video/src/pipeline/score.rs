@@ -1,37 +1,38 @@
-//! How good findings are against better ones: the F1 score, the harmonic mean of precision and recall.
+//! Scores findings against better ones with the F1 score, the harmonic mean of precision and recall.
 
 use serde::{Deserialize, Serialize};
 
 use super::events::Finding;
 use super::query::QueryKind;
 
-/// Findings this far apart in time can be the same, in seconds.
+/// Largest difference in time between matching findings, in seconds.
 const APART_SECONDS: f64 = 1.0;
-/// And this far apart from the left, as a fraction of the width.
+/// Largest horizontal distance between matching crossings, as a fraction of the width.
 const APART_X: f32 = 0.06;
-/// Boxes that overlap at least so much are the same.
+/// Least overlap (intersection over union) of matching positions.
 const OVERLAP: f32 = 0.3;
 
-/// Counts of a comparison.
+/// Counts of a comparison of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Score {
-    /// Found, and right.
+    /// Number of true positives.
     pub right: u64,
-    /// Found, and wrong.
+    /// Number of false positives.
     pub wrong: u64,
-    /// There, and not found.
+    /// Number of false negatives.
     pub missed: u64,
 }
 
 impl Score {
-    /// The F1 score, 0 to 1; 1 if there was nothing and nothing was found.
+    /// Returns the F1 score, 0 to 1; 1 if nothing was found and nothing should have been.
     pub fn f1(&self) -> f64 {
         let both = 2 * self.right + self.wrong + self.missed;
         if both == 0 { 1.0 } else { 2.0 * self.right as f64 / both as f64 }
     }
 }
 
-/// Compares what was found with what should have been. Each can be matched once, nearest times first come first.
+/// Compares findings with the expected ones. Each expected finding is matched at most once, with the nearest in time
+/// and place.
 pub fn score(kind: QueryKind, found: &[Finding], wanted: &[Finding]) -> Score {
     let mut free: Vec<&Finding> = wanted.iter().collect();
     free.sort_by(|a, b| a.at.total_cmp(&b.at));

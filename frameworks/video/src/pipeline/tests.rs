@@ -1,4 +1,4 @@
-//! Queries on made scenes: what they find against what is true.
+//! Tests of queries on generated scenes: their findings against the ground truth.
 
 use super::*;
 use crate::media::Video;
@@ -33,7 +33,8 @@ fn run(file: &File, kind: QueryKind, config: Config) -> Vec<Finding> {
     found
 }
 
-/// Without the first and last second: an object at the line when the video begins or ends may or may not count.
+/// Removes findings of the first and last second: an object at the line when the video begins or ends may or may not
+/// count.
 fn inner(findings: &[Finding], seconds: f64) -> Vec<Finding> {
     findings.iter().filter(|f| f.at > 1.0 && f.at < seconds - 1.0).cloned().collect()
 }
@@ -55,7 +56,7 @@ fn the_golden_configuration_finds_the_truth() {
     }
 }
 
-/// The samples of a video: of this configuration, one after another.
+/// Takes consecutive samples of a video with this configuration.
 fn samples(file: &File, config: Config) -> Vec<Sampled> {
     let mut video = Video::open(&file.0).expect("opens");
     let fps = video.info().fps;
@@ -89,7 +90,7 @@ fn samples_tell_a_good_configuration_from_a_poor_one() {
     assert!(golden.len() == 2 && golden.iter().all(|s| s.right >= 3 && s.f1() == 1.0), "{golden:?}");
     let poor = scores(Config { every: 25, shrink: 8, window: 3, ..Config::GOLDEN });
     assert!(poor.len() == 2 && poor.iter().all(|s| s.f1() < 0.9), "{poor:?}");
-    // What the golden configuration finds is the same, whatever it is compared with.
+    // The golden configuration finds the same, whichever configuration is compared with it.
     let there = |scores: &[Score]| scores.iter().map(|s| s.right + s.missed).collect::<Vec<_>>();
     assert_eq!(there(&golden), there(&poor));
 }

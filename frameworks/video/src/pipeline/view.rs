@@ -1,32 +1,32 @@
-//! Whether the camera still shows the same view: a cut, a moved camera or a switched light changes most of the picture
-//! at once, and for longer than anything that passes. Pure.
+//! Detects that the camera shows another view: a cut, a moved camera or a switched light changes most of the picture at
+//! once, and for longer than a passing object. Performs no I/O.
 
-/// How much of a picture must have changed.
+/// Least fraction of the picture that has changed when the view has.
 const CHANGED: f32 = 0.5;
-/// For how long, in seconds; and in how many pictures.
+/// Least duration of the change in seconds; the least number of pictures follows.
 const LASTING: f64 = 1.0;
 const PICTURES: u32 = 2;
 
-/// Watches how much has changed.
+/// Observes how much of each picture has changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct View {
     since: Option<f64>,
     pictures: u32,
 }
 
-/// What a picture says of the view.
+/// Verdict on the view after a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The same view.
+    /// The view is the same.
     Same,
-    /// Most of it has changed, perhaps for a moment.
+    /// Most of the picture has changed, perhaps only for a moment.
     Covered,
-    /// Another view, for good.
+    /// The view has changed permanently.
     Changed,
 }
 
 impl View {
-    /// Takes in how much of a picture has changed, 0 to 1.
+    /// Records that a fraction `changed` of a picture has changed, 0 to 1.
     pub(super) fn look(&mut self, seconds: f64, changed: f32) -> Seen {
         if changed < CHANGED {
             *self = View::default();

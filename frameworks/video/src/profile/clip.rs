@@ -1,7 +1,8 @@
-//! Trying configurations on a clip of a real video, keeping what each step gave for all configurations that share it.
+//! Tries configurations on a clip of a real video, and caches the result of each step for all configurations that share
+//! it.
 //!
-//! What is kept: decoded frames, frames made smaller, boxes, findings. A step's cost is measured once, in seconds of
-//! this thread's processor time, and counted for every configuration that would have to pay it.
+//! Decoded frames, scaled frames, boxes and findings are cached. The cost of a step is measured once, in seconds of
+//! this thread's processor time, and counted for every configuration that needs the step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +16,22 @@ use crate::media::{MediaError, Video};
 use crate::pipeline::{Analyst, Config, Finding, QueryKind, Scope, learn_still, score};
 use crate::vision::{Background, Detector, blobs, shrink};
 
-/// What is tried, and with how much memory.
+/// Options of a clip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClipOptions {
-    /// Where in the video it begins, in seconds of the video over and over. Near the end it begins earlier, so that it
-    /// has its length.
+    /// Start of the clip in seconds; positions past the end of the video wrap around. Near the end the clip starts
+    /// earlier, so that it has its full length.
     pub from: f64,
-    /// Seconds of video.
+    /// Length of the clip in seconds of video.
     pub seconds: f64,
-    /// Whether what steps gave is kept from one configuration to the next.
+    /// Whether results of steps are cached from one configuration to the next.
     pub keep: bool,
-    /// Bytes of pictures at most: the clip is not longer than what fits.
+    /// Maximum number of bytes of pictures; the clip is cut to what fits.
     pub bytes: usize,
-    /// Core-seconds that each frame of the video costs beside what reading it here costs: what a camera's frames cost
-    /// to decode, of which the video is a recording.
+    /// Core-seconds for each frame in addition to the cost of reading it here: the cost of decoding a camera's frames,
+    /// if the video is a recording of a camera.
     pub decode: f64,
-    /// Where the query counts.
+    /// Lines and region of the query.
     pub scope: Scope,
 }
 
@@ -40,14 +41,14 @@ impl Default for ClipOptions {
     }
 }
 
-/// Seconds of processor time that this thread has used.
+/// Returns the processor time of this thread, in seconds.
 pub fn core_seconds() -> f64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
-/// A value and what making it costs, in core-seconds.
+/// A value and its cost in core-seconds.
 type Costed<T> = (T, f64);
-/// The boxes of each picture.
+/// Boxes of each picture.
 type Boxes = Arc<Vec<Vec<Rect>>>;
 
 /// A clip of a video on which a query is tried.
@@ -58,7 +59,7 @@ pub struct Clip {
     video: Video,
     options: ClipOptions,
     fps: f64,
-    /// Its first frame in the video, and how many it has.
+    /// First frame of the clip in the video; the number of frames follows.
     first: u64,
     frames: u64,
     still: Frame,
@@ -74,11 +75,11 @@ impl Clip {
     /// Prepares a clip of a video.
     ///
     /// # Errors
-    /// None of its frames can be decoded.
+    /// Returns an error if none of its frames can be decoded.
     pub fn new(mut video: Video, kind: QueryKind, golden: Config, options: ClipOptions) -> Result<Clip, MediaError> {
         let fps = video.info().fps;
         let (width, height) = (video.info().width, video.info().height);
-        // A picture has one and a half bytes a pixel; half as much again for the smaller ones.
+        // A picture has one and a half bytes a pixel; scaled pictures need half as much again.
         let fits = options.bytes / (width * height * 9 / 4).max(1);
         let length = ((options.seconds * fps).round() as u64).min(fits as u64).max(1);
         let frames = video.info().frames.map_or(length, |n| n.min(length));
@@ -86,7 +87,7 @@ impl Clip {
         let first = video.info().frames.map_or(begin, |n| (begin % n.max(1)).min(n - frames));
         let still = learn_still(&mut video, first)?;
         let mut keys = video.keys(first + frames);
-        // What comes before the clip is not decoded for it but for the way to it.
+        // Frames before the clip are decoded only to reach it.
         keys.retain(|key| *key > first);
         keys.insert(0, first);
         Ok(Clip {
@@ -107,25 +108,25 @@ impl Clip {
         })
     }
 
-    /// Core-seconds used for trying so far.
+    /// Returns the core-seconds that trying configurations has used so far.
     pub fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// Seconds of the clip.
+    /// Returns the length of the clip in seconds.
     pub fn seconds(&self) -> f64 {
         self.frames as f64 / self.fps
     }
 
-    /// How many objects the golden configuration finds on the clip: what quality is measured on.
+    /// Returns the number of findings of the golden configuration on the clip, against which quality is measured.
     ///
     /// # Errors
-    /// The video cannot be decoded.
+    /// Returns an error if the video cannot be decoded.
     pub fn events(&mut self) -> Result<usize, MediaError> {
         Ok(self.golden_findings()?.len())
     }
 
-    /// Whether a clip of more seconds would be longer: neither the video nor memory ends it.
+    /// Returns whether a larger `seconds` would make the clip longer: it is limited neither by the video nor by memory.
     pub fn may_grow(&self) -> bool {
         let asked = (self.options.seconds * self.fps).round() as u64;
         self.frames >= asked && self.video.info().frames.is_none_or(|frames| frames > self.frames)
@@ -146,22 +147,22 @@ impl Clip {
         let before = core_seconds() + self.video.elsewhere();
         let decoded = self.video.decoded();
         let Some(frame) = self.video.frame(number)? else {
-            // Only now it is known how long it is.
+            // The length is known only now.
             let after = self.video.info().frames.map(|n| n.saturating_sub(self.first));
             self.frames = after.map_or(self.frames, |n| n.min(self.frames));
             return Ok(None);
         };
         let cost = core_seconds() + self.video.elsewhere() - before;
         self.spent += cost;
-        // Frames that had to be decoded on the way share the cost; a configuration pays for those that it needs.
+        // Frames that were decoded on the way share the cost; a configuration pays for those that it needs.
         let each = cost / (self.video.decoded() - decoded).max(1) as f64;
         let costed = (Arc::new(frame), each);
         self.decoded.insert(number, costed.clone());
         Ok(Some(costed))
     }
 
-    /// Number of frames to decode for every `every`-th: all from a key frame to the last one needed before the next key
-    /// frame.
+    /// Returns the number of frames that must be decoded for every `every`-th: all from a key frame to the last one
+    /// needed before the next key frame.
     fn needed(&self, every: u32) -> u64 {
         let (first, step) = (self.first, u64::from(every.max(1)));
         let ends = self.keys.iter().skip(1).copied().chain([first + self.frames]);
@@ -170,7 +171,7 @@ impl Clip {
         spans.map(|(key, end)| (last_needed(end) + 1).saturating_sub(key)).sum()
     }
 
-    /// The frames that a configuration looks at.
+    /// Returns the numbers of the frames that a configuration examines.
     fn numbers(&self, config: &Config) -> impl Iterator<Item = u64> + use<> {
         (self.first..self.first + self.frames).step_by(config.every.max(1) as usize)
     }
@@ -213,7 +214,7 @@ impl Clip {
         Ok(costed)
     }
 
-    /// What the query finds in this configuration, and what each second of video costs.
+    /// Returns the findings of the query in this configuration, and the cost of each second of video.
     fn run(&mut self, config: &Config) -> Result<Costed<Vec<Finding>>, MediaError> {
         let (boxes, mut cost) = self.boxes(config)?;
         let mut analyst = Analyst::new(self.kind, config.window).within(&self.options.scope);

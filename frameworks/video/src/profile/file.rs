@@ -1,4 +1,4 @@
-//! Profiles as files: made once, used until the video or the knobs change.
+//! Profiles as files: made once, and used until the video or the knobs change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,79 +12,79 @@ use crate::media::camera::{FeedOptions, record};
 use crate::media::{Camera, MediaError, Video};
 use crate::pipeline::{Config, Knobs, QueryKind, Scope};
 
-/// The version of the files that are written and read.
+/// Version of the file format.
 pub const PROFILE_VERSION: u32 = 1;
-/// With fewer findings of the golden configuration than this, one more or less changes quality by a tenth.
+/// Number of findings of the golden configuration below which one more or less changes quality by a tenth.
 pub const EVENTS_FEW: usize = 10;
-/// How often a clip with few is doubled.
+/// Number of times that a clip with fewer findings is doubled.
 const DOUBLED_MAX: u32 = 3;
-/// Larger files are not read.
+/// Maximum size of a profile file in bytes.
 const BYTES_MAX: u64 = 1 << 20;
-/// More points than this make no frontier.
+/// Maximum number of points of a frontier.
 const POINTS_MAX: usize = 1000;
 
-/// Why there is no profile.
+/// Reason why a profile cannot be made, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The video.
+    /// The video cannot be read.
     #[error(transparent)]
     Media(#[from] MediaError),
-    /// The file.
+    /// The profile file is invalid, or cannot be read or written.
     #[error("{}: {what}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
 }
 
-/// What identifies a video.
+/// Properties that identify a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VideoMark {
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// Frames a second.
+    /// Frame rate in frames a second.
     pub fps: f64,
 }
 
-/// What a query costs and gives on a video.
+/// Cost and quality of a query's configurations on a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// [`PROFILE_VERSION`].
+    /// Version of the file format, [`PROFILE_VERSION`].
     pub version: u32,
-    /// What the query counts.
+    /// Kind of the query.
     pub kind: QueryKind,
-    /// On which video.
+    /// Video on which the profile was made.
     pub video: VideoMark,
-    /// Which values were to choose from.
+    /// Values that the configurations were chosen from.
     pub knobs: Knobs,
-    /// Where the query counts.
+    /// Lines and region of the query.
     #[serde(default)]
     pub scope: Scope,
-    /// What quality is measured against.
+    /// Configuration that quality is measured against.
     pub golden: Config,
-    /// The configurations worth having, from cheap to dear.
+    /// Pareto-optimal configurations, from cheap to expensive.
     pub frontier: Vec<Point>,
-    /// What the golden configuration found on the clip: quality is measured on this many objects.
+    /// Number of findings of the golden configuration on the clip, against which quality is measured.
     #[serde(default)]
     pub events: usize,
-    /// Seconds of the clip.
+    /// Length of the clip in seconds.
     #[serde(default)]
     pub seconds: f64,
     /// Number of configurations that were tried.
     pub tried: usize,
-    /// What trying them cost.
+    /// Core-seconds that trying them took.
     pub core_seconds: f64,
 }
 
-/// No more digits than a measurement has, and than text carries.
+/// Rounds a value to the precision of a measurement, so that it survives the text format.
 fn round(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
 }
@@ -94,10 +94,10 @@ fn rounded(point: &Point) -> Point {
 }
 
 impl VideoMark {
-    /// The mark of a file.
+    /// Returns the mark of a video file.
     ///
     /// # Errors
-    /// It is not a video.
+    /// Returns an error if the file is not a video.
     pub fn of(path: &Path) -> Result<VideoMark, MediaError> {
         let info = Video::open(path)?.info();
         let bytes = fs::metadata(path).map_err(|source| MediaError::Io { path: path.to_owned(), source })?.len();
@@ -106,11 +106,11 @@ impl VideoMark {
 }
 
 impl Profile {
-    /// Makes a profile by trying configurations on the video. A clip on which little happens is doubled, up to three
-    /// times, as far as the video and memory go.
+    /// Makes a profile by trying configurations on the video. A clip with few findings is doubled, up to three times,
+    /// as far as the video and memory allow.
     ///
     /// # Errors
-    /// The video cannot be decoded.
+    /// Returns an error if the video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoMark::of(path)?;
         let scope = options.scope.clone();
@@ -141,11 +141,12 @@ impl Profile {
         })
     }
 
-    /// Makes a profile on a recording of a live source, which is written to this directory and removed. What each frame
-    /// costs to decode counts whatever is examined: a camera is decoded all the time.
+    /// Makes a profile on a recording of a live source, which is written to this directory and removed afterwards. The
+    /// cost of decoding counts for every frame, also for those that are not examined, since a camera is decoded all the
+    /// time.
     ///
     /// # Errors
-    /// The source cannot be read, or the recording cannot be written.
+    /// Returns an error if the source cannot be read, or the recording cannot be written.
     pub fn of_camera(
         directory: &Path,
         camera: &Camera,
@@ -164,7 +165,7 @@ impl Profile {
                 Profile::make(&path, kind, knobs, options)
             },
         );
-        // A recording that was not begun is not there.
+        // The file does not exist if the recording was not begun.
         let _ = fs::remove_file(&path);
         made
     }
@@ -172,7 +173,7 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// The file cannot be read, is of another version, or is invalid.
+    /// Returns an error if the file cannot be read, is of another version, or is invalid.
     pub fn read(path: &Path) -> Result<Profile, ProfileError> {
         let bad = |what: String| ProfileError::File { path: path.to_owned(), what };
         let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();
@@ -209,10 +210,10 @@ impl Profile {
         Ok(())
     }
 
-    /// Writes the profile: whole or not at all.
+    /// Writes the profile atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ProfileError> {
         let bad = |what: String| ProfileError::File { path: path.to_owned(), what };
         let text = serde_json::to_string_pretty(self).map_err(|e| bad(e.to_string()))?;
@@ -220,11 +221,12 @@ impl Profile {
         fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)).map_err(|e| bad(e.to_string()))
     }
 
-    /// The stored profile of the video in this directory, made and stored if there is none that fits. Returns whether
-    /// it was made now.
+    /// Returns the profile of the video that is stored in this directory. If there is none that matches, it is made and
+    /// stored. The flag says whether it was made now.
     ///
     /// # Errors
-    /// The video cannot be decoded, or the file cannot be written. An unreadable one is made again.
+    /// Returns an error if the video cannot be decoded, or the file cannot be written. An unreadable file is made
+    /// again.
     pub fn kept(
         directory: &Path,
         video: &Path,

@@ -1,8 +1,8 @@
-//! The offline profiler: what a query costs in which configuration, and how good it is then.
+//! The offline profiler: cost and quality of a query's configurations.
 //!
-//! Quality is the F1 score against the golden configuration on the same clip; cost is in cores: seconds of a core for
-//! each second of video. Few configurations are tried, and what steps gave is kept for all that share them. It
-//! schedules nothing.
+//! Quality is the F1 score against the golden configuration on the same clip. Cost is in cores: core-seconds for each
+//! second of video. Few configurations are tried, and results of steps are cached for all that share them. It schedules
+//! nothing.
 
 mod clip;
 mod file;

@@ -1,7 +1,8 @@
-//! Which configurations to try: greedy hill climbing, and the frontier of those that are worth having.
+//! Chooses the configurations to try by greedy hill climbing, and computes the Pareto frontier of those that were
+//! tried.
 //!
 //! VideoStorm (NSDI 2017), section 4: the figure of merit is quality minus a multiple of the demand, one knob is
-//! changed at a time, and everything visited is kept. Pure.
+//! changed at a time, and all visited configurations are kept. Performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +10,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::{Config, Knobs};
 
-/// A configuration with what it gives and costs.
+/// A configuration with its quality and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// The configuration.
+    /// Configuration of the pipeline.
     pub config: Config,
     /// F1 score against the golden configuration, 0 to 1.
     pub quality: f64,
-    /// Cores needed to keep up: seconds of a core for each second of video.
+    /// Cores needed to keep up with the stream: core-seconds for each second of video.
     pub cores: f64,
 }
 
-/// What tries a configuration.
+/// Measures the quality and the cost of configurations.
 pub trait Evaluate {
-    /// Why it could not.
+    /// Error of a measurement.
     type Error;
 
-    /// Quality and demand of a configuration.
+    /// Measures quality and demand of a configuration.
     ///
     /// # Errors
-    /// It could not be tried.
+    /// Returns an error if the configuration could not be tried.
     fn evaluate(&mut self, config: &Config) -> Result<Point, Self::Error>;
 }
 
-/// How to climb.
+/// Parameters of the hill climbing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// Weights of the demand, as a fraction of the golden configuration's: one climb for each, from heavy to light.
+    /// Weights of the demand relative to the golden configuration's, one climb for each, from heavy to light.
     pub weights: Vec<f64>,
-    /// Configurations tried at most.
+    /// Maximum number of configurations that are tried.
     pub tries: usize,
 }
 
@@ -48,13 +49,13 @@ impl Default for Search {
     }
 }
 
-/// Tries the golden configuration, then climbs from the cheapest: each climb goes to the best neighbour of what it has
-/// until none is better, and the next one, to which cores are dearer or cheaper, starts from the best seen so far in
-/// its own eyes. Cheap configurations are thus tried before dear ones, and most dear ones never. Gives all points
-/// tried, the golden one first.
+/// Tries the golden configuration, then climbs from the cheapest. Each climb moves to the best neighbour until none is
+/// better. The next climb, with another weight of the demand, starts from the configuration that is best by that weight
+/// so far. Cheap configurations are therefore tried before expensive ones, and most expensive ones never. Returns all
+/// points that were tried, the golden one first.
 ///
 /// # Errors
-/// The first error of a try.
+/// Returns the first error of a measurement.
 pub fn climb<E: Evaluate>(
     knobs: &Knobs,
     golden: Config,
@@ -75,7 +76,8 @@ pub fn climb<E: Evaluate>(
             Some(point) => point,
             None => attempt(cheapest, &mut seen, with)?,
         };
-        // Nothing is better than the golden configuration; where cores cost nothing, a little less is as good.
+        // No configuration is better than the golden one; where cores cost nothing, a slightly lower quality is
+        // accepted.
         while here.quality < 0.999 || *weight > 0.0 {
             let mut best = here;
             for config in knobs.neighbours(&here.config) {
@@ -107,15 +109,16 @@ fn attempt<E: Evaluate>(config: Config, seen: &mut BTreeMap<Config, Point>, with
     Ok(point)
 }
 
-/// Tries everything.
+/// Tries all configurations.
 ///
 /// # Errors
-/// The first error of a try.
+/// Returns the first error of a measurement.
 pub fn exhaustive<E: Evaluate>(knobs: &Knobs, with: &mut E) -> Result<Vec<Point>, E::Error> {
     knobs.all().iter().map(|config| with.evaluate(config)).collect()
 }
 
-/// The points that no other beats in both quality and cores, from cheap to dear. Qualities grow strictly.
+/// Returns the points that no other point beats in both quality and cores, from cheap to expensive. Qualities rise
+/// strictly.
 pub fn frontier(points: &[Point]) -> Vec<Point> {
     let mut sorted: Vec<Point> =
         points.iter().filter(|p| p.quality.is_finite() && p.cores.is_finite()).copied().collect();

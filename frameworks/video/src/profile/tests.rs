@@ -1,4 +1,4 @@
-//! The profiler against trying everything: on made-up landscapes, and on a small real clip.
+//! Tests of the profiler against an exhaustive search: on synthetic landscapes, and on a small real clip.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::pipeline::{Config, Knobs, QueryKind};
 use crate::scene::{SceneOptions, generate};
 
-/// A landscape by formula: each knob's step down costs some quality and saves some demand.
+/// A synthetic landscape: each step down of a knob costs some quality and saves some demand.
 struct Made {
     harm: [f64; 4],
     knobs: Knobs,
@@ -32,8 +32,8 @@ impl Evaluate for Made {
 }
 
 proptest! {
-    // Fewer tries than trying everything; the best quality within 5 % of everything's best, at every budget of cores
-    // within 15 %; the frontier is sorted and nothing on it is beaten.
+    // Fewer tries than an exhaustive search; the best quality within 5 % of the optimum, at every budget of cores
+    // within 15 %; the frontier is sorted and none of its points is beaten.
     #[test]
     fn climbing_is_cheaper_and_nearly_as_good(harm in proptest::array::uniform4(0.005_f64..0.5)) {
         let knobs = Knobs::default();
@@ -70,7 +70,7 @@ fn a_profile_is_made_kept_and_used_again() {
     let (again, new) = Profile::kept(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("read");
     assert!(!new);
     assert_eq!(again, made);
-    // A file that is damaged is refused with its rule, and made again where it is only kept.
+    // A damaged file is rejected with the rule that it breaks, and made again where it is only a cache.
     let path = std::fs::read_dir(&directory).expect("lists").flatten().map(|e| e.path());
     let path = path
         .into_iter()

@@ -1,6 +1,6 @@
-//! The people and vehicles of a scene, with their ways and times: its truth.
+//! Plans the people and vehicles of a scene, with their paths and times: its ground truth.
 //!
-//! Motion is straight and even, so that every box and every crossing is a formula.
+//! Motion is straight and uniform, so that every box and every crossing is given by a formula.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::chance::Chance;
 use crate::frame::Rect;
 use crate::glyphs::PLATE_SIGNS;
 
-/// Sizes below are meant for pictures of this width, and scale with it.
+/// Picture width for which the sizes below are meant; they scale with the real width.
 pub(super) const DESIGN_WIDTH: f64 = 640.0;
-/// Where the road begins and ends, from the left.
+/// Left and right edge of the road, from the left.
 pub(super) const ROAD: (f64, f64) = (84.0, 556.0);
-/// How many lanes; the left half leads down, the right half up.
+/// Number of lanes; the left half leads down, the right half up.
 pub(super) const LANES: usize = 4;
-/// Rows of walkers on each pavement, and the distance between them.
+/// Number of rows of walkers on each pavement; the distance between them follows.
 const ROWS: usize = 3;
 const ROW_WIDTH: f64 = 26.0;
 
-/// What moves.
+/// Kind of a moving object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -35,10 +35,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of their numbers.
+    /// All kinds of objects, in the order of their numbers.
     pub const ALL: [Kind; 5] = [Kind::Car, Kind::Van, Kind::Truck, Kind::Bus, Kind::Person];
 
-    /// The kind's name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Car => "car",
@@ -49,12 +49,12 @@ impl Kind {
         }
     }
 
-    /// Whether it drives.
+    /// Returns whether the kind is a vehicle.
     pub fn is_vehicle(self) -> bool {
         self != Kind::Person
     }
 
-    /// Width and length at the design's width.
+    /// Returns a random width and length of the kind, at the design's width.
     fn size(self, chance: &mut Chance) -> (f64, f64) {
         match self {
             Kind::Car => (72.0, chance.between(90.0, 104.0)),
@@ -66,27 +66,27 @@ impl Kind {
     }
 }
 
-/// What a scene is made from.
+/// Options of a generated scene.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SceneOptions {
-    /// Pixels in a row: even, 64 to 1920.
+    /// Width in pixels: even, 64 to 1920.
     pub width: usize,
-    /// Rows: even, 64 to 1080.
+    /// Height in pixels: even, 64 to 1080.
     pub height: usize,
-    /// Frames a second, 1 to 60.
+    /// Frame rate in frames a second, 1 to 60.
     pub fps: f64,
-    /// Length before it repeats itself, 2 to 600 seconds.
+    /// Time after which the scene repeats itself, 2 to 600 seconds.
     pub seconds: f64,
-    /// The seed: another one, another scene.
+    /// Seed; different seeds give different scenes.
     pub seed: u64,
-    /// Vehicles a minute over all lanes, at most what fits.
+    /// Vehicles a minute over all lanes, limited by what fits.
     pub vehicles_per_minute: f64,
-    /// People a minute over both pavements, at most what fits.
+    /// People a minute over both pavements, limited by what fits.
     pub people_per_minute: f64,
-    /// Deviation of the camera's noise, in steps of brightness, 0 to 20.
+    /// Standard deviation of the camera noise, in steps of brightness, 0 to 20.
     pub noise: f64,
-    /// How much the light changes, as a fraction, 0 to 0.3.
+    /// Amplitude of the changes of light, as a fraction, 0 to 0.3.
     pub light: f64,
 }
 
@@ -106,23 +106,23 @@ impl Default for SceneOptions {
     }
 }
 
-/// A scene that cannot be made.
+/// The error of an invalid option of a scene.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("scene: {field} is {value}: {rule}")]
 pub struct SceneError {
-    /// Which option.
+    /// Name of the option.
     pub field: &'static str,
-    /// What it is.
+    /// Invalid value.
     pub value: String,
-    /// What it may be.
+    /// Rule that the value breaks.
     pub rule: &'static str,
 }
 
 impl SceneOptions {
-    /// Whether such a scene can be made.
+    /// Checks that the options are within their ranges.
     ///
     /// # Errors
-    /// The first option outside its range.
+    /// Returns the first option outside its range.
     pub fn check(&self) -> Result<(), SceneError> {
         let even = |n: usize, max: usize| n.is_multiple_of(2) && (64..=max).contains(&n);
         let within = |x: f64, from: f64, to: f64| x >= from && x <= to;
@@ -152,20 +152,20 @@ impl SceneOptions {
 /// An object that moves through a scene, once in each repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Object {
-    /// Its number, from 1.
+    /// Number of the object, from 1.
     pub id: u32,
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// The text of its plate.
+    /// Text of the plate; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plate: Option<String>,
-    /// Which of the painter's colours it has.
+    /// Index of its colour in the renderer's palette.
     pub colour: u8,
-    /// When its middle crosses the line, in seconds from the start of the scene.
+    /// Time at which its centre crosses the line, in seconds from the start of the scene.
     pub crosses: f64,
-    /// Its middle from the left, as a fraction of the picture's width.
+    /// Horizontal position of its centre, as a fraction of the picture's width.
     pub x: f32,
-    /// Width, as a fraction of the picture's.
+    /// Width, as a fraction of the picture's width.
     pub w: f32,
     /// Length, as a fraction of the picture's height.
     pub h: f32,
@@ -173,21 +173,22 @@ pub struct Object {
     pub speed: f32,
 }
 
-/// Everything that is true of a scene.
+/// The ground truth of a scene.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// The version of this format: 1.
+    /// Version of this format: 1.
     pub version: u32,
-    /// What the scene was made from.
+    /// Options from which the scene was generated.
     pub scene: SceneOptions,
     /// Position of the line whose crossings are counted, as a fraction of the height.
     pub line: f32,
-    /// The objects that move through it, by time of crossing.
+    /// Objects that move through the scene, by time of crossing.
     pub objects: Vec<Object>,
 }
 
 impl Object {
-    /// Where it is at a time, within or outside the picture; the nearest of its repetitions every `period` seconds.
+    /// Returns the object's box at a time, inside or outside the picture. The object appears every `period` seconds;
+    /// the nearest appearance counts.
     pub fn at(&self, seconds: f64, line: f32, period: f64) -> Rect {
         let since = seconds - self.crosses;
         let since = since - (since / period).round() * period;
@@ -200,7 +201,7 @@ impl Truth {
     /// Plans a scene.
     ///
     /// # Errors
-    /// An option is outside its range.
+    /// Returns an error if an option is outside its range.
     pub fn plan(options: &SceneOptions) -> Result<Truth, SceneError> {
         options.check()?;
         let mut planner = Planner { options, chance: Chance::new(options.seed), objects: Vec::new() };
@@ -231,7 +232,7 @@ impl Truth {
         Ok(Truth { version: 1, scene: options.clone(), line: 0.5, objects })
     }
 
-    /// What is to be seen at a time: each object and the part of it that is in the picture.
+    /// Returns the visible objects at a time, each with the part of its box that is in the picture.
     pub fn visible(&self, seconds: f64) -> impl Iterator<Item = (&Object, Rect)> {
         let place = move |o: &Object| o.at(seconds, self.line, self.scene.seconds).clipped();
         self.objects.iter().filter_map(move |o| place(o).map(|rect| (o, rect)))
@@ -245,15 +246,15 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Objects behind each other in one row, all with one speed (in design pixels a second), so that none meets
-    /// another.
+    /// Adds a row of objects one behind the other, all with the same speed (in design pixels a second), so that they do
+    /// not collide.
     fn row(&mut self, x: f64, speed: f64, per_minute: f64, vehicles: bool) {
         if per_minute <= 0.0 {
             return;
         }
         let mean = 60.0 / per_minute;
         let gap = if vehicles { 44.0 } else { 22.0 };
-        // Never longer than the repetition: what is still in the picture when it comes again would be there twice.
+        // Objects are never longer than the repetition: otherwise they would be in the picture twice.
         let height = self.options.height as f64 / self.scale();
         let speed = speed.signum() * speed.abs().max((height + 200.0) / self.options.seconds * 1.05);
         let mut free = self.chance.wait(mean).min(mean);
@@ -304,7 +305,7 @@ impl Planner<'_> {
     }
 }
 
-/// Three letters and three digits that no other plate has.
+/// Returns a plate of three letters and three digits that is not taken.
 fn new_plate(chance: &mut Chance, taken: &mut std::collections::BTreeSet<String>) -> String {
     let (letters, digits) = PLATE_SIGNS.split_at(PLATE_SIGNS.len() - 10);
     loop {

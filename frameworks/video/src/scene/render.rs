@@ -1,14 +1,14 @@
-//! Painting a scene's frames.
+//! Renders the frames of a scene.
 
 use super::plan::{DESIGN_WIDTH, LANES, ROAD, Truth};
 use super::sprite::{Sprite, draw};
 use crate::chance::Chance;
 use crate::frame::{Colour, Frame, Rect};
 
-/// Values of noise that are drawn from; a row starts anywhere in them.
+/// Number of precomputed noise values; the noise of a row starts anywhere in them.
 const NOISE_VALUES: usize = 1 << 16;
 
-/// Paints the frames of one scene, in any order.
+/// A renderer of the frames of one scene, in any order.
 #[derive(Debug)]
 pub struct Renderer {
     truth: Truth,
@@ -18,7 +18,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// A painter for a planned scene.
+    /// Creates a renderer for a planned scene.
     pub fn new(truth: Truth) -> Renderer {
         let options = &truth.scene;
         let (w, h) = (options.width, options.height);
@@ -28,12 +28,12 @@ impl Renderer {
         Renderer { background: background(w, h, &mut chance), sprites, noise, truth }
     }
 
-    /// What is true of the scene.
+    /// Returns the ground truth of the scene.
     pub fn truth(&self) -> &Truth {
         &self.truth
     }
 
-    /// The frame with this number.
+    /// Renders the frame with this number.
     pub fn frame(&self, number: u64) -> Frame {
         let options = &self.truth.scene;
         let seconds = number as f64 / options.fps;
@@ -59,10 +59,10 @@ impl Renderer {
     }
 }
 
-/// Lays a sprite over a frame; between rows it is blurred as a camera would.
+/// Draws a sprite into a frame. Between rows it is interpolated, as a camera would blur it.
 fn paint(frame: &mut Frame, sprite: &Sprite, place: &Rect) {
     let (w, h) = (frame.width() as i64, frame.height() as i64);
-    // Even columns, so that colours and brightness stay together.
+    // Columns are even, so that chroma and luma stay aligned.
     let left = ((place.x * w as f32 / 2.0).round() * 2.0) as i64;
     let top = place.y * h as f32;
     let (row0, part) = (top.floor() as i64, top - top.floor());
@@ -99,7 +99,7 @@ fn paint(frame: &mut Frame, sprite: &Sprite, place: &Rect) {
     }
 }
 
-/// The empty street.
+/// Draws the empty street.
 fn background(width: usize, height: usize, chance: &mut Chance) -> Frame {
     let scale = width as f64 / DESIGN_WIDTH;
     let lane = (ROAD.1 - ROAD.0) / LANES as f64;

@@ -1,6 +1,6 @@
-//! What vehicles and people look like: small pictures with an opacity, drawn once and then moved.
+//! Sprites of vehicles and people: small pictures with an opacity, drawn once and then moved.
 //!
-//! Everything is made of rectangles with soft edges.
+//! They consist of rectangles with soft edges.
 
 use super::plan::{DESIGN_WIDTH, Kind, Object};
 use crate::chance::Chance;
@@ -12,7 +12,7 @@ use crate::glyphs;
 pub(super) struct Sprite {
     pub width: usize,
     pub height: usize,
-    /// Brightness, the two chromas, and opacity (0 to 1) of each pixel; colours are not yet multiplied by opacity.
+    /// Luma, the two chromas, and opacity (0 to 1) of each pixel; colours are not premultiplied.
     pub pixels: Vec<[f32; 4]>,
     scale: f64,
 }
@@ -34,7 +34,8 @@ impl Sprite {
         Sprite { width, height, pixels: vec![[0.0, 128.0, 128.0, 0.0]; width * height], scale }
     }
 
-    /// Fills a rectangle, given as left, top, width and height in design pixels. Edges between pixels cover in part.
+    /// Fills a rectangle, given as left, top, width and height in design pixels. Pixels at fractional edges are covered
+    /// in part.
     fn fill(&mut self, [x, y, w, h]: [f64; 4], colour: Colour, opacity: f64) {
         let s = self.scale;
         let (left, top, right, bottom) = (x * s, y * s, (x + w) * s, (y + h) * s);
@@ -56,7 +57,7 @@ impl Sprite {
         }
     }
 
-    /// Writes signs into a rectangle, evenly spread.
+    /// Draws evenly spread text into a rectangle.
     fn text(&mut self, [x, y, w, h]: [f64; 4], text: &str, colour: Colour) {
         let pitch = w / text.len().max(1) as f64;
         let (dot_w, dot_h) = (pitch * 0.8 / glyphs::WIDTH as f64, h / glyphs::HEIGHT as f64);
@@ -94,7 +95,7 @@ fn paint(number: u8) -> Colour {
     Colour::rgb(r, g, b)
 }
 
-/// The same colour, brighter or darker.
+/// Returns the colour with its brightness changed by `by`.
 fn shade(colour: Colour, by: i16) -> Colour {
     Colour { y: (i16::from(colour.y) + by).clamp(16, 235) as u8, ..colour }
 }
@@ -137,7 +138,7 @@ fn vehicle(sprite: &mut Sprite, w: f64, h: f64, object: &Object) {
     sprite.fill([w - 13.0, h - 6.0, 10.0, 3.0], lamp, 1.0);
 }
 
-/// A white plate with a dark rim at the lower end.
+/// Draws a white plate with a dark rim at the lower end.
 fn plate(sprite: &mut Sprite, w: f64, h: f64, text: &str) {
     let (pw, ph) = (64.0, 19.0);
     let (x, y) = ((w - pw) / 2.0, h - ph - 8.0);
@@ -148,7 +149,7 @@ fn plate(sprite: &mut Sprite, w: f64, h: f64, text: &str) {
 
 fn person(sprite: &mut Sprite, w: f64, h: f64, object: &Object, chance: &mut Chance) {
     let coat = paint((object.colour + 3) % 8);
-    // Seen from above and in front: a coat, a head, legs. Coats as grey as the pavement are repainted.
+    // A person seen from above and in front: a coat, a head, legs. Coats as grey as the pavement are repainted.
     let coat = if coat.y.abs_diff(150) < 35 { shade(coat, -70) } else { coat };
     let skin = Colour::rgb(215, 165, 130);
     sprite.fill([w * 0.22, h * 0.62, w * 0.56, h * 0.38], Colour::grey(40 + chance.below(30) as u8), 1.0);

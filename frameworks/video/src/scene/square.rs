@@ -1,53 +1,54 @@
-//! A made square with known truth, seen from the side and above as by a camera on a house: people alone and in groups
-//! who walk in all directions and hide each other, vehicles that drive past, shadows, leaves in the wind, and a light
-//! that changes.
+//! A generated square with known ground truth, seen at an angle from above as by a camera on a building: people alone
+//! and in groups who walk in all directions and hide each other, vehicles, shadows, leaves in the wind, and changing
+//! light.
 //!
-//! It is harder than the street: boxes overlap, sizes depend on the place, and what moves is not only what counts.
+//! It is harder than the street: boxes overlap, sizes depend on the position, and not everything that moves counts.
 
 use crate::chance::Chance;
 use crate::frame::{Colour, Frame, Rect};
 
-/// Pixels in a row, rows, frames a second.
+/// Width and height of the square's pictures in pixels.
 pub const SQUARE_SIZE: (usize, usize) = (480, 270);
-/// See [`SQUARE_SIZE`].
+/// Frame rate of the square in frames a second.
 pub const SQUARE_FPS: f64 = 12.5;
-/// Height of a person whose feet are at the top and at the bottom of the picture, as a fraction of the picture's.
+/// Height of a person whose feet are at the top and at the bottom of the picture, as a fraction of the picture's
+/// height.
 const TALL: (f64, f64) = (0.09, 0.30);
-/// A person's width over the height, in pixels.
+/// Ratio of a person's width to the height, in pixels.
 const SLIM: f64 = 0.38;
-/// What a shadow leaves of the light.
+/// Factor of the brightness in a shadow.
 const SHADOW: f32 = 0.62;
-/// Where the leaves are: columns and rows, as fractions.
+/// Size of the corner with leaves: columns and rows, as fractions of the picture.
 const LEAVES: (f64, f64) = (0.16, 0.42);
 
-/// One that moves, in a straight line.
+/// A person or vehicle that moves in a straight line.
 #[derive(Clone, Debug)]
 struct Walker {
     vehicle: bool,
-    /// Where its feet are at `from`, and its speed a second: fractions of the width and the height.
+    /// Position of the feet at the time `from`, and speed a second, as fractions of width and height.
     start: (f64, f64),
     speed: (f64, f64),
-    /// When it is there, in seconds.
+    /// Time in seconds from which to which it is on the square.
     from: f64,
     to: f64,
     colours: [Colour; 2],
     size: f64,
 }
 
-/// A box that is true.
+/// A box of the ground truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Box {
-    /// The object's number, from 1.
+    /// Number of the object, from 1.
     pub id: u32,
-    /// Whether it is a vehicle; otherwise it is a person.
+    /// Whether the object is a vehicle; otherwise it is a person.
     pub vehicle: bool,
-    /// Where it is.
+    /// Box of the object.
     pub place: Rect,
-    /// How much of it is in the picture and not behind others, 0 to 1.
+    /// Fraction of the box that is in the picture and not hidden, 0 to 1.
     pub visible: f32,
 }
 
-/// The square and everything that happens on it.
+/// The square with its people and vehicles.
 #[derive(Debug)]
 pub struct Square {
     seed: u64,
@@ -56,7 +57,7 @@ pub struct Square {
 }
 
 impl Square {
-    /// A square with so many seconds of people and vehicles.
+    /// Generates a square with this many seconds of people and vehicles.
     pub fn new(seed: u64, seconds: f64) -> Square {
         let mut chance = Chance::new(seed);
         let mut walkers = Vec::new();
@@ -72,7 +73,7 @@ impl Square {
         Square { seed, walkers, background: background(seed) }
     }
 
-    /// What is true at a time.
+    /// Returns the true boxes at a time.
     pub fn boxes(&self, seconds: f64) -> Vec<Box> {
         let mut boxes = Vec::new();
         for (walker, id) in self.walkers.iter().zip(1..) {
@@ -93,7 +94,7 @@ impl Square {
         boxes
     }
 
-    /// The frame with this number.
+    /// Renders the frame with this number.
     pub fn frame(&self, number: u64) -> Frame {
         let seconds = number as f64 / SQUARE_FPS;
         let mut frame = self.background.clone();
@@ -111,7 +112,7 @@ impl Square {
     }
 }
 
-/// How much of a box is in another one, 0 to 1.
+/// Returns the fraction of a box that is in another one, 0 to 1.
 fn share(of: &Rect, within: &Rect) -> f32 {
     let w = (of.x + of.w).min(within.x + within.w) - of.x.max(within.x);
     let h = (of.y + of.h).min(within.y + within.h) - of.y.max(within.y);
@@ -123,12 +124,13 @@ fn paint_of(chance: &mut Chance) -> Colour {
     Colour::rgb(part(), part(), part())
 }
 
-/// People who walk side by side; one that walks alone is a group of one.
+/// Makes a group of people who walk side by side; a single person is a group of one.
 fn people(chance: &mut Chance, at: f64, count: u32) -> Vec<Walker> {
     let right = chance.below(2) == 0;
     let row = chance.between(0.38, 0.97);
     let heads = TALL.0 + (TALL.1 - TALL.0) * row;
-    // A height in a bit more than a second; slanted, so that feet cross the middle of the picture too.
+    // The pace is a body height in a bit more than a second. Paths are slanted, so that feet cross the middle of the
+    // picture too.
     let pace = chance.between(0.35, 0.6) * heads / 0.3;
     let to = chance.between(0.38, 0.97);
     let time = 1.1 / (pace * 0.35);
@@ -157,7 +159,7 @@ fn vehicle(chance: &mut Chance, at: f64) -> Walker {
     let row = chance.between(0.45, 0.6);
     let (start, turn) = if right { (-0.2, 1.0) } else { (1.2, -1.0) };
     let pace = chance.between(0.25, 0.4);
-    // It drives up or down a little.
+    // The path is slanted a little.
     let speed = (turn * pace, chance.between(-0.08, 0.08));
     let colours = [paint_of(chance), Colour::grey(40)];
     Walker { vehicle: true, start: (start, row), speed, from: at, to: at + 1.4 / pace, colours, size: 1.0 }
@@ -177,7 +179,7 @@ impl Walker {
         Rect { x: (x - w / 2.0) as f32, y: (feet - h) as f32, w: w as f32, h: h as f32 }
     }
 
-    /// Fills a part of its box, given in fractions of it.
+    /// Fills a part of the object's box, given in fractions of it.
     fn part(&self, frame: &mut Frame, seconds: f64, [x, y, w, h]: [f64; 4], colour: Colour) {
         let place = self.place(seconds);
         let (fw, fh) = (frame.width() as f64, frame.height() as f64);
@@ -213,7 +215,7 @@ impl Walker {
         self.part(frame, seconds, [0.3, 0.0, 0.4, 0.18], Colour::rgb(205, 160, 130));
     }
 
-    /// Darkens the ground to the right of the feet, slanted, as a low sun does.
+    /// Darkens the ground to the right of the feet, slanted, like the shadow of a low sun.
     fn shadow(&self, frame: &mut Frame, seconds: f64) {
         let place = self.place(seconds);
         let (width, height) = (frame.width() as i64, frame.height() as i64);
@@ -228,7 +230,7 @@ impl Walker {
             }
             for column in from.max(0)..(from + (place.w * 0.8 * fw) as i64).min(width) {
                 let at = (row * width + column) as usize;
-                // Rows come thrice: only the first time is a pixel darkened.
+                // Rows come three times: a pixel is darkened only the first time.
                 if step % 3 == 0 {
                     frame.y[at] = (f32::from(frame.y[at]) * SHADOW) as u8;
                 }
@@ -261,7 +263,7 @@ fn background(seed: u64) -> Frame {
     frame
 }
 
-/// Leaves that show one side or the other.
+/// Draws leaves that flicker between two shades.
 fn leaves(frame: &mut Frame, seconds: f64) {
     let (w, h) = (frame.width(), frame.height());
     let (right, low) = ((w as f64 * LEAVES.0) as usize, (h as f64 * LEAVES.1) as usize);

@@ -1,4 +1,5 @@
-//! Scenes match their truth: objects do not collide, each crosses once, the end leads to the beginning.
+//! Tests that scenes match their ground truth: objects do not collide, each crosses once, and the end leads to the
+//! beginning.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Scenes as files: the video, and its truth beside it as JSON.
+//! Writes scenes as files: the video, and its ground truth beside it as JSON.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,38 +8,38 @@ use super::render::Renderer;
 use crate::media::write::WriteError;
 use crate::media::{Mp4Writer, Y4mWriter};
 
-/// Truth files larger than this are not read.
+/// Maximum size of a ground truth file in bytes.
 const TRUTH_MAX: u64 = 64 << 20;
 
-/// Why a scene could not be made.
+/// Reason why a scene could not be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// What was asked for.
+    /// An option is invalid.
     #[error(transparent)]
     Scene(#[from] SceneError),
-    /// The video.
+    /// The video cannot be written.
     #[error("{}", path.display())]
     Video {
-        /// Which file.
+        /// Path of the video.
         path: PathBuf,
-        /// The cause.
+        /// Error of the write.
         source: WriteError,
     },
-    /// The truth.
+    /// The ground truth cannot be read or written.
     #[error("{}: the truth cannot be written or read: {what}", path.display())]
     Truth {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
 }
 
-/// Makes a scene and writes it: as Y4M if the path ends so, as MP4 otherwise; and its truth, with `.json` for the
-/// ending. Gives the truth and its path.
+/// Generates a scene and writes it, as Y4M if the path has that extension, as MP4 otherwise, and its ground truth with
+/// the extension `.json`. Returns the truth and its path.
 ///
 /// # Errors
-/// The options are outside their ranges, or a file cannot be written.
+/// Returns an error if the options are outside their ranges, or a file cannot be written.
 pub fn generate(options: &SceneOptions, path: &Path) -> Result<(Truth, PathBuf), GenerateError> {
     let renderer = Renderer::new(Truth::plan(options)?);
     let frames = (options.seconds * options.fps).round() as u64;
@@ -65,10 +65,10 @@ pub fn generate(options: &SceneOptions, path: &Path) -> Result<(Truth, PathBuf),
     Ok((truth, beside))
 }
 
-/// Reads the truth of a scene.
+/// Reads the ground truth of a scene.
 ///
 /// # Errors
-/// The file cannot be read, or is not a truth of this version.
+/// Returns an error if the file cannot be read, or is not a ground truth of this version.
 pub fn read_truth(path: &Path) -> Result<Truth, GenerateError> {
     let bad = |what: String| GenerateError::Truth { path: path.to_owned(), what };
     let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

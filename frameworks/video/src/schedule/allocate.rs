@@ -1,49 +1,50 @@
-//! Cores for queries: model-predictive, by the lag that an allocation would lead to at a horizon.
+//! Allocates cores to queries by model-predictive control: by the lag that an allocation leads to at a horizon.
 //!
 //! The lag after `T` seconds with `a` cores in a configuration that needs `R` to keep up is `max(0, L + T (1 - a/R))`.
-//! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the lag
-//! goal; the best over all configurations is examined through its concave hull, along which cores are given step by
-//! step to the largest marginal utility. That is the paper's greedy heuristic without its fixed step. It is exact where
-//! all steps that are taken end at corners of hulls. The one that does not fit gets the remaining cores in part, or
-//! flatter steps that fit get them, whichever is worth more: between two corners a query has less than its hull, by at
-//! most what its configurations differ in quality.
+//! The utility of a configuration is therefore a straight line in the cores up to the amount that just meets the lag
+//! goal. The maximum over all configurations is replaced by its concave hull, along which cores are given step by step
+//! to the largest marginal utility. This is the paper's greedy heuristic without its fixed step. It is exact where all
+//! steps that are taken end at corners of hulls. For a step that does not fit, either its query gets the remaining
+//! cores in part, or flatter steps that fit get them, whichever is worth more. Between two corners a query has less
+//! utility than its hull, by at most the difference in quality of its configurations.
 
 use serde::{Deserialize, Serialize};
 
 use super::goals::Goals;
 use crate::profile::Point;
 
-/// How soon lag over its goal is to be gone, in seconds: sooner than the horizon, or a demand that is a little more
-/// than thought holds a query over its goal for as long as it lasts.
+/// Time in seconds within which lag over its goal is to be removed. It is shorter than the horizon; otherwise a demand
+/// that is slightly above its estimate would hold a query over its goal for as long as it lasts.
 const CATCH_UP: f64 = 2.0;
-/// Steps off the hulls, into what the steps along them left over.
+/// Maximum number of steps off the hulls, with the cores that the steps along them left.
 const LAST_STEPS: usize = 6;
 
 /// The policy that divides the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// Utility of quality and lag (VideoStorm).
+    /// Maximizes the utility of quality and lag (VideoStorm).
     Videostorm,
-    /// Equal shares; what one cannot use the others get; each the best configuration for its share.
+    /// Equal shares. Cores that a query cannot use go to the others, and each query gets the best configuration for its
+    /// share.
     Fair,
 }
 
-/// What is maximised.
+/// Objective of the allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Objective {
-    /// The sum of utilities.
+    /// Maximizes the sum of utilities.
     #[serde(rename = "max-sum")]
     MaxSum,
-    /// The least utility.
+    /// Maximizes the least utility.
     #[serde(rename = "max-min")]
     MaxMin,
 }
 
-/// How far ahead is looked.
+/// Time that the allocation looks ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Horizon {
-    /// Seconds.
+    /// Length of the horizon in seconds.
     pub seconds: f64,
 }
 
@@ -53,68 +54,70 @@ impl Default for Horizon {
     }
 }
 
-/// What an allocation needs to know of a query.
+/// Properties of a query that an allocation depends on.
 #[derive(Clone, Debug)]
 pub struct Demand<'a> {
-    /// Its goals.
+    /// Goals for lag and quality.
     pub goals: Goals,
-    /// Its configurations worth having, from cheap to dear. Not empty.
+    /// Pareto-optimal configurations, from cheap to expensive. Not empty.
     pub points: &'a [Point],
-    /// Its lag now, in seconds.
+    /// Present lag in seconds.
     pub lag: f64,
-    /// Measured demand over that of its profile.
+    /// Measured demand divided by that of the profile.
     pub correction: f64,
 }
 
-/// What a query gets.
+/// Allocation of a query: a configuration and cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// Which of its points.
+    /// Index of the configuration in the query's points.
     pub point: usize,
-    /// Cores.
+    /// Number of cores.
     pub cores: f64,
 }
 
 impl Demand<'_> {
-    /// Cores to keep up in this configuration.
+    /// Returns the cores needed to keep up in this configuration.
     pub fn need(&self, point: usize) -> f64 {
         self.points.get(point).map_or(0.0, |p| p.cores * self.correction).max(1e-9)
     }
 
-    /// Cores to keep up in the cheapest configuration that is as good as it must be, or in the best one if none is.
+    /// Returns the cores needed to keep up in the cheapest configuration that meets the quality goal, or in the best
+    /// one if none does.
     pub fn modest(&self) -> f64 {
         let good = self.points.iter().position(|p| p.quality >= self.goals.min_quality);
         self.need(good.unwrap_or(self.points.len().saturating_sub(1)))
     }
 
-    /// For how many seconds it is planned: to the horizon, or until it has caught up.
+    /// Returns the planned time in seconds: the horizon, or the shorter time in which the query must catch up.
     fn ahead(&self, horizon: Horizon) -> f64 {
         let over = self.lag > self.goals.planned().max_lag;
         if over { horizon.seconds.min(CATCH_UP) } else { horizon.seconds }
     }
 
-    /// The lag at the horizon.
+    /// Returns the lag at the horizon in seconds.
     pub fn lag_after(&self, share: Share, horizon: Horizon) -> f64 {
         (self.lag + self.ahead(horizon) * (1.0 - share.cores / self.need(share.point))).max(0.0)
     }
 
-    /// The utility at the horizon, with some of the lag goal kept back (see [`Goals::planned`]).
+    /// Returns the utility at the horizon, with a margin of the lag goal (see [`Goals::planned`]).
     pub fn utility(&self, share: Share, horizon: Horizon) -> f64 {
         let quality = self.points.get(share.point).map_or(0.0, |p| p.quality);
         self.goals.planned().utility(quality, self.lag_after(share, horizon))
     }
 
-    /// The fewest cores with which the lag goal is met at the horizon.
+    /// Returns the least number of cores with which the lag goal is met at the horizon.
     fn to_goal(&self, point: usize, horizon: Horizon) -> f64 {
         (self.need(point) * (1.0 + (self.lag - self.goals.planned().max_lag) / self.ahead(horizon))).max(0.0)
     }
 
-    /// The fewest cores with which there is no lag at the horizon: more would be of no use.
+    /// Returns the least number of cores with which there is no lag at the horizon. More cores are of no use.
     pub fn useful(&self, point: usize, horizon: Horizon) -> f64 {
         self.need(point) * (1.0 + self.lag / self.ahead(horizon))
     }
 
-    /// The fewest cores, and the configuration, that reach this utility; `None` if nothing does.
+    /// Returns the least number of cores that reaches this utility, with its configuration; `None` if it cannot be
+    /// reached.
     fn cores_for(&self, utility: f64, horizon: Horizon) -> Option<Share> {
         let reach = |point: usize| {
             let spare = self.goals.of_quality(self.points[point].quality) - utility;
@@ -131,7 +134,7 @@ impl Demand<'_> {
         shares.min_by(|a, b| a.cores.total_cmp(&b.cores))
     }
 
-    /// The corners of the concave hull of the best utility over cores, from few cores to many.
+    /// Returns the corners of the concave hull of the best utility over cores, from few cores to many.
     fn corners(&self, horizon: Horizon) -> Vec<(Share, f64)> {
         let mut all: Vec<(Share, f64)> = Vec::with_capacity(2 * self.points.len());
         for point in 0..self.points.len() {
@@ -153,7 +156,7 @@ impl Demand<'_> {
                 }
                 hull.pop();
             }
-            // Two on one spot: the better one is enough, and it comes second only when it is better.
+            // Of two corners with equal cores only the better one is needed; the second is here only if it is better.
             if hull.last().is_some_and(|last| corner.0.cores - last.0.cores < 1e-12) {
                 hull.pop();
             }
@@ -162,7 +165,7 @@ impl Demand<'_> {
         hull
     }
 
-    /// The best configuration for this many cores.
+    /// Returns the best configuration for this many cores.
     fn best_for(&self, cores: f64, horizon: Horizon) -> Share {
         let shares = (0..self.points.len()).map(|point| Share { point, cores });
         let worth = |s: &Share| self.utility(*s, horizon);
@@ -170,7 +173,7 @@ impl Demand<'_> {
     }
 }
 
-/// Shares for all queries, in their order; together at most `cores`.
+/// Returns the shares of all queries, in their order; together they have at most `cores`.
 pub fn allocate(
     queries: &[Demand<'_>],
     cores: f64,
@@ -186,7 +189,7 @@ pub fn allocate(
     }
 }
 
-/// Equal shares up to what each can use; the surplus goes round again.
+/// Divides the cores equally, up to what each query can use; the surplus is divided again.
 fn fair(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     let caps: Vec<f64> = queries.iter().map(|q| q.useful(q.points.len().saturating_sub(1), horizon)).collect();
     let amounts = water(&caps, cores);
@@ -197,7 +200,7 @@ fn fair(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     queries.iter().zip(amounts).map(choose).collect()
 }
 
-/// The highest even level up to which all caps can be filled.
+/// Fills all caps up to a common level (water filling). Returns the amounts.
 fn water(caps: &[f64], total: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..caps.len()).collect();
     order.sort_by(|a, b| caps[*a].total_cmp(&caps[*b]));
@@ -211,7 +214,7 @@ fn water(caps: &[f64], total: f64) -> Vec<f64> {
     amounts
 }
 
-/// From one corner of a query's hull to the next.
+/// A step from one corner of a query's hull to the next.
 struct Step {
     slope: f64,
     query: usize,
@@ -219,21 +222,21 @@ struct Step {
     cores: f64,
 }
 
-/// Shares at corners of hulls.
+/// Shares after steps along the hulls.
 struct Climb {
     shares: Vec<Share>,
     left: f64,
-    /// The steps that did not fit, with the cores that were left for them and the utility of all steps before.
+    /// Steps that did not fit, with the cores that were left for them and the utility of all steps before.
     blocked: Vec<(usize, f64, f64)>,
 }
 
 /// Takes the steps that fit, the steepest first.
 fn climb(mut shares: Vec<Share>, steps: &[Step], cores: f64) -> Climb {
-    // What costs nothing may still be held by the first corner of each.
+    // The first corner of a hull may hold cores already.
     let mut left = cores - shares.iter().map(|s| s.cores).sum::<f64>();
     let (mut gained, mut blocked) = (0.0, Vec::new());
     for (index, step) in steps.iter().enumerate() {
-        // A step that did not fit is in the way of those after it on the same hull.
+        // A step that did not fit blocks those after it on the same hull.
         if shares[step.query].cores + step.cores < step.to.cores - 1e-9 {
             continue;
         }
@@ -248,7 +251,8 @@ fn climb(mut shares: Vec<Share>, steps: &[Step], cores: f64) -> Climb {
     Climb { shares, left, blocked }
 }
 
-/// Steps along the hulls, the steepest first. A step that does not fit gets the remaining cores, or flatter steps do.
+/// Takes steps along the hulls, the steepest first. For a step that does not fit, its query gets the remaining cores,
+/// or flatter steps do.
 fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     let mut steps = Vec::new();
     let mut first = Vec::with_capacity(queries.len());
@@ -260,7 +264,7 @@ fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
             steps.push(Step { slope: (pair[1].1 - pair[0].1) / wide, query, to: pair[1].0, cores: wide });
         }
     }
-    // On a hull slopes only fall, so a query's steps stay in their order.
+    // Slopes fall along a hull, so the sort keeps the order of a query's steps.
     steps.sort_by(|a, b| b.slope.total_cmp(&a.slope).then(a.query.cmp(&b.query)));
     let all = climb(first.clone(), &steps, cores);
     let part = |(index, left, gained): &(usize, f64, f64)| {
@@ -284,7 +288,7 @@ fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     if worth(&in_part) > worth(&flatter) { in_part } else { flatter }
 }
 
-/// Gives away what is left beside the hulls.
+/// Distributes the cores that the steps along the hulls left.
 fn finish(queries: &[Demand<'_>], (mut shares, mut left): (Vec<Share>, f64), horizon: Horizon) -> Vec<Share> {
     for _ in 0..LAST_STEPS {
         let Some((query, share)) = best_step_within(queries, &shares, left, horizon) else { break };
@@ -295,7 +299,7 @@ fn finish(queries: &[Demand<'_>], (mut shares, mut left): (Vec<Share>, f64), hor
     shares
 }
 
-/// The step of one query that brings most with at most `left` more cores; it need not end on a hull.
+/// Returns the step of one query that gains most with at most `left` more cores; it need not end on a hull.
 fn best_step_within(queries: &[Demand<'_>], shares: &[Share], left: f64, horizon: Horizon) -> Option<(usize, Share)> {
     if left <= 1e-12 {
         return None;
@@ -314,7 +318,8 @@ fn best_step_within(queries: &[Demand<'_>], shares: &[Share], left: f64, horizon
     best.map(|(query, share, _)| (query, share))
 }
 
-/// The highest level of utility that all queries can reach, by bisection; a query that cannot reach it gets its best.
+/// Finds by bisection the highest level of utility that all queries can reach; a query that cannot reach it gets its
+/// best.
 fn max_min(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     let best = |q: &Demand<'_>| q.points.iter().map(|p| q.goals.of_quality(p.quality)).fold(f64::MIN, f64::max);
     let bests: Vec<f64> = queries.iter().map(best).collect();
@@ -338,7 +343,7 @@ fn max_min(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     shares
 }
 
-/// Gives the remaining cores to queries that lag or would begin to, each up to what it can use: it costs nothing now,
+/// Gives the remaining cores to queries that lag or would begin to, each up to what it can use. It costs nothing now,
 /// and saves cores later.
 fn spread(queries: &[Demand<'_>], shares: &mut [Share], left: f64, horizon: Horizon) {
     if left <= 1e-12 {

@@ -1,23 +1,23 @@
-//! Error of a profile: a query's measured use over that of its profile.
+//! Correction of a profile: the ratio of a query's measured demand to that of its profile.
 //!
 //! VideoStorm (NSDI 2017), section 5: wrongly estimated demands are corrected by a running ratio. Its weights are
 //! tepui's choice.
 
 use crate::profile::Point;
 
-/// The weight of a measurement when there are many.
+/// Least weight of a new measurement; the first ones weigh more.
 const LEARN: f64 = 0.3;
-/// Seconds of a stream that a measurement needs.
+/// Length of a measurement, in seconds of the stream.
 const SECONDS: f64 = 1.0;
-/// The furthest that a profile can be off.
+/// Range of the ratio.
 const RANGE: (f64, f64) = (0.2, 5.0);
 
-/// A running ratio of cores used to cores profiled, over all configurations that a query is in.
+/// A running ratio of the cores used to those of the profile, over all configurations of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correction {
     factor: f64,
     measurements: u32,
-    /// Position in the stream and core-seconds at the last look.
+    /// Position in the stream and core-seconds at the last report.
     last: Option<(f64, f64)>,
     seconds: f64,
     used: f64,
@@ -25,18 +25,18 @@ pub struct Correction {
 }
 
 impl Correction {
-    /// Begins with what was found before; 1 if nothing was.
+    /// Creates a correction that starts with a former ratio, or with 1.
     pub fn new(factor: f64) -> Correction {
         let factor = if factor.is_finite() { factor.clamp(RANGE.0, RANGE.1) } else { 1.0 };
         Correction { factor, measurements: 0, last: None, seconds: 0.0, used: 0.0, profiled: 0.0 }
     }
 
-    /// Measured demand over that of the profile.
+    /// Returns the measured demand divided by that of the profile.
     pub fn factor(&self) -> f64 {
         self.factor
     }
 
-    /// Records the progress of a query in this configuration, and its use. Both only increase.
+    /// Records the progress of a query in this configuration, and its core-seconds. Both only increase.
     pub fn look(&mut self, point: &Point, position: f64, core_seconds: f64) {
         let (before, used) = self.last.replace((position, core_seconds)).unwrap_or((position, core_seconds));
         let moved = (position - before).max(0.0);
@@ -46,7 +46,7 @@ impl Correction {
         if self.seconds < SECONDS || self.profiled <= 0.0 {
             return;
         }
-        // The first measurements say more than the guess that there was before.
+        // The first measurements count more than the initial guess.
         self.measurements += 1;
         let weight = LEARN.max(1.0 / f64::from(self.measurements + 1));
         let next = self.factor * (1.0 - weight) + self.used / self.profiled * weight;
@@ -54,7 +54,7 @@ impl Correction {
         (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);
     }
 
-    /// A worker starts again, and counts from zero.
+    /// Records that another worker has started, whose counters start from zero.
     pub fn restart(&mut self) {
         self.last = None;
         (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);

@@ -1,39 +1,40 @@
-//! A whole decision: cores for all, then places for those without, then again for each agent what it really has.
+//! A complete decision: allocates cores to all queries, places those without an agent, then allocates again on each
+//! agent what it really has.
 
 use super::allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
 use super::place::{Load, Placing, place_score};
 
-/// An agent.
+/// An agent as a decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AgentView {
-    /// Cores for queries.
+    /// Number of cores for queries.
     pub cores: f64,
 }
 
-/// A query.
+/// A query as a decision sees it.
 #[derive(Clone, Debug)]
 pub struct QueryView<'a> {
-    /// Its demand and goals.
+    /// Demand and goals of the query.
     pub demand: Demand<'a>,
-    /// The number of the agent that it is on, if any.
+    /// Index of the agent that the query is on; `None` if it has none.
     pub agent: Option<usize>,
 }
 
 /// The decision about a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// The number of its agent; `None` if there is no agent at all.
+    /// Index of the query's agent; `None` if there are no agents.
     pub agent: Option<usize>,
-    /// Its configuration and cores.
+    /// Configuration and cores of the query.
     pub share: Share,
 }
 
-/// Decides for all queries, in their order. One that has an agent stays there; the others are placed, the largest
-/// first, on the agent with the highest score, or where most is free if none has room. On no agent more cores are given
-/// than it has.
+/// Decides for all queries, in their order. A query that has an agent stays there. The others are placed, the largest
+/// first, on the agent with the highest score, or on the one with the most free cores if they fit nowhere. No agent
+/// gives more cores than it has.
 ///
-/// A query counts with what it needs in the long run, and not with what it is given now: that may be nothing, if it can
-/// wait, and any number of those would find room on one agent.
+/// A query counts with its long-term demand, not with its present share: the share may be 0 if the query can wait, and
+/// any number of those would fit on one agent.
 pub fn decide(
     agents: &[AgentView],
     queries: &[QueryView<'_>],
@@ -52,7 +53,7 @@ pub fn decide(
     settle(agents, &demands, &places, (policy, objective, horizon))
 }
 
-/// Places queries that have no agent, of which each takes this many cores.
+/// Places the queries that have no agent; `takes` has the cores that each one uses.
 fn place(agents: &[AgentView], demands: &[Demand<'_>], takes: &[f64], places: &mut [Option<usize>], horizon: Horizon) {
     let mut loads: Vec<Load> = agents.iter().map(|a| Load { cores: a.cores, ..Default::default() }).collect();
     let patient = |query: usize| demands[query].goals.max_lag > horizon.seconds;
@@ -80,7 +81,7 @@ fn place(agents: &[AgentView], demands: &[Demand<'_>], takes: &[f64], places: &m
     }
 }
 
-/// Allocates what each agent has to the queries on it.
+/// Allocates the cores of each agent to the queries on it.
 fn settle(
     agents: &[AgentView],
     demands: &[Demand<'_>],

@@ -1,31 +1,32 @@
-//! Which tasks become smaller when queries wait for room, and how small.
+//! Decides which tasks shrink when queries wait for resources, and to which size.
 //!
-//! What tasks hold and what the policy gives are two amounts: on an agent, queries share the cores of their tasks. A
-//! task's size says how much of the cluster its query brought along; what its query was given lately and what it needs
-//! to keep its goals say how much of that it can do without. This decides for one round. When rounds come, and that a
-//! query is not replaced again soon, is for the scheduler.
+//! The cores that a task holds and the cores that the policy gives its query are two amounts: on an agent, queries
+//! share the cores of their tasks. The recent share of a query and what it needs to meet its goals decide how much its
+//! task can release. This module decides one round. The scheduler decides when rounds take place, and that a query is
+//! not replaced again soon.
 
-/// What counts as more than what a task must keep: less is not worth a new start.
+/// Least ratio of the held cores to those that the task must keep; a smaller release is not worth a restart.
 const OVER: f64 = 1.2;
 
-/// The task of a running query.
+/// The cores of a running query's task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Holding {
-    /// Cores that it holds.
+    /// Number of cores that the task holds.
     pub held: f64,
-    /// The fewest cores that it must keep.
+    /// Least number of cores that the task must keep.
     pub least: f64,
-    /// The most cores that its query was given lately.
+    /// Largest share of cores that the query had recently.
     pub given: f64,
-    /// Its query keeps its lag goal and loses nothing while a worker ends and the next one starts.
+    /// Whether the query meets its lag goal and loses nothing while a worker ends and the next one starts.
     pub can_pause: bool,
 }
 
-/// The tasks to be replaced by smaller ones, by their index, with their new sizes: as few as bring the `missing` cores,
-/// at most `most`.
+/// Returns the indices of the tasks to be replaced by smaller ones, with their new sizes: as few as release the
+/// `missing` cores, and at most `most`.
 ///
-/// First come those whose queries can pause and were given less than they hold, then those whose queries can pause,
-/// and only when none of them has anything to give, the others in the same order. Those with the most to give go first.
+/// First come those whose queries can pause and were given less than they hold, then those whose queries can pause.
+/// Only when none of them has cores to release do the others come, in the same order. Those with the most to release
+/// come first.
 pub fn give_back(tasks: &[Holding], missing: f64, most: usize) -> Vec<(usize, f64)> {
     for (can_pause, all_but_least) in [(true, false), (true, true), (false, false), (false, true)] {
         let keeps = |task: &Holding| if all_but_least { task.least } else { task.least.max(task.given) };
@@ -95,7 +96,7 @@ mod tests {
                 prop_assert!(*size >= tasks[*index].least && *size * OVER < tasks[*index].held);
             }
             let spares: Vec<f64> = chosen.iter().map(|(index, size)| tasks[*index].held - size).collect();
-            // Without the last one, it would not have been enough.
+            // Without the last task the release would not have been sufficient.
             let but_last: f64 = spares.iter().take(spares.len().saturating_sub(1)).sum();
             prop_assert!(chosen.is_empty() || but_last < missing);
             let could = tasks.iter().any(|task| task.held > task.least * OVER);

@@ -1,30 +1,30 @@
-//! Where a query runs: the agent with the highest score.
+//! Places queries on the agent with the highest score.
 //!
-//! The score is the mean of three parts, each 0 to 1, as in the paper: utilisation (fill what is there), balance (keep
-//! room on every agent), and lag spread (queries that can wait beside queries that cannot, so that the first can lend
-//! cores to the second). The forms of the parts are ours.
+//! The score is the mean of three parts, each 0 to 1, as in the paper: utilisation (fill the free cores), balance (keep
+//! free cores on every agent), and lag spread (queries that can wait beside queries that cannot, so that the first can
+//! lend cores to the second). The formulas of the parts are tepui's.
 
 /// An agent as a placement sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Cores that there are.
+    /// Number of cores of the agent.
     pub cores: f64,
-    /// Cores that are given to queries.
+    /// Number of cores that are given to queries.
     pub used: f64,
-    /// Of those, cores of queries that can wait (see [`Placing::patient`]).
+    /// Number of these cores that belong to queries that can wait (see [`Placing::patient`]).
     pub patient: f64,
 }
 
 /// A query to place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placing {
-    /// Cores that it will use.
+    /// Number of cores that the query will use.
     pub cores: f64,
-    /// Whether its lag goal is longer than the horizon.
+    /// Whether the query's lag goal is longer than the horizon.
     pub patient: bool,
 }
 
-/// The score of placing a query on an agent, 0 to 1; `None` if it has no room.
+/// Returns the score of placing a query on an agent, 0 to 1; `None` if it does not fit.
 pub fn place_score(load: &Load, query: Placing) -> Option<f64> {
     let free = load.cores - load.used;
     if query.cores > free + 1e-9 || load.cores <= 0.0 {
@@ -37,8 +37,8 @@ pub fn place_score(load: &Load, query: Placing) -> Option<f64> {
     Some((utilisation + balance + spread) / 3.0)
 }
 
-/// The agent that a placed query should move to, if its score there is higher than here by more than `threshold`. Its
-/// own share is taken off where it is, so that it does not stand in its own way.
+/// Returns the agent that a placed query should move to, if its score there is higher than here by more than
+/// `threshold`. On its present agent the query's own cores count as free.
 pub fn better_place(loads: &[Load], query: Placing, here: usize, threshold: f64) -> Option<usize> {
     let mut own = *loads.get(here)?;
     own.used -= query.cores;

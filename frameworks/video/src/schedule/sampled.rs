@@ -1,4 +1,4 @@
-//! Quality that samples of a stream have measured, and whether the profile still fits.
+//! Quality measured on samples of a stream, and detection of profiles that no longer fit.
 //!
 //! VideoStorm (NSDI 2017) profiles once; that a profile is measured again when the stream has changed is tepui's.
 
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::Score;
 
-/// Samples that count: the last ones.
+/// Number of samples that count, the last ones.
 const SAMPLES_MAX: usize = 12;
-/// With fewer objects in all samples, quality is unknown.
+/// Number of findings in all samples below which the quality is unknown.
 const EVENTS_MIN: u64 = 10;
-/// With fewer, nothing is concluded about the profile.
+/// Number of findings below which the samples do not decide about the profile.
 const EVENTS_DRIFT: u64 = 20;
-/// The least difference between profile and samples that counts as drift.
+/// Least difference between profile and samples that counts as drift.
 const DRIFT: f64 = 0.1;
 
-/// What samples have measured lately.
+/// Results of the last samples of a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledQuality {
-    /// Each sample, with the quality that the profile promised for its configuration.
+    /// Score of each sample, with the quality of its configuration according to the profile.
     samples: VecDeque<(Score, f64)>,
 }
 
-/// A summary, for a query's status.
+/// Summary of the samples, for a query's status.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampledStatus {
-    /// The F1 score against the golden configuration over the last samples; absent while they have too few objects.
+    /// F1 score against the golden configuration over the last samples; `None` while they have too few findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<f64>,
-    /// What the profile promised for the configurations that were sampled.
+    /// Quality of the sampled configurations according to the profile.
     pub promised: f64,
-    /// What the golden configuration found in them.
+    /// Number of findings of the golden configuration in the samples.
     pub events: u64,
     /// Number of samples.
     pub samples: usize,
@@ -41,7 +41,7 @@ pub struct SampledStatus {
 }
 
 impl SampledQuality {
-    /// Adds a sample of a configuration with this quality by its profile.
+    /// Adds a sample of a configuration that has the quality `promised` in the profile.
     pub fn add(&mut self, score: Score, promised: f64) {
         self.samples.push_back((score, promised));
         if self.samples.len() > SAMPLES_MAX {
@@ -49,12 +49,12 @@ impl SampledQuality {
         }
     }
 
-    /// Forgets all samples: there is a new profile.
+    /// Removes all samples, because there is a new profile.
     pub fn clear(&mut self) {
         self.samples.clear();
     }
 
-    /// The summary; none before the first sample.
+    /// Returns the summary; `None` before the first sample.
     pub fn status(&self) -> Option<SampledStatus> {
         if self.samples.is_empty() {
             return None;
@@ -76,8 +76,8 @@ impl SampledQuality {
             self.samples.iter().map(|(_, quality)| quality).sum::<f64>() / self.samples.len() as f64
         };
         let quality = all.f1();
-        // Two standard errors of a share of this many objects, with one more of each outcome so that 1.0 has an error,
-        // too.
+        // Two standard errors of a proportion of this many findings, with one more of each outcome so that 1.0 has an
+        // error, too.
         let spread = (quality * events as f64 + 1.0) / (events as f64 + 2.0);
         let error = 2.0 * (spread * (1.0 - spread) / (events as f64 + 2.0)).sqrt();
         Some(SampledStatus {
@@ -112,7 +112,7 @@ mod tests {
         assert!(status.quality.is_some() && !status.drifted, "18 are still too few: {status:?}");
         sampled.add(score(4, 8), 0.95);
         assert!(sampled.status().unwrap().drifted);
-        // A better stream has drifted, too: the profile asks for more cores than are needed.
+        // A stream with better quality has drifted, too: the profile asks for more cores than are needed.
         let mut better = SampledQuality::default();
         (0..8).for_each(|_| better.add(score(12, 0), 0.6));
         assert!(better.status().unwrap().drifted);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Samples that agree with the profile are not drift, and only the last ones count.
+        /// Samples that agree with the profile do not count as drift, and only the last samples count.
         #[test]
         fn a_profile_that_fits_has_not_drifted(
             samples in prop::collection::vec((1u64..30, 0u64..10), 1..40),

@@ -1,12 +1,12 @@
-//! Properties of allocations and placements:
+//! Tests properties of allocations and placements:
 //!
-//! 1. no more cores are given than there are, in total and on each agent, and none below zero;
-//! 2. max-sum is no worse than fair in the sum, and max-min no worse than fair in the least utility;
-//! 3. more cores never make the objective worse;
-//! 4. usable cores are not left over;
-//! 5. max-sum is within one step of the best division of the cores, also among queries that lag: what a query lacks
-//!    between two corners of its hull is at most the difference of its qualities;
-//! 6. a placed query stays, one without a place gets one; no query moves without a gain over the threshold.
+//! 1. No more cores are given than there are, in total and on each agent, and no share is negative.
+//! 2. Max-sum is no worse than fair in the sum, and max-min no worse than fair in the least utility.
+//! 3. More cores never make the objective worse.
+//! 4. Usable cores are not left over.
+//! 5. Max-sum is within one step of the best division of the cores, also among queries that lag: the loss of a query
+//!    between two corners of its hull is at most the difference of its qualities.
+//! 6. A placed query stays, and a query without an agent gets one. No query moves without a gain over the threshold.
 
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ fn least(demands: &[Demand<'_>], shares: &[Share]) -> f64 {
     demands.iter().zip(shares).map(|(d, s)| d.utility(*s, HORIZON)).fold(f64::INFINITY, f64::min)
 }
 
-/// The best sum of utilities over all divisions of the cores into hundredths.
+/// Returns the best sum of utilities over all divisions of the cores into hundredths.
 fn best_division(demands: &[Demand<'_>], cores: f64) -> f64 {
     const PARTS: usize = 100;
     let worth = |demand: &Demand<'_>, parts: usize| {
@@ -94,7 +94,7 @@ proptest! {
         prop_assert!(least(&demands, &best_least) >= least(&demands, &fair) - 1e-6);
         let more = of(Policy::Videostorm, Objective::MaxMin, cores * 1.3);
         prop_assert!(least(&demands, &more) >= least(&demands, &best_least) - 1e-6);
-        // The hull is exact but for its last step: that is worth no more than one query's best.
+        // The hull is exact but for its last step, which is worth no more than one query's best.
         let slack = demands.iter().map(|d| d.utility(Share { point: d.points.len() - 1, cores: d.useful(d.points.len() - 1, HORIZON) }, HORIZON) - d.utility(Share { point: 0, cores: 0.0 }, HORIZON)).fold(0.0, f64::max);
         prop_assert!(sum(&demands, &best_sum) >= sum(&demands, &fair) - slack - 1e-6);
     }
@@ -174,7 +174,8 @@ fn queries_that_can_wait_lend_cores_to_others() {
     assert_eq!((fair[0].point, fair[1].point), (0, 0), "{fair:?}");
 }
 
-/// What it needs to catch up is more than there is: it gets what is left by those that need less for the same.
+/// A query that needs more cores than there are to catch up gets what is left by those that need less for the same
+/// gain.
 #[test]
 fn a_query_that_lags_far_behind_is_not_starved() {
     let points = [point(0.6, 0.12), point(1.0, 0.5)];
@@ -208,7 +209,7 @@ fn the_minimum_quality_of_all_comes_first_when_the_least_counts() {
     assert!(shares.iter().all(|s| s.point == 1), "{shares:?}");
 }
 
-/// What queries that can wait are given at first is nothing; that is not what they need.
+/// Queries that can wait may have a share of 0 at first, although they need cores.
 #[test]
 fn queries_that_can_wait_do_not_all_land_on_one_agent() {
     let points = [point(0.5, 0.5), point(0.9, 2.0)];
@@ -228,7 +229,7 @@ fn the_score_of_a_place_is_the_mean_of_three_parts() {
     let placing = |cores, patient| Placing { cores, patient };
     // Half of the free cores; a quarter of the agent left; no query there can wait.
     assert!(near(place_score(&load(4.0, 2.0, 0.0), placing(1.0, false)), (0.5 + 0.25 + 0.0) / 3.0));
-    // The same beside cores of queries that can wait, which it could borrow.
+    // The same placement beside queries that can wait, whose cores it could borrow.
     assert!(near(place_score(&load(4.0, 2.0, 2.0), placing(1.0, false)), (0.5 + 0.25 + 0.5) / 3.0));
     assert!(near(place_score(&load(4.0, 2.0, 2.0), placing(1.0, true)), (0.5 + 0.25 + 0.5) / 3.0));
     assert_eq!(place_score(&load(4.0, 3.5, 0.0), placing(1.0, false)), None);

@@ -1,6 +1,7 @@
-//! The alert hook: a program that is run, or an HTTP POST, when a query finds something, at a bounded rate.
+//! The alert hook: runs a program or sends an HTTP POST when a query has a finding, at a bounded rate.
 //!
-//! Hooks are flags of the framework, not settings of queries: a query that comes by the API cannot run a program.
+//! Hooks are flags of the framework, not settings of queries: a query that is submitted through the API cannot run a
+//! program.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -15,46 +16,46 @@ use serde::Serialize;
 use crate::clock;
 use crate::pipeline::Finding;
 
-/// Alerts that wait at most.
+/// Maximum number of queued alerts.
 const WAITING_MAX: usize = 16;
-/// How long a program or a request may take.
+/// Longest time that a program or a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a program is examined.
+/// Interval at which a program is polled for its exit.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is called.
+/// What an alert hook runs or sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// A program, with the alert as a line of JSON on its standard input.
+    /// Runs a program, with the alert as a line of JSON on its standard input.
     Program(String),
-    /// An address to which the alert is posted: host and port, and the path.
+    /// Sends the alert as a POST to an address.
     Post {
-        /// `host:port`.
+        /// Address of the server, as `host:port`.
         host: String,
-        /// The path, with its query.
+        /// Path and query of the request.
         path: String,
     },
 }
 
-/// The hook, and how often it is called at most.
+/// An alert hook with its maximum rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// What is called.
+    /// Program or address that is called.
     pub call: Call,
-    /// Time between two calls, at least.
+    /// Least time between two calls.
     pub every: Duration,
 }
 
-/// An address that cannot be posted to.
+/// The error of an address that is invalid for a POST.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("alerts are posted to http://host[:port]/path; for other protocols use a program")]
 pub struct HookError;
 
 impl Call {
-    /// A POST to this address.
+    /// Returns a POST to this address.
     ///
     /// # Errors
-    /// It is not an `http://` address, or has credentials.
+    /// Returns an error if it is not an `http://` address, or has credentials.
     pub fn post(address: &str) -> Result<Call, HookError> {
         let rest = address.strip_prefix("http://").ok_or(HookError)?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -69,16 +70,16 @@ impl Call {
     }
 }
 
-/// An alert, as hooks get it.
+/// The JSON of an alert.
 #[derive(Debug, Serialize)]
 struct Alert {
     query: String,
     finding: Finding,
-    /// Findings since the last alert for which none was sent.
+    /// Number of findings since the last alert for which none was sent.
     missed: u64,
 }
 
-/// The hook at work.
+/// Queue of the alert hook, with the state of its rate limit.
 #[derive(Debug)]
 pub(super) struct Alerts {
     sender: SyncSender<Alert>,
@@ -95,7 +96,7 @@ impl Alerts {
         Alerts { sender, every, last: Mutex::new(None), missed: Arc::default() }
     }
 
-    /// Tells of a finding, or counts it if the last alert was a short time ago or too many wait.
+    /// Sends an alert for a finding, or only counts it if the last alert was too recent or the queue is full.
     pub(super) fn raise(&self, query: &str, finding: &Finding) {
         let now = clock::monotonic();
         let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -128,13 +129,13 @@ fn work(call: &Call, receiver: &Receiver<Alert>) {
 fn run(program: &str, line: &[u8]) -> std::io::Result<()> {
     let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A program that does not read ends all the same.
+        // A program that does not read its input is not an error.
         let _ = input.write_all(line);
     }
     ended(&mut child)
 }
 
-/// Waits for a program, and ends one that takes too long.
+/// Waits for a program, and kills it if it takes too long.
 fn ended(child: &mut Child) -> std::io::Result<()> {
     let until = clock::monotonic() + PATIENCE.as_secs_f64();
     while clock::monotonic() < until {

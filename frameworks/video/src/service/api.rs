@@ -1,4 +1,4 @@
-//! The framework's HTTP API: queries in, status and results out.
+//! The framework's HTTP API: submits queries, and serves status and results.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::spec::{QuerySpec, parse};
 ///
 /// | call | answer |
 /// |---|---|
-/// | `GET /status` | everything |
-/// | `GET /queries/NAME` | one query |
-/// | `GET /queries/NAME/results` | what it found last |
-/// | `GET /queries/NAME/frame` | what it sees now, as PNG, with boxes, lines and region |
-/// | `GET /queries/NAME/live` | the same as a stream of JPEG pictures, as the connection carries them |
+/// | `GET /status` | status of the framework and all queries |
+/// | `GET /queries/NAME` | status of one query |
+/// | `GET /queries/NAME/results` | its last findings |
+/// | `GET /queries/NAME/frame` | its present picture as PNG, with boxes, lines and region |
+/// | `GET /queries/NAME/live` | its pictures as a stream of JPEG, adapted to the connection |
 /// | `GET /` | a page with the queries, and the live view of `?query=NAME` |
-/// | `POST /queries` | takes queries in: the TOML of a query file, or `{"queries": [...]}` |
+/// | `POST /queries` | submits queries: the TOML of a query file, or `{"queries": [...]}` |
 /// | `DELETE /queries/NAME` | ends a query and forgets it |
 #[derive(Debug)]
 pub(super) struct VideoApi(pub(super) Arc<Inner>);
@@ -84,7 +84,7 @@ impl Api for VideoApi {
 }
 
 impl VideoApi {
-    /// A live view. `policy` chooses another policy, for comparisons.
+    /// Serves a live view. The parameter `policy` chooses another policy, for comparisons.
     async fn live(&self, query: &str, call: &Call) -> Response {
         let kind = match call.query.get("policy").map(kind) {
             None => None,
@@ -127,7 +127,7 @@ impl VideoApi {
     }
 }
 
-/// A policy by its name.
+/// Returns the policy with this name.
 fn kind(name: &str) -> Option<Kind> {
     match name {
         "linear" => Some(policy()),
@@ -138,7 +138,7 @@ fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// The whole chain of an error, as an answer.
+/// Returns the response for an error, with its whole chain of causes.
 fn refusal(why: &Error) -> Response {
     let status = match why {
         Error::Ask(_) | Error::Ended(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,

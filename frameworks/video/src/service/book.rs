@@ -1,5 +1,5 @@
-//! Findings of queries: written to files, the last ones kept for the API, and compared with the truth where it is
-//! known.
+//! Findings of queries: writes them to files, keeps the last ones for the API, and compares them with the ground truth
+//! where it is known.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -13,11 +13,12 @@ use crate::pipeline::{Finding, score, true_findings};
 use crate::scene::{Truth, read_truth};
 use crate::spec::QuerySpec;
 
-/// Findings of a query that are kept in memory.
+/// Maximum number of findings of a query that are kept in memory.
 const RECENT_MAX: usize = 500;
-/// Files of earlier queries of one name; the last is written over when there are more.
+/// Maximum number of files of former queries with one name; above that the last one is overwritten.
 const EARLIER_MAX: u32 = 1000;
-/// What was found in the last seconds may still be on its way; over this many before that quality is measured.
+/// Age in seconds at which findings are assumed to have arrived; quality is measured over `MEASURE_SECONDS` before
+/// that.
 const SETTLE_SECONDS: f64 = 3.0;
 const MEASURE_SECONDS: f64 = 60.0;
 
@@ -35,9 +36,9 @@ struct Page {
     file: Option<File>,
     recent: VecDeque<Finding>,
     truth: Option<Truth>,
-    /// From when on findings are complete.
+    /// Position in the stream from which on findings are complete.
     from: f64,
-    /// Whether a picture was asked for, and the last one: a PNG file.
+    /// Whether a picture was requested, and the last one as a PNG file.
     asked: bool,
     picture: Option<Vec<u8>>,
 }
@@ -54,7 +55,8 @@ impl Book {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a query's page, if it is not open. What is in its file already is taken up, and written on.
+    /// Opens the results of a query, if they are not open. Findings that are already in its file are read, and new ones
+    /// appended.
     pub(super) fn open(&self, spec: &QuerySpec) -> Result<(), Error> {
         let mut pages = self.lock();
         if pages.contains_key(&spec.name) {
@@ -84,7 +86,7 @@ impl Book {
         Ok(())
     }
 
-    /// Whether results of a query could be written.
+    /// Checks whether results of a query could be written.
     pub(super) fn check(&self, spec: &QuerySpec) -> Result<(), Error> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let path = directory.join(format!("{}.jsonl", spec.name));
@@ -92,7 +94,7 @@ impl Book {
         opened.map(drop).map_err(io(format!("cannot write {}", path.display())))
     }
 
-    /// Opens a page for a new query: what an earlier one of its name has left is put aside, under a name with a number.
+    /// Opens the results of a new query. The file of a former query with this name is renamed, with a number.
     pub(super) fn open_new(&self, spec: &QuerySpec) -> Result<(), Error> {
         self.close(&spec.name);
         if let Some(directory) = &self.directory {
@@ -108,12 +110,12 @@ impl Book {
         self.open(spec)
     }
 
-    /// Closes a query's page; its file stays.
+    /// Closes the results of a query; the file stays.
     pub(super) fn close(&self, query: &str) {
         self.lock().remove(query);
     }
 
-    /// Writes findings. One that is there already (repeated because an answer was lost) is left out.
+    /// Writes findings. Known ones, which are repeated because an answer was lost, are skipped.
     pub(super) fn add(&self, query: &str, findings: Vec<Finding>) {
         let mut pages = self.lock();
         let Some(page) = pages.get_mut(query) else { return };
@@ -142,7 +144,7 @@ impl Book {
         }
     }
 
-    /// Asks the worker of a query for a picture; whether there is such a query.
+    /// Requests a picture from the worker of a query. Returns whether there is such a query.
     pub(super) fn ask(&self, query: &str) -> bool {
         let mut pages = self.lock();
         let Some(page) = pages.get_mut(query) else { return false };
@@ -151,24 +153,24 @@ impl Book {
         true
     }
 
-    /// Whether its worker is to be asked now.
+    /// Returns whether a picture is requested from the worker of this query.
     pub(super) fn asks(&self, query: &str) -> bool {
         self.lock().get_mut(query).is_some_and(|page| std::mem::take(&mut page.asked))
     }
 
-    /// A picture has come.
+    /// Records that a picture has arrived.
     pub(super) fn drawn(&self, query: &str, picture: Vec<u8>) {
         if let Some(page) = self.lock().get_mut(query) {
             page.picture = Some(picture);
         }
     }
 
-    /// The picture that was asked for, once it is there.
+    /// Returns the requested picture; `None` until it has arrived.
     pub(super) fn picture(&self, query: &str) -> Option<Vec<u8>> {
         self.lock().get(query).and_then(|page| page.picture.clone())
     }
 
-    /// The query of an open page.
+    /// Returns the specification of a query whose results are open.
     pub(super) fn spec(&self, query: &str) -> Option<QuerySpec> {
         self.lock().get(query).map(|page| page.spec.clone())
     }
@@ -177,7 +179,8 @@ impl Book {
         self.lock().get(query).map(|p| p.recent.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The F1 score against the truth up to a position of the stream; `None` without a truth, or too early.
+    /// Returns the F1 score against the ground truth up to a position of the stream; `None` without a ground truth, or
+    /// too early.
     pub(super) fn measured(&self, query: &str, position: f64) -> Option<f64> {
         let pages = self.lock();
         let page = pages.get(query)?;

@@ -1,4 +1,4 @@
-//! The port that workers connect to: a line of JSON in, a line out. Clients without the token get no answer.
+//! The port that workers connect to: requests and answers are lines of JSON. Clients without the token get no answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::{Error, io};
 use crate::core::{Answer, Question};
 use crate::worker::{LINE_MAX, Reply, Said};
 
-/// Workers at a time.
+/// Maximum number of concurrent connections of workers.
 const CONNECTIONS_MAX: usize = 2048;
-/// A connection that is silent for so long is closed.
+/// Time after which a silent connection is closed.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Time for a worker to introduce itself, in a short line.
+/// Time within which a worker must authenticate, in a short line.
 const HELLO: Duration = Duration::from_secs(10);
 const HELLO_MAX: u64 = 4096;
 
-/// The listening port.
+/// The listening port for workers.
 #[derive(Debug)]
 pub(super) struct Control {
     address: SocketAddr,
@@ -45,7 +45,7 @@ struct Context {
 }
 
 impl Control {
-    /// Listens at the address of the identity, or at another port of that host if it is taken.
+    /// Listens at the address of the identity, or at another port of that host if it is in use.
     pub(super) fn serve(
         identity: &Identity,
         requester: Requester<Question, Answer>,
@@ -67,7 +67,7 @@ impl Control {
         self.address
     }
 
-    /// What workers get to connect to it.
+    /// Returns the address that workers connect to.
     pub(super) fn driver(&self) -> &str {
         &self.driver
     }
@@ -85,7 +85,7 @@ impl Drop for Control {
 
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
-    // Connections of the process before may still be closing on this port.
+    // Connections of the previous process may still be closing on this port.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(1024)
@@ -93,7 +93,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 async fn accept(listener: TcpListener, acceptor: Acceptor, context: Context) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // Connections end with their listener.
+    // Connections end when their listener does.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, acceptor: Acceptor, context: Context) {
                     drop(permit);
                 });
             }
-            // Out of descriptors, most likely: some will be closed.
+            // Most likely there are no free file descriptors: some will be closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
         while connections.try_join_next().is_some() {}
@@ -125,12 +125,12 @@ impl Context {
             Ok(Answer::Start(start)) => Reply::Start(start),
             Ok(Answer::Over) => Reply::Over,
             Ok(Answer::Unknown) => Reply::Unknown,
-            // Too much to do, or about to end: the worker comes again.
+            // The scheduler is overloaded or about to end: the worker connects again.
             _ => return Ok(()),
         };
         let query = match &answer {
             Reply::Start(start) => {
-                // After a restart it is not open yet.
+                // After a restart the results are not open yet.
                 let _ = self.book.open(&start.spec);
                 start.spec.name.clone()
             }
@@ -173,7 +173,7 @@ impl Context {
     }
 }
 
-/// The next line, which may be so long; an error at the end.
+/// Returns the next line of at most `most` bytes; an error at the end of the stream.
 async fn line(stream: &mut BufReader<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(most).read_until(b'\n', &mut bytes).await?;

@@ -1,5 +1,5 @@
-//! What workers know their scheduler by: its address and a token. Both outlive a restart, so that workers find it
-//! again.
+//! The identity of a scheduler for its workers: address and token. Both are persisted, so that workers find the
+//! scheduler after a restart.
 
 use std::fs;
 use std::io::Write;
@@ -13,17 +13,17 @@ use super::{Error, io};
 
 const FILE: &str = "video-control.json";
 
-/// Address and token.
+/// Address and token of a scheduler.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Identity {
-    /// Where to listen.
+    /// Address to listen at.
     pub address: SocketAddr,
-    /// What workers must say.
+    /// Token with which workers authenticate.
     pub token: String,
 }
 
 impl Identity {
-    /// The stored identity of the directory, or a new one.
+    /// Returns the identity stored in the directory, or a new one.
     pub(super) fn of(directory: Option<&Path>, address: SocketAddr) -> Result<Identity, Error> {
         let kept = directory.and_then(|directory| fs::read(directory.join(FILE)).ok());
         if let Some(mut kept) = kept.and_then(|bytes| serde_json::from_slice::<Identity>(&bytes).ok()) {
@@ -37,7 +37,7 @@ impl Identity {
         Ok(Identity { address, token: base::hex(&bytes) })
     }
 
-    /// Stores it, with the listening address, readable for the owner only.
+    /// Stores the identity with the listening address, readable for the owner only.
     pub(super) fn keep(&self, directory: &Path, address: SocketAddr) -> Result<(), Error> {
         let path = directory.join(FILE);
         let what = || format!("cannot write {}", path.display());

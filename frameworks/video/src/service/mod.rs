@@ -1,5 +1,4 @@
-//! The running framework: the scheduler on its driver, a port for workers, an HTTP API, results and
-//! profiles.
+//! The running framework: the scheduler on its driver, a port for workers, an HTTP API, results and profiles.
 //!
 //! It decides nothing about queries; see [`crate::core`].
 
@@ -32,54 +31,55 @@ pub use alert::{Call as HookCall, Hook, HookError};
 use book::Book;
 use identity::Identity;
 
-/// How long a picture of what a worker sees may take.
+/// Longest wait for a picture from a worker.
 const PICTURE: Duration = Duration::from_secs(5);
 
-/// How to run the framework.
+/// Options of the framework.
 #[derive(Debug)]
 pub struct Options {
-    /// The master, the framework, and what must survive a restart.
+    /// Options of the driver: the master, the framework, and the state that survives a restart.
     pub driver: sdk::driver::Options,
-    /// Initial queries; known ones continue.
+    /// Initial queries; those that are known from before a restart continue.
     pub queries: Vec<QuerySpec>,
-    /// Where the HTTP API listens.
+    /// Listening address of the HTTP API.
     pub listen: SocketAddr,
-    /// Where workers connect to; other machines must be able to reach it. Port 0 takes any free one.
+    /// Listening address for workers, which must be reachable from other machines. Port 0 takes any free one.
     pub control: SocketAddr,
-    /// The directory of `driver.state`, which also contains port and token of the control address.
+    /// Directory of `driver.state`, which also contains port and token of the control address.
     pub state_dir: Option<PathBuf>,
-    /// Where results are written, a file of JSON lines for each query; `None` keeps the last of them in memory only.
+    /// Directory of results, with a file of JSON lines for each query; with `None` only the last findings are kept, in
+    /// memory.
     pub results: Option<PathBuf>,
-    /// What is called when something is found.
+    /// Alert hook that is called for findings.
     pub hook: Option<Hook>,
-    /// Where profiles are kept.
+    /// Directory of profiles.
     pub profiles: PathBuf,
-    /// What the profiler chooses from.
+    /// Values that the profiler chooses from.
     pub knobs: Knobs,
-    /// From one sample of a query's quality to the next; zero for no samples.
+    /// Interval between samples of a query's quality; zero for no samples.
     pub sample_every: Duration,
-    /// How long the clip is that is profiled, in seconds.
+    /// Length of the clip that is profiled, in seconds.
     pub profile_seconds: f64,
-    /// The policy.
+    /// Policy that divides cores among the queries.
     pub policy: Policy,
-    /// What is maximised.
+    /// Objective that the policy maximizes.
     pub objective: Objective,
-    /// How far ahead is looked, in seconds.
+    /// Time that decisions look ahead, in seconds.
     pub horizon: f64,
-    /// Interval of decisions.
+    /// Interval between decisions of the scheduler.
     pub epoch: Duration,
-    /// The most cores that tasks hold together.
+    /// Largest number of cores that tasks hold together; `None` for all that are offered.
     pub cores_max: Option<f64>,
-    /// The program that agents run as a worker; this one if `None`.
+    /// Program that agents run as a worker; `None` for this program.
     pub worker_program: Option<PathBuf>,
-    /// Its arguments before the worker's own.
+    /// Arguments of the program before the worker's own.
     pub worker_arguments: Vec<String>,
-    /// Where agents fetch the program from, if they do not have it.
+    /// URI from which agents fetch the program; `None` if they have it.
     pub worker_uri: Option<String>,
 }
 
 impl Options {
-    /// Defaults, for a framework that begins without queries.
+    /// Returns the default options, without queries.
     pub fn new(driver: sdk::driver::Options) -> Options {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         Options {
@@ -106,38 +106,38 @@ impl Options {
     }
 }
 
-/// Why the framework does not run, or a query is not taken.
+/// Reason why the framework does not run, or a query is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system.
+    /// A system call failed.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// Description of the operation.
         what: String,
-        /// The system's error.
+        /// Error of the system call.
         source: std::io::Error,
     },
-    /// The query.
+    /// The query is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Its video or its profile.
+    /// The video of a query cannot be read, or its profile cannot be made.
     #[error("query {query:?} has no profile")]
     Profile {
-        /// Which query.
+        /// Name of the query.
         query: String,
-        /// The cause.
+        /// Error of the profiler.
         source: ProfileError,
     },
     /// No query has this name.
     #[error("there is no query {0:?}")]
     NoQuery(String),
-    /// The scheduler does not take it.
+    /// The scheduler refuses the request, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The scheduler does not answer.
+    /// The scheduler does not answer the request.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// The scheduler has ended, and why.
+    /// The scheduler has ended, for this reason.
     #[error("{0}")]
     Ended(String),
 }
@@ -157,7 +157,7 @@ pub struct Service {
     watcher: JoinHandle<()>,
 }
 
-/// What the service and its API share.
+/// State that the service and its API share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     requester: Requester<Question, Answer>,
@@ -172,7 +172,8 @@ impl Service {
     /// Starts the framework: profiles its queries, connects to the master, serves workers and the API.
     ///
     /// # Errors
-    /// An address cannot be listened at, a query is invalid, or its video cannot be profiled.
+    /// Returns an error if the process cannot listen at an address, a query is invalid, or its video cannot be
+    /// profiled.
     pub async fn start(options: Options) -> Result<Service, Error> {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
@@ -192,7 +193,7 @@ impl Service {
             profile_seconds: options.profile_seconds,
         });
         let kept = options.state_dir.is_some();
-        // Without kept state, invalid queries are refused before anything is started.
+        // Without persisted state, invalid queries are rejected before anything is started.
         let (prepared, later) = match kept {
             false => (shared.prepare(options.queries).await?, Vec::new()),
             true => (Vec::new(), options.queries),
@@ -212,38 +213,38 @@ impl Service {
         Err(why.map_or(error, Error::Ended))
     }
 
-    /// Where the API listens.
+    /// Returns the listening address of the API.
     pub fn address(&self) -> SocketAddr {
         self.serving.address()
     }
 
-    /// Where others reach the API: its URL, with the scheme that it serves.
+    /// Returns the URL of the API for other hosts, with the scheme that it serves.
     pub fn url(&self) -> String {
         self.serving.url()
     }
 
-    /// The status.
+    /// Returns the status of the framework.
     ///
     /// # Errors
-    /// The scheduler has ended.
+    /// Returns an error if the scheduler has ended.
     pub async fn status(&self) -> Result<Status, Error> {
         self.shared.status().await
     }
 
-    /// Takes queries in: profiles their videos, or finds profiles that fit. All or none.
+    /// Submits queries: makes their profiles, or finds stored ones that match. All queries are accepted or none.
     ///
     /// # Errors
-    /// A query is invalid, its video cannot be profiled, or its name is taken.
+    /// Returns an error if a query is invalid, its video cannot be profiled, or its name is in use.
     pub async fn submit(&self, queries: Vec<QuerySpec>) -> Result<(), Error> {
         self.shared.submit(queries).await
     }
 
-    /// The last findings of a query, the oldest first.
+    /// Returns the last findings of a query, the oldest first.
     pub fn findings(&self, query: &str) -> Vec<Finding> {
         self.shared.book.recent(query)
     }
 
-    /// Waits for this time and returns the status; and the ending, if the framework has ended.
+    /// Waits for this time and returns the status, and the ending if the framework has ended.
     pub async fn next(&mut self, after: Duration) -> (Option<Status>, Option<Ending>) {
         tokio::select! {
             ending = self.ending() => return (None, Some(ending)),
@@ -255,13 +256,13 @@ impl Service {
         }
     }
 
-    /// Waits for the end of the scheduler, once.
+    /// Waits for the end of the scheduler. Must be called once only.
     async fn ending(&mut self) -> Ending {
         (&mut self.driver).await.map_or_else(|error| Ending::Error(error.to_string()), |finished| finished.ending)
     }
 
-    /// Returns when all queries have ended, or the framework has: with its last status and, if the framework has ended,
-    /// why.
+    /// Waits until all queries or the framework have ended. Returns the last status and, if the framework has ended,
+    /// the reason.
     pub async fn wait(&mut self) -> (Option<Status>, Option<Ending>) {
         let mut last = None;
         loop {
@@ -286,7 +287,7 @@ impl Service {
     }
 }
 
-/// Whether the scheduler does not answer because it has ended, or is about to.
+/// Returns whether the scheduler does not answer because it has ended, or is about to.
 fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Ask(AskError::Gone))
 }
@@ -331,7 +332,7 @@ impl Inner {
         }
     }
 
-    /// Takes in those that are not known from before a restart; the videos of the others are ignored.
+    /// Submits the queries that are not known from before a restart; the videos of the others are not opened.
     async fn begin(&self, mut queries: Vec<QuerySpec>) -> Result<(), Error> {
         let known: BTreeSet<String> = self.status().await?.queries.into_iter().map(|q| q.name).collect();
         queries.retain(|spec| !known.contains(&spec.name));
@@ -365,7 +366,7 @@ impl Inner {
         }
     }
 
-    /// A picture of what a query's worker sees, drawn now; `None` if it does not come in time.
+    /// Returns a picture that the query's worker draws now; `None` if it does not arrive in time.
     pub(crate) async fn picture(&self, query: &str) -> Result<Option<Vec<u8>>, Error> {
         if !self.book.ask(query) {
             return Err(Error::NoQuery(query.to_owned()));

@@ -1,4 +1,4 @@
-//! The page of the framework: its queries, and the live view of one. It has no script.
+//! The web page of the framework: its queries, and the live view of one. It has no script.
 
 use crate::core::QueryStatus;
 use crate::pipeline::Config;
@@ -16,7 +16,7 @@ img { aspect-ratio: 16 / 9; background: #8883; border-radius: 4px; max-width: 10
 @media (max-width: 30rem) { .minor { display: none; } }
 ";
 
-/// The page; `shown` is the query whose view is on it.
+/// Returns the page; `shown` is the query whose live view it contains.
 pub(super) fn page(queries: &[QueryStatus], shown: Option<&str>) -> String {
     let rows: String = queries.iter().map(|query| row(query, shown == Some(query.name.as_str()))).collect();
     let table = match rows.is_empty() {
@@ -49,10 +49,10 @@ fn row(query: &QueryStatus, is_shown: bool) -> String {
     )
 }
 
-/// The live view of a query, or what stands in its place.
+/// Returns the live view of a query, or the text in its place.
 fn view(query: &QueryStatus) -> String {
     let (name, link) = (escaped(&query.name), encoded(&query.name));
-    // Without a worker there are no pictures, and a browser would wait for the first without end.
+    // Without a worker there are no pictures, and a browser would wait for the first forever.
     if query.task.is_none() {
         let why = if query.message.is_empty() { "It does not run now." } else { &query.message };
         return format!("<h2>{name}</h2>\n<p>{}</p>\n", escaped(why));
@@ -65,7 +65,7 @@ fn view(query: &QueryStatus) -> String {
     )
 }
 
-/// What a configuration makes of the stream.
+/// Describes a configuration for the page.
 fn looks(config: &Config) -> String {
     let size = match config.shrink {
         1 => "in full size".to_owned(),
@@ -91,7 +91,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A name as a part of an address.
+/// Percent-encodes a name for a URL.
 fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

@@ -1,6 +1,6 @@
-//! Profiles of queries: found or made when they are submitted, and made again when samples of a stream do not agree.
+//! Profiles of queries: found or made when queries are submitted, and made again when samples of a stream disagree.
 //!
-//! A profile that its user gave as a file is not replaced: that it does not fit is logged.
+//! A profile that the user gave as a file is not replaced; that it does not fit is logged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::profile::{ClipOptions, EVENTS_FEW, Profile, ProfileError};
 use crate::spec::QuerySpec;
 use crate::vision::Detector;
 
-/// How often queries are examined.
+/// Interval at which queries are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// The least time between two profiles of one query, in seconds.
+/// Least time between two profiles of one query, in seconds.
 const APART: f64 = 600.0;
 
-/// Profiles the queries of a service until the service ends. One profile is made at a time.
+/// Makes new profiles for queries whose profiles no longer fit, one at a time, until the service ends.
 pub(super) async fn watch(inner: Arc<Inner>) {
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     loop {
@@ -41,7 +41,7 @@ pub(super) async fn watch(inner: Arc<Inner>) {
     }
 }
 
-/// Makes a profile on a thread of its own.
+/// Makes a profile on a separate thread.
 async fn profiled(
     spec: &QuerySpec,
     make: impl FnOnce() -> Result<Profile, ProfileError> + Send + 'static,
@@ -54,7 +54,7 @@ async fn profiled(
 }
 
 impl Inner {
-    /// Finds or makes the profile of each query; one for all queries of a kind on a video.
+    /// Finds or makes the profile of each query. Queries of one kind on one video share it.
     pub(super) async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
         let mut done: Vec<((Source, QueryKind, Scope, Detector), Profile)> = Vec::new();
         let mut out = Vec::new();
@@ -95,7 +95,7 @@ impl Inner {
         .await
     }
 
-    /// Makes a query's profile at a position of its stream: of a camera, now.
+    /// Makes a query's profile at a position of its stream, or from a camera's present pictures.
     async fn make_profile(&self, spec: &QuerySpec, from: f64) -> Result<Profile, Error> {
         let (video, kind, knobs, clip) = self.profiling(spec);
         let directory = self.profiles.clone();
@@ -106,7 +106,7 @@ impl Inner {
         .await
     }
 
-    /// What a query's profile is made of.
+    /// Returns the source, kind, knobs and options with which a query's profile is made.
     fn profiling(&self, spec: &QuerySpec) -> (Source, QueryKind, Knobs, ClipOptions) {
         let knobs = self.knobs.clone().with_detector(spec.detector);
         let clip = ClipOptions { seconds: self.profile_seconds, scope: spec.scope.clone(), ..Default::default() };

@@ -1,5 +1,5 @@
-//! Live views: pictures of workers go to viewers, to each as its connection carries them. A viewer never holds up a
-//! worker or another viewer: what it does not take is left out.
+//! Live views: sends pictures of workers to viewers, to each at the rate of its connection. A viewer never delays a
+//! worker or another viewer: pictures that it does not take are skipped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use tokio::sync::watch;
 use crate::abr::Kind;
 use crate::abr::live::{RUNGS, Viewer, policy};
 
-/// Viewers of all queries at once.
+/// Maximum number of viewers of all queries together.
 const VIEWERS_MAX: usize = 64;
-/// How often connections are examined.
+/// Interval at which connections are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// What stands between two pictures.
+/// Boundary between two pictures of a multipart response.
 const BOUNDARY: &str = "tepui-picture";
 const CONTENT_TYPE: &str = "multipart/x-mixed-replace; boundary=tepui-picture";
 
@@ -27,10 +27,10 @@ pub(super) struct Picture {
     pub(super) jpeg: Vec<u8>,
 }
 
-/// The last picture of a rung.
+/// Last picture of a rung; `None` before the first.
 type Last = Option<Arc<Picture>>;
 
-/// The pictures of all queries.
+/// The live views of all queries.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     queries: Mutex<BTreeMap<String, Query>>,
@@ -39,17 +39,17 @@ pub(crate) struct Views {
 
 #[derive(Debug)]
 struct Query {
-    /// Which of the queries of one name it is.
+    /// Number that distinguishes queries that had the same name.
     number: u64,
-    /// Viewers of each rung.
+    /// Number of viewers of each rung.
     viewers: [usize; RUNGS.len()],
     pictures: [watch::Sender<Last>; RUNGS.len()],
 }
 
-/// Why there is no view.
+/// Reason why a live view cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// There are as many viewers as may be.
+    /// The maximum number of viewers is reached.
     Viewers,
 }
 
@@ -58,29 +58,30 @@ impl Views {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rungs of which viewers of a query want pictures.
+    /// Returns the rungs of a query that have viewers.
     pub(super) fn wanted(&self, query: &str) -> Vec<usize> {
         let queries = self.lock();
         let viewers = queries.get(query).map(|query| query.viewers).unwrap_or_default();
         (0..RUNGS.len()).filter(|rung| viewers[*rung] > 0).collect()
     }
 
-    /// A picture has come. Only the last of each rung is kept.
+    /// Records that a picture has arrived. Only the last one of each rung is kept.
     pub(super) fn add(&self, query: &str, rung: usize, picture: Picture) {
         if let Some(sender) = self.lock().get(query).and_then(|query| query.pictures.get(rung)) {
             sender.send_replace(Some(Arc::new(picture)));
         }
     }
 
-    /// Ends the views of a query.
+    /// Ends the live views of a query.
     pub(super) fn close(&self, query: &str) {
         self.lock().remove(query);
     }
 
-    /// A stream of pictures for one viewer, chosen by this policy, or by the project's own.
+    /// Opens a stream of pictures for one viewer. `kind` is the policy that chooses the rung; `None` for the default
+    /// one.
     ///
     /// # Errors
-    /// There are too many viewers.
+    /// Returns an error if there are too many viewers.
     pub(super) fn open(self: &Arc<Views>, query: &str, kind: Option<Kind>) -> Result<Response, Full> {
         let seat = Seat::take(self, query)?;
         let (events, response) = events(CONTENT_TYPE);
@@ -89,11 +90,11 @@ impl Views {
     }
 }
 
-/// A viewer among those of a query; it leaves when this is dropped.
+/// A registered viewer of a query; it is removed when this is dropped.
 struct Seat {
     views: Arc<Views>,
     query: String,
-    /// A later query of this name has another one.
+    /// Number of the query; a later query with the same name has another one.
     number: u64,
     rung: usize,
 }
@@ -113,7 +114,7 @@ impl Seat {
         Ok(Seat { views: views.clone(), query: query.to_owned(), number: entry.number, rung: 0 })
     }
 
-    /// The pictures of its rung; none if the query has ended.
+    /// Returns the pictures of the viewer's rung; `None` if the query has ended.
     fn pictures(&self) -> Option<watch::Receiver<Last>> {
         let queries = self.views.lock();
         let query = queries.get(&self.query).filter(|query| query.number == self.number)?;
@@ -143,7 +144,7 @@ impl Drop for Seat {
     }
 }
 
-/// Sends pictures until the viewer or the query is gone.
+/// Sends pictures until the viewer disconnects or the query ends.
 async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
     let Some(mut pictures) = seat.pictures() else { return };
     let mut tick = tokio::time::interval(TICK);
@@ -179,19 +180,19 @@ async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
     }
 }
 
-/// What goes over a viewer's connection.
+/// State of what is sent over a viewer's connection.
 #[derive(Debug, Default)]
 struct Line {
-    /// Bytes that were sent, and of these, how many the connection has taken.
+    /// Bytes that were sent, and the part of them that the connection has taken.
     sent: usize,
     taken: usize,
-    /// For how long a picture waits, in seconds.
+    /// Time for which a picture has been waiting, in seconds.
     age: f64,
     left_out: u64,
 }
 
 impl Line {
-    /// Some time has passed; returns whether the viewer's rung was chosen anew.
+    /// Records that time has passed. Returns whether the viewer's rung was chosen again.
     fn pass(&mut self, passed: f64, events: &Events, viewer: &mut Viewer) -> bool {
         let waiting = events.queued();
         let taken = self.sent - waiting.min(self.sent);
@@ -201,7 +202,7 @@ impl Line {
         viewer.pass(passed, new, waiting > 0, self.age)
     }
 
-    /// Sends a picture, or leaves it out if one is still waiting; whether the viewer is there.
+    /// Sends a picture, or skips it if another is still waiting. Returns whether the viewer is connected.
     fn send(&mut self, picture: &Picture, rung: usize, events: &Events) -> bool {
         if events.queued() > 0 {
             self.left_out += 1;

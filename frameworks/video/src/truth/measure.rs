@@ -1,4 +1,5 @@
-//! Measures against true boxes: F1 at an overlap of one half, switches of identity, crossings and classes. Pure.
+//! Measures detection and tracking against true boxes: F1 at an overlap of one half, identity switches, crossings and
+//! classes. Performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +8,36 @@ use crate::frame::Rect;
 use crate::scope::Line;
 use crate::vision::assign;
 
-/// Overlap at which boxes are the same.
+/// Least overlap (intersection over union) of matching boxes.
 const OVERLAP: f32 = 0.5;
-/// True boxes of which less can be seen need not be found, and may be.
+/// Visible fraction of a true box below which it need not be detected; a detection of it is not an error.
 const VISIBLE: f32 = 0.4;
-/// A crossing is found if it is reported at most this many seconds off, and so far off along each side of the picture.
+/// Largest difference of a reported crossing to a true one, in seconds, and as a fraction of each side of the picture.
 const APART: (f64, f32) = (1.0, 0.08);
 
-/// A box that was found.
+/// A detected box.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// Its track.
+    /// Number of the track.
     pub track: u64,
-    /// Whether it is taken for a vehicle.
+    /// Whether the object is classified as a vehicle.
     pub vehicle: bool,
-    /// Where it is.
+    /// Position of the box.
     pub place: Rect,
 }
 
-/// The measures.
+/// Counts of a comparison with the ground truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Boxes found and right, found and wrong, and missed.
+    /// Numbers of true positive, false positive and false negative boxes.
     pub boxes: (u64, u64, u64),
-    /// How often a true object is found under another track than before.
+    /// Number of times that a true object is detected under another track than before.
     pub switches: u64,
-    /// True objects that should have been found.
+    /// Number of true objects that should have been detected.
     pub objects: u64,
-    /// Crossings of the line: found and right, found and wrong, missed.
+    /// Numbers of true positive, false positive and false negative crossings of the line.
     pub crossings: (u64, u64, u64),
-    /// True objects with a class that were found, and those whose last class was right.
+    /// Number of detected objects with a known class, and of those whose last class was right.
     pub classes: (u64, u64),
 }
 
@@ -46,31 +47,31 @@ fn f1((right, wrong, missed): (u64, u64, u64)) -> f64 {
 }
 
 impl Figures {
-    /// F1 of boxes.
+    /// Returns the F1 score of boxes.
     pub fn boxes_f1(&self) -> f64 {
         f1(self.boxes)
     }
 
-    /// F1 of crossings.
+    /// Returns the F1 score of crossings.
     pub fn crossings_f1(&self) -> f64 {
         f1(self.crossings)
     }
 
-    /// Part of the classes that are right.
+    /// Returns the fraction of classes that are right.
     pub fn classes_right(&self) -> f64 {
         if self.classes.0 == 0 { 1.0 } else { self.classes.1 as f64 / self.classes.0 as f64 }
     }
 }
 
-/// A crossing: when, where, and whether forward.
+/// A crossing: its time, its position, and whether it goes forward.
 type Crossing = (f64, (f32, f32), bool);
 
-/// Takes in what was found, picture by picture.
+/// Compares detections with the ground truth, picture by picture.
 #[derive(Debug)]
 pub struct Measure {
     line: Line,
     figures: Figures,
-    /// The track under which a true object was found last, and whether its class was right.
+    /// Last track of each true object, and whether its class was right.
     last: BTreeMap<u64, (u64, Option<bool>)>,
     wanted: BTreeMap<u64, ((f32, f32), bool)>,
     true_crossings: Vec<Crossing>,
@@ -78,7 +79,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Measures with crossings of this line.
+    /// Creates a comparison that includes crossings of this line.
     pub fn new(line: Line) -> Measure {
         Measure {
             line,
@@ -90,7 +91,7 @@ impl Measure {
         }
     }
 
-    /// Takes in a picture.
+    /// Adds the true and the detected boxes of a picture.
     pub fn picture(&mut self, seconds: f64, truth: &[Labelled], seen: &[Seen]) {
         let cost: Vec<Vec<f64>> = truth
             .iter()
@@ -133,12 +134,12 @@ impl Measure {
         }
     }
 
-    /// Takes in a crossing that was reported.
+    /// Adds a reported crossing.
     pub fn crossing(&mut self, seconds: f64, place: &Rect, forward: bool) {
         self.found_crossings.push((seconds, place.centre(), forward));
     }
 
-    /// The measures so far.
+    /// Returns the counts so far.
     pub fn figures(&self) -> Figures {
         let near = |a: &Crossing, b: &Crossing| {
             let (x, y) = ((a.1.0 - b.1.0).abs(), (a.1.1 - b.1.1).abs());

@@ -1,5 +1,5 @@
-//! How good detection and tracking are against a truth of boxes: MOT files, and the measures of them. Pure but for
-//! reading the file.
+//! Quality of detection and tracking against a ground truth of boxes: MOT files, and the measures. Performs no I/O but
+//! for reading the file.
 
 mod measure;
 mod mot;

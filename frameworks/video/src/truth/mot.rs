@@ -1,48 +1,48 @@
-//! Truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility` for
-//! each box, in pixels, frames from 1. The last three may be missing.
+//! Ground truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility`
+//! for each box, in pixels, frames from 1. The last three may be missing.
 
 use std::path::{Path, PathBuf};
 
 use crate::frame::Rect;
 
-/// Boxes of a file at most.
+/// Maximum number of boxes of a file.
 const BOXES_MAX: usize = 2_000_000;
-/// Larger files are not read, in bytes.
+/// Maximum size of a file in bytes.
 const BYTES_MAX: u64 = 256 << 20;
-/// Classes of the format: what walks, and what drives.
+/// Classes of people in the format; those of vehicles follow.
 const PEOPLE: [u32; 2] = [1, 7];
 const VEHICLES: [u32; 3] = [3, 4, 5];
 
-/// A file that cannot be used.
+/// The error of a file that cannot be read or is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct MotError {
-    /// Which file.
+    /// Path of the file.
     path: PathBuf,
-    /// What is wrong.
+    /// Description of the error.
     what: String,
 }
 
-/// A true box.
+/// A box of the ground truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Labelled {
-    /// The number of the frame, from 0.
+    /// Number of the frame, from 0.
     pub frame: u64,
-    /// The object.
+    /// Id of the object.
     pub id: u64,
-    /// Whether it is a vehicle; `None` if the file does not tell.
+    /// Whether the object is a vehicle; `None` if the file does not say.
     pub vehicle: Option<bool>,
-    /// Where it is, in fractions of the picture.
+    /// Position of the box, in fractions of the picture.
     pub place: Rect,
-    /// How much of it can be seen, 0 to 1.
+    /// Visible fraction of the object, 0 to 1.
     pub visible: f32,
 }
 
-/// Reads a file about pictures of this width and height, by frame. Boxes that are marked as not counting (confidence 0)
-/// and of classes that neither walk nor drive are left out.
+/// Reads a file about pictures of this width and height, sorted by frame. Boxes that are marked as not counting
+/// (confidence 0), and those of neither people nor vehicles, are skipped.
 ///
 /// # Errors
-/// The file cannot be read, or a line breaks the format.
+/// Returns an error if the file cannot be read, or a line breaks the format.
 pub fn read(path: &Path, size: (usize, usize)) -> Result<Vec<Labelled>, MotError> {
     let bad = |what: String| MotError { path: path.to_owned(), what };
     let bytes = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();

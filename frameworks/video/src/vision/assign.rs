@@ -1,10 +1,11 @@
-//! The cheapest assignment of rows to columns (the Hungarian method, in the form with shortest augmenting paths:
-//! Jonker and Volgenant, 1987).
+//! Solves the assignment problem: the cheapest assignment of rows to columns (the Hungarian method, in the form with
+//! shortest augmenting paths: Jonker and Volgenant, 1987).
 
-/// For each row the column that it is given; each column at most once, and as many rows as possible have one.
+/// Returns the column that is assigned to each row. Each column is used at most once, and as many rows as possible have
+/// one.
 ///
-/// `cost` has a row of costs for each row, all equally long. A cost that is not finite forbids the pair: such a pair is
-/// never given, and the row stays without. Takes time in the cube of the larger side.
+/// `cost` has a row of costs for each row, all equally long. A cost that is not finite forbids the pair. Takes time in
+/// the cube of the larger side.
 pub fn assign(cost: &[Vec<f64>]) -> Vec<Option<usize>> {
     let (rows, columns) = (cost.len(), cost.first().map_or(0, Vec::len));
     let side = rows.max(columns);
@@ -28,9 +29,9 @@ pub fn assign(cost: &[Vec<f64>]) -> Vec<Option<usize>> {
     out
 }
 
-/// The row of each column in the cheapest full assignment of a square.
+/// Returns the row of each column in the cheapest complete assignment of a square.
 fn solve(side: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
-    // Index 0 is a place for the row that is being put in; real rows and columns count from 1.
+    // Index 0 stands for the row that is being inserted; real rows and columns count from 1.
     let (mut row_price, mut column_price) = (vec![0.0; side + 1], vec![0.0; side + 1]);
     let mut owner = vec![0; side + 1];
     for row in 1..=side {
@@ -87,7 +88,7 @@ mod tests {
         given.iter().enumerate().filter_map(|(row, column)| column.map(|c| cost[row][c])).sum()
     }
 
-    /// The best by trying all: most pairs first, then the least cost.
+    /// Finds the best assignment by exhaustive search: most pairs first, then the least cost.
     fn by_trying(cost: &[Vec<f64>], row: usize, taken: &mut Vec<usize>) -> (usize, f64) {
         if row == cost.len() {
             return (0, 0.0);
@@ -109,7 +110,8 @@ mod tests {
     }
 
     proptest! {
-        // Each column once; forbidden pairs never; as many pairs, and as cheap, as trying all finds.
+        // Each column is used once, forbidden pairs never, and there are as many pairs, at the same cost, as in an
+        // exhaustive search.
         #[test]
         fn as_good_as_trying_all(
             rows in 0_usize..5,

@@ -1,4 +1,5 @@
-//! What belongs to the street and what does not: models of the still background, dearer ones that see more.
+//! Models of the still background, by which pixels of moving objects are told from those of the street; more expensive
+//! models detect more.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +8,25 @@ use super::mixture::Mixture;
 use super::resize::shrink;
 use crate::frame::Frame;
 
-/// How changes are seen: a knob of every query, from cheap to dear.
+/// The detector of changes: a knob of every query, from cheap to expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Detector {
-    /// A fixed difference in brightness against a background that follows in single steps.
+    /// A fixed difference in brightness to a background that follows the picture in single steps.
     Difference,
-    /// A difference in brightness against each pixel's own mean and deviation.
+    /// A difference in brightness relative to each pixel's own mean and deviation.
     Gaussian,
-    /// The same, and a difference in colour: sees a green car on a road as grey as it.
+    /// As `Gaussian`, and a difference in colour: detects a green car on a road of the same brightness.
     Colour,
     /// A mixture of Gaussians in brightness and colour for each square of four pixels, without shadows.
     Mixture,
 }
 
 impl Detector {
-    /// All, from cheap to dear.
+    /// All detectors, from cheap to expensive.
     pub const ALL: [Detector; 4] = [Detector::Difference, Detector::Gaussian, Detector::Colour, Detector::Mixture];
 
-    /// The detector's name.
+    /// Returns the name of the detector.
     pub fn name(self) -> &'static str {
         match self {
             Detector::Difference => "difference",
@@ -36,19 +37,19 @@ impl Detector {
     }
 }
 
-/// Difference in brightness that [`Detector::Difference`] takes for a change.
+/// Least difference in brightness that [`Detector::Difference`] takes for a change.
 const STEP: u8 = 26;
-/// Deviations that [`Detector::Gaussian`] takes for a change, squared; and the least deviation, squared.
+/// Squared number of deviations that [`Detector::Gaussian`] takes for a change; the least variance follows.
 const DEVIATIONS: f32 = 16.0;
 const VARIANCE_MIN: f32 = 9.0;
-/// Sum of both differences in chroma that [`Detector::Colour`] takes for a change.
+/// Least sum of both differences in chroma that [`Detector::Colour`] takes for a change.
 const CHROMA: u8 = 14;
-/// How fast means follow the picture, a second; and where something stands in front, this many times slower.
+/// Rate a second at which means follow the picture; behind an object it is multiplied by `SLOWER`.
 const FOLLOW: f32 = 0.6;
 const SLOWER: f32 = 0.02;
 
-/// The median of each pixel over several pictures: the background without moving objects, if each pixel is free more
-/// than half the time. `None` without pictures, or if their sizes differ.
+/// Returns the median of each pixel over several pictures: the background without moving objects, if each pixel is free
+/// more than half the time. Returns `None` without pictures, or if their sizes differ.
 pub fn still_of(frames: &[Frame]) -> Option<Frame> {
     let mut still = frames.first()?.clone();
     if frames.iter().any(|f| (f.width(), f.height()) != (still.width(), still.height())) {
@@ -80,7 +81,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// A model from a still picture (see [`still_of`]) with its sides divided by `divisor`.
+    /// Creates a model from a still picture (see [`still_of`]) with its sides divided by `divisor`.
     pub fn new(still: &Frame, divisor: u32, detector: Detector) -> Background {
         let still = shrink(still, divisor).into_owned();
         let (mean, variance) = match detector {
@@ -91,8 +92,8 @@ impl Background {
         Background { detector, still, mean, variance, mixture, seen: 0 }
     }
 
-    /// Which pixels of the picture are not background; the model follows what is. `seconds` is the time since the last
-    /// picture. The picture has the model's size; of another one, nothing is seen.
+    /// Returns the pixels of the picture that are not background, and updates the model with the others. `seconds` is
+    /// the time since the last picture. The picture must have the model's size; otherwise nothing is detected.
     pub fn detect(&mut self, frame: &Frame, seconds: f32) -> Mask {
         let (w, h) = (frame.width(), frame.height());
         let mut mask = Mask::new(w, h);
@@ -119,7 +120,7 @@ impl Background {
         mask
     }
 
-    /// Brings the still picture to the light of the first one: by the middle ratio of a sample of pixels.
+    /// Adapts the still picture to the light of the first one, by the median ratio of a sample of pixels.
     fn relight(&mut self, frame: &Frame) {
         let sample = frame.y.iter().zip(&self.still.y).step_by(61).filter(|(_, still)| **still > 20);
         let mut ratios: Vec<f32> = sample.map(|(now, still)| f32::from(*now) / f32::from(*still)).collect();
@@ -139,7 +140,7 @@ impl Background {
         for ((out, now), still) in mask.bits.iter_mut().zip(&frame.y).zip(&self.still.y) {
             *out = u8::from(now.abs_diff(*still) > STEP);
         }
-        // One step is what light changes in about a tenth of a second, at most.
+        // One step is the largest change of light in about a tenth of a second.
         let every = (0.1 / seconds.max(1e-3)).ceil() as u64;
         if self.seen.is_multiple_of(every.max(1)) {
             for ((still, now), changed) in self.still.y.iter_mut().zip(&frame.y).zip(&mask.bits) {
@@ -164,7 +165,7 @@ impl Background {
         }
     }
 
-    /// Adds squares of four pixels whose colour differs.
+    /// Adds squares of four pixels whose colour differs to the mask.
     fn colour(&self, frame: &Frame, mask: &mut Mask) {
         let (w, half) = (frame.width(), frame.width() / 2);
         let chroma = frame.u.chunks_exact(half).zip(frame.v.chunks_exact(half));

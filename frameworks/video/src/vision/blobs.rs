@@ -1,44 +1,44 @@
-//! From changed pixels to boxes: pixels are counted in square cells, and cells that touch are one blob.
+//! Turns changed pixels into boxes: pixels are counted in square cells, and cells that touch are one blob.
 //!
-//! Cells do at once what opening and closing a mask would: single pixels of noise do not fill a cell, and small holes
-//! do not empty one.
+//! Cells have the effect of opening and closing a mask: single pixels of noise do not fill a cell, and small holes do
+//! not empty one.
 
 use crate::frame::Rect;
 
-/// Cells in a row of the picture, about.
+/// Approximate number of cells in a row of the picture.
 const CELLS: usize = 160;
-/// How much of a cell's pixels must have changed, in percent.
+/// Least percentage of changed pixels in a filled cell.
 const FILLED: usize = 35;
-/// Smaller blobs are noise, in cells.
+/// Least number of cells of a blob; smaller ones are noise.
 const CELLS_MIN: u32 = 9;
-/// Limit of blobs in one picture; a picture with more is noise.
+/// Maximum number of blobs in a picture; a picture with more is noise.
 const BLOBS_MAX: usize = 256;
 
-/// For each pixel 1 if it has changed, else 0.
+/// A mask of changed pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// `width * height` times 0 or 1.
+    /// A 1 for each changed pixel and a 0 for each other, `width * height` values.
     pub bits: Vec<u8>,
 }
 
 impl Mask {
-    /// Nothing has changed.
+    /// Creates a mask without changed pixels.
     pub fn new(width: usize, height: usize) -> Mask {
         Mask { width, height, bits: vec![0; width * height] }
     }
 
-    /// How much of it has changed, 0 to 1.
+    /// Returns the fraction of changed pixels, 0 to 1.
     pub fn filled(&self) -> f32 {
         let filled: usize = self.bits.iter().map(|bit| usize::from(*bit)).sum();
         filled as f32 / self.bits.len().max(1) as f32
     }
 }
 
-/// The boxes around what has changed, from the upper left on.
+/// Returns the boxes around changed pixels, from the upper left on.
 pub fn blobs(mask: &Mask) -> Vec<Rect> {
     let side = (mask.width + CELLS / 2) / CELLS;
     let grid = Grid::of(mask, side.max(1));
@@ -62,7 +62,7 @@ pub fn blobs(mask: &Mask) -> Vec<Rect> {
     boxes(&grid, &mut labels, &cells, mask)
 }
 
-/// The extent of each blob over the cells that were filled before widening.
+/// Returns the extent of each blob over the cells that were filled before widening.
 fn boxes(grid: &Grid, labels: &mut Labels, cells: &[(u32, usize, usize)], mask: &Mask) -> Vec<Rect> {
     let mut extents: std::collections::BTreeMap<u32, (usize, usize, usize, usize, u32)> = Default::default();
     for (label, row, column) in cells {
@@ -114,7 +114,7 @@ impl Grid {
         Grid { side, columns, rows, cells }
     }
 
-    /// With every neighbour of a filled cell filled.
+    /// Returns the grid with all neighbours of filled cells filled.
     fn widened(&self) -> Grid {
         let mut cells = vec![0; self.cells.len()];
         for row in 0..self.rows {
@@ -133,7 +133,7 @@ impl Grid {
     }
 }
 
-/// Labels that turned out to be the same blob point to the smallest of them; 0 is not a label.
+/// Union-find of labels: labels of the same blob point to the smallest of them. 0 is not a label.
 #[derive(Default)]
 struct Labels {
     parents: Vec<u32>,
@@ -149,7 +149,7 @@ impl Labels {
         label
     }
 
-    /// One label for a cell with these neighbours; a new one if none has any.
+    /// Returns the label of a cell with these neighbours; a new one if none has a label.
     fn join(&mut self, neighbours: [u32; 4]) -> u32 {
         let mut joined = 0;
         for label in neighbours.into_iter().filter(|l| *l != 0) {

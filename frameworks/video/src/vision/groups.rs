@@ -1,27 +1,29 @@
-//! Boxes in which several objects are together, split into theirs: by the tracks that are expected there, or by how
-//! large a person is at that place. Pure.
+//! Splits boxes that contain several objects: by the tracks that are expected there, or by the size of a person at that
+//! place. Performs no I/O.
 
 use crate::frame::Rect;
 
-/// How much of a track's expected box must be in a box to be in it.
+/// Least fraction of a track's expected box that is in a box when the track is.
 const INSIDE: f32 = 0.55;
-/// A box that is not this many times larger than its largest track is that track alone.
+/// Least ratio of a box to its largest track for a split; a smaller box is that track alone.
 const LARGER: f32 = 1.3;
-/// Bands of the picture in which sizes are learnt, by the lower end of boxes.
+/// Number of bands of the picture in which sizes are learnt, by the lower end of boxes.
 const BANDS: usize = 10;
-/// How fast sizes grow and fall: groups that are taken for one make them too large, so small ones count more.
+/// Rates at which learnt sizes grow and fall. Groups that are taken for one person make them too large, so small boxes
+/// count more.
 const RATES: (f32, f32) = (0.012, 0.05);
-/// Sizes of a band before it is used.
+/// Number of sizes after which a band is used.
 const SAMPLES_MIN: u32 = 25;
-/// Height of a group's box over a person's, and how many people are told apart in one.
+/// Range of the height of a group's box relative to a person's; the maximum number of people that are told apart in one
+/// box follows.
 const TALL: (f32, f32) = (0.75, 1.45);
 const PEOPLE_MAX: usize = 4;
-/// A person's box is often a bit wider than what is learnt.
+/// Factor of the learnt width, since a person's box is often a little wider.
 const WIDER: f32 = 1.1;
-/// Nearer to an edge of the picture than this, a box may not be whole.
+/// Distance to an edge of the picture within which a box may be incomplete.
 const EDGE: f32 = 0.012;
 
-/// How large a person is, by place.
+/// Learnt size of a person, by place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sizes {
     bands: [(f32, f32, u32); BANDS],
@@ -32,7 +34,7 @@ fn band(place: &Rect) -> usize {
 }
 
 impl Sizes {
-    /// Learns from a person's box that is whole.
+    /// Learns from the complete box of a person.
     pub(super) fn learn(&mut self, place: &Rect) {
         let (w, h, samples) = &mut self.bands[band(place)];
         if *samples == 0 {
@@ -44,7 +46,8 @@ impl Sizes {
         *samples = samples.saturating_add(1);
     }
 
-    /// Width and height of a person whose box ends where this one does, if that is known there or close by.
+    /// Returns the width and height of a person whose box ends where this one does; `None` if it is not known there or
+    /// nearby.
     pub(super) fn at(&self, place: &Rect) -> Option<(f32, f32)> {
         let here = band(place);
         let near = [Some(here), here.checked_sub(1), Some(here + 1)];
@@ -52,7 +55,7 @@ impl Sizes {
         known.into_iter().find(|(_, _, samples)| *samples >= SAMPLES_MIN).map(|(w, h, _)| (*w, *h))
     }
 
-    /// How many people a box is, by its size alone.
+    /// Returns the number of people in a box, by its size alone.
     fn people(&self, place: &Rect) -> usize {
         let inside = |from: f32, size: f32| from > EDGE && from + size < 1.0 - EDGE;
         let whole = inside(place.x, place.w) && inside(place.y, place.h);
@@ -63,17 +66,17 @@ impl Sizes {
     }
 }
 
-/// How much of a box is in another, 0 to 1.
+/// Returns the fraction of a box that is in another, 0 to 1.
 fn share(of: &Rect, within: &Rect) -> f32 {
     let w = (of.x + of.w).min(within.x + within.w) - of.x.max(within.x);
     let h = (of.y + of.h).min(within.y + within.h) - of.y.max(within.y);
     if w <= 0.0 || h <= 0.0 { 0.0 } else { w * h / (of.w * of.h).max(f32::MIN_POSITIVE) }
 }
 
-/// The boxes of single objects, and whether each was split off. `expected` are those of tracks that are sure.
+/// Returns the boxes of single objects, and whether each was split off. `expected` are the boxes of confirmed tracks.
 pub(super) fn split(boxes: &[Rect], expected: &[Rect], sizes: &Sizes) -> Vec<(Rect, bool)> {
     let mut out = Vec::with_capacity(boxes.len());
-    // A track is in the box that has most of it.
+    // A track belongs to the box that contains most of it.
     let home = |track: &Rect| {
         let shares = boxes.iter().map(|place| share(track, place)).enumerate();
         shares.filter(|(_, s)| *s >= INSIDE).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(number, _)| number)
@@ -82,7 +85,7 @@ pub(super) fn split(boxes: &[Rect], expected: &[Rect], sizes: &Sizes) -> Vec<(Re
     for (number, place) in boxes.iter().enumerate() {
         let mut inside: Vec<Rect> =
             expected.iter().zip(&homes).filter(|(_, home)| **home == Some(number)).map(|(rect, _)| *rect).collect();
-        // Two tracks of one object are one.
+        // Two tracks of one object count as one.
         inside.dedup_by(|a, b| a.iou(b) > 0.7);
         let largest = inside.iter().map(|r| r.w * r.h).fold(0.0, f32::max);
         if inside.len() >= 2 && place.w * place.h > largest * LARGER {
@@ -96,7 +99,7 @@ pub(super) fn split(boxes: &[Rect], expected: &[Rect], sizes: &Sizes) -> Vec<(Re
     out
 }
 
-/// Expected boxes moved into the box that they are in: the outer ones reach its sides.
+/// Moves expected boxes into the box that contains them; the outer ones reach its sides.
 fn fitted(place: &Rect, mut inside: Vec<Rect>) -> Vec<Rect> {
     inside.sort_by(|a, b| a.centre().0.total_cmp(&b.centre().0));
     let last = inside.len() - 1;
@@ -137,12 +140,12 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         assert!(pieces[0].1 && pieces[1].1 && !pieces[2].1);
         assert!((pieces[0].0.x - 0.40).abs() < 1e-6 && (pieces[1].0.x - 0.43).abs() < 1e-6, "{pieces:?}");
-        // One track alone, even if its box has grown.
+        // A single track is not split, even if its box has grown.
         assert_eq!(split(&[both], &[person(0.41)], &Sizes::default()).len(), 1);
     }
 
     proptest::proptest! {
-        // Whatever is expected where: no panic, all pieces are in their boxes, and each box has at least one.
+        // For any expected boxes: no panic, all pieces are in their boxes, and each box has at least one.
         #[test]
         fn pieces_are_in_their_boxes(
             sides in proptest::collection::vec(proptest::array::uniform4(0.001_f32..1.0), 0..24),

@@ -1,6 +1,7 @@
-//! What kind of vehicle it is, or a person: by the quality framework's perceptron, trained on scenes of its own.
+//! Classifies an object as a kind of vehicle or a person, with the perceptron of the framework `quality`, trained on
+//! generated scenes.
 //!
-//! The classifier is any [`Classify`]; the picture is only prepared for it here.
+//! The classifier is any [`Classify`]; this module only prepares the picture for it.
 
 use std::sync::OnceLock;
 
@@ -12,10 +13,10 @@ use crate::chance::Chance;
 use crate::frame::{Frame, Rect};
 use crate::scene::{Kind, Renderer, SceneOptions, Truth};
 
-/// An object is examined as a grid of this many columns and rows.
+/// Columns and rows of the grid to which an object is sampled.
 const GRID: (usize, usize) = (10, 16);
 
-/// Passes over the examples, and steps in each.
+/// Number of passes over the examples; the number of steps in each follows.
 const ITERATIONS: u64 = 40;
 const STEPS: u32 = 4;
 
@@ -29,7 +30,7 @@ impl Classify for Net {
     }
 }
 
-/// Tells kinds apart.
+/// A classifier of the kind of an object.
 pub struct KindReader {
     model: Box<dyn Classify>,
 }
@@ -41,28 +42,28 @@ impl std::fmt::Debug for KindReader {
 }
 
 impl KindReader {
-    /// A reader with a trained classifier whose classes are numbered as [`Kind::ALL`].
+    /// Creates a reader with a trained classifier whose classes are numbered as [`Kind::ALL`].
     pub fn with(model: Box<dyn Classify>) -> KindReader {
         KindReader { model }
     }
 
-    /// The reader, trained at the first call.
+    /// Returns the process-wide reader, which is trained at the first call.
     pub fn get() -> &'static KindReader {
         static READER: OnceLock<KindReader> = OnceLock::new();
         READER.get_or_init(|| {
             let examples = KindReader::examples(5);
             match KindReader::train(&examples) {
                 Ok(reader) => reader,
-                // Only rules about sizes can refuse examples that are always the same.
+                // Only rules about sizes can reject the examples, which are always the same.
                 Err(_) => KindReader::with(Box::new(Softmax::train(&examples, Kind::ALL.len(), 12, 5))),
             }
         })
     }
 
-    /// A reader whose perceptron is trained on these examples.
+    /// Creates a reader whose perceptron is trained on these examples.
     ///
     /// # Errors
-    /// The examples break a rule of the perceptron.
+    /// Returns an error if the examples break a rule of the perceptron.
     pub fn train(examples: &[(Vec<f32>, usize)]) -> Result<KindReader, LearnError> {
         let width = examples.first().map_or(0, |(features, _)| features.len());
         let value = |(row, column): (usize, usize)| f64::from(examples[row].0.get(column).copied().unwrap_or(0.0));
@@ -73,7 +74,7 @@ impl KindReader {
         Ok(KindReader::with(Box::new(Net(trained))))
     }
 
-    /// Features and classes to train with: objects of made scenes, a little off their boxes.
+    /// Returns features and classes for training: objects of generated scenes, with slightly displaced boxes.
     pub fn examples(seed: u64) -> Vec<(Vec<f32>, usize)> {
         let mut chance = Chance::new(seed);
         let mut examples = Vec::new();
@@ -107,14 +108,14 @@ impl KindReader {
         examples
     }
 
-    /// The kind of what is in this box, and its probability.
+    /// Returns the kind of the object in this box, and its probability.
     pub fn read(&self, frame: &Frame, place: &Rect) -> (Kind, f32) {
         let (class, probability) = self.model.best(&features(frame, place));
         (Kind::ALL.get(class).copied().unwrap_or(Kind::Car), probability)
     }
 }
 
-/// Brightness in a grid over the box, against its mean, and the size of the box.
+/// Returns the brightness in a grid over the box, relative to its mean, and the size of the box.
 fn features(frame: &Frame, place: &Rect) -> Vec<f32> {
     let (columns, rows) = GRID;
     let (w, h) = (frame.width() as f32, frame.height() as f32);

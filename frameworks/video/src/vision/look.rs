@@ -1,20 +1,21 @@
-//! How an object looks: a histogram of its colours, by which it is known again after it was hidden. Pure.
+//! The appearance of an object: a histogram of its colours, by which it is recognized after it was hidden. Performs no
+//! I/O.
 
 use crate::frame::{Frame, Rect};
 
-/// Bins of brightness, and of each chroma.
+/// Number of bins of brightness, and of each chroma.
 const BINS: (usize, usize) = (8, 6);
-/// Points that are examined in each direction.
+/// Number of points that are sampled in each direction.
 const POINTS: usize = 12;
-/// The part of a box that is examined: its edges are often ground.
+/// Fraction of a box that is sampled, since its edges often show the ground.
 const INNER: f32 = 0.7;
 
-/// A histogram whose bins sum to 1 for each of the three planes.
+/// A colour histogram whose bins sum to 1 for each of the three planes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look([f32; BINS.0 + 2 * BINS.1]);
 
 impl Look {
-    /// The look of what is in a box.
+    /// Returns the histogram of the object in a box.
     pub fn of(frame: &Frame, place: &Rect) -> Look {
         let (w, h) = (frame.width(), frame.height());
         let mut bins = [0.0; BINS.0 + 2 * BINS.1];
@@ -23,7 +24,7 @@ impl Look {
             let part = (1.0 - INNER) / 2.0 + INNER * (point as f32 + 0.5) / POINTS as f32;
             (((from + size * part) * side as f32).max(0.0) as usize).min(side - 1)
         };
-        // Chroma is crowded around grey: steps of 8 there, and all beyond in the last bins.
+        // Most chroma values are near grey: bins have a width of 8 there, and the outer ones take all values beyond.
         let chroma = |value: u8| (((i32::from(value) - 128).clamp(-24, 23) + 24) / 8) as usize;
         for row in 0..POINTS {
             let y = at(place.y, place.h, row, h);
@@ -38,13 +39,13 @@ impl Look {
         Look(bins)
     }
 
-    /// How different two looks are, 0 to 1 (one minus the Bhattacharyya coefficient).
+    /// Returns the distance of two histograms, 0 to 1 (one minus the Bhattacharyya coefficient).
     pub fn distance(&self, other: &Look) -> f32 {
         let alike: f32 = self.0.iter().zip(&other.0).map(|(a, b)| (a * b).sqrt()).sum();
         (1.0 - alike / 3.0).max(0.0)
     }
 
-    /// Follows a newer look.
+    /// Moves the histogram towards a newer one.
     pub(super) fn follow(&mut self, newer: &Look, rate: f32) {
         for (bin, new) in self.0.iter_mut().zip(&newer.0) {
             *bin += rate * (new - *bin);

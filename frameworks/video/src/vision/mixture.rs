@@ -1,5 +1,5 @@
-//! A mixture of Gaussians for each square of four pixels, with shadows told apart: sees past leaves in the wind, learns
-//! what stays, and leaves out the shade of what moves.
+//! A mixture of Gaussians for each square of four pixels, with detection of shadows: ignores leaves in the wind, learns
+//! objects that stay, and excludes the shadows of moving objects.
 //!
 //! The update is that of Zivkovic (ICPR 2004), after Stauffer and Grimson: each square has up to three components; the
 //! one that explains a value is drawn towards it, the weight of the others fades, and a prior removes those without
@@ -9,28 +9,29 @@
 use super::blobs::Mask;
 use crate::frame::Frame;
 
-/// Components of a square.
+/// Maximum number of components of a square.
 const COMPONENTS: usize = 3;
-/// Seconds over which values are averaged.
+/// Time over which values are averaged, in seconds.
 const MEMORY: f32 = 30.0;
-/// A new model averages over what it has seen, and over at least this many seconds.
+/// Least averaging time of a new model, in seconds; otherwise it is the time that the model has seen.
 const MEMORY_MIN: f32 = 4.0;
-/// Weight that may belong to what is not background: what stays becomes background after about a third of the memory.
+/// Largest weight of foreground components: an object that stays becomes background after about a third of `MEMORY`.
 const FOREGROUND: f32 = 0.3;
-/// Least weight that a component must have to live, against the rate of learning.
+/// Least weight of a component, relative to the learning rate.
 const PRIOR: f32 = 0.05;
-/// Squared distance in deviations at which a component explains a value, and at which it is drawn towards it.
+/// Squared distance in deviations at which a component explains a value; the one at which it is drawn towards the value
+/// follows.
 const EXPLAINS: f32 = 16.0;
 const DRAWN: f32 = 9.0;
-/// Variance of a new component, and its limits.
+/// Variance of a new component, and the lower and upper limit.
 const VARIANCE: (f32, f32, f32) = (60.0, 16.0, 400.0);
-/// How much of the light a shadow leaves, and how far its colour may be off, in steps.
+/// Range of the light in a shadow relative to the background; its largest difference in chroma, in steps, follows.
 const SHADE: (f32, f32) = (0.5, 0.96);
 const SHADE_CHROMA: f32 = 7.0;
-/// How much chroma counts beside brightness, of which there are four times as many values.
+/// Weight of chroma relative to brightness, of which there are four times as many values.
 const CHROMA_WEIGHT: f32 = 2.0;
 
-/// One component: its weight, its variance, and the mean of brightness and both chromas.
+/// A component: its weight, its variance, and the mean of brightness and both chromas.
 #[derive(Clone, Copy, Debug, Default)]
 struct Component {
     weight: f32,
@@ -38,15 +39,15 @@ struct Component {
     mean: [f32; 3],
 }
 
-/// The model of a picture: components by falling weight for each square.
+/// The model of a picture: the components of each square by falling weight.
 #[derive(Clone, Debug)]
 pub(super) struct Mixture {
     squares: Vec<[Component; COMPONENTS]>,
-    /// Seconds that it has seen.
+    /// Time that the model has seen, in seconds.
     seen: f32,
 }
 
-/// The mean brightness of a square's four pixels, and its chromas.
+/// Returns the mean brightness of a square's four pixels, and its chromas.
 fn value(frame: &Frame, column: usize, row: usize) -> [f32; 3] {
     let (w, half) = (frame.width(), frame.width() / 2);
     let top = 2 * row * w + 2 * column;
@@ -60,12 +61,12 @@ impl Component {
         [0, 1, 2].map(|i| value[i] - self.mean[i])
     }
 
-    /// Squared distance, in deviations.
+    /// Returns the squared distance in deviations.
     fn distance(&self, off: [f32; 3]) -> f32 {
         (off[0] * off[0] + CHROMA_WEIGHT * (off[1] * off[1] + off[2] * off[2])) / self.variance
     }
 
-    /// Whether a value is this component in the shade.
+    /// Returns whether a value is this component in shadow.
     fn shades(&self, value: [f32; 3]) -> bool {
         let left = value[0] / self.mean[0].max(1.0);
         let chroma = |i: usize| (value[i] - 128.0 - left * (self.mean[i] - 128.0)).abs();
@@ -74,7 +75,7 @@ impl Component {
 }
 
 impl Mixture {
-    /// A model from a still picture.
+    /// Creates a model from a still picture.
     pub(super) fn new(still: &Frame) -> Mixture {
         let (columns, rows) = (still.width() / 2, still.height() / 2);
         let mut squares = Vec::with_capacity(columns * rows);
@@ -88,12 +89,13 @@ impl Mixture {
         Mixture { squares, seen: 0.0 }
     }
 
-    /// Makes all of it brighter or darker.
+    /// Scales the brightness of the whole model.
     pub(super) fn relight(&mut self, gain: f32) {
         self.squares.iter_mut().flatten().for_each(|component| component.mean[0] *= gain);
     }
 
-    /// Marks what is neither background nor its shade, and learns. `seconds` is the time since the last picture.
+    /// Marks pixels that are neither background nor its shadow, and updates the model. `seconds` is the time since the
+    /// last picture.
     pub(super) fn detect(&mut self, frame: &Frame, seconds: f32, mask: &mut Mask) {
         let seconds = seconds.clamp(0.0, 5.0);
         self.seen = (self.seen + seconds).min(MEMORY);
@@ -111,7 +113,7 @@ impl Mixture {
     }
 }
 
-/// Whether a value is foreground; the components follow it.
+/// Returns whether a value is foreground, and updates the components with it.
 fn learn(square: &mut [Component; COMPONENTS], value: [f32; 3], rate: f32) -> bool {
     let (mut background, mut shade, mut owner) = (false, false, None);
     let mut before = 0.0;

@@ -1,4 +1,4 @@
-//! Computer vision: changes against a still background, boxes, kinds, and plates.
+//! Computer vision: detects changes against a still background, boxes, kinds, and plates, and tracks objects.
 //!
 //! All functions depend on pictures and times only: no files, no clocks.
 

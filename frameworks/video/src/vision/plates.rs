@@ -1,25 +1,25 @@
 //! Reads the plate of a vehicle: locates the bright rectangle of the right shape, segments it into characters by the
-//! gaps between them, and recognises each.
+//! gaps between them, and recognizes each.
 //!
 //! It uses one picture; the query votes over several.
 
 use super::signs::{SignReader, look};
 use crate::frame::{Frame, Rect};
 
-/// Shapes that a plate may have: width over height.
+/// Range of a plate's aspect ratio, width over height.
 const ASPECT: (f32, f32) = (2.4, 4.8);
-/// The least height of a plate that is tried, in pixels.
+/// Least height of a legible plate, in pixels.
 const HEIGHT_MIN: usize = 6;
-/// How many signs a plate has; and how much of its width they take when there are no gaps to be seen.
+/// Number of characters of a plate; the fraction of its width that they take if no gaps are visible follows.
 const SIGNS: usize = 6;
 const INNER: f32 = 0.94;
-/// The least difference between bright and dark in a picture of a vehicle.
+/// Least difference between bright and dark in the picture of a vehicle.
 const CONTRAST: u8 = 60;
-/// The least probability of the worst sign.
+/// Least probability of the worst character.
 const CONFIDENCE: f32 = 0.45;
 
-/// Reads the plate of the vehicle in this box. `None` if there is none, or it is illegible. Returns the text and the
-/// probability of its worst character.
+/// Reads the plate of the vehicle in this box. Returns the text and the probability of its worst character; `None` if
+/// there is no plate, or it is illegible.
 pub fn read_plate(frame: &Frame, vehicle: &Rect) -> Option<(String, f32)> {
     let crop = Crop::of(frame, vehicle)?;
     let (dark, bright) = crop.contrast()?;
@@ -53,7 +53,7 @@ pub fn read_plate(frame: &Frame, vehicle: &Rect) -> Option<(String, f32)> {
     (best.1 >= CONFIDENCE).then_some(best)
 }
 
-/// The brightness of a part of a frame.
+/// The brightness of a rectangle of a frame.
 struct Crop {
     width: usize,
     height: usize,
@@ -75,7 +75,7 @@ impl Crop {
         Some(Crop { width, height, pixels: rows.flatten().copied().collect() })
     }
 
-    /// Brightness that one pixel in twenty is below, and one in twenty above.
+    /// Returns the 5th and the 95th percentile of the brightness; `None` if they differ by less than [`CONTRAST`].
     fn contrast(&self) -> Option<(u8, u8)> {
         let mut sorted = self.pixels.clone();
         sorted.sort_unstable();
@@ -93,7 +93,7 @@ struct Area {
     height: usize,
 }
 
-/// The largest bright area with the shape of a plate.
+/// Returns the largest bright area with the shape of a plate.
 fn locate(crop: &Crop, middle: u8) -> Option<Area> {
     let (w, h) = (crop.width, crop.height);
     let mut seen = vec![false; w * h];
@@ -129,7 +129,7 @@ fn locate(crop: &Crop, middle: u8) -> Option<Area> {
     best.map(|(_, area)| area)
 }
 
-/// How much ink is in each pixel of the plate, 0 to 1, by its own bright and dark; with its width and height.
+/// Returns the ink of each pixel of the plate, 0 to 1, relative to its bright and dark, with width and height.
 fn plate_ink(crop: &Crop, plate: &Area) -> (Vec<f32>, usize, usize) {
     let rows =
         (plate.top..plate.top + plate.height).map(|y| &crop.pixels[y * crop.width + plate.left..][..plate.width]);
@@ -142,7 +142,7 @@ fn plate_ink(crop: &Crop, plate: &Area) -> (Vec<f32>, usize, usize) {
     (ink, plate.width, plate.height)
 }
 
-/// The rows with signs in them: from the middle until a row has next to no ink.
+/// Returns the rows with characters: from the middle to the nearest rows almost without ink.
 fn ink_rows(ink: &[f32], width: usize, height: usize) -> Option<(usize, usize)> {
     let inner = width / 12..width - width / 12;
     let sums: Vec<f32> = ink.chunks_exact(width).map(|row| row[inner.clone()].iter().sum::<f32>()).collect();
@@ -154,7 +154,7 @@ fn ink_rows(ink: &[f32], width: usize, height: usize) -> Option<(usize, usize)> 
     (bottom > top + 3).then_some((top, bottom))
 }
 
-/// The middles of the signs, by the columns without ink between them.
+/// Returns the centres of the characters, by the columns without ink between them.
 fn segments(rows: &[f32], width: usize) -> Vec<f32> {
     let mut most = vec![0.0_f32; width];
     for row in rows.chunks_exact(width) {
@@ -167,7 +167,7 @@ fn segments(rows: &[f32], width: usize) -> Vec<f32> {
         match (ink, start) {
             (true, None) => start = Some(column),
             (false, Some(from)) => {
-                // A line at the very edge is the rim.
+                // A stroke at the very edge is the rim.
                 if column - from >= 2 && from > 0 && column < width {
                     found.push((from + column) as f32 / 2.0);
                 }
@@ -179,7 +179,7 @@ fn segments(rows: &[f32], width: usize) -> Vec<f32> {
     found
 }
 
-/// The middles of the signs, evenly spread.
+/// Returns the centres of evenly spaced characters.
 fn layout(width: usize) -> Vec<f32> {
     let inner = width as f32 * INNER;
     let left = (width as f32 - inner) / 2.0;

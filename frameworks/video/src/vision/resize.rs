@@ -1,10 +1,10 @@
-//! Making pictures smaller, each new pixel the mean of those that it replaces.
+//! Scales pictures down; each new pixel is the mean of those that it replaces.
 
 use std::borrow::Cow;
 
 use crate::frame::{Colour, Frame};
 
-/// The picture with sides divided by `divisor`; the same picture for 1. Sides stay even and at least 2.
+/// Returns the picture with its sides divided by `divisor`; the picture itself for 1. Sides stay even and at least 2.
 pub fn shrink(frame: &Frame, divisor: u32) -> Cow<'_, Frame> {
     let divisor = divisor.max(1) as usize;
     if divisor == 1 {
@@ -27,7 +27,8 @@ fn plane(from: &[u8], (from_w, from_h): (usize, usize), to: &mut [u8], (w, h): (
         sums.fill(0);
         for y in top..bottom {
             let source = &from[y * from_w..][..from_w];
-            // The common case is a whole number of pixels for one, and chunks of a known size are summed fast.
+            // In the common case a pixel replaces a whole number of pixels, and chunks of a constant size are summed
+            // fast.
             match step {
                 2 => add(&mut sums, source.as_chunks::<2>().0),
                 4 => add(&mut sums, source.as_chunks::<4>().0),

@@ -1,7 +1,7 @@
-//! Recognising one sign of a plate: a small classifier of our own, trained on drawn signs when it is first needed.
+//! Recognizes one character of a plate with a small classifier, trained on drawn characters when it is first needed.
 //!
-//! Training draws each sign many times, a little off its place, larger and smaller, blurred and noisy, as a camera and
-//! a codec would show it. It takes a fraction of a second, and its seed is fixed: every worker reads alike.
+//! Training draws each character many times, slightly displaced, scaled, blurred and noisy, as a camera and a codec
+//! would show it. It takes a fraction of a second, and its seed is fixed: all workers have the same classifier.
 
 use std::sync::OnceLock;
 
@@ -9,20 +9,20 @@ use super::softmax::{Classify, Softmax};
 use crate::chance::Chance;
 use crate::glyphs::{self, PLATE_SIGNS};
 
-/// A sign is examined as a grid of this many columns and rows.
+/// Columns and rows of the grid to which a character is sampled.
 pub(super) const GRID: (usize, usize) = (8, 12);
-/// Drawn examples of each sign.
+/// Number of drawn examples of each character.
 const EXAMPLES: usize = 90;
 const ROUNDS: usize = 14;
 
-/// Reads single signs.
+/// A classifier of single characters.
 #[derive(Debug)]
 pub struct SignReader {
     model: Softmax,
 }
 
 impl SignReader {
-    /// The reader, trained at the first call.
+    /// Returns the process-wide reader, which is trained at the first call.
     pub fn get() -> &'static SignReader {
         static READER: OnceLock<SignReader> = OnceLock::new();
         READER.get_or_init(|| SignReader::train(11))
@@ -39,14 +39,14 @@ impl SignReader {
         SignReader { model: Softmax::train(&examples, PLATE_SIGNS.len(), ROUNDS, seed) }
     }
 
-    /// The most probable sign for a picture of one, and its probability. See [`look`] for `features`.
+    /// Returns the most probable character for the features of a picture (see [`look`]), and its probability.
     pub fn read(&self, features: &[f32]) -> (char, f32) {
         let (class, probability) = self.model.best(features);
         (char::from(PLATE_SIGNS.as_bytes().get(class).copied().unwrap_or(b'?')), probability)
     }
 }
 
-/// Ink (0 to 1) in a window of a picture, as a grid: `window` is left, top, width and height in pixels.
+/// Samples the ink (0 to 1) in a window of a picture to a grid. `window` is left, top, width and height in pixels.
 pub(super) fn look(ink: &[f32], stride: usize, window: [f32; 4]) -> Vec<f32> {
     let (columns, rows) = GRID;
     let height = ink.len() / stride.max(1);
@@ -71,7 +71,7 @@ pub(super) fn look(ink: &[f32], stride: usize, window: [f32; 4]) -> Vec<f32> {
     out
 }
 
-/// A sign as it may look in a video.
+/// Draws a character as it may appear in a video. Returns its features.
 fn drawn(sign: char, chance: &mut Chance) -> Vec<f32> {
     let Some(pattern) = glyphs::pattern(sign) else { return Vec::new() };
     let (w, h) = (chance.between(4.5, 12.0), 0.0);
@@ -98,7 +98,7 @@ fn drawn(sign: char, chance: &mut Chance) -> Vec<f32> {
     look(&ink, stride, window.map(|v| v as f32))
 }
 
-/// Mixes each pixel with its neighbours.
+/// Blurs a picture: mixes each pixel with its neighbours.
 fn blur(ink: &mut [f32], stride: usize, by: f32) {
     let before = ink.to_vec();
     for (at, out) in ink.iter_mut().enumerate() {

@@ -1,32 +1,32 @@
 //! A small classifier: one linear layer and softmax, trained by gradient steps.
 //!
-//! It maps numbers to probabilities, without pictures.
+//! It maps features to probabilities and knows no pictures.
 
 use crate::chance::Chance;
 
-/// A classifier of numbers.
+/// A classifier of feature vectors.
 pub trait Classify: Send + Sync {
-    /// A probability for each class.
+    /// Returns the probability of each class.
     fn probabilities(&self, features: &[f32]) -> Vec<f32>;
 
-    /// The most probable class and its probability.
+    /// Returns the most probable class and its probability.
     fn best(&self, features: &[f32]) -> (usize, f32) {
         let all = self.probabilities(features);
         all.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
     }
 }
 
-/// A trained layer.
+/// A trained linear layer with softmax.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Softmax {
     features: usize,
-    /// For each class its weights and then its bias.
+    /// Weights and then the bias of each class.
     weights: Vec<f32>,
 }
 
 impl Softmax {
-    /// Trains on examples, each with its class, in `rounds` passes whose order follows from the seed. Examples with
-    /// another number of features than the first count as zero where they are short.
+    /// Trains on examples, each with its class, in `rounds` passes whose order follows from the seed. Missing features
+    /// of an example, compared to the first, count as zero.
     pub fn train(examples: &[(Vec<f32>, usize)], classes: usize, rounds: usize, seed: u64) -> Softmax {
         let features = examples.first().map_or(0, |(x, _)| x.len());
         let mut model = Softmax { features, weights: vec![0.0; classes * (features + 1)] };
@@ -49,7 +49,7 @@ impl Softmax {
         let step = self.features + 1;
         for (c, p) in self.probabilities(x).into_iter().enumerate() {
             let by = rate * (f32::from(u8::from(c == class)) - p);
-            // What is as good as right teaches nothing, and most examples soon are.
+            // An example that is almost right changes nothing, and most are soon.
             if by.abs() < 1e-4 {
                 continue;
             }

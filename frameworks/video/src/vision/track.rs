@@ -1,8 +1,7 @@
-//! Following objects from picture to picture: predicted boxes are matched with those found, all at once and as cheaply
-//! as possible, by overlap, distance, size and colours. What a track is, a person or a vehicle, is voted on in each
-//! picture.
+//! Tracks objects from picture to picture: predicted boxes are matched with detected ones by the cheapest assignment,
+//! with costs by overlap, distance, size and colours. Each picture votes on whether a track is a person or a vehicle.
 //!
-//! Boxes are fractions of the picture, so tracks outlive a change of resolution or rate.
+//! Boxes are fractions of the picture, so tracks survive a change of resolution or rate.
 
 use super::assign::assign;
 use super::groups::{Sizes, split};
@@ -10,92 +9,93 @@ use super::look::Look;
 use crate::frame::{Frame, Rect};
 use crate::scope::Line;
 
-/// Width of a picture over its height, before one was seen.
+/// Assumed aspect ratio before the first picture.
 const ASPECT: f32 = 16.0 / 9.0;
-/// The fastest that something whose speed is not known yet can move, in picture heights a second.
+/// Largest speed of an object whose speed is not known yet, in picture heights a second.
 const FASTEST: f32 = 0.7;
-/// How wrong a known speed can be, in picture heights a second.
+/// Largest error of a known speed, in picture heights a second.
 const DOUBT: f32 = 0.1;
-/// How long an object may be hidden, in seconds.
+/// Longest time for which an object may be hidden, in seconds.
 const HIDDEN: f64 = 0.7;
-/// Narrower boxes are people, as a fraction of the picture's width; without people to compare with, boxes at least so
-/// wide are vehicles.
+/// Widths as a fraction of the picture's: narrower boxes than the first are people; if no size of people is known,
+/// boxes at least as wide as the second are vehicles.
 const VEHICLE_WIDTH: (f32, f32) = (0.06, 0.1);
-/// What is this many times as wide as it is high is a vehicle; and what is this many times as high as a person there.
+/// Least ratio of width to height of a vehicle; the least ratio of its height to a person's at that place follows.
 const VEHICLE_SHAPE: f32 = 1.75;
 const VEHICLE_TALL: f32 = 2.0;
-/// What a vote of a box at the edge of the picture counts, which may not be whole.
+/// Weight of the vote of a box at the edge of the picture, which may be incomplete.
 const EDGE_VOTE: f32 = 0.03;
-/// How much looks count in matching, and how fast a look is followed.
+/// Weight of appearance in matching; the rate at which a track's appearance is updated follows.
 const LOOK_WEIGHT: f32 = 1.0;
 const LOOK_RATE: f32 = 0.15;
-/// In this many pictures a track must have been found to be sure.
+/// Number of pictures in which a track must have been detected to be confirmed.
 const SURE: u32 = 4;
-/// Closer to an edge than this, a box may extend outside.
+/// Distance to an edge within which a box may extend outside of the picture.
 const EDGE: f32 = 0.012;
-/// A way back over a line counts if it is at least this many seconds later; and crossings of one track at most.
+/// Least time in seconds until a crossing in the other direction counts; the maximum number of crossings of a track
+/// follows.
 const AGAIN: f64 = 1.0;
 const CROSSINGS_MAX: usize = 100;
-/// Tracks at a time; what comes on top is not followed.
+/// Maximum number of concurrent tracks; further objects are not tracked.
 const TRACKS_MAX: usize = 512;
 
-/// An object that is followed.
+/// An object that is tracked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Track {
-    /// Its number, from 1, never used again.
+    /// Number of the track, from 1, never reused.
     pub id: u64,
-    /// Where it was last.
+    /// Last box of the object.
     pub place: Rect,
-    /// When that was, in seconds of the stream.
+    /// Time of the last detection, in seconds of the stream.
     pub seen: f64,
-    /// When it was first seen.
+    /// Time of the first detection, in seconds of the stream.
     pub since: f64,
-    /// In how many pictures it was found.
+    /// Number of pictures in which the object was detected.
     pub hits: u32,
-    /// Its speed to the right and down, in widths and heights a second; `None` before it was seen twice.
+    /// Speed to the right and down, in widths and heights a second; `None` before the second detection.
     pub speed: Option<(f32, f32)>,
-    /// Votes for a vehicle, less those for a person.
+    /// Votes for a vehicle minus those for a person.
     votes: f32,
     look: Option<Look>,
-    /// Where its middle has crossed lines; the directions of one line alternate.
+    /// Crossings of lines by the centre of the object; directions of one line alternate.
     pub crossings: Vec<Crossing>,
 }
 
-/// An object's way over a line.
+/// A crossing of a line by an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// The number of the line.
+    /// Index of the line.
     pub line: usize,
-    /// When, in seconds of the stream.
+    /// Time in seconds of the stream.
     pub at: f64,
-    /// Whether it went forward.
+    /// Whether the crossing was in the forward direction.
     pub forward: bool,
 }
 
 impl Track {
-    /// Where it should be at a time.
+    /// Returns the predicted box at a time.
     pub fn expected(&self, seconds: f64) -> Rect {
         let (dx, dy) = self.speed.unwrap_or((0.0, 0.0));
         let after = (seconds - self.seen) as f32;
         self.place.moved(dx * after, dy * after)
     }
 
-    /// Whether it is a vehicle, by most of the pictures so far.
+    /// Returns whether the object is a vehicle, by the majority of the pictures so far.
     pub fn is_vehicle(&self) -> bool {
         self.votes > 0.0
     }
 }
 
-/// What one picture did.
+/// Result of one picture.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// Numbers of the tracks that were found in it.
+    /// Numbers of the tracks that were detected in the picture.
     pub found: Vec<u64>,
-    /// Tracks that ended: not found for too long.
+    /// Tracks that ended, since they were not detected for too long.
     pub ended: Vec<Track>,
 }
 
-/// All objects that are followed.
+/// The tracker of all objects of a stream.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     tracks: Vec<Track>,
@@ -107,27 +107,27 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Follows from now on; crossings of these lines are noted.
+    /// Creates a tracker that records crossings of these lines.
     pub fn new(lines: Vec<Line>) -> Tracker {
         Tracker { tracks: Vec::new(), lines, next: 1, last: None, aspect: ASPECT, sizes: Sizes::default() }
     }
 
-    /// The objects that are followed now.
+    /// Returns the objects that are tracked now.
     pub fn tracks(&self) -> &[Track] {
         &self.tracks
     }
 
-    /// The track with this number.
+    /// Returns the track with this number.
     pub fn get(&self, id: u64) -> Option<&Track> {
         self.tracks.iter().find(|t| t.id == id)
     }
 
-    /// Number of objects that were followed so far.
+    /// Returns the number of objects that were tracked so far.
     pub fn distinct(&self) -> u64 {
         self.next - 1
     }
 
-    /// Takes in the boxes of a picture, and the picture for the colours in them. Times must not go back.
+    /// Processes the boxes of a picture, and the picture itself for their colours. Times must not decrease.
     pub fn step(&mut self, seconds: f64, boxes: &[Rect], frame: Option<&Frame>) -> Step {
         let pause = self.last.map_or(0.0, |last| seconds - last);
         self.last = Some(seconds);
@@ -175,26 +175,27 @@ impl Tracker {
     }
 }
 
-/// Not found, and expected outside the picture.
+/// Returns whether a track that was not detected is expected outside of the picture.
 fn gone(track: &Track, seconds: f64) -> bool {
     track.seen < seconds && track.expected(seconds).clipped().is_none()
 }
 
-/// A box, and how it looks.
+/// A detected box and its appearance.
 #[derive(Clone, Debug)]
 struct Found {
     place: Rect,
-    /// Whether it is a part of a larger one.
+    /// Whether the box is a part of a larger one.
     split: bool,
     look: Option<Look>,
 }
 
-/// Whether all sides are inside the picture.
+/// Returns whether all sides are inside the picture.
 fn is_whole(place: &Rect) -> bool {
     place.x > EDGE && place.y > EDGE && place.x + place.w < 1.0 - EDGE && place.y + place.h < 1.0 - EDGE
 }
 
-/// For a vehicle above 0, for a person below, by size, shape, and how tall people are there.
+/// Returns the vote of a box, above 0 for a vehicle and below for a person, by size, shape, and the height of people
+/// there.
 fn vote(place: &Rect, aspect: f32, sizes: &Sizes) -> f32 {
     let wide = place.w * aspect / place.h >= VEHICLE_SHAPE;
     let vehicle = place.w >= VEHICLE_WIDTH.0
@@ -211,7 +212,7 @@ fn new_track(id: u64, seconds: f64, found: Found, votes: f32) -> Track {
     Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, votes, look, crossings: Vec::new() }
 }
 
-/// What it costs to take `found` for the track: infinite if it cannot be.
+/// Returns the cost of matching `given` with the track; infinite if it is impossible.
 fn cost(track: &Track, expected: &Rect, given: &Found, (seconds, aspect): (f64, f32)) -> f64 {
     let found = &given.place;
     let (ex, ey) = expected.centre();
@@ -236,7 +237,7 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
     if after > 0.0 {
         let (dx, dy) = moved(&before, &found);
         let now = (dx / after, dy / after);
-        // The longer the pause, the less there is to smooth.
+        // The longer the gap, the less the speed is smoothed.
         let keep = if after > 0.3 { 0.0 } else { 0.6 };
         track.speed = Some(match track.speed {
             Some((x, y)) if track.hits > 2 => (x * keep + now.0 * (1.0 - keep), y * keep + now.1 * (1.0 - keep)),
@@ -246,7 +247,7 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
     for (number, line) in lines.iter().enumerate() {
         let Some((part, forward)) = line.crossed(before.centre(), found.centre()) else { continue };
         let at = track.seen + f64::from(part) * (seconds - track.seen);
-        // One that comes back counts again; one that stands on the line does not.
+        // An object that comes back counts again; one that stands on the line does not.
         let last = track.crossings.iter().rev().find(|c| c.line == number);
         let again = last.is_none_or(|last| last.forward != forward && at - last.at >= AGAIN);
         if again && track.crossings.len() < CROSSINGS_MAX {
@@ -256,7 +257,7 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
     track.place = found;
     track.seen = seconds;
     track.hits += 1;
-    // What is hidden in part looks like what hides it.
+    // A partly hidden object has the appearance of the one that hides it.
     match (&mut track.look, &given.look) {
         (Some(look), Some(newer)) if !given.split => look.follow(newer, LOOK_RATE),
         (look @ None, Some(newer)) => *look = Some(newer.clone()),
@@ -264,7 +265,8 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
     }
 }
 
-/// How far something moved, by sides that are inside the picture: one that enters or leaves grows or shrinks too.
+/// Returns the movement between two boxes, by sides that are inside the picture, since a box at the edge also grows or
+/// shrinks.
 fn moved(before: &Rect, found: &Rect) -> (f32, f32) {
     let side = |low_a: f32, size_a: f32, low_b: f32, size_b: f32| {
         let low_out = low_a < EDGE || low_b < EDGE;

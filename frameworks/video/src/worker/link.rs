@@ -1,6 +1,6 @@
-//! The worker's side of the protocol with the scheduler: a line of JSON there, a line back.
+//! The worker's side of the protocol with the scheduler: each request and each answer is a line of JSON.
 //!
-//! A lost connection is made again; unanswered reports are repeated.
+//! A lost connection is reopened, and unanswered reports are repeated.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
@@ -15,37 +15,37 @@ use super::{Exchange, Shared, WorkerError, WorkerOptions, clock};
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
-/// How often a worker reports, in seconds.
+/// Interval between reports of a worker, in seconds.
 pub const REPORT_EVERY: f64 = 0.4;
-/// How long a fresh worker looks for its scheduler, in seconds.
+/// Time for which a new worker tries to reach its scheduler, in seconds.
 const FIRST_PATIENCE: f64 = 30.0;
-/// How long one answer may take.
+/// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// The longest line, in bytes.
+/// Maximum length of a line in bytes.
 pub(crate) const LINE_MAX: u64 = 4 << 20;
-/// Findings in one line; the rest follows in the next.
+/// Maximum number of findings in one line; the rest follows in the next.
 const FINDINGS_A_LINE: usize = 5000;
 
-/// A message of a worker.
+/// A message from a worker to the scheduler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Said {
-    /// Who it is. First on every connection.
+    /// Identifies the worker. First message on every connection.
     Hello {
-        /// Its task.
+        /// Id of the worker's task.
         task: String,
-        /// The scheduler's token.
+        /// Token of the scheduler.
         token: String,
-        /// Where in the stream it is, if it has begun.
+        /// Position in the stream in seconds; `None` if the worker has not begun.
         position: Option<f64>,
     },
-    /// How it goes.
+    /// Reports progress and findings.
     Report {
-        /// The report.
+        /// Progress of the worker.
         report: Report,
-        /// What it found since the last.
+        /// Findings since the last report.
         findings: Vec<Finding>,
-        /// A PNG file in base64, if one was asked for.
+        /// A PNG file in base64, if a picture was requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         picture: Option<String>,
         /// Pictures for live views.
@@ -58,54 +58,54 @@ pub(crate) enum Said {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShownPicture {
-    /// The rung of the live view.
+    /// Rung of the live view.
     pub(crate) rung: usize,
-    /// When it was seen, in seconds of the stream.
+    /// Time of the picture, in seconds of the stream.
     pub(crate) seconds: f64,
     /// A JPEG file in base64.
     pub(crate) jpeg: String,
 }
 
-/// What the scheduler answers.
+/// An answer of the scheduler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Reply {
-    /// Start, or continue.
+    /// Start, or continue, with this query.
     Start(Box<Start>),
-    /// What it may use.
+    /// Configuration and cores to use from now on.
     Orders(Orders),
-    /// The same, and a picture of what it sees is wanted.
+    /// Configuration and cores, and a request for a picture.
     Draw(Orders),
-    /// What it may use, whether a picture is wanted, and of which rungs of the live view pictures are.
+    /// Configuration and cores, and the pictures that are needed.
     Show {
-        /// What it may use.
+        /// Configuration and cores to use from now on.
         orders: Orders,
-        /// Whether a picture is wanted.
+        /// Whether a picture is requested.
         draw: bool,
-        /// Rungs of the live view.
+        /// Rungs of the live view that have viewers.
         rungs: Vec<usize>,
     },
-    /// Its query has ended, or another worker has taken over.
+    /// The query has ended, or another worker has taken over.
     Over,
     /// The scheduler does not know the task.
     Unknown,
 }
 
-/// A conversation.
+/// The connection to the scheduler.
 pub(super) struct Link {
     options: WorkerOptions,
     stream: Option<BufReader<BlockingStream>>,
 }
 
 impl Link {
-    /// Connects to the scheduler and introduces itself; `None` if there is no work.
+    /// Connects to the scheduler and identifies the worker. Returns `None` if there is no work.
     pub(super) fn open(options: &WorkerOptions) -> Result<Option<(Link, Start)>, WorkerError> {
         let mut link = Link { options: options.clone(), stream: None };
         let start = link.hello(None, FIRST_PATIENCE)?;
         Ok(start.map(|start| (link, start)))
     }
 
-    /// Introduces itself until there is an answer, for this many seconds; `None` if there is no work.
+    /// Sends `Hello` until there is an answer, for at most this many seconds. Returns `None` if there is no work.
     fn hello(&mut self, position: Option<f64>, patience: f64) -> Result<Option<Start>, WorkerError> {
         let (since, mut pause) = (clock(), 0.1);
         loop {
@@ -148,7 +148,7 @@ impl Link {
         Ok(serde_json::from_slice(&line)?)
     }
 
-    /// Reports until the work has ended, here or altogether.
+    /// Sends reports until the worker is done, or its query has ended or moved.
     pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
         let mut pictures = Pictures::default();
         loop {
@@ -206,7 +206,7 @@ fn shown(pictures: &mut Pictures, shared: &Shared, start: &Start) -> Vec<ShownPi
 }
 
 impl Shared {
-    /// Does as it was told.
+    /// Applies the orders and requests of an answer.
     fn follow(&self, answer: Option<Reply>) {
         let (orders, draw, rungs) = match answer {
             Some(Reply::Orders(orders)) => (orders, false, Vec::new()),
@@ -221,7 +221,7 @@ impl Shared {
     }
 }
 
-/// The next report, and whether it is the last.
+/// Returns the next report with its findings, and whether it is the last.
 fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
     let state = &mut *shared.lock();
     let many = state.findings.len().min(FINDINGS_A_LINE);
@@ -250,7 +250,7 @@ mod tests {
     use super::super::run;
     use super::*;
 
-    /// A scheduler that gives this answer to every introduction, and the worker's result.
+    /// Runs a worker against a scheduler that answers every `Hello` with this reply. Returns the worker's result.
     fn answer(answer: &Reply) -> Result<(), WorkerError> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let driver = listener.local_addr().unwrap().to_string();

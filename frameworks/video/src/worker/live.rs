@@ -1,6 +1,7 @@
-//! Working on a live source: pictures are examined as they arrive, and lag is measured against their capture times.
+//! Processes a live source: pictures are examined as they arrive, and lag is measured against their capture times.
 //!
-//! The position of such a stream is the time since the query began, so a picture that was never sent is not behind it.
+//! The position of such a stream is the time since the query began, so pictures that were never sent do not add to the
+//! lag.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use crate::media::{Camera, MediaError};
 use crate::pipeline::{Learner, Pipeline, notice};
 use crate::profile::core_seconds;
 
-/// What a worker may always use for looking at pictures, in cores: decoding goes on whatever it may use.
+/// Least number of cores for examining pictures, since decoding continues whatever the share is.
 const LOOKING_MIN: f64 = 0.01;
 
-/// Works until the query ends, the source ends or is given up, or the work is not needed any more.
+/// Processes the source until the query ends, the source ends or is given up, or the worker is stopped.
 pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
     let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
     let feed = Feed::open(camera, options);
@@ -52,7 +53,7 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
         }
         match feed.next(Duration::from_millis(100)) {
             Next::Picture(picture) => watcher.look(*picture, orders),
-            // Nothing waits, so nothing is behind.
+            // No picture is waiting, so there is no lag.
             Next::Nothing => watcher.caught_up(now),
             Next::Over => {
                 let status = feed.status();
@@ -70,7 +71,7 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
     }
 }
 
-/// What looks at the pictures: first at the still background, then for what moves.
+/// State of processing: first the background is learnt, then objects are detected.
 struct Watcher<'a> {
     start: &'a Start,
     shared: &'a Shared,
@@ -87,7 +88,7 @@ impl<'a> Watcher<'a> {
         Watcher { start, shared, learner: Learner::default(), pipeline: None, size: None, reported: None, sampler }
     }
 
-    /// The lag of the last picture.
+    /// Returns the lag of the last picture in seconds.
     fn lag(&self) -> f64 {
         self.shared.lag(self.shared.lock().report.position)
     }
@@ -121,7 +122,7 @@ impl<'a> Watcher<'a> {
         let findings = pipeline.process(seconds, &picture.frame);
         let notices = pipeline.notices();
         self.shared.draw(&picture.frame, pipeline.tracks(), seconds, &self.start.spec.scope);
-        // Another worker may have been asked to begin before this one had ended.
+        // This worker may have been told to begin before the previous one had ended.
         let new = findings.into_iter().filter(|finding| finding.at >= self.start.position);
         let mut state = self.shared.lock();
         state.findings.extend(new);

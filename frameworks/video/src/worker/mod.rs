@@ -1,7 +1,7 @@
-//! A worker: the process beside one query's task. It reads the stream, keeps to the cores that it was given, and talks
-//! with the scheduler.
+//! A worker: the process of one query's task. It processes the stream, keeps to the cores that it was given, and
+//! reports to the scheduler.
 //!
-//! It decides nothing: configuration and cores are orders, and a video that cannot be read is a message.
+//! It decides nothing: configuration and cores are orders, and a video that cannot be read is reported.
 
 mod link;
 mod live;
@@ -24,47 +24,47 @@ pub use link::REPORT_EVERY;
 pub(crate) use link::{LINE_MAX, Reply, Said};
 pub use pace::Pace;
 
-/// Limit of findings that wait to be reported; the worker waits when there are more.
+/// Maximum number of findings that are not reported yet; the worker waits when there are more.
 const FINDINGS_MAX: usize = 20_000;
-/// About how wide a picture is that is sent, in pixels.
+/// Approximate width of a requested picture, in pixels.
 const PICTURE_WIDTH: usize = 480;
 
 /// The address of a worker's scheduler, and the worker's identity.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// `host:port` of the scheduler, or `tls://host:port`.
+    /// Address of the scheduler, `host:port` or `tls://host:port`.
     pub driver: String,
-    /// The task that it is.
+    /// Id of the worker's task.
     pub task: String,
-    /// What it proves itself with.
+    /// Token with which the worker authenticates.
     pub token: String,
 }
 
-/// Why a worker ends before its stream.
+/// Reason why a worker ends before its stream.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// No scheduler answers.
+    /// No scheduler answers at the address.
     #[error("no scheduler at {driver} for {seconds:.0} s: {why}")]
     NoScheduler {
-        /// The address of the driver.
+        /// Address of the scheduler.
         driver: String,
-        /// For how long it was tried.
+        /// Time for which the worker tried, in seconds.
         seconds: f64,
-        /// What happened last.
+        /// Last error.
         why: String,
     },
-    /// The scheduler has no such task.
+    /// The scheduler has no task with this id.
     #[error("the scheduler does not know task {0}")]
     Unwanted(String),
-    /// The video.
+    /// The video cannot be read, for this reason.
     #[error("{0}")]
     Video(String),
 }
 
-/// What the thread that works and the one that talks share.
+/// State shared by the thread that processes the stream and the one that reports.
 #[derive(Debug)]
 struct Shared {
-    /// When the stream began, by this machine's [`clock`].
+    /// Time at which the stream began, by this machine's [`clock`].
     began: f64,
     state: Mutex<Exchange>,
     changed: Condvar,
@@ -75,14 +75,14 @@ struct Exchange {
     orders: Orders,
     report: Report,
     findings: Vec<Finding>,
-    /// Whether a picture is wanted, and the picture: a PNG file.
+    /// Whether a picture is requested, and the picture as a PNG file.
     wanted: bool,
     picture: Option<Vec<u8>>,
-    /// What viewers want, from when on the next picture is wanted, and the last one.
+    /// Rungs that have viewers, the time from which on the next picture is due, and the last picture.
     viewers: show::Wanted,
     show_after: f64,
     seen: Option<show::Seen>,
-    /// The work is not needed any more.
+    /// Whether the worker must stop.
     stop: bool,
 }
 
@@ -103,12 +103,12 @@ impl Shared {
         Arc::new(Shared { began: clock() - start.age, state, changed: Condvar::new() })
     }
 
-    /// How far behind its stream a worker at this position is, in seconds.
+    /// Returns the lag of a worker at this position of its stream, in seconds.
     fn lag(&self, position: f64) -> f64 {
         (clock() - self.began - position).max(0.0)
     }
 
-    /// Draws what is seen, if a picture was asked for, and hands it over for live views.
+    /// Draws the present picture with its objects if it was requested, and passes it on for live views.
     fn draw(&self, frame: &Frame, tracks: &[Track], seconds: f64, scope: &Scope) {
         self.show(frame, tracks, seconds, clock());
         if !std::mem::take(&mut self.lock().wanted) {
@@ -122,19 +122,19 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// A panic while the lock is held leaves nothing half done.
+    /// Locks the state. A panic while the lock is held leaves no inconsistent state, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, Exchange> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something changes, or for so long.
+    /// Waits until something changes, for at most this many seconds.
     fn wait(&self, seconds: f64) {
         let time = Duration::from_secs_f64(seconds.clamp(0.001, 0.5));
         drop(self.changed.wait_timeout(self.lock(), time));
     }
 }
 
-/// A worker in this process without a scheduler: for measurements without a cluster.
+/// A worker in this process without a scheduler, for measurements without a cluster.
 #[derive(Debug)]
 pub struct HandWorker {
     shared: Arc<Shared>,
@@ -142,7 +142,7 @@ pub struct HandWorker {
 }
 
 impl HandWorker {
-    /// Begins to work.
+    /// Starts a worker.
     pub fn start(start: Start) -> HandWorker {
         let shared = Shared::new(&start);
         let theirs = shared.clone();
@@ -150,20 +150,20 @@ impl HandWorker {
         HandWorker { shared, thread: Some(thread) }
     }
 
-    /// Tells it what it may use.
+    /// Sets the configuration and the cores of the worker.
     pub fn order(&self, orders: Orders) {
         self.shared.lock().orders = orders;
         self.shared.changed.notify_all();
     }
 
-    /// Its current report.
+    /// Returns the current report.
     pub fn report(&self) -> Report {
         let mut report = self.shared.lock().report.clone();
         report.lag = self.shared.lag(report.position);
         report
     }
 
-    /// What it found since the last look.
+    /// Returns the findings since the last call.
     pub fn findings(&self) -> Vec<Finding> {
         std::mem::take(&mut self.shared.lock().findings)
     }
@@ -179,7 +179,7 @@ impl Drop for HandWorker {
     }
 }
 
-/// Waits until a worker reports that, for a minute at most.
+/// Waits until the worker's report satisfies `is`, for a minute at most.
 #[cfg(test)]
 pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
     let until = clock() + 60.0;
@@ -189,10 +189,10 @@ pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
     }
 }
 
-/// Works until the stream ends, the video cannot be read, or the query has ended or moved.
+/// Runs a worker until the stream ends, the video cannot be read, or the query has ended or moved.
 ///
 /// # Errors
-/// Why it ended before its stream. The scheduler has been notified if possible.
+/// Returns the reason why it ended before its stream. The scheduler has been notified if possible.
 pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
     let Some((mut link, start)) = link::Link::open(options)? else { return Ok(()) };
     let shared = Shared::new(&start);

@@ -1,13 +1,13 @@
-//! Keeping to an allotment of cores: work is let through as processor time is earned.
+//! Limits a worker to its share of cores: work may begin when enough processor time is earned.
 //!
-//! Beside the `cpus` of the task this is what holds a query to its share: shares change every second, tasks do not. The
-//! measure is the thread's own processor time, so a machine that is shared with others does not distort it.
+//! Shares change every second and the `cpus` of a task do not, so this holds a query to its share. It measures the
+//! processor time of the thread, so other load on the machine does not distort it.
 
-/// How much processor time can be saved up, in seconds of the allotment; and at least, in core-seconds. Frames cost
-/// differently (one with many cars, one after many that are skipped): what a cheap one leaves is for the next dear one.
+/// Largest credit of processor time in seconds of the share, and its lower bound in core-seconds. Frames differ in cost
+/// (one with many cars, one after many that are skipped): what a cheap one leaves is for the next expensive one.
 const SAVED: (f64, f64) = (2.0, 0.02);
 
-/// Processor time earned and spent.
+/// Credit of processor time of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     credit: f64,
@@ -16,9 +16,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For how many seconds to wait before the next piece of work: 0 if it may begin. `now` is a time in seconds,
-    /// `used` the core-seconds used so far, `cores` the allotment; without one there is nothing to wait for but a
-    /// change.
+    /// Returns the seconds to wait before the next piece of work; 0 if it may begin. `now` is a time in seconds, `used`
+    /// the core-seconds used so far, `cores` the share. Without a share it returns 1, after which the caller asks
+    /// again.
     pub fn wait(&mut self, now: f64, used: f64, cores: f64) -> f64 {
         let passed = self.at.map_or(0.0, |at| (now - at).max(0.0));
         self.at = Some(now);
@@ -39,7 +39,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Works in pieces of this many core-seconds for so long; what it used.
+    /// Simulates work in pieces of this many core-seconds for a time. Returns the core-seconds that it used.
     fn work(cores: f64, piece: f64, seconds: f64) -> f64 {
         let (mut pace, mut now, mut used) = (Pace::default(), 0.0, 0.0);
         while now < seconds {

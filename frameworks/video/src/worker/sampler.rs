@@ -1,39 +1,39 @@
-//! When a worker takes samples of its stream, in which its configuration is compared with the golden one.
+//! Decides when a worker takes samples of its stream, in which its configuration is compared with the golden one.
 //!
-//! A sample needs every picture. Its processor time is not paid from the query's share, which it would exceed many
-//! times over for half a minute; so samples are far apart, and one that makes the query late is given up.
+//! A sample needs every picture. Its processor time is not part of the query's share, which it would exceed many times
+//! over for half a minute. So samples are far apart, and one that delays the query is abandoned.
 
 use crate::core::{QualitySample, Start};
 use crate::frame::Frame;
 use crate::pipeline::{Config, Sample, Sampled};
 use crate::profile::core_seconds;
 
-/// The first sample begins after this part of the time between two.
+/// Start of the first sample, as a fraction of the interval.
 const FIRST: f64 = 0.1;
-/// Seconds of lag that a sample may add before it is given up.
+/// Lag in seconds that a sample may add before it is abandoned.
 const LATER_MAX: f64 = 2.0;
 
-/// Takes samples, one at a time.
+/// A sampler that takes samples of a stream, one at a time.
 #[derive(Debug)]
 pub(super) struct Sampler<'a> {
     start: &'a Start,
-    /// When the next one begins; none if there are to be no samples.
+    /// Time at which the next sample starts; `None` if samples are disabled.
     next: Option<f64>,
     current: Option<Sample>,
-    /// The lag at the start of the current one.
+    /// Lag at the start of the current sample, in seconds.
     lag: f64,
     taken: u32,
     spent: f64,
 }
 
 impl<'a> Sampler<'a> {
-    /// For a worker that begins at this time, in seconds of its clock.
+    /// Creates the sampler of a worker that starts at this time, in seconds of its clock.
     pub(super) fn new(start: &'a Start, now: f64) -> Sampler<'a> {
         let next = (start.sample_every > 0.0).then_some(now + start.sample_every * FIRST);
         Sampler { start, next, current: None, lag: 0.0, taken: 0, spent: 0.0 }
     }
 
-    /// Begins a sample of this configuration if it is time, and gives up the current one if the query has become late.
+    /// Starts a sample of this configuration if it is due, and abandons the current one if the query has become late.
     /// Returns whether every picture is needed.
     pub(super) fn needs_all(&mut self, now: f64, lag: f64, config: Config) -> bool {
         if self.current.is_some() && lag > self.lag + LATER_MAX {
@@ -49,7 +49,7 @@ impl<'a> Sampler<'a> {
         self.current.is_some()
     }
 
-    /// Takes the next picture of the stream; the result if the sample is complete.
+    /// Adds the next picture of the stream. Returns the result if the sample is complete.
     pub(super) fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Option<Box<QualitySample>> {
         let sample = self.current.as_mut()?;
         let before = core_seconds();
@@ -70,12 +70,12 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Counts processor time that only a sample needs.
+    /// Adds processor time that only a sample needed.
     pub(super) fn spend(&mut self, core_seconds: f64) {
         self.spent += core_seconds;
     }
 
-    /// Core-seconds of all samples so far.
+    /// Returns the core-seconds of all samples so far.
     pub(super) fn spent(&self) -> f64 {
         self.spent
     }
@@ -113,7 +113,7 @@ mod tests {
         let cheap = Config { every: 25, shrink: 8, ..Config::GOLDEN };
         let start = |config, golden| Start {
             spec: spec.clone(),
-            // All of the stream is there already.
+            // The whole stream exists already.
             age: 1000.0,
             position: 0.0,
             orders: Orders { config, cores: 1.0 },
@@ -126,7 +126,7 @@ mod tests {
         let sample = worker.report().sample.unwrap();
         assert_eq!(sample.config, cheap);
         assert!(sample.score.missed > 0, "{sample:?}");
-        // What the samples cost is not counted as the query's.
+        // The cost of samples is not counted as the query's.
         wait_for(&worker, &|report| report.done);
         let report = worker.report();
         assert_eq!(report.position, 90.0);

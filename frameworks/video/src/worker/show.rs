@@ -1,5 +1,5 @@
-//! Pictures for the live view: the thread that works hands the last picture over, and the one that talks draws and
-//! encodes it. So viewers cost the query a copy of a picture, at most this many times a second as some viewer wants.
+//! Pictures for the live view: the working thread passes on the last picture, and the reporting thread draws and
+//! encodes it. Viewers cost the query only copies of pictures, at the highest rate that a viewer requests.
 
 use super::Shared;
 use crate::abr::live::RUNGS;
@@ -8,7 +8,7 @@ use crate::output::{annotate, draw_scope, jpeg};
 use crate::pipeline::Scope;
 use crate::vision::{Track, shrink};
 
-/// What viewers want of a worker: whether some viewer wants pictures of a rung.
+/// Whether each rung has viewers.
 pub(super) type Wanted = [bool; RUNGS.len()];
 
 /// The last picture that was examined.
@@ -19,7 +19,7 @@ pub(super) struct Seen {
     seconds: f64,
 }
 
-/// A picture of a rung: a JPEG file.
+/// A picture of a rung as a JPEG file.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) rung: usize,
@@ -27,14 +27,14 @@ pub(super) struct Shown {
     pub(super) jpeg: Vec<u8>,
 }
 
-/// When pictures of each rung are due.
+/// Times at which pictures of each rung are due.
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     next: [f64; RUNGS.len()],
 }
 
 impl Shared {
-    /// Passes a picture on if one is due for a viewer. One that was not drawn yet is replaced.
+    /// Passes a picture on if one is due for a viewer. It replaces one that was not drawn yet.
     pub(super) fn show(&self, frame: &Frame, tracks: &[Track], seconds: f64, now: f64) {
         let widest = {
             let state = self.lock();
@@ -48,7 +48,8 @@ impl Shared {
         };
         let smaller = shrink(frame, divisor(frame.width(), widest.width)).into_owned();
         let mut state = self.lock();
-        // The fastest of them says how often; a little earlier, or else every other picture would come too early.
+        // The fastest viewer decides the rate. The next picture is due slightly earlier, or every other one would come
+        // too early.
         let most = (0..RUNGS.len()).filter(|rung| state.viewers[*rung]).map(|rung| RUNGS[rung].rate);
         state.show_after = now + 0.8 / most.fold(0.1, f64::max);
         state.seen = Some(Seen { frame: smaller, tracks: tracks.to_vec(), seconds });
@@ -57,13 +58,13 @@ impl Shared {
     }
 }
 
-/// By what the sides of a picture are divided so that it is no wider.
+/// Returns the divisor with which a picture is no wider than `most`.
 fn divisor(width: usize, most: usize) -> u32 {
     u32::try_from(width.div_ceil(most.max(1))).unwrap_or(u32::MAX).max(1)
 }
 
 impl Pictures {
-    /// Draws the picture for each rung that is wanted and due.
+    /// Draws the picture for each rung that has viewers and is due.
     pub(super) fn draw(&mut self, seen: &Seen, wanted: &Wanted, scope: &Scope, now: f64) -> Vec<Shown> {
         let mut shown = Vec::new();
         for (rung, next) in self.next.iter_mut().enumerate().filter(|(rung, _)| wanted[*rung]) {

@@ -1,4 +1,4 @@
-//! Working on a stream: its frames come at its rate, and are examined as cores allow.
+//! Processes a stream whose frames arrive at its rate, as fast as the share of cores allows.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::pipeline::{Pipeline, learn_still, notice};
 use crate::profile::core_seconds;
 use crate::spec::QuerySpec;
 
-/// Over how many seconds the cores in use are averaged.
+/// Time over which the used cores are averaged, in seconds.
 const USED_OVER: f64 = 2.0;
-/// Seconds before its position with which a worker begins.
+/// Length of the stream before its position with which a worker begins, in seconds.
 const LEAD_IN: f64 = 2.0;
 
-/// Works until the stream ends, fails, or is not needed any more; its state is in `shared`.
+/// Processes the stream until it ends, fails, or the worker is stopped; its state is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
     let done = match &start.spec.video {
         Source::File(path) => watch(start, path, shared),
@@ -44,7 +44,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
     let still = learn_still(&mut frames.video, 0)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
-    // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten
+    // Preparation does not count against the share: with a fiftieth of a core, a fifth of a core-second would be ten
     // seconds of lag. It happens once for each start, within what the task holds.
     let ready = frames.core_seconds();
     let mut pace = Pace::default();
@@ -58,7 +58,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
             }
             (state.findings.len() < FINDINGS_MAX).then_some(state.orders)
         };
-        // The scheduler is away and too many findings wait.
+        // The scheduler does not answer and too many findings are queued.
         let Some(orders) = orders else {
             shared.wait(0.2);
             continue;
@@ -103,7 +103,7 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
         for happened in pipeline.notices() {
             notice(&mut report.notices, happened.at, &happened.text);
         }
-        // Frames that are ignored are behind it, too.
+        // The position includes frames that were skipped.
         report.sample = sample.or(report.sample.take());
         report.position = report.position.max((number + if all { 1 } else { every }) as f64 / fps);
         report.config = Some(orders.config);
@@ -114,8 +114,8 @@ fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> 
     }
 }
 
-/// Processes the last frames before the position, so that objects that are being tracked at a takeover are followed to
-/// their end; findings there were reported already. Returns the frame to continue with.
+/// Processes the last frames before the position, so that objects that are tracked at a takeover are tracked to their
+/// end; findings there were already reported. Returns the frame to continue with.
 fn lead_in(start: &Start, frames: &mut Frames, pipeline: &mut Pipeline, shared: &Shared) -> Result<u64, MediaError> {
     let fps = frames.video.info().fps;
     let begin = (start.position * fps).ceil() as u64;
@@ -133,12 +133,12 @@ fn lead_in(start: &Start, frames: &mut Frames, pipeline: &mut Pipeline, shared: 
     Ok(begin)
 }
 
-/// The frames of a stream, which may be a file over and over.
+/// The frames of a stream, which may be a repeated file.
 struct Frames {
     video: Video,
     path: PathBuf,
     looped: bool,
-    /// How many there are in the file, once that is known.
+    /// Number of frames in the file; `None` until it is known.
     known: Option<u64>,
 }
 
@@ -149,24 +149,24 @@ impl Frames {
         Ok(Frames { video, path: path.to_owned(), looped: spec.looped, known })
     }
 
-    /// Core-seconds of this thread, and of others that decode for it.
+    /// Returns the core-seconds of this thread, and of processes that decode for it.
     fn core_seconds(&self) -> f64 {
         core_seconds() + self.video.elsewhere()
     }
 
-    /// Whether this frame is known to be past the end.
+    /// Returns whether this frame is known to be past the end.
     fn are_over(&self, number: u64) -> bool {
         !self.looped && self.known.is_some_and(|n| number >= n)
     }
 
-    /// The frame; `None` past the end of a stream that has one.
+    /// Returns the frame with this number; `None` past the end of a stream that has one.
     fn get(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
         while !self.are_over(number) {
             let in_file = self.known.map_or(number, |n| number % n.max(1));
             if let Some(frame) = self.video.frame(in_file)? {
                 return Ok(Some(frame));
             }
-            // Only now it may be known how long it is.
+            // The number of frames may be known only after the frame was read.
             let seen = self.video.info().frames.filter(|n| *n > 0);
             if seen.is_none() || seen == self.known {
                 let what = "the video has no frames".to_owned();
@@ -178,7 +178,7 @@ impl Frames {
     }
 }
 
-/// Cores in use, averaged.
+/// Measures the cores in use, averaged over time.
 #[derive(Default)]
 pub(super) struct Meter {
     since: Option<(f64, f64)>,

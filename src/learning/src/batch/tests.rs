@@ -1,8 +1,8 @@
-//! Invariants of batches:
+//! Tests invariants of batches:
 //!
 //! 1. The number of threads changes nothing.
-//! 2. An ended episode is followed by another one at the next step, and a reset seed leads to the same ones again.
-//! 3. What breaks a rule is refused, and changes nothing.
+//! 2. An ended episode is followed by another one at the next step, and equal reset seeds lead to the same episodes.
+//! 3. An invalid request is rejected, and changes nothing.
 
 use super::*;
 use crate::files::NoFiles;
@@ -66,7 +66,7 @@ fn what_breaks_a_rule_is_refused_and_changes_nothing() {
         batch.step(&actions(&[1, 1])).unwrap();
     }
     assert_eq!(text(batch.step(&actions(&[0, 0]))), "environment 0 has no episode: reset it first");
-    // One of them alone.
+    // Resets one of them alone.
     batch.reset(&[Some(Begin::Next), None]).unwrap();
     assert!(batch.baseline("x", &[1]).is_err());
     assert_eq!(batch.baseline("random", &[1, 2, 1]).unwrap()[0], batch.baseline("random", &[1]).unwrap()[0]);

@@ -1,35 +1,36 @@
-//! A question of the cluster under way: the decisions that were made of it, and what is left to decide. No time passes.
+//! A pending question of the cluster: the decisions that were made so far, and what is left to decide. No time passes
+//! meanwhile.
 
 use dag::order::{Action, Heuristic, Observation, Policy};
 
 use super::features::Layout;
 use crate::random::Random;
 
-/// A stage that is visible.
+/// A stage that is visible in an observation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    /// The place of its job in the observation.
+    /// Index of its job in the observation.
     pub job: usize,
-    /// Its place in the job.
+    /// Index of the stage in its job.
     pub stage: usize,
-    /// Tasks that were not started, those of earlier decisions taken off.
+    /// Number of tasks that were not started, without those of earlier decisions.
     pub tasks: u32,
-    /// Whether it can get executors.
+    /// Whether the stage can get executors.
     pub ready: bool,
 }
 
-/// A question.
+/// A pending question of the cluster.
 pub(super) struct Asked {
     observation: Observation,
     /// Visible stages, job by job.
     pub nodes: Vec<Node>,
-    /// The first node of each visible job, and the end.
+    /// Index of the first node of each visible job, then the number of nodes.
     pub first: Vec<usize>,
-    /// Executors of each visible job, with those of earlier decisions.
+    /// Number of executors of each visible job, with those of earlier decisions.
     pub held: Vec<u32>,
-    /// Executors that are still free.
+    /// Number of executors that are still free.
     pub free: u32,
-    /// The place of the job that they belong to.
+    /// Index of the job that the free executors belong to; `None` if they belong to no job.
     pub source: Option<usize>,
     actions: Vec<Action>,
 }
@@ -57,8 +58,8 @@ impl Asked {
         &self.observation
     }
 
-    /// The decisions, in the order in which they were made; then, if there is no choice any more, what jobs get that
-    /// are not visible: executors would otherwise rest until another job arrives.
+    /// Returns the decisions, in the order in which they were made. If executors are left, decisions for jobs that are
+    /// not visible follow; otherwise the executors would be idle until another job arrives.
     pub fn with_rest(&self) -> Vec<Action> {
         let mut actions = self.actions.clone();
         if self.free > 0 && self.observation.jobs.len() > self.held.len() {
@@ -69,19 +70,19 @@ impl Asked {
         actions
     }
 
-    /// Whether there is an executor to give, and a stage to give it to.
+    /// Returns whether there is a free executor, and a stage that can get it.
     pub fn has_choice(&self) -> bool {
         self.free > 0 && self.nodes.iter().any(|node| self.can_choose(node))
     }
 
-    /// Whether a stage can be chosen: it is ready, and its job can have one executor more.
+    /// Returns whether a stage can be chosen: it is ready, and its job can have one executor more.
     pub fn can_choose(&self, node: &Node) -> bool {
         node.ready && self.held[node.job] < self.observation.executors
     }
 
-    /// Chooses a node, and how many executors its job may have. Returns whether that was possible as it is: otherwise
-    /// it is corrected, with the first node that can be chosen, and one executor more than the job has. There must be
-    /// a choice.
+    /// Chooses a node, and the limit of executors of its job. Returns whether the choice was valid. An invalid one is
+    /// corrected, with the first node that can be chosen, and with one executor more than the job has. There must be a
+    /// choice.
     pub fn choose(&mut self, at: usize, limit: u32) -> bool {
         let valid = self.nodes.get(at).is_some_and(|node| self.can_choose(node));
         let Some(at) = Some(at).filter(|_| valid).or_else(|| self.nodes.iter().position(|node| self.can_choose(node)))
@@ -100,14 +101,14 @@ impl Asked {
         valid && limit >= least
     }
 
-    /// A random node that can be chosen, and the least limit for it.
+    /// Returns a random node that can be chosen, and the least limit for it.
     pub fn draw(&self, random: &mut Random) -> (usize, u32) {
         let all: Vec<usize> = (0..self.nodes.len()).filter(|at| self.can_choose(&self.nodes[*at])).collect();
         let at = all.get(random.below(all.len())).copied().unwrap_or(0);
         (at, self.nodes.get(at).map_or(1, |node| self.held[node.job] + 1))
     }
 
-    /// Finds out which stages of a job are ready.
+    /// Updates which stages of a job are ready.
     fn look(&mut self, job: usize) {
         let (from, stages) = (self.first[job], &self.observation.jobs[job].stages);
         for (at, stage) in stages.iter().enumerate() {

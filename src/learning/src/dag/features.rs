@@ -1,4 +1,4 @@
-//! Observations of jobs of stages as arrays: features of stages and jobs, edges and masks. It decides nothing.
+//! Observations of jobs of stages as arrays: features of stages and jobs, edges and masks. This module decides nothing.
 //!
 //! The first five features of a stage are those of Decima's public code, with its scales.
 
@@ -11,16 +11,16 @@ use super::asked::Asked;
 use crate::LearningError;
 use crate::space::{Field, Row};
 
-/// Features of a stage.
+/// Number of features of a stage.
 const NODE: usize = 8;
 
-/// Features of a job.
+/// Number of features of a job.
 const JOB: usize = 6;
 
-/// Edges of an observation at most: their ends are 16-bit numbers, and so are nodes.
+/// Maximum number of edges, and of nodes, of an observation: both are stored as 16-bit numbers.
 const MOST: usize = 32_000;
 
-/// Fields, in their order.
+/// Indices of the fields.
 const NODES: usize = 0;
 const JOBS: usize = 1;
 const GLOBAL: usize = 2;
@@ -30,18 +30,18 @@ const LEAST_LIMIT: usize = 5;
 const NODE_MASK: usize = 6;
 const ACTION_MASK: usize = 7;
 
-/// How large the arrays are.
+/// Sizes of the arrays of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Visible jobs.
+    /// Maximum number of visible jobs.
     pub jobs: usize,
-    /// Their stages at most.
+    /// Maximum number of their stages.
     pub nodes: usize,
     edges: usize,
 }
 
 impl Layout {
-    /// For this many visible jobs of those that are known.
+    /// Creates the layout for this many visible jobs, each of which is one of `known`.
     pub fn new(known: &[Arc<JobModel>], jobs: usize) -> Result<Layout, LearningError> {
         let most = |of: &dyn Fn(&JobModel) -> usize| known.iter().map(|job| of(job)).max().unwrap_or(0);
         let edges = |job: &JobModel| job.stages.iter().map(|stage| stage.parents.len()).sum();
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// The arrays of an observation.
+    /// Returns the arrays of an observation.
     pub fn fields(&self) -> Vec<Field> {
         let most = i16::try_from(self.nodes).unwrap_or(i16::MAX);
         vec![
@@ -68,7 +68,7 @@ impl Layout {
         ]
     }
 
-    /// Writes an observation.
+    /// Writes an observation into a row.
     pub fn write(&self, asked: &Asked, row: &mut Row<'_>) {
         self.clear(row);
         let mut edges = 0;
@@ -79,7 +79,7 @@ impl Layout {
         global(asked.free, observation.executors, observation.jobs.len(), observation.now, row);
     }
 
-    /// Writes that there is nothing to choose.
+    /// Writes an observation without choices, for the end of an episode.
     pub fn write_end(&self, executors: u32, jobs: usize, now: u64, row: &mut Row<'_>) {
         self.clear(row);
         global(0, executors, jobs, now, row);
@@ -132,7 +132,7 @@ impl Layout {
     }
 }
 
-/// Writes what concerns the cluster.
+/// Writes the features of the cluster.
 fn global(free: u32, executors: u32, jobs: usize, now: u64, row: &mut Row<'_>) {
     row.floats(GLOBAL, 0, [free as f32, executors as f32, jobs as f32, now as f32 / 1000.0]);
 }

@@ -1,6 +1,6 @@
-//! Jobs of stages on a cluster: which stage gets the free executors, and how many its job may have. The cluster is that
-//! of `dag`'s `study::cluster`, the decisions are Decima's (SIGCOMM 2019): a stage and a limit of parallelism, again
-//! and again until no executor of the question is free.
+//! The environment for jobs of stages on a cluster: chooses the stage that gets free executors, and how many its job
+//! may have. The cluster is that of `dag`'s `study::cluster`. The decisions are Decima's (SIGCOMM 2019): a stage and a
+//! limit of parallelism, repeated until no executor of the question is free.
 
 mod asked;
 mod features;
@@ -27,40 +27,40 @@ use crate::{Action, Environment, LearningError, Rollout, Step};
 use asked::Asked;
 use features::Layout;
 
-/// What a step is worth.
+/// Reward of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reward {
-    /// −Δt · jobs in the cluster, over all jobs: the return is minus the mean completion time in seconds.
+    /// −Δt · jobs in the cluster, divided by all jobs: the return is minus the mean completion time in seconds.
     Completion,
     /// −Δt: the return is minus the makespan in seconds.
     Makespan,
 }
 
-/// The settings, by default a batch of 20 queries on 50 executors, as in Decima's paper.
+/// Settings of the environment; the default is a batch of 20 queries on 50 executors, as in Decima's paper.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Jobs of an episode.
+    /// Number of jobs of an episode.
     pub jobs: usize,
-    /// Executors.
+    /// Number of executors.
     pub executors: u32,
-    /// Mean seconds between two arrivals; all jobs are there at the beginning if unset.
+    /// Mean time between two arrivals, in seconds; `None` if all jobs arrive at the beginning.
     pub gap: Option<f64>,
-    /// Sizes of the queries' inputs, of 2g, 5g, 10g, 20g, 50g, 80g and 100g; the paper's six if there are none.
+    /// Sizes of the queries' inputs, of 2g, 5g, 10g, 20g, 50g, 80g and 100g; empty for the paper's six.
     pub sizes: Vec<String>,
-    /// Directory of the public TPC-H traces; made queries if unset.
+    /// Directory of the public TPC-H traces; `None` for generated queries.
     pub tpch: Option<String>,
-    /// The seed of made queries, which are the same in all episodes.
+    /// Seed of generated queries, which are the same in all episodes.
     pub queries: u64,
-    /// Seconds that an executor needs to move to another job.
+    /// Time that an executor needs to move to another job, in seconds.
     pub moving_delay: f64,
-    /// What a step is worth.
+    /// Reward of a step.
     pub reward: Reward,
-    /// Seconds after which an episode is cut off; never if unset.
+    /// Time in seconds after which an episode is truncated; `None` for never.
     pub horizon: Option<f64>,
-    /// Jobs that an observation has: the first ones in the cluster. All jobs, up to 50, if unset. What these leave over
-    /// goes to the others in the order of their arrival.
+    /// Number of jobs in an observation, the first ones in the cluster; `None` for all jobs, up to 50. Executors that
+    /// these leave go to the other jobs in the order of their arrival.
     pub visible: Option<usize>,
 }
 
@@ -81,13 +81,13 @@ impl Default for Settings {
     }
 }
 
-/// Jobs that are visible if the settings do not say how many.
+/// Maximum number of visible jobs if the settings do not say it.
 const VISIBLE: usize = 50;
 
-/// The policies that [`Environment::baseline`] knows.
+/// Names of the policies of [`Environment::baseline`].
 const POLICIES: &str = "random, fifo, fair, 'weighted ALPHA' with -5 to 5, sjf-cp, remaining, tetris or graphene";
 
-/// What all environments of a batch share.
+/// State shared by all environments of a batch.
 #[derive(Clone)]
 pub struct Shared {
     known: Arc<[Arc<JobModel>]>,
@@ -97,10 +97,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Reads or makes the queries.
+    /// Reads or generates the queries.
     ///
     /// # Errors
-    /// The first setting that breaks its rule, or a file of the traces that cannot be used.
+    /// Returns the first invalid setting, or a file of the traces that is invalid.
     pub fn new(settings: Settings, files: &dyn Files) -> Result<Shared, LearningError> {
         let seconds = |value: Option<f64>| value.is_none_or(|value| (1e-3..=1e7).contains(&value));
         rules([
@@ -132,21 +132,21 @@ impl Shared {
     }
 }
 
-/// The environment.
+/// The environment for jobs of stages.
 pub struct DagScheduling {
     shared: Shared,
     spaces: Spaces,
     episode: Option<Episode>,
     asked: Option<Asked>,
-    /// Millisecond-jobs, or milliseconds, that were paid for.
+    /// Job-milliseconds, or milliseconds, that are already in rewards.
     paid: u64,
     decisions: u64,
-    /// Actions that were corrected.
+    /// Number of actions that were corrected.
     corrected: u64,
 }
 
 impl DagScheduling {
-    /// An environment.
+    /// Creates an environment.
     pub fn new(shared: Shared) -> DagScheduling {
         let spaces = Spaces {
             observation: shared.layout.fields(),
@@ -164,7 +164,7 @@ impl DagScheduling {
         Episode::new(self.shared.setup, jobs, History::default(), seed).map_err(refused)
     }
 
-    /// Lets time pass until there is something to choose.
+    /// Advances the time until there is a choice.
     fn ask(&mut self) {
         let Some(episode) = &mut self.episode else { return };
         self.asked = None;
@@ -174,12 +174,12 @@ impl DagScheduling {
                 self.asked = Some(asked);
                 return;
             }
-            // Nothing to choose from, so no decision.
+            // Without a choice there is no decision for the learner.
             episode.act(asked.observation(), &asked.with_rest());
         }
     }
 
-    /// What has been paid so far, in the reward's unit.
+    /// Returns the total since the start of the episode, in the unit of the reward.
     fn due(&self, episode: &Episode) -> u64 {
         match self.shared.settings.reward {
             Reward::Completion => episode.waited(),
@@ -187,13 +187,13 @@ impl DagScheduling {
         }
     }
 
-    /// The reward for so many milliseconds of the measure that the settings choose.
+    /// Returns the reward for this many milliseconds of the measure that the settings choose.
     fn reward(&self, milliseconds: u64) -> f64 {
         let parts = if self.shared.settings.reward == Reward::Completion { self.shared.settings.jobs } else { 1 };
         -(milliseconds as f64) / 1000.0 / parts as f64
     }
 
-    /// A random stage with a random limit.
+    /// Draws a random stage with a random limit.
     fn draw(&self, random: &mut Random) -> Chosen {
         let Some(asked) = &self.asked else { return Chosen::Choices(vec![0, 0]) };
         let (node, least) = asked.draw(random);
@@ -237,7 +237,7 @@ impl Environment for DagScheduling {
     fn observe(&self, row: &mut Row<'_>) {
         match (&self.asked, &self.episode) {
             (Some(asked), _) => self.shared.layout.write(asked, row),
-            // The end: there is nothing to choose.
+            // At the end there is no choice.
             (None, Some(episode)) => {
                 self.shared.layout.write_end(self.shared.setup.executors, episode.active(), episode.now(), row);
             }

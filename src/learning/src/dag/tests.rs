@@ -1,8 +1,8 @@
-//! Invariants of the environment, over seeds:
+//! Tests invariants of the environment, over seeds:
 //!
 //! 1. A heuristic that decides through observations and actions has the outcome that it has inside of the cluster.
 //! 2. The return is minus the mean completion time, or the makespan.
-//! 3. Whatever is chosen, every episode ends with all jobs done.
+//! 3. For any choices, every episode ends with all jobs done.
 
 use dag::order::{Action as Given, grants};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn small() -> Settings {
     Settings { jobs: 6, executors: 10, ..Settings::default() }
 }
 
-/// The episode of a heuristic whose decisions go through actions, one by one.
+/// Plays the episode of a heuristic whose decisions are actions, one by one.
 fn through_actions(env: &mut DagScheduling, mut heuristic: Heuristic, seed: u64) -> Rollout {
     let mut planned: Vec<(usize, i32)> = Vec::new();
     roll_out(env, seed, |env| {
@@ -83,7 +83,7 @@ fn fewer_jobs_may_be_visible_than_there_are() {
     assert_eq!(env.baseline("random", 3).unwrap().info[4], 0.0);
 }
 
-/// Features of a job.
+/// Number of features of a job.
 const JOB_FEATURES: usize = 6;
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The policies that an action chooses, one number for each: 0 leaves what the scenario says. Nothing is set here.
+//! The policies that an action chooses, one number for each: 0 keeps the policy of the scenario. Nothing is set here.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use resources::{Name, Quantities};
 
 use crate::Action;
 
-/// Seconds that an offer may be held.
+/// Choices for the longest time that an offer may be held, in seconds.
 pub const HOLDING: [u64; 7] = [1, 2, 5, 10, 30, 60, 300];
 
-/// Seconds that every refusal lasts.
+/// Choices for the duration of every offer filter, in seconds.
 pub const REFUSAL: [u64; 6] = [1, 5, 15, 30, 60, 300];
 
-/// Parts of the largest agent in which agents are offered.
+/// Choices for the number of parts of the largest agent in which resources are offered.
 pub const GRANULARITY: [u32; 3] = [2, 4, 8];
 
-/// The part of the cluster that a framework may hold as offers.
+/// Choices for the fraction of the cluster that a framework may hold as offers.
 pub const SHARE: [f64; 4] = [0.5, 0.25, 0.1, 0.05];
 
-/// How long an offer that was not answered in time counts as refused, if neither the action nor the scenario says.
-/// Otherwise the framework that held it would be offered the same again at once.
+/// Duration of the filter on an offer that was not answered in time, if neither the action nor the scenario has one.
+/// Otherwise the framework that held it would be offered the same resources again at once.
 const TIMED_OUT: Duration = Duration::from_secs(5);
 
-/// How many choices each number of an action has.
+/// Returns the number of choices of each number of an action.
 pub fn counts() -> Vec<u32> {
     [HOLDING.len(), REFUSAL.len(), GRANULARITY.len(), SHARE.len()].map(|choices| choices as u32 + 1).into()
 }
 
-/// The policies of an action, over those of the scenario.
+/// Returns the policies of the scenario, replaced by those that the action chooses.
 pub fn policies(of_scenario: &Policies, action: Action<'_>, largest: &Quantities) -> Policies {
     let mut policies = of_scenario.clone();
     let chosen = |at: usize| action.choice(at).checked_sub(1);

@@ -1,9 +1,8 @@
-//! Policies of offers, tuned while a scenario of the laboratory runs: how long offers may be held, how long refusals
-//! last, how finely agents are offered, how much a framework may hold. The cluster is that of `lab`: the real cores of
-//! master and agents, and modelled frameworks. Any scenario can be an environment.
+//! The environment for policies of offers, tuned while a scenario of the laboratory runs: how long offers may be held,
+//! how long filters last, how finely agents are offered, how much a framework may hold. The cluster is that of `lab`:
+//! the real cores of master and agents, and modelled frameworks. Any scenario can be an environment.
 //!
-//! A step is a period of virtual time. The reward is minus the weighted sum of what was unfair, lost and waited for in
-//! it.
+//! A step is a period of virtual time. The reward is minus the weighted sum of unfairness, lost shares and waits in it.
 
 mod choices;
 
@@ -26,28 +25,28 @@ use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
 
-/// The scenario without another one.
+/// Default scenario.
 const SCENARIO: &str = include_str!("scenario.toml");
 
-/// Frameworks of a scenario at most: the samples of a run have no more.
+/// Maximum number of frameworks of a scenario: the samples of a run have no more.
 const MOST_FRAMEWORKS: usize = 40;
 
-/// Features of a framework.
+/// Number of features of a framework.
 const FRAMEWORK: usize = 7;
 
-/// The settings.
+/// Settings of the environment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The file of a scenario; one of two frameworks, of which one holds offers, if unset.
+    /// File of a scenario; `None` for one with two frameworks, of which one holds offers.
     pub scenario: Option<String>,
-    /// Virtual seconds of a step.
+    /// Length of a step in virtual seconds.
     pub period: f64,
-    /// What unfairness counts: the gap between the smallest and the largest share, 0 to 1.
+    /// Weight of unfairness: the gap between the smallest and the largest share, 0 to 1.
     pub unfairness: f64,
-    /// What shares count that frameworks are owed and do not have: the part of the cluster, 0 to 1.
+    /// Weight of lost shares: the part of the cluster that frameworks are entitled to and do not have, 0 to 1.
     pub lost: f64,
-    /// What a minute counts that tasks have waited which began in the period, in the mean.
+    /// Weight of each minute of the mean wait of the tasks that started in the period.
     pub waiting: f64,
 }
 
@@ -57,10 +56,10 @@ impl Default for Settings {
     }
 }
 
-/// The policies that [`Environment::baseline`] knows.
+/// Names of the policies of [`Environment::baseline`].
 const POLICIES: &str = "scenario, random, 'constant HOLDING REFUSAL GRANULARITY SHARE' with the numbers of an action";
 
-/// What all environments of a batch share.
+/// State shared by all environments of a batch.
 #[derive(Clone)]
 pub struct Shared {
     scenario: Arc<Scenario>,
@@ -73,7 +72,7 @@ impl Shared {
     /// Reads and checks the scenario.
     ///
     /// # Errors
-    /// The first setting that breaks its rule, or what is wrong with the scenario.
+    /// Returns the first invalid setting, or the error of the scenario.
     pub fn new(settings: Settings, files: &dyn Files) -> Result<Shared, LearningError> {
         let weight = |weight: f64| (0.0..=1e6).contains(&weight);
         rules([
@@ -112,7 +111,7 @@ impl Shared {
     }
 }
 
-/// Means over the last period.
+/// Means of the samples over the last period.
 #[derive(Clone, Debug, Default)]
 struct Period {
     frameworks: Vec<[f64; FRAMEWORK]>,
@@ -121,11 +120,11 @@ struct Period {
     gap: f64,
     jain: f64,
     lost: f64,
-    /// Seconds that tasks have waited which began in it, in the mean over all frameworks.
+    /// Mean wait of the tasks that started in the period, over all frameworks, in seconds.
     waited: f64,
 }
 
-/// The environment.
+/// The environment for policies of offers.
 pub struct OfferPolicies {
     shared: Shared,
     spaces: Spaces,
@@ -141,7 +140,7 @@ pub struct OfferPolicies {
 }
 
 impl OfferPolicies {
-    /// An environment.
+    /// Creates an environment.
     pub fn new(shared: Shared) -> OfferPolicies {
         let frameworks = shared.scenario.frameworks.iter().map(|part| part.count as usize).sum::<usize>();
         let spaces = Spaces {
@@ -168,7 +167,7 @@ impl OfferPolicies {
         }
     }
 
-    /// Looks at what the period from `since` on has brought.
+    /// Computes the means of the period from `since` to now.
     fn look(&mut self, since: Duration) {
         let Some(run) = &mut self.run else { return };
         let series = run.series();
@@ -188,7 +187,7 @@ impl OfferPolicies {
     }
 }
 
-/// Means of the samples from one on.
+/// Returns the means of the samples from index `from` on.
 fn means(series: &Series, from: usize) -> Period {
     let mean = |all: &[f64]| {
         let all = all.get(from..).unwrap_or_default();
@@ -224,7 +223,7 @@ impl Environment for OfferPolicies {
         let Shared { scenario, directory, .. } = &self.shared;
         let unusable = |why: ScenarioError| LearningError::File { name: scenario.name.clone(), why: why.into() };
         let mut run = Stepped::new(scenario, seed, directory).map_err(unusable)?;
-        // The master leads by then: before that it has no policies to set.
+        // The master leads after that time; before that it has no policies to set.
         run.run_until(Duration::from_millis(5));
         self.run = Some(run);
         (self.seed, self.now, self.chosen) = (seed, Duration::ZERO, [0; 4]);

@@ -1,14 +1,15 @@
-//! Frames: length, kind, body. What a body means is in `request.rs`.
+//! Reads and writes frames: length, kind, body. `request.rs` parses the bodies.
 
 use std::io::{self, Read, Write};
 
-/// Bytes of a frame that is read at most, kind and body.
+/// Maximum size of a frame that is read, kind and body, in bytes.
 pub const MOST_FRAME: usize = 64 << 20;
 
-/// Reads a frame into `body`; its kind. None where the input ends between two frames.
+/// Reads a frame into `body` and returns its kind; `None` if the input ends between two frames.
 ///
 /// # Errors
-/// The system's error; `InvalidData` for a length that is 0 or above [`MOST_FRAME`]; `UnexpectedEof` within a frame.
+/// Returns the system's error; `InvalidData` for a length that is 0 or above [`MOST_FRAME`]; `UnexpectedEof` within a
+/// frame.
 pub fn read_frame(input: &mut dyn Read, body: &mut Vec<u8>) -> io::Result<Option<u8>> {
     let mut head = [0; 5];
     let mut have = 0;
@@ -27,7 +28,7 @@ pub fn read_frame(input: &mut dyn Read, body: &mut Vec<u8>) -> io::Result<Option
         return Err(io::Error::new(io::ErrorKind::InvalidData, rule));
     }
     body.clear();
-    // Memory grows with the bytes that arrive, not with the length that is claimed.
+    // Memory grows with the bytes that arrive, not with the declared length.
     let read = input.take(length as u64 - 1).read_to_end(body)?;
     if read < length - 1 {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -38,7 +39,7 @@ pub fn read_frame(input: &mut dyn Read, body: &mut Vec<u8>) -> io::Result<Option
 /// Writes a frame of several pieces, without copying them.
 ///
 /// # Errors
-/// The system's error; `InvalidInput` for more than 4 GiB.
+/// Returns the system's error; `InvalidInput` for more than 4 GiB.
 pub fn write_frame(output: &mut dyn Write, kind: u8, pieces: &[&[u8]]) -> io::Result<()> {
     let length = 1 + pieces.iter().map(|piece| piece.len()).sum::<usize>();
     let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;

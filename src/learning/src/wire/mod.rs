@@ -27,24 +27,24 @@ mod tests;
 pub use frame::{MOST_FRAME, read_frame, write_frame};
 pub use request::{Baseline, Open, Request};
 
-/// The version of the frames.
+/// Version of the protocol.
 pub const VERSION: u16 = 1;
 
-/// What a hello begins with.
+/// First bytes of the body of a hello.
 pub const GREETING: &[u8] = b"TEPUI-LAB";
 
-/// Kinds of answers.
+/// The kinds of answer frames.
 pub mod answer {
-    /// To a hello.
+    /// Answer to a hello.
     pub const HELLO: u8 = 1;
-    /// To an open.
+    /// Answer to an open.
     pub const OPENED: u8 = 2;
-    /// To a reset or a step.
+    /// Answer to a reset or a step.
     pub const RESULTS: u8 = 3;
-    /// To a baseline.
+    /// Answer to a baseline.
     pub const ROLLOUTS: u8 = 5;
-    /// To a close.
+    /// Answer to a close.
     pub const CLOSED: u8 = 6;
-    /// To what is refused.
+    /// Answer to a request that failed.
     pub const ERROR: u8 = 255;
 }

@@ -1,4 +1,4 @@
-//! Requests: what the bodies of frames mean. Nothing is carried out here.
+//! Parses requests from the bodies of frames. Nothing is carried out here.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,25 +7,25 @@ use super::{GREETING, VERSION};
 use crate::LearningError;
 use crate::batch::Begin;
 
-/// Seeds of a baseline at most.
+/// Maximum number of seeds of a baseline.
 const MOST_SEEDS: usize = 100_000;
 
-/// Environments that are to be made.
+/// The request for a batch of environments.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// The environment.
+    /// Name of the environment.
     pub name: String,
-    /// Its settings; the usual ones if there are none.
+    /// Settings of the environment; the defaults if there are none.
     #[serde(default = "no_settings")]
     pub settings: Value,
-    /// How many.
+    /// Number of environments.
     #[serde(default = "one")]
     pub count: usize,
-    /// On how many threads.
+    /// Number of threads.
     #[serde(default = "one")]
     pub threads: usize,
-    /// Whether an environment whose episode has ended begins the next one at its next step.
+    /// Whether an environment whose episode has ended starts the next one at its next step.
     #[serde(default)]
     pub autoreset: bool,
 }
@@ -38,38 +38,38 @@ fn one() -> usize {
     1
 }
 
-/// Episodes that a policy by name is to decide.
+/// The request for episodes that a policy plays.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The seeds of the episodes.
+    /// Seeds of the episodes.
     pub seeds: Vec<u64>,
 }
 
-/// A request.
+/// A request of a learner; those about a batch have its handle first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request<'a> {
-    /// Greets.
+    /// Starts a session.
     Hello,
-    /// Makes environments.
+    /// Makes a batch of environments.
     Open(Open),
-    /// Resets environments.
+    /// Resets environments of a batch.
     Reset(u32, Vec<Option<Begin>>),
-    /// Steps environments.
+    /// Steps all environments of a batch.
     Step(u32, &'a [u8]),
-    /// Lets a policy decide.
+    /// Plays episodes with a policy.
     Baseline(u32, Baseline),
-    /// Ends environments.
+    /// Ends a batch.
     Close(u32),
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// The first part that breaks its rule.
+    /// Returns the first part that breaks its rule.
     pub fn read(kind: u8, body: &'a [u8]) -> Result<Request<'a>, LearningError> {
         match kind {
             1 => hello(body),

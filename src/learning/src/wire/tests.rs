@@ -1,4 +1,4 @@
-//! Sessions over the frames, as a client would have them; and bytes that are none.
+//! Tests of sessions over the frames, as a client has them, and of bytes that are not frames.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn hello() -> Vec<u8> {
     frame(1, &[GREETING, &VERSION.to_le_bytes()])
 }
 
-/// The answers to a session: kinds and bodies.
+/// Runs a session. Returns the kinds and bodies of the answers.
 fn answers(session: &[Vec<u8>]) -> Vec<(u8, Vec<u8>)> {
     let (input, mut output) = (session.concat(), Vec::new());
     serve(&mut input.as_slice(), &mut output, &NoFiles).unwrap();

@@ -1,9 +1,9 @@
-//! What `ffmpeg` says of a device of Video4Linux, as a rule that names the device. Pure.
+//! Turns `ffmpeg`'s errors about a Video4Linux device into messages that name the device. Performs no I/O.
 
-/// What is wrong with this device; the program's own words where they are enough.
+/// Returns the message for an error of this device; the program's own text where it is sufficient.
 ///
-/// The program ends with the text of the kernel's error (`errno`), which says neither what the device lacks nor what
-/// to do.
+/// `ffmpeg` ends with the text of the kernel's error (`errno`), which says neither what the device lacks nor what to
+/// do.
 pub(super) fn device_error(device: &str, error: &str) -> String {
     let rules = [
         ("No such file or directory", "there is no such device on this machine"),

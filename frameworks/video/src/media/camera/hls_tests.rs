@@ -1,4 +1,4 @@
-//! Feeds of HLS: a real `ffmpeg` writes a playlist that grows, a server of the test's own shows it over HTTP.
+//! Tests of HLS feeds: a real `ffmpeg` writes a growing playlist, and a server in the test serves it over HTTP.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use super::tests::{Server, camera, installed, pictures, soon};
 use super::*;
 use crate::media::tests::Directory;
 
-/// `ffmpeg` that writes a stream of segments of one second into a directory, as fast as time goes.
+/// Starts an `ffmpeg` that writes a stream with segments of one second into a directory, in real time.
 fn live(directory: &Directory) -> Server {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=10", "-t", "60"]);
@@ -17,7 +17,8 @@ fn live(directory: &Directory) -> Server {
     Server(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
-/// Answers GET requests with files of a directory, one for each connection, until the test's process ends.
+/// Serves the files of a directory over HTTP, one GET request for each connection, until the test's process ends.
+/// Returns the port.
 fn serve(directory: std::path::PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -63,12 +64,12 @@ fn a_playlist_that_grows_is_followed() {
     }
     let port = serve(playlist.parent().unwrap().to_owned());
     let feed = Feed::open(&camera(&format!("http://127.0.0.1:{port}/live.m3u8")), soon(0.0));
-    // More than what was in the playlist at first.
+    // More pictures than the first playlist had.
     let got = pictures(&feed, 70);
     assert_eq!(got.len(), 70, "{:?}", feed.status());
     assert!(got.iter().all(|p| (p.frame.width(), p.frame.height()) == (160, 120)));
     assert!(got.is_sorted_by(|a, b| a.captured < b.captured));
-    // What the playlist had at first arrives at once; the rest, four seconds and more, as it is made.
+    // The segments of the first playlist arrive at once; the rest, four seconds and more, as it is written.
     let seconds = got[69].captured - got[0].captured;
     assert!((1.0..20.0).contains(&seconds), "70 pictures of 10 a second: {seconds}");
 }

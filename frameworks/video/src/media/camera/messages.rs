@@ -1,32 +1,32 @@
-//! What `ffmpeg` writes on its standard error with `-loglevel level+info` and the filter `showinfo`. Pure.
+//! Parses the standard error of `ffmpeg` with `-loglevel level+info` and the filter `showinfo`. Performs no I/O.
 
-/// A line that matters.
+/// A relevant line of `ffmpeg`'s standard error.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
-    /// The format of the input, by `ffmpeg`'s names.
+    /// Format of the input, by `ffmpeg`'s names.
     Format(String),
     /// A picture follows on the other pipe.
     Picture {
-        /// The source's stamp, in seconds.
+        /// Timestamp of the source, in seconds; `None` if there is none.
         stamp: Option<f64>,
-        /// Pixels in a row.
+        /// Width in pixels.
         width: usize,
-        /// Rows.
+        /// Height in pixels.
         height: usize,
     },
-    /// An error.
+    /// Error message.
     Error(String),
 }
 
-/// Formats whose stamps are made up from a nominal rate.
+/// Formats whose timestamps `ffmpeg` makes up from a nominal rate.
 const UNSTAMPED: [&str; 7] = ["mpjpeg", "mjpeg", "image2", "image2pipe", "jpeg_pipe", "h264", "hevc"];
 
-/// Whether pictures of this format have stamps of their own.
+/// Returns whether pictures of this format have timestamps of their own.
 pub(super) fn has_stamps(format: &str) -> bool {
     !format.split(',').any(|name| UNSTAMPED.contains(&name))
 }
 
-/// Reads a line; `None` if it says nothing of interest.
+/// Parses a line; `None` if it is not relevant.
 pub(super) fn message(line: &str) -> Option<Message> {
     let found = |mark: &str| line.find(mark).map(|at| line[at + mark.len()..].trim());
     if let Some(text) = found("[error]").or_else(|| found("[fatal]")) {

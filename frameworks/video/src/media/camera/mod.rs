@@ -1,7 +1,7 @@
-//! Live sources: pictures as they arrive, with capture times; connected again when they are lost.
+//! Live sources: pictures as they arrive, with capture times. Lost sources are reconnected.
 //!
-//! One thread reads the source all the time, since a camera does not wait. What is not taken from the feed in time is
-//! dropped, the oldest first, and counted.
+//! One thread reads the source all the time, since a camera does not wait. Pictures that are not taken from the feed in
+//! time are dropped, the oldest first, and counted.
 
 mod device;
 mod messages;
@@ -26,19 +26,19 @@ use crate::clock;
 use crate::frame::Frame;
 use process::{Gap, Process};
 
-/// Frames a second are measured over the last this many pictures.
+/// Number of pictures over which the frame rate is measured.
 const RATE_OVER: usize = 64;
 
 /// Limits of a feed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedOptions {
-    /// How long the first picture of a connection may take, in seconds.
+    /// Longest time until the first picture of a connection, in seconds.
     pub answer: f64,
-    /// How long the next one may take, in seconds.
+    /// Longest time between two pictures, in seconds.
     pub stall: f64,
-    /// For how long a lost source is connected again, in seconds; 0: its end is the end of the feed.
+    /// Time for which a lost source is reconnected, in seconds; with 0 the feed ends when the source does.
     pub reconnect: f64,
-    /// Bytes of pictures that wait at most.
+    /// Maximum number of bytes of queued pictures.
     pub bytes: usize,
 }
 
@@ -48,36 +48,36 @@ impl Default for FeedOptions {
     }
 }
 
-/// Where a feed stands.
+/// State of a feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedState {
-    /// No picture has arrived on this connection.
+    /// No picture has arrived on this connection yet.
     #[default]
     Connecting,
     /// Pictures arrive.
     Live,
-    /// The source is lost, and will be connected again.
+    /// The source is lost and will be reconnected.
     Lost,
-    /// The source has ended, or was given up.
+    /// The source has ended or was given up.
     Ended,
 }
 
-/// What is to be reported of a feed.
+/// State and counters of a feed, for reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FeedStatus {
-    /// Where it stands.
+    /// State of the feed.
     pub state: FeedState,
-    /// Why it is lost or has ended, without credentials.
+    /// Reason why the source is lost or has ended, without credentials.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Connections that brought a picture.
+    /// Number of connections that delivered a picture.
     pub connections: u32,
-    /// Pictures that arrived.
+    /// Number of pictures that arrived.
     pub received: u64,
-    /// Pictures that were to be examined and were dropped, since too many waited.
+    /// Number of pictures that should have been examined and were dropped, since too many were queued.
     pub dropped: u64,
-    /// Frames a second, measured; 0 before there are two.
+    /// Measured frame rate; 0 before there are two pictures.
     pub fps: f64,
 }
 
@@ -86,20 +86,20 @@ pub struct FeedStatus {
 pub struct Picture {
     /// Capture time, in seconds of this machine's monotonic clock.
     pub captured: f64,
-    /// Its number since the feed began.
+    /// Number of the picture since the feed began.
     pub number: u64,
-    /// The picture.
+    /// Decoded picture.
     pub frame: Frame,
 }
 
-/// What a feed has.
+/// Result of a wait for the next picture.
 #[derive(Debug)]
 pub enum Next {
-    /// The next picture.
+    /// The next picture arrived.
     Picture(Box<Picture>),
-    /// Nothing yet.
+    /// No picture arrived in time.
     Nothing,
-    /// There will be no more.
+    /// The feed has ended.
     Over,
 }
 
@@ -124,16 +124,16 @@ struct State {
     waiting: VecDeque<Picture>,
     bytes: usize,
     every: u64,
-    /// It ended with an error.
+    /// Whether the feed ended with an error.
     failed: bool,
     stop: bool,
-    /// Core-seconds of programs that have ended, and of the one that runs.
+    /// Core-seconds of programs that have ended, and of the running one.
     used: (f64, f64),
     arrivals: VecDeque<f64>,
 }
 
 impl Feed {
-    /// Begins to read a source. An address that cannot be reached is a state of the feed.
+    /// Starts to read a source. An address that cannot be reached is not an error here but a state of the feed.
     pub fn open(camera: &Camera, options: FeedOptions) -> Feed {
         let state = Mutex::new(State { every: 1, ..Default::default() });
         let shared = Arc::new(Shared { camera: camera.clone(), options, state, changed: Condvar::new() });
@@ -141,7 +141,7 @@ impl Feed {
         Feed { shared, thread: Some(std::thread::spawn(move || theirs.read())) }
     }
 
-    /// The next picture; waits for one so long.
+    /// Returns the next picture; waits for at most this long.
     pub fn next(&self, wait: Duration) -> Next {
         let mut state = self.shared.lock();
         if state.waiting.is_empty() && state.status.state != FeedState::Ended {
@@ -161,22 +161,22 @@ impl Feed {
         }
     }
 
-    /// Only every this many pictures are of interest from now on.
+    /// Sets that only one of `every` pictures is needed from now on.
     pub fn every(&self, every: u32) {
         self.shared.lock().every = u64::from(every.max(1));
     }
 
-    /// How it stands.
+    /// Returns the state and the counters of the feed.
     pub fn status(&self) -> FeedStatus {
         self.shared.lock().status.clone()
     }
 
-    /// Whether it ended otherwise than by the source's end.
+    /// Returns whether the feed ended for another reason than the end of the source.
     pub fn failed(&self) -> bool {
         self.shared.lock().failed
     }
 
-    /// Core-seconds that `ffmpeg` has used for it.
+    /// Returns the core-seconds that `ffmpeg` has used for the feed.
     pub fn used(&self) -> f64 {
         let (before, now) = self.shared.lock().used;
         before + now
@@ -194,7 +194,7 @@ impl Drop for Feed {
 }
 
 impl Shared {
-    /// A panic while the lock is held leaves nothing half done.
+    /// Locks the state. A panic while the lock is held leaves no inconsistent state, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -247,7 +247,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Reads one connection to its end; why it ended.
+    /// Reads one connection to its end. Returns why it ended.
     fn connection(&self, stamps: &mut Stamps, retry: &mut Retry) -> Gap {
         {
             let mut state = self.lock();
@@ -305,7 +305,7 @@ impl Shared {
             state.bytes += frame.bytes();
             state.waiting.push_back(Picture { captured, number, frame });
         }
-        // The newest one always stays.
+        // The newest picture is always kept.
         while state.bytes > self.options.bytes && state.waiting.len() > 1 {
             let Some(gone) = state.waiting.pop_front() else { break };
             state.bytes -= gone.frame.bytes();

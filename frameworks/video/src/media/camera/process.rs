@@ -1,6 +1,6 @@
-//! The `ffmpeg` process of a live source: raw pictures on one pipe, their stamps and errors on the other.
+//! The `ffmpeg` process of a live source: raw pictures on one pipe, their timestamps and errors on the other.
 //!
-//! Reads wait for a limited time only. It does not reconnect.
+//! Reads wait for a limited time. The process does not reconnect.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -19,27 +19,27 @@ use crate::clock;
 use crate::frame::{Frame, SIDE_MAX};
 use crate::media::source::{Camera, CameraKind};
 
-/// Messages that wait to be read; a picture has one.
+/// Maximum number of queued messages; each picture has one.
 const MESSAGES_MAX: usize = 1024;
-/// The longest line that is read as one, in bytes.
+/// Maximum length of a line in bytes; the rest counts as another line.
 const LINE_MAX: u64 = 4096;
-/// How often a wait looks whether it should end, in seconds.
+/// Interval in seconds at which a wait checks whether it should stop.
 const LOOK: f64 = 0.1;
 
-/// Why there is no next picture.
+/// Reason why there is no next picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Gap {
     /// The wait was interrupted.
     Stopped,
-    /// Nothing came in time.
+    /// No data came in time.
     Silent,
-    /// The program has ended; its error, if it failed.
+    /// The program has ended, with its error if it failed.
     Ended(Option<String>),
-    /// The source cannot be read, now or later.
+    /// The source cannot be read, and a retry does not help.
     Unreadable(String),
 }
 
-/// A picture, as it arrives.
+/// A picture as it arrives from `ffmpeg`.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub stamp: Option<f64>,
@@ -47,24 +47,24 @@ pub(super) struct Arrival {
     pub frame: Frame,
 }
 
-/// A running program.
+/// A running `ffmpeg` process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     pictures: ChildStdout,
     messages: Receiver<Message>,
     reader: Option<JoinHandle<()>>,
-    /// The input's format, once it is known.
+    /// Format of the input; `None` until it is known.
     pub format: Option<String>,
     error: Option<String>,
     buffer: Vec<u8>,
 }
 
 impl Process {
-    /// Starts the program. For a named pipe it waits for a writer until `deadline`, or until `stop` says so.
+    /// Starts the program. For a named pipe it waits for a writer until `deadline`, or until `stop` returns `true`.
     ///
     /// # Errors
-    /// The program is not installed or cannot be started, or the pipe cannot be opened.
+    /// Returns an error if the program is not installed or cannot be started, or the pipe cannot be opened.
     pub(super) fn start(camera: &Camera, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Process, Gap> {
         let input = match camera.kind() {
             CameraKind::Pipe => Stdio::from(open_pipe(camera.secret(), deadline, stop)?),
@@ -74,7 +74,7 @@ impl Process {
             .args(["-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+info", "-threads", "1"])
             .args(["-analyzeduration", "2000000"])
             .args(camera.input())
-            // Changed sizes are reported, not hidden by scaling.
+            // Changes of size are reported instead of being hidden by scaling.
             .args(["-map", "0:v:0", "-autoscale", "0", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"])
             .args(["-pix_fmt", "yuv420p", "-f", "rawvideo", "pipe:1"])
             .stdin(input)
@@ -95,15 +95,15 @@ impl Process {
         Ok(Process { child, pictures, messages, reader, format: None, error: None, buffer: Vec::new() })
     }
 
-    /// Core-seconds that it has used.
+    /// Returns the core-seconds that the process has used.
     pub(super) fn used(&self) -> f64 {
         clock::of_process(self.child.id())
     }
 
-    /// The next picture, if it arrives before `deadline` (of the monotonic clock).
+    /// Returns the next picture, if it arrives before `deadline` (of the monotonic clock).
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no picture.
     pub(super) fn next(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Arrival, Gap> {
         let (stamp, width, height) = self.announced(deadline, stop)?;
         if width.min(height) < 2 || width.max(height) > SIDE_MAX {
@@ -128,7 +128,7 @@ impl Process {
         Ok(Arrival { stamp, at: clock::monotonic(), frame })
     }
 
-    /// Stamp and size of the picture that comes next.
+    /// Returns the timestamp and the size of the next picture.
     fn announced(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(Option<f64>, usize, usize), Gap> {
         loop {
             if stop() {
@@ -145,7 +145,7 @@ impl Process {
         }
     }
 
-    /// The program has closed its pipes.
+    /// Waits for the program after it has closed its pipes, and returns how it ended.
     fn ended(&mut self) -> Gap {
         let failed = self.child.wait().map_or(true, |status| !status.success());
         for message in self.messages.try_iter() {
@@ -162,7 +162,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Its thread must not wait for room among the messages.
+        // The reading thread must not block on a full queue of messages.
         while self.messages.recv().is_ok() {}
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -188,7 +188,7 @@ fn read_messages(errors: ChildStderr, sender: &SyncSender<Message>) {
     }
 }
 
-/// Waits until there is something to read, or the writer has closed.
+/// Waits until the pipe is readable or its writer has closed it.
 fn wait_for_bytes(pipe: &impl AsFd, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(), Gap> {
     loop {
         let left = deadline - clock::monotonic();
@@ -207,11 +207,11 @@ fn wait_for_bytes(pipe: &impl AsFd, deadline: f64, stop: &dyn Fn() -> bool) -> R
     }
 }
 
-/// Opens a named pipe as soon as there is something in it.
+/// Opens a named pipe and waits until it has data.
 fn open_pipe(path: &str, deadline: f64, stop: &dyn Fn() -> bool) -> Result<OwnedFd, Gap> {
     use std::os::unix::fs::FileTypeExt;
     let bad = |error: std::io::Error| Gap::Unreadable(format!("the pipe cannot be opened: {error}"));
-    // Without a writer, opening would wait for one.
+    // Without O_NONBLOCK the open would block until there is a writer.
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).map_err(bad)?;
     if !file.metadata().map_err(bad)?.file_type().is_fifo() {
         return Err(Gap::Unreadable("it is not a named pipe: make one with mkfifo".to_owned()));

@@ -1,4 +1,4 @@
-//! A part of a live source as a file, as it was sent: what a profile is made on.
+//! Records a part of a live source to a file, from which a profile is made.
 
 use std::path::{Path, PathBuf};
 
@@ -9,34 +9,36 @@ use crate::media::source::Camera;
 use crate::media::write::WriteError;
 use crate::media::{MediaError, Y4mWriter};
 
-/// Bytes of pictures that a recording keeps at most: half a minute of 640x360 at 25 frames a second.
+/// Maximum number of bytes of a recording: half a minute of 640x360 at 25 frames a second.
 const BYTES_MAX: u64 = 300 << 20;
-/// What arrives in the first this many seconds was waiting somewhere, and comes faster than it was taken.
+/// Time at the beginning, in seconds, that is not recorded. Buffered pictures arrive in it, faster than they were
+/// captured.
 const WARM_UP: f64 = 1.0;
-/// The most pictures of a recording.
+/// Maximum number of pictures of a recording.
 const PICTURES_MAX: usize = 3000;
 
 /// A recorded part of a live source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recording {
-    /// Pictures.
+    /// Number of pictures.
     pub frames: usize,
-    /// Seconds between the first and the last, by their capture times.
+    /// Seconds between the first and the last picture, by their capture times.
     pub seconds: f64,
-    /// Frames a second.
+    /// Frame rate in frames a second.
     pub fps: f64,
-    /// Core-seconds that `ffmpeg` used to decode one of them.
+    /// Core-seconds that `ffmpeg` used to decode one picture.
     pub decode: f64,
 }
 
-/// Writes this many seconds of a live source as Y4M; less if it would be too large, or if the source ends before.
+/// Writes this many seconds of a live source as Y4M; less if the file would be too large, or if the source ends
+/// earlier. A change of size ends the recording.
 ///
 /// # Errors
-/// The source brings no two pictures, or the file cannot be written. A change of size ends the recording.
+/// Returns an error if the source delivers fewer than two pictures, or the file cannot be written.
 pub fn record(camera: &Camera, options: FeedOptions, seconds: f64, path: &Path) -> Result<Recording, MediaError> {
     let name = || PathBuf::from(camera.to_string());
     let bad = |what: String| MediaError::Malformed { path: name(), what };
-    // The rate stands in front of the pictures, so it is measured on the first ones.
+    // The rate precedes the pictures in the file, so it is measured on the first ones.
     let feed = Feed::open(camera, FeedOptions { reconnect: 0.0, ..options });
     let mut held: Vec<(f64, Frame)> = Vec::new();
     let mut writer: Option<Y4mWriter> = None;
@@ -94,7 +96,7 @@ pub fn record(camera: &Camera, options: FeedOptions, seconds: f64, path: &Path) 
     Ok(Recording { frames, seconds: frames as f64 / fps, fps, decode: feed.used() / received as f64 })
 }
 
-/// Opens the file with the rate of what is held, and writes that; `None` with fewer than two pictures.
+/// Creates the file with the frame rate of the held pictures, and writes them; `None` with fewer than two pictures.
 fn begin(path: &Path, held: &mut Vec<(f64, Frame)>) -> Result<Option<(Y4mWriter, f64)>, WriteError> {
     let (Some((from, frame)), Some((to, _))) = (held.first(), held.last()) else { return Ok(None) };
     if to <= from {

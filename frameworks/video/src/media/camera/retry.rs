@@ -1,25 +1,25 @@
-//! When a lost source is connected again. Pure.
+//! Decides when a lost source is reconnected. Performs no I/O.
 
-/// The first pause, and the longest, in seconds.
+/// First and longest pause, in seconds.
 const PAUSES: (f64, f64) = (0.5, 30.0);
 
-/// Attempts to reach a source.
+/// State of the attempts to reach a source.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
-    /// For how long a lost source is tried, in seconds.
+    /// Time for which a lost source is retried, in seconds.
     limit: f64,
     attempts: u32,
     since: Option<f64>,
 }
 
 impl Retry {
-    /// A source that is tried for this many seconds after it was lost.
+    /// Creates the state for a source that is retried for this many seconds after it was lost.
     pub fn new(limit: f64) -> Retry {
         Retry { limit, attempts: 0, since: None }
     }
 
-    /// The source is lost or was not reached: seconds until the next attempt, which double up to half a minute; `None`
-    /// when the limit is reached.
+    /// Records that the source is lost or was not reached. Returns the seconds until the next attempt, which double up
+    /// to half a minute; `None` when the limit is reached.
     pub fn lost(&mut self, now: f64) -> Option<f64> {
         let since = *self.since.get_or_insert(now);
         let left = self.limit - (now - since);
@@ -31,12 +31,12 @@ impl Retry {
         Some(pause.min(PAUSES.1).min(left))
     }
 
-    /// Attempts since the source was lost.
+    /// Returns the number of attempts since the source was lost.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// A picture has arrived.
+    /// Records that a picture has arrived.
     pub fn reached(&mut self) {
         self.attempts = 0;
         self.since = None;

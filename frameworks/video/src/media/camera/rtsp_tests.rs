@@ -1,5 +1,6 @@
-//! A feed over RTSP: the server here speaks the protocol (RFC 2326) as far as a client needs it to play one stream,
-//! which a real `ffmpeg` makes: MPEG-TS in RTP (RFC 2250), in the connection itself, for clients that log in.
+//! Tests of feeds over RTSP. The server here implements the part of the protocol (RFC 2326) that a client needs to play
+//! one stream, for clients that log in. A real `ffmpeg` makes the stream: MPEG-TS in RTP (RFC 2250), interleaved in the
+//! connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,13 +9,13 @@ use std::process::{Command, Stdio};
 use super::tests::{camera, installed, pictures, soon};
 use super::*;
 
-/// Bytes of a packet of MPEG-TS, and packets in one of RTP.
+/// Size of an MPEG-TS packet in bytes; the number of them in an RTP packet follows.
 const PACKET: usize = 188;
 const TOGETHER: usize = 7;
 const SDP: &str = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=test\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                    m=video 0 RTP/AVP 33\r\na=control:track1\r\n";
 
-/// Serves one client until it leaves; whether it logged in.
+/// Serves one client until it disconnects. Returns whether it logged in.
 fn serve(stream: TcpStream) -> bool {
     let mut stream = BufReader::new(stream);
     let mut known = false;
@@ -53,7 +54,7 @@ fn serve(stream: TcpStream) -> bool {
     }
 }
 
-/// Sends three seconds of a test picture as they are made.
+/// Sends three seconds of a test picture in real time.
 fn play(stream: &mut TcpStream) {
     let mut made = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=10", "-t", "3"])
@@ -97,7 +98,7 @@ fn a_camera_over_rtsp_that_asks_for_a_password() {
     assert!(got.iter().all(|p| p.frame.width() == 320) && got.is_sorted_by(|a, b| a.captured < b.captured));
     drop(feed);
     assert!(server.join().unwrap(), "the client logged in");
-    // With a wrong password it is refused, and the message has neither.
+    // A wrong password is rejected, and the message contains neither user nor password.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));

@@ -1,28 +1,29 @@
-//! Capture times of a live source's pictures, on this machine's clock. Pure.
+//! Capture times of a live source's pictures, on this machine's clock. Performs no I/O.
 //!
-//! A source has its own clock, which begins anywhere and may jump. The offset between both clocks is the least that was
-//! observed between a picture's stamp and its arrival: what arrives later than that was delayed on its way.
+//! A source has its own clock, which starts at any value and may jump. The offset between both clocks is the least
+//! observed difference between a picture's timestamp and its arrival: pictures that arrive later than that were delayed
+//! on their way.
 
-/// A stamp that differs more than this from the one before begins a new count, in seconds.
+/// Difference in seconds between consecutive timestamps above which the offset is measured again.
 const JUMP: f64 = 5.0;
-/// How fast the offset may grow, in seconds a second: more than two clocks differ.
+/// Largest growth of the offset, in seconds a second: more than two clocks differ.
 const DRIFT: f64 = 0.0005;
-/// Times grow at least by this much, in seconds.
+/// Least difference between two capture times, in seconds.
 const STEP: f64 = 0.001;
 
-/// Turns stamps into capture times.
+/// Converts timestamps of a source to capture times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamps {
-    /// The last stamp and its arrival.
+    /// Last timestamp and its arrival time.
     last: Option<(f64, f64)>,
     offset: f64,
     given: Option<f64>,
 }
 
 impl Stamps {
-    /// The capture time of a picture that arrives at `arrival`, in seconds of this machine's clock. `stamp` is the
-    /// source's; `None` if its format has no stamps. Times grow strictly and are not after the arrival, as far as both
-    /// are possible.
+    /// Returns the capture time of a picture that arrives at `arrival`, in seconds of this machine's clock. `stamp` is
+    /// the source's timestamp; `None` if its format has none. Times rise strictly and are not after the arrival, as far
+    /// as both are possible.
     pub fn capture(&mut self, stamp: Option<f64>, arrival: f64) -> f64 {
         let time = match stamp.filter(|stamp| stamp.is_finite()) {
             None => arrival,
@@ -43,7 +44,7 @@ impl Stamps {
         time
     }
 
-    /// Begins anew after a reconnection; times go on growing.
+    /// Measures the offset again after a reconnection; times continue to rise.
     pub fn restart(&mut self) {
         self.last = None;
     }
@@ -79,7 +80,7 @@ mod tests {
     }
 
     proptest! {
-        // Whatever a source stamps: times are finite, grow, and never fall behind arrivals by more than stamps say.
+        // For any timestamps: times are finite, rise, and never fall behind arrivals by more than timestamps say.
         #[test]
         fn times_grow(pictures in proptest::collection::vec((-1e6_f64..1e6, 0.0_f64..3.0), 1..60)) {
             let (mut stamps, mut arrival, mut before) = (Stamps::default(), 0.0, f64::NEG_INFINITY);

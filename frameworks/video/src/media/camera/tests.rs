@@ -1,5 +1,4 @@
-//! Feeds from a real `ffmpeg` on the other side, over HTTP and a named pipe; where it is not installed, they are not
-//! run.
+//! Tests of feeds from a real `ffmpeg`, over HTTP and a named pipe. They are skipped where it is not installed.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -18,7 +17,7 @@ pub(super) fn installed() -> bool {
     found
 }
 
-/// A program that is ended with its owner.
+/// A process that is killed when this is dropped.
 pub(super) struct Server(pub(super) Child);
 
 impl Drop for Server {
@@ -28,12 +27,12 @@ impl Drop for Server {
     }
 }
 
-/// A free port, as far as anything else here asks for one.
+/// Returns a free port that no other test here uses.
 fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// `ffmpeg` as an HTTP server for one client, with a test picture of this size.
+/// Starts `ffmpeg` as an HTTP server for one client, with a test picture of this size.
 fn server(port: u16, (size, rate, seconds): (&str, u32, u32), format: &[&str]) -> Server {
     let from = format!("testsrc=size={size}:rate={rate}");
     let mut command = Command::new("ffmpeg");
@@ -53,12 +52,12 @@ fn http(port: u16) -> Camera {
     camera(&format!("http://user:hunter2@127.0.0.1:{port}/camera"))
 }
 
-/// Options of a feed that is given up soon.
+/// Returns options of a feed with short timeouts.
 pub(super) fn soon(reconnect: f64) -> FeedOptions {
     FeedOptions { answer: 20.0, stall: 20.0, reconnect, ..Default::default() }
 }
 
-/// Pictures until there are so many, or the end.
+/// Returns the next pictures, up to `count` or the end of the feed.
 pub(super) fn pictures(feed: &Feed, count: usize) -> Vec<Picture> {
     let (mut out, until) = (Vec::new(), clock::monotonic() + 60.0);
     while out.len() < count {
@@ -94,7 +93,7 @@ fn mjpeg_and_mpegts_over_http_with_capture_times() {
         assert_eq!(got.len(), 12, "{:?}", feed.status());
         assert!(got.iter().all(|p| (p.frame.width(), p.frame.height()) == (320, 240)));
         assert!(got.is_sorted_by(|a, b| a.captured < b.captured && a.number < b.number));
-        // Pictures that arrive at once are kept a thousandth of a second apart.
+        // Pictures that arrive at once get times a thousandth of a second apart.
         let now = clock::monotonic();
         assert!(got.iter().all(|p| p.captured < now + 0.5 && p.captured > now - 60.0));
         let status = feed.status();
@@ -119,7 +118,7 @@ fn a_source_that_ends_is_connected_again_and_then_given_up() {
     let again = wait_until(&feed, |status| status.connections == 2);
     assert_eq!(again.state, FeedState::Live);
     drop(feed);
-    // Without a time for reconnecting, its end is the end.
+    // Without reconnection the end of the source is the end of the feed.
     let port = self::port();
     let _third = server(port, ("160x120", 10, 1), &MJPEG);
     let options = soon(0.0);
@@ -129,7 +128,7 @@ fn a_source_that_ends_is_connected_again_and_then_given_up() {
     assert_eq!(feed.status().message, "the source has ended");
 }
 
-/// A feed without reconnecting, opened when the server listens.
+/// Opens a feed without reconnection once the server listens.
 fn until_connected(port: u16, options: FeedOptions) -> Feed {
     let until = clock::monotonic() + 60.0;
     loop {
@@ -154,13 +153,13 @@ fn a_source_that_cannot_be_reached_or_never_answers_is_named_without_credentials
     let status = wait_until(&refused, |status| status.state == FeedState::Ended);
     assert!(refused.failed() && status.message.contains("refused") && status.message.contains("given up after"));
     assert!(!format!("{status:?}").contains("hunter2"), "{status:?}");
-    // It accepts the connection and says nothing.
+    // A server that accepts the connection and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let camera = http(silent.local_addr().unwrap().port());
     let feed = Feed::open(&camera, FeedOptions { answer: 0.5, reconnect: 0.0, ..Default::default() });
     let status = wait_until(&feed, |status| status.state == FeedState::Ended);
     assert!(status.message.starts_with("no answer within"), "{status:?}");
-    // What answers otherwise than with pictures.
+    // A server that answers with text instead of pictures.
     let text = TcpListener::bind("127.0.0.1:0").unwrap();
     let camera = http(text.local_addr().unwrap().port());
     let answer = std::thread::spawn(move || {
@@ -230,7 +229,7 @@ fn a_pipe_with_a_resolution_that_changes() {
     writer.join().unwrap();
     assert!(widths.is_sorted() && widths.first() == Some(&160) && widths.last() == Some(&320), "{widths:?}");
     assert_eq!((feed.status().message.as_str(), feed.failed()), ("the source has ended", false));
-    // What is not a pipe is refused at once.
+    // A file that is not a pipe is rejected at once.
     let plain = directory.file("plain");
     std::fs::write(&plain, "x").unwrap();
     let feed = Feed::open(&camera(&format!("pipe:{}", plain.display())), soon(20.0));
@@ -295,7 +294,7 @@ fn a_device_that_is_not_there_is_named_with_the_rule() {
     let status = feed.status();
     assert!(feed.failed() && status.state == FeedState::Ended, "{status:?}");
     assert_eq!(status.message, "/dev/video987: there is no such device on this machine");
-    // With time to connect again it is lost: a camera can be plugged in later.
+    // With reconnection it is only lost: a camera can be plugged in later.
     let feed = Feed::open(&camera("/dev/video987"), soon(60.0));
     let lost = wait_until(&feed, |status| status.state == FeedState::Lost);
     assert!(lost.message.starts_with("/dev/video987: there is no such device on this machine; attempt 1"), "{lost:?}");

@@ -1,6 +1,6 @@
-//! MP4 (ISO 14496-12): the index of one video track, and writing a file with one.
+//! MP4 (ISO 14496-12): reads the index of one video track, and writes files with one track.
 //!
-//! Fragmented files have no index in one place and are left to ffmpeg.
+//! Fragmented files have no single index and are left to ffmpeg.
 
 mod boxes;
 mod read;

@@ -1,4 +1,4 @@
-//! The index of a file's first video track that can be decoded here.
+//! Reads the index of a file's first video track that this process can decode.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -7,10 +7,10 @@ use super::super::FRAMES_MAX;
 use super::super::indexed::{Coding, Fault, Index, Packet};
 use super::boxes::Body;
 
-/// The largest index that is read: enough for [`FRAMES_MAX`] frames.
+/// Maximum size of the index in bytes: enough for [`FRAMES_MAX`] frames.
 const MOOV_MAX: u64 = 128 << 20;
 
-/// Finds the frames of a file.
+/// Returns the index of the frames of a file.
 pub(in super::super) fn index(file: &mut File, length: u64) -> Result<Index, Fault> {
     let moov = find_moov(file, length)?;
     let moov = Body(&moov);
@@ -87,7 +87,7 @@ fn track(trak: Body<'_>) -> Result<Index, Fault> {
     Ok(Index { width, height, fps, coding, packets })
 }
 
-/// How the frames are coded, from the sample description.
+/// Returns the coding of the frames, from the sample description.
 fn coding(kind: [u8; 4], entry: Body<'_>) -> Result<Coding, Fault> {
     match &kind {
         b"avc1" | b"avc3" => {
@@ -108,7 +108,7 @@ fn coding(kind: [u8; 4], entry: Body<'_>) -> Result<Coding, Fault> {
             Ok(Coding::H264 { length_bytes: usize::from(bytes[4] & 3) + 1, parameters })
         }
         b"jpeg" | b"mjpa" | b"mjpg" => Ok(Coding::Jpeg),
-        // ffmpeg's habit: MPEG-4's entry, with the codec's number in a descriptor (0x6c is JPEG).
+        // ffmpeg uses MPEG-4's entry, with the codec's number in a descriptor (0x6c is JPEG).
         b"mp4v" if entry.from(78)?.child(b"esds").is_ok_and(|e| e.0.windows(2).any(|w| w == [0x6c, 0x11])) => {
             Ok(Coding::Jpeg)
         }
@@ -130,7 +130,7 @@ fn sizes(stsz: Body<'_>) -> Result<Vec<u32>, Fault> {
     stsz.rows(8, 4)?.map(|row| row.u32(0)).collect()
 }
 
-/// Where each sample starts: chunks have places, and hold this many samples each.
+/// Returns the offset of each sample, from the offsets of chunks and the numbers of samples in them.
 fn offsets(stbl: Body<'_>, sizes: &[u32]) -> Result<Vec<u64>, Fault> {
     let chunks: Vec<u64> = match stbl.child(b"stco") {
         Ok(stco) => stco.rows(4, 4)?.map(|row| row.u32(0).map(u64::from)).collect::<Result<_, _>>()?,
@@ -158,7 +158,7 @@ fn offsets(stbl: Body<'_>, sizes: &[u32]) -> Result<Vec<u64>, Fault> {
     Ok(offsets)
 }
 
-/// When each sample is shown, in the track's unit, and the length of all in seconds.
+/// Returns the presentation time of each sample in the track's unit, and the total length in seconds.
 fn times(stbl: Body<'_>, count: usize, scale: u32) -> Result<(Vec<i64>, f64), Fault> {
     let mut shown = Vec::with_capacity(count);
     let mut at: i64 = 0;
@@ -187,7 +187,7 @@ fn times(stbl: Body<'_>, count: usize, scale: u32) -> Result<(Vec<i64>, f64), Fa
     Ok((shown, seconds))
 }
 
-/// Which samples need no other; all, if the file does not say.
+/// Returns for each sample whether it is a key frame; all are, if the file has no such table.
 fn keys(stbl: Body<'_>, count: usize) -> Result<Vec<bool>, Fault> {
     let Ok(stss) = stbl.child(b"stss") else { return Ok(vec![true; count]) };
     let mut keys = vec![false; count];

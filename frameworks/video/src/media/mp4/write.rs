@@ -1,40 +1,40 @@
-//! Writing a file with one H.264 track, its index first, so that a reader can start before it has the rest.
+//! Writes a file with one H.264 track, the index first, so that a reader can start before it has the rest.
 
 use std::io::{self, Write};
 
-/// One frame.
+/// One coded frame.
 #[derive(Debug)]
 pub(in super::super) struct Sample {
-    /// Units with lengths of 4 bytes before them.
+    /// NAL units with length prefixes of 4 bytes.
     pub bytes: Vec<u8>,
-    /// Whether it can be decoded without others.
+    /// Whether the frame can be decoded without others.
     pub key: bool,
 }
 
-/// What is written.
+/// The track to write.
 #[derive(Debug)]
 pub(in super::super) struct Track {
     pub width: u16,
     pub height: u16,
-    /// Frames a second in thousandths.
+    /// Frame rate in thousandths of a frame a second.
     pub millifps: u32,
-    /// The sequence parameter set.
+    /// Sequence parameter set.
     pub sps: Vec<u8>,
-    /// The picture parameter set.
+    /// Picture parameter set.
     pub pps: Vec<u8>,
     pub samples: Vec<Sample>,
 }
 
-/// Ticks of a frame; the rate in thousandths is then the number of ticks in a second.
+/// Duration of a frame in ticks; the frame rate in thousandths is then the number of ticks in a second.
 const TICKS: u32 = 1000;
 
 /// Writes the file.
 ///
 /// # Errors
-/// The file cannot be written, or it would be larger than the 4 GB that its index can point into.
+/// Returns an error if the file cannot be written, or would be larger than the 4 GB that its index can address.
 pub(in super::super) fn write(track: &Track, out: &mut impl Write) -> io::Result<()> {
     let ftyp = atom(b"ftyp", &[b"isom", &0x200_u32.to_be_bytes(), b"isomiso2avc1mp41"]);
-    // The index names places in the file, and its own length decides about them; that does not depend on the places.
+    // The index has file offsets that depend on its own length, which does not depend on the offsets.
     let head = ftyp.len() + moov(track, 0).len() + 8;
     let total: usize = track.samples.iter().map(|s| s.bytes.len()).sum();
     let size = u32::try_from(head + total).map_err(|_| io::Error::other("more than 4 GB of video"))?;
@@ -58,7 +58,7 @@ fn atom(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Numbers one after the other, 4 bytes each.
+/// Returns the numbers as consecutive 4-byte words.
 fn words(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
@@ -106,7 +106,8 @@ fn stbl(track: &Track, first: u32) -> Vec<u8> {
 
 fn avc1(track: &Track) -> Vec<u8> {
     let (sps, pps) = (&track.sps, &track.pps);
-    // Version, profile, its constraints and level (as in the parameter set), lengths of 4 bytes, one set of each kind.
+    // Version, profile, its constraints and level (as in the parameter set), length prefixes of 4 bytes, one set of
+    // each kind.
     let mut avcc = vec![1, 0, 0, 0, 0xff, 0xe1];
     if let Some(profile) = sps.get(1..4) {
         avcc[1..4].copy_from_slice(profile);
