@@ -1,6 +1,5 @@
-//! Packs the executors' own program into the agent, where the build is given one: the environment variable
-//! `TEPUI_EXECUTOR` names the file. `cargo xtask dist` does that with a small static program; without it an agent runs
-//! executors from its own program.
+//! Packs the executors' own program into the agent, if the environment variable `TEPUI_EXECUTOR` names its file. `cargo
+//! xtask dist` sets it to a small static program; without it an agent runs executors from its own program.
 //!
 //! It compiles nothing.
 

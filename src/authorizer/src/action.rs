@@ -1,42 +1,42 @@
-//! What can be allowed, and how the lists call it: one line an action.
+//! The actions that access control lists allow or deny, with the keys of their rules: one line for each action.
 
-/// What a rule's objects may be.
+/// The kind of objects that the rules of an action can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Names, compared as they are.
+    /// Names, compared byte by byte.
     Names,
     /// Roles: `a/%` stands for all roles below `a`.
     Roles,
-    /// Paths of the endpoints that ask.
+    /// Paths of HTTP endpoints that need authorization; only those of [`PATHS`] are valid.
     Paths,
-    /// Only all or none of them.
+    /// No names: a rule is for all objects (`ANY`) or for none (`NONE`).
     AnyOrNone,
 }
 
-/// How the lists call an action.
+/// The names of an action in the JSON of access control lists.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// The key of its rules.
+    /// Key of the action's rules, such as `run_tasks`.
     pub(crate) key: &'static str,
-    /// The field of a rule's objects.
+    /// Field of a rule that names its objects, such as `users`.
     pub(crate) object: &'static str,
     pub(crate) kind: Kind,
 }
 
 macro_rules! actions {
     ($($action:ident $key:literal $object:literal $kind:ident,)*) => {
-        /// An action that needs authorization; each has its key in the lists.
+        /// An action that needs authorization; each has a key in the access control lists.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is named as its key")]
         pub enum Action { $($action),* }
 
         impl Action {
-            /// All of them, in order.
+            /// All actions, in the order of their declaration.
             #[cfg(test)]
             pub(crate) const ALL: &[Action] = &[$(Action::$action),*];
         }
 
-        /// By [`Action`].
+        /// Names of each action in the lists, indexed by [`Action`].
         pub(crate) static KNOWN: &[Known] = &[$(Known { key: $key, object: $object, kind: Kind::$kind }),*];
     };
 }
@@ -109,7 +109,7 @@ pub(crate) const PATHS: [&str; 6] = [
 ];
 
 impl Action {
-    /// The key of its rules.
+    /// Returns the key of the action's rules in the access control lists, such as `run_tasks`.
     pub fn key(self) -> &'static str {
         KNOWN[self as usize].key
     }

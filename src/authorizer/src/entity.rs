@@ -1,13 +1,13 @@
-//! The subjects and objects of a rule: all, none, or those that it names (SEC-21).
+//! The subjects and objects of a rule: all, none, or those that the rule names (SEC-21).
 
-/// The subject of an action.
+/// The subject of an action: the principal that requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// A subject that was not authenticated.
     Unauthenticated,
-    /// A principal or user of this name.
+    /// A principal or a user with this name.
     Principal(&'a str),
-    /// A subject with claims and without a name: lists allow nothing (SEC-25).
+    /// A subject with claims and without a name. Access control lists allow it nothing (SEC-25).
     Claims,
 }
 
@@ -26,12 +26,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The subjects or objects of a rule. A request for any of them matches only rules for all or for none.
+/// The subjects or the objects of a rule. A request without a name matches only `Any` and `None`.
 #[derive(Debug)]
 pub(crate) enum Entity {
     Any,
     None,
-    /// Sorted.
+    /// The subjects or objects with these names, which are sorted.
     Some(Box<[Box<str>]>),
 }
 
@@ -47,7 +47,7 @@ impl Entity {
         }
     }
 
-    /// Only of what matches.
+    /// Returns whether a rule with these subjects allows the subject, which must match.
     pub(crate) fn allows(&self, subject: Subject<'_>) -> bool {
         match self {
             Entity::Any => true,
@@ -57,11 +57,11 @@ impl Entity {
     }
 }
 
-/// What a rule is for: names, and roles by what is above them.
+/// The objects of a rule: names, and prefixes of roles.
 #[derive(Debug)]
 pub(crate) struct Objects {
     pub(crate) names: Entity,
-    /// What roles begin with that are meant: `a/` for all roles below `a`.
+    /// Prefixes of the roles that the rule includes: `a/` for all roles below `a`.
     pub(crate) above: Box<[Box<str>]>,
 }
 
@@ -77,7 +77,7 @@ impl Objects {
         }
     }
 
-    /// Only of what matches.
+    /// Returns whether a rule with these objects allows the object, which must match.
     pub(crate) fn allows(&self, object: Option<&str>) -> bool {
         match self.names {
             Entity::Any => true,
@@ -86,7 +86,7 @@ impl Objects {
         }
     }
 
-    /// Whether it allows everything, or nothing; none if it depends.
+    /// Returns whether the rule allows all objects or none; `None` if it depends on the object.
     pub(crate) fn is_for_all(&self) -> Option<bool> {
         match self.names {
             Entity::Any => Some(true),

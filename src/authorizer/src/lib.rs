@@ -1,7 +1,7 @@
 //! The access control lists of `--acls` (docs/mesos/security.md).
 //!
 //! [`Acls::parse`] reads them, [`Authorizer::approves`] decides. Flags, requests, and the effects of actions are
-//! elsewhere: a caller asks before it performs an action, and names its object.
+//! elsewhere: a caller asks before it performs an action, and names the object of the action.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -20,38 +20,39 @@ pub use read::AclError;
 
 use entity::{Entity, Objects};
 
-/// One rule: what some may do to something.
+/// A rule: whether its subjects may perform an action on its objects.
 #[derive(Debug)]
 struct Rule {
     principals: Entity,
     objects: Objects,
 }
 
-/// Rules by action, and what holds where none fits.
+/// Access control lists: the rules of each action, and the decision where no rule matches.
 #[derive(Debug)]
 pub struct Acls {
     permissive: bool,
-    /// By [`Action`], each in the order in which they were given.
+    /// Rules of each action, indexed by [`Action`], in the order of the lists.
     rules: Box<[Box<[Rule]>]>,
 }
 
-/// Decides which actions are allowed; without lists all are, which costs one read of a pointer.
+/// Decides which actions are allowed. Without access control lists all are; that costs one read of a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct Authorizer(Option<Arc<Acls>>);
 
-/// What is decided before it is known what an action is done to.
+/// A decision about an action before its object is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may be done to everything.
+    /// The action is allowed on every object.
     Everything,
-    /// It may be done to nothing.
+    /// The action is allowed on no object.
     Nothing,
-    /// It depends.
+    /// The decision depends on the object.
     Depends,
 }
 
 impl Acls {
-    /// The first rule that fits both subject and object decides; without one, `permissive` does. No object means any.
+    /// Returns the decision of the first rule that matches subject and object, or `permissive` without such a rule. No
+    /// object means any.
     fn approves(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
         if subject == Subject::Claims {
             return false;
@@ -68,7 +69,7 @@ impl Acls {
         if subject == Subject::Claims {
             return Verdict::Nothing;
         }
-        // Whether objects have been named that a later rule does not hold for.
+        // Whether an earlier rule names objects: later rules do not decide about those.
         let mut named = false;
         let rules = &self.rules[action as usize];
         for rule in rules.iter().filter(|rule| rule.principals.matches(subject)) {
@@ -101,17 +102,19 @@ impl From<Acls> for Authorizer {
 }
 
 impl Authorizer {
-    /// Lists without rules. They allow everything but to subjects with claims, which have implicit permissions only.
+    /// Returns an authorizer with lists without rules. They allow everything except to subjects with claims, which have
+    /// implicit permissions only.
     pub fn without_rules() -> Authorizer {
         Acls::default().into()
     }
 
-    /// Whether there are lists at all.
+    /// Returns whether there are access control lists.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether `subject` may do `action` to `object`; `None`: to any. Roles are checked one by one.
+    /// Returns whether `subject` may perform `action` on `object`; `None` stands for any object. Roles are checked one
+    /// by one.
     #[inline]
     pub fn approves<'s>(&self, subject: impl Into<Subject<'s>>, action: Action, object: Option<&str>) -> bool {
         match &self.0 {
@@ -120,7 +123,10 @@ impl Authorizer {
         }
     }
 
-    /// Whether `subject` may do `action` to each of `objects`; without objects the value of `permissive` (SEC-22).
+    /// Checks that `subject` may perform `action` on each of `objects`. Without objects, `permissive` decides (SEC-22).
+    ///
+    /// # Errors
+    /// The first object that is denied; `None` if there are no objects.
     pub fn approves_all<'s, 'o>(
         &self,
         subject: impl Into<Subject<'s>>,
@@ -139,8 +145,8 @@ impl Authorizer {
         }
     }
 
-    /// Whether `subject` may run something as this user. Without a user it runs as the agent's own, and every user must
-    /// be allowed.
+    /// Returns whether `subject` may run a task or an executor as `user`. An empty `user` stands for the agent's own;
+    /// then every user must be allowed.
     pub fn may_run_as<'s>(&self, subject: impl Into<Subject<'s>>, user: &str) -> bool {
         match user.is_empty() {
             true => self.verdict(subject, Action::RunTask) == Verdict::Everything,
@@ -148,7 +154,7 @@ impl Authorizer {
         }
     }
 
-    /// The decision about `subject` and `action` for all objects, if it is the same for all.
+    /// Returns the decision about `subject` and `action` for all objects, if it is the same for all.
     pub fn verdict<'s>(&self, subject: impl Into<Subject<'s>>, action: Action) -> Verdict {
         self.0.as_ref().map_or(Verdict::Everything, |acls| acls.verdict(subject.into(), action))
     }

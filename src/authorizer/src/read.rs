@@ -1,7 +1,8 @@
-//! Reads the lists' JSON, strictly: an invalid rule is rejected, with key and rule (SEC-23).
+//! Parses the JSON of access control lists, strictly: an invalid rule is rejected, with its key and its number
+//! (SEC-23).
 //!
-//! Mesos ignores unknown keys (SEC-24); here they are rejected, because a misspelt key that restricts nothing is a
-//! hidden hole. All keys of Mesos 1.11 are known.
+//! Mesos ignores unknown keys (SEC-24); here they are rejected, because a misspelt key restricts nothing, unnoticed.
+//! All keys of Mesos 1.11 are known.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +12,47 @@ use crate::action::{KNOWN, Kind, Known, PATHS};
 use crate::entity::{Entity, Objects};
 use crate::{Acls, Rule};
 
-/// Why lists cannot be used.
+/// An error in the JSON of access control lists.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
-    /// No JSON, or no object.
+    /// The text is not JSON, or not an object.
     #[error("it is not a JSON object of lists of rules: {0}")]
     Json(String),
-    /// A key's value is of another kind than it must be.
+    /// The value of a key has the wrong type.
     #[error("'{key}' must be {form}")]
     Form {
-        /// The key.
+        /// Key of the lists.
         key: String,
-        /// What it must be.
+        /// The required type, such as `true or false`.
         form: &'static str,
     },
-    /// A key that nothing has.
+    /// A key of the lists or of a rule is unknown.
     #[error("the key '{key}'{place} is not known{}", nearest.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default())]
     Unknown {
-        /// As given.
+        /// The unknown key.
         key: String,
-        /// Where it stands, as the end of the sentence.
+        /// The rule that has the key, as the end of the sentence; empty for a key of the lists themselves.
         place: String,
-        /// A key that may have been meant.
+        /// The known key with the most similar spelling, if one is similar enough.
         nearest: Option<&'static str>,
     },
-    /// A rule that means nothing.
+    /// A rule of the lists is invalid.
     #[error("rule {number} of '{key}': {why}")]
     Rule {
-        /// The rule's key.
+        /// Key of the lists that has the rule.
         key: &'static str,
-        /// Which of the key's rules it is, from 1 on.
+        /// Number of the rule among those of its key, from 1.
         number: usize,
-        /// What it breaks.
+        /// The reason why the rule is invalid.
         why: String,
     },
 }
 
 impl Acls {
-    /// Reads the lists' JSON.
+    /// Parses the JSON of access control lists.
     ///
     /// # Errors
-    /// It is not JSON, a key that is not known, or the first rule that cannot be one.
+    /// The text is not JSON, has an unknown key, or has an invalid rule. The first such error is returned.
     pub fn parse(text: &str) -> Result<Acls, AclError> {
         let value = Value::parse(text.as_bytes()).map_err(|error| AclError::Json(error.to_string()))?;
         let keys = value.as_object().ok_or_else(|| AclError::Json("it is not an object".to_owned()))?;
@@ -81,12 +82,12 @@ impl Acls {
 
 type Fields = BTreeMap<String, Value>;
 
-/// A field's value; null counts as none.
+/// Returns the value of a field; `null` counts as none.
 fn given<'v>(fields: &'v Fields, name: &str) -> Option<&'v Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// Refuses fields without a meaning.
+/// Rejects fields that are not among `names`.
 fn known_only<I: Iterator<Item = &'static str>>(
     fields: &Fields,
     names: impl Fn() -> I,

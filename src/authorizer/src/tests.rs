@@ -21,7 +21,8 @@ struct PlainRule {
     objects: PlainEntity,
 }
 
-/// SEC-21: request ANY matches ANY or NONE; request SOME matches ANY, NONE, or SOME that has its value.
+/// Returns whether a rule matches (SEC-21): request ANY matches ANY or NONE; request SOME matches ANY, NONE, or SOME
+/// that has its value.
 fn matches(request: Option<&str>, entity: &PlainEntity, is_same: fn(&str, &str) -> bool) -> bool {
     match (request, entity.kind) {
         (_, "ANY" | "NONE") => true,
@@ -30,7 +31,7 @@ fn matches(request: Option<&str>, entity: &PlainEntity, is_same: fn(&str, &str) 
     }
 }
 
-/// SEC-21: ANY is allowed only by ANY, SOME by ANY or SOME, and NONE never allows.
+/// Returns whether a rule allows (SEC-21): ANY is allowed only by ANY, SOME by ANY or SOME, and NONE never allows.
 fn allows(request: Option<&str>, entity: &PlainEntity, is_same: fn(&str, &str) -> bool) -> bool {
     match (request, entity.kind) {
         (_, "ANY") => true,
@@ -43,7 +44,7 @@ fn same(known: &str, value: &str) -> bool {
     known == value
 }
 
-/// SEC-22: `a/%` means what is strictly below `a`.
+/// Returns whether a rule names a role (SEC-22): `a/%` means what is strictly below `a`.
 fn same_role(known: &str, role: &str) -> bool {
     match known.strip_suffix("/%") {
         Some(above) => role.strip_prefix(above).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/')),
@@ -165,7 +166,7 @@ fn without_a_user_all_users_must_be_allowed() {
     );
     assert!(of_one.may_run_as(Some("p"), "") && !of_one.may_run_as(Some("q"), ""));
     assert!(Authorizer::default().may_run_as(None, ""));
-    // One answer for all objects, so that all subjects that may see everything get the same document.
+    // The decision is the same for all objects, so that all subjects that may see everything get the same document.
     assert_eq!(of_one.verdict(Some("p"), Action::RunTask), Verdict::Everything);
     assert_eq!(of_one.verdict(Some("q"), Action::RunTask), Verdict::Nothing);
     assert_eq!(not_root.verdict(Some("p"), Action::RunTask), Verdict::Depends);

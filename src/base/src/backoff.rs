@@ -1,10 +1,11 @@
-//! How long to wait before the next try: longer each time, and different for each client.
+//! Exponential backoff with jitter: how long a client waits before it tries again.
 //!
-//! The jitter comes from a seed, so that a run can be repeated; it keeps a thousand clients from coming back at once.
+//! The jitter comes from a seed, so that a run can be repeated; it keeps a thousand clients from trying at the same
+//! time.
 
 use std::time::Duration;
 
-/// Waits that double from `first` to `longest`, each shortened by up to a half at random.
+/// Delays that double from `first` to `longest`, each shortened at random by up to half.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     first: Duration,
@@ -14,19 +15,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `first` up to `longest`; `seed` decides the jitter.
+    /// Creates a backoff with delays from `first` to `longest`; `seed` decides the jitter.
     pub fn new(first: Duration, longest: Duration, seed: u64) -> Backoff {
         Backoff { first, longest, tries: 0, state: seed }
     }
 
-    /// The next wait.
+    /// Returns the next delay.
     pub fn next_wait(&mut self) -> Duration {
         let whole = self.first.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX)).min(self.longest);
         self.tries = self.tries.saturating_add(1);
         whole.mul_f64(1.0 - crate::fraction(crate::split_mix(&mut self.state)) / 2.0)
     }
 
-    /// Begins with the first wait again, after a success.
+    /// Starts again with the first delay, after a success.
     pub fn reset(&mut self) {
         self.tries = 0;
     }

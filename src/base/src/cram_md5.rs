@@ -1,17 +1,17 @@
 //! The response to a challenge of CRAM-MD5 (RFC 2195), which proves the knowledge of a secret.
 //!
-//! It stores no secrets and makes no challenges.
+//! Secrets and challenges come from the caller.
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 
-/// HMAC-MD5 of `challenge` under `secret` (RFC 2104), as 32 lower-case hexadecimal digits.
+/// Returns the HMAC-MD5 of `challenge` under `secret` (RFC 2104), as 32 lower-case hexadecimal digits.
 pub fn cram_md5(secret: &[u8], challenge: &[u8]) -> String {
     let mac = Hmac::<Md5>::new_from_slice(secret).expect("HMAC takes a key of any length");
     crate::hex(&mac.chain_update(challenge).finalize().into_bytes())
 }
 
-/// Whether two texts are equal; how long it takes does not say where they differ.
+/// Returns whether two texts are equal. The time that it takes does not reveal where they differ.
 pub fn same_text(one: &str, two: &str) -> bool {
     let differ = one.bytes().zip(two.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
     one.len() == two.len() && differ == 0

@@ -1,8 +1,8 @@
-//! Numbers as text, where it is done a million times: `format!` takes ten times as long.
+//! Numbers as text, for code that formats millions of them: `format!` takes ten times as long.
 
 use std::net::Ipv4Addr;
 
-/// The text of an IPv4 address.
+/// Formats an IPv4 address.
 #[must_use]
 pub fn ip_text(ip: Ipv4Addr) -> String {
     let mut digits = [itoa::Buffer::new(); 4];
@@ -11,7 +11,7 @@ pub fn ip_text(ip: Ipv4Addr) -> String {
     [first.format(a), ".", second.format(b), ".", third.format(c), ".", fourth.format(d)].concat()
 }
 
-/// A text with a number in it.
+/// Returns `before`, the decimal number and `behind` as one text.
 #[must_use]
 pub fn numbered(before: &str, number: u64, behind: &str) -> String {
     [before, itoa::Buffer::new().format(number), behind].concat()

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// Units from small to large, with their nanoseconds.
+/// The units from small to large, with their nanoseconds.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -16,26 +16,26 @@ const UNITS: [(&str, u64); 8] = [
     ("weeks", 604_800_000_000_000),
 ];
 
-/// Why a text is not a duration.
+/// An error of the text of a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationTextError {
-    /// No unit follows the number, or nothing is there at all.
+    /// No unit follows the number, or the text is empty.
     #[error("Invalid duration '{0}': write it with a unit, such as 5secs")]
     Bare(String),
     /// The number is invalid.
     #[error("Failed to convert '{0}' to number")]
     Number(String),
-    /// What follows the number is not a unit.
+    /// The text after the number is not a unit.
     #[error(
         "Unknown duration unit '{0}'; supported units are 'ns', 'us', 'ms', 'secs', 'mins', 'hrs', 'days', and 'weeks'"
     )]
     Unit(String),
-    /// More than 292 years.
+    /// The duration is longer than 2^63 nanoseconds, 292 years.
     #[error("'{0}' is longer than a duration can be")]
     TooLong(String),
 }
 
-/// Reads a duration such as `15secs` or `1.5mins`: a decimal number and, without a blank, a unit.
+/// Parses a duration such as `15secs` or `1.5mins`: a decimal number and a unit, without a space between.
 ///
 /// # Errors
 /// Names the text and what is wrong with it.
@@ -44,13 +44,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationTextError> {
     measured(text, number, unit)
 }
 
-/// The number that a text begins with, and what follows.
+/// Splits a text into the number at its start and the rest.
 fn split(text: &str) -> (&str, &str) {
     let end = text.bytes().position(|c| !c.is_ascii_digit() && c != b'.').unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// So much of that unit; `text` is what it was read from.
+/// Returns the duration of `number` units; errors name `text`, from which they were parsed.
 fn measured(text: &str, number: &str, unit: &str) -> Result<Duration, DurationTextError> {
     if unit.is_empty() {
         return Err(DurationTextError::Bare(text.to_owned()));
@@ -66,12 +66,12 @@ fn measured(text: &str, number: &str, unit: &str) -> Result<Duration, DurationTe
     Ok(Duration::from_nanos(total.round() as u64))
 }
 
-/// Units that people write in files, beside those of the flags.
+/// Short units of files, with their names in flags.
 const SHORT: [(&str, &str); 6] =
     [("s", "secs"), ("sec", "secs"), ("m", "mins"), ("min", "mins"), ("h", "hrs"), ("d", "days")];
 
-/// Reads a duration as people write it in files: `5s`, `10m`, `2h`, `1d`, and all that [`parse_duration`] reads. Flags
-/// have Mesos's rule, and take only the latter.
+/// Parses a duration as people write it in files: `5s`, `10m`, `2h`, `1d`, or any text that [`parse_duration`] accepts.
+/// Flags follow Mesos and do not accept the short units.
 ///
 /// # Errors
 /// Names the text and what is wrong with it.
@@ -81,7 +81,7 @@ pub fn parse_span(text: &str) -> Result<Duration, DurationTextError> {
     measured(text, number, long)
 }
 
-/// Writes a duration with the largest unit that divides it exactly: 60 s is `1mins`, 0 is `0ns`.
+/// Formats a duration with the largest unit that divides it exactly: 60 s is `1mins`, 0 is `0ns`.
 pub fn format_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let fits = |unit: &&(&str, u64)| nanos != 0 && nanos.is_multiple_of(u128::from(unit.1));

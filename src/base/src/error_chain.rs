@@ -1,8 +1,8 @@
-//! An error with its causes as one line.
+//! Formats an error and its causes as one line.
 
 use std::error::Error;
 
-/// An error with all its causes, separated by colons.
+/// Returns the texts of an error and of all its causes, separated by colons.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

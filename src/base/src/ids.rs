@@ -1,39 +1,40 @@
 //! Ids of agents, frameworks, tasks and so on, each a type of its own.
 //!
-//! A value of these types is safe in a path: the checks of docs/mesos/disk.md are made on the way in.
-//! It does not make up ids; the cores do.
+//! An id is safe as a part of a path: constructors check the rules of docs/mesos/disk.md. They do not generate ids; the
+//! cores do.
 
 use std::borrow::Borrow;
 use std::fmt;
 
 use crate::Text;
 
-/// Why a text cannot be an id. The words are those that Mesos answers with.
+/// An error of the text of an id. The messages are those of Mesos.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// No characters at all.
+    /// The id is empty.
     #[error("ID must not be empty")]
     Empty,
-    /// Longer than a file name may be.
+    /// The id is longer than a file name may be.
     #[error("ID must not be greater than {max} characters")]
     TooLong {
         /// The limit, in bytes.
         max: usize,
     },
-    /// `.` or `..`.
+    /// The id is `.` or `..`.
     #[error("'{0}' is disallowed")]
     Dots(String),
-    /// A control character, a slash, a backslash; for containers a dot or a space too.
+    /// The id has a control character, a slash or a backslash; container ids may have no dot or space either.
     #[error("'{0}' contains invalid characters")]
     Characters(String),
 }
 
-/// The longest file name of Linux: an id becomes one.
+/// The longest file name of Linux, in bytes: ids become file names.
 const NAME_MAX: usize = 255;
-/// Container ids are shorter, because file names are made from them.
+/// The longest container id, in bytes. It is shorter because file names are made from it.
 const CONTAINER_MAX: usize = 242;
 
-/// Only ASCII characters are refused, and each of those is one byte that is part of no other character.
+/// Checks length and bytes of an id. Only ASCII characters are refused; a byte of one is never part of another
+/// character in UTF-8.
 fn check(text: &str, max: usize, refused: impl Fn(u8) -> bool) -> Result<(), IdError> {
     if text.is_empty() {
         return Err(IdError::Empty);
@@ -67,7 +68,7 @@ macro_rules! id {
         pub struct $name(Text);
 
         impl $name {
-            /// Checks `text` and makes an id of it.
+            /// Checks `text` and creates an id from it.
             ///
             /// # Errors
             /// See [`IdError`].
@@ -76,7 +77,7 @@ macro_rules! id {
                 Ok($name(text.into()))
             }
 
-            /// Checks the text of a message and makes an id of it, which shares it.
+            /// Checks the text of a message and creates an id that shares it.
             ///
             /// # Errors
             /// See [`IdError`].
@@ -85,7 +86,7 @@ macro_rules! id {
                 Ok($name(text.clone()))
             }
 
-            /// Whether [`new`](Self::new) would make an id of `text`.
+            /// Checks that `text` is valid, without creating an id.
             ///
             /// # Errors
             /// See [`IdError`].
@@ -93,7 +94,7 @@ macro_rules! id {
                 check(text, $max, $refused)
             }
 
-            /// The id's text, as it stands on the wire.
+            /// Returns the id's text, as it is on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

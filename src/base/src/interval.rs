@@ -1,7 +1,7 @@
 //! Confidence intervals of means by Student's t.
 
-/// The mean of values, and half the width of its 95 % confidence interval. Of one value the interval is 0, of none the
-/// mean, too. For paired samples, give the differences.
+/// Returns the mean of the values and half the width of its 95 % confidence interval. The interval of one value is 0;
+/// without values both are 0. For paired samples, pass the differences.
 pub fn mean_and_interval(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     if values.is_empty() {
@@ -15,11 +15,11 @@ pub fn mean_and_interval(values: &[f64]) -> (f64, f64) {
     (mean, student(0.95, values.len() as u64 - 1) * (variance / n).sqrt())
 }
 
-/// The two-sided quantile of Student's t: a value with so many degrees of freedom lies within it, on both sides of 0,
-/// with this probability.
+/// Returns the two-sided quantile of Student's t: a value with `freedom` degrees of freedom lies between it and its
+/// negative with this probability.
 ///
-/// The probability is kept within 0.5 and 0.9999. By Hill's series (Comm. ACM 13, 1970), within 1 % from 3 degrees on;
-/// exact for 1 and 2.
+/// The probability is limited to 0.5 to 0.9999. The result comes from Hill's series (Comm. ACM 13, 1970), within 1 %
+/// from 3 degrees on; it is exact for 1 and 2.
 pub fn student(probability: f64, freedom: u64) -> f64 {
     let outside = 1.0 - probability.clamp(0.5, 0.9999);
     match freedom {
@@ -55,8 +55,8 @@ fn hill(outside: f64, n: f64) -> f64 {
     (n * y).max(0.0).sqrt()
 }
 
-/// The quantile of the normal distribution: a value lies below it with this probability (Acklam's approximation, within
-/// 1.2e-9 of the probability).
+/// Returns the quantile of the normal distribution: a value lies below it with this probability (Acklam's
+/// approximation, within 1.2e-9 of the probability).
 fn normal(probability: f64) -> f64 {
     const A: [f64; 6] = [
         -39.696_830_286_653_76,

@@ -1,7 +1,7 @@
-//! Small value types that all crates share: ids, libprocess process ids, short texts, time and its text form, waits
+//! Small value types that all crates share: ids, libprocess process ids, short texts, time and its text form, delays
 //! between tries, random numbers, intervals of means, UUIDs, the response to a challenge, Prometheus's text format.
 //!
-//! This crate does not depend on protobuf, resources, or the system clock: a [`Time`] is always given.
+//! This crate does not depend on protobuf, resources, or the system clock: a [`Time`] is always passed in.
 #![forbid(unsafe_code)]
 
 mod backoff;

@@ -19,32 +19,33 @@ pub struct Pid {
 }
 
 impl Pid {
-    /// A pid from its parts.
+    /// Creates a pid from the name of a process and its address.
     pub fn new(id: &str, address: SocketAddrV4) -> Pid {
         Pid { id: id.into(), address }
     }
 
-    /// The process's name at its address, such as `master` or `slave(1)`.
+    /// Returns the name of the process at its address, such as `master` or `slave(1)`.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where its messages go.
+    /// Returns the address to which messages for the process are sent.
     pub fn address(&self) -> SocketAddrV4 {
         self.address
     }
 
-    /// Whether this is the empty pid, "none".
+    /// Returns whether this is the empty pid, "none".
     pub fn is_empty(&self) -> bool {
         self.id.is_empty() && self.address.port() == 0
     }
 
-    /// Reads a pid out of a string field, where `""` and unparsable text also stand for "none".
+    /// Parses a pid of a string field, where `""` and invalid texts also stand for "none".
     pub fn parse_lenient(text: &str) -> Pid {
         text.parse().unwrap_or_default()
     }
 
-    /// Whether a string field names a process: whether [`Pid::parse_lenient`] would find one, without making it.
+    /// Returns whether a string field names a process: whether [`Pid::parse_lenient`] would return a pid other than the
+    /// empty one.
     pub fn is_named(text: &str) -> bool {
         parts(text).is_some_and(|(id, address)| !id.is_empty() || address.port() != 0)
     }
@@ -64,12 +65,12 @@ impl fmt::Display for Pid {
     }
 }
 
-/// Why a text is not a pid.
+/// The error for a text that is not a pid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not of the form <id>@<IPv4>:<port>")]
 pub struct PidError(String);
 
-/// The id and the address in a text, if it is of that form.
+/// Returns the id and the address of a pid's text; `None` if it does not have that form.
 fn parts(text: &str) -> Option<(&str, SocketAddrV4)> {
     let (id, address) = text.split_once('@')?;
     let (ip, port) = address.rsplit_once(':')?;
@@ -79,7 +80,7 @@ fn parts(text: &str) -> Option<(&str, SocketAddrV4)> {
 impl FromStr for Pid {
     type Err = PidError;
 
-    /// Splits at the first `@` and at the last `:` of the rest. Host names are not resolved here.
+    /// Parses a pid: splits at the first `@` and at the last `:` of the rest. Host names are not resolved.
     fn from_str(text: &str) -> Result<Pid, PidError> {
         let (id, address) = parts(text).ok_or_else(|| PidError(text.to_owned()))?;
         Ok(Pid { id: id.into(), address })

@@ -1,4 +1,4 @@
-//! Families of samples for Prometheus, written in its text format by `prometheus-client`.
+//! Prometheus metrics: families of samples, written in the text format by `prometheus-client`.
 //!
 //! The crate's own metric types are not used: all values are computed when they are scraped.
 
@@ -11,18 +11,18 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
-/// The media type of the text.
+/// The media type of Prometheus's text format.
 pub const MEDIA_TYPE: &str = prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 
-/// The suffix that the format gives to all counters.
+/// The suffix that the text format adds to the names of all counters.
 const TOTAL: &str = "_total";
 
-/// The type of a family.
+/// The type of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, until the process ends; the name ends in `_total`.
+    /// A value that only grows until the process ends; the family's name ends in `_total`.
     Counter,
-    /// Goes up and down.
+    /// A value that can grow and shrink.
     Gauge,
     /// Cumulative buckets, a sum and a count.
     Histogram,
@@ -41,21 +41,23 @@ struct Labels(Vec<(String, String)>);
 #[derive(Debug)]
 enum Value {
     Number(f64),
-    /// Bounds with the number of values in each bucket alone, and the sum.
+    /// A histogram: the upper bound of each bucket with the number of values in it, not cumulative, and the sum of the
+    /// values.
     Buckets(Vec<(f64, u64)>, f64),
 }
 
-/// All families, by name.
+/// The families of a scrape, by name.
 #[derive(Debug, Default)]
 pub struct Text(BTreeMap<String, Family>);
 
 impl Text {
-    /// Adds a sample. A counter's name ends in `_total`.
+    /// Adds a sample of a counter or a gauge. A counter's name ends in `_total`.
     pub fn add(&mut self, name: &str, kind: Kind, help: &str, labels: &[(&str, &str)], value: f64) {
         self.sample(name, kind, help, labels, Value::Number(value));
     }
 
-    /// Adds a histogram: bounds with the number of values in each bucket alone, the last one beyond all bounds.
+    /// Adds a sample of a histogram: upper bounds, the number of values in each bucket, not cumulative, and the sum of
+    /// the values. The last bucket is for values beyond all bounds.
     pub fn histogram(
         &mut self,
         name: &str,
@@ -78,7 +80,7 @@ impl Text {
         family.samples.push((Labels(labels.collect()), value));
     }
 
-    /// The whole text.
+    /// Returns all families in Prometheus's text format.
     #[must_use]
     pub fn write(self) -> String {
         let (mut registry, mut text) = (Registry::default(), String::with_capacity(64 << 10));

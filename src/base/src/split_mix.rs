@@ -1,23 +1,23 @@
-//! SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): one word of state, no
-//! seed of quality, the same on every machine forever. Not for secrets.
+//! SplitMix64, a random number generator (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA
+//! 2014): one word of state, any seed is good, and the numbers are the same on every machine. Not for secrets.
 
-/// Increment of the state; the sequence has the full period.
+/// Increment of the state of SplitMix64; the sequence has the full period.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The next 64 bits.
+/// Advances the state and returns the next 64 random bits.
 #[inline]
 pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(GAMMA);
     scramble(*state)
 }
 
-/// A number in [0, 1), in steps of 2^-53, from 64 random bits.
+/// Converts 64 random bits to a number in [0, 1), in steps of 2^-53.
 #[inline]
 pub fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The number that belongs to a state: near states get far apart, and each has its own.
+/// Returns the output of a state of SplitMix64. It is different for each state, and far apart for similar states.
 #[inline]
 pub fn scramble(state: u64) -> u64 {
     let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

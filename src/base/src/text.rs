@@ -1,7 +1,7 @@
-//! Short texts that pass by the million: ids, names of resources, roles.
+//! Short immutable texts of which a master handles millions: ids, names of resources, roles.
 //!
-//! A text of up to 23 bytes stands where it is used, a longer one is shared by its copies. So a busy master makes,
-//! copies and drops messages without asking for memory for each id in them. It does not check what an id may be.
+//! A text of up to 23 bytes is stored in place, a longer one is shared by its copies. So a busy master makes, copies
+//! and drops messages without an allocation for each id in them. Ids are checked elsewhere.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,24 +9,24 @@ use std::ops::Deref;
 
 use smol_str::SmolStr;
 
-/// A text that costs next to nothing to copy; it reads as a `str`.
+/// An immutable text that is cheap to clone; it dereferences to `str`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(SmolStr);
 
 impl Text {
-    /// A text known to the compiler, at no cost.
+    /// Creates a text from a literal, without an allocation.
     #[must_use]
     pub const fn of(text: &'static str) -> Text {
         Text(SmolStr::new_static(text))
     }
 
-    /// The text.
+    /// Returns the text as a `str`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Makes it empty.
+    /// Replaces the text by the empty one.
     pub fn clear(&mut self) {
         *self = Text::default();
     }

@@ -1,4 +1,4 @@
-//! UUIDs (RFC 9562): made here and nowhere else, and checked as Mesos checks those that come in.
+//! UUIDs (RFC 9562): all are generated here, and received ones are checked as Mesos checks them.
 //!
 //! On the wire and on disk a UUID is 16 bytes, or their text. Mesos ends its process when one that it should act on is
 //! invalid.
@@ -6,22 +6,22 @@
 use thiserror::Error;
 use uuid::{Builder, Uuid};
 
-/// Bytes are not a UUID: there are not 16 of them, or no version of RFC 4122 made them.
+/// The error for bytes that are not a UUID: there are not 16 of them, or the version is not one of RFC 4122.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Not a valid UUID")]
 pub struct InvalidUuid;
 
-/// The next UUID of a generator, which it moves on. It differs from others; it is not for secrets.
+/// Generates the next UUID and advances `state`. UUIDs of one state are distinct; they are not for secrets.
 pub fn uuid(state: &mut u64) -> [u8; 16] {
     uuid_from(Uuid::from_u64_pair(crate::split_mix(state), crate::split_mix(state)).into_bytes())
 }
 
-/// A UUID of version 4 with these bytes; six bits become version and variant.
+/// Makes a UUID of version 4 of these bytes; six bits become version and variant.
 pub fn uuid_from(bytes: [u8; 16]) -> [u8; 16] {
     Builder::from_random_bytes(bytes).into_uuid().into_bytes()
 }
 
-/// The text of a UUID: lower case, 8-4-4-4-12.
+/// Formats a UUID: lower case, 8-4-4-4-12.
 pub fn uuid_text(uuid: [u8; 16]) -> String {
     Uuid::from_bytes(uuid).hyphenated().to_string()
 }
@@ -29,7 +29,7 @@ pub fn uuid_text(uuid: [u8; 16]) -> String {
 /// Converts bytes to a UUID. As in Mesos, versions 1 to 5 are valid, and the variant is ignored.
 ///
 /// # Errors
-/// There are not 16 bytes, or the version is another one. So the nil UUID is invalid.
+/// There are not 16 bytes, or the version is not 1 to 5. So the nil UUID is invalid.
 pub fn valid_uuid(bytes: &[u8]) -> Result<[u8; 16], InvalidUuid> {
     let uuid = Uuid::from_slice(bytes).map_err(|_| InvalidUuid)?;
     if (1..=5).contains(&uuid.get_version_num()) { Ok(uuid.into_bytes()) } else { Err(InvalidUuid) }

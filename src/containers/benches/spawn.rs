@@ -9,7 +9,7 @@ use std::time::Instant;
 use containers::{Launcher, Program, Spec, User};
 
 const COUNT: u32 = 1000;
-/// What a busy agent has in use.
+/// Memory that a busy agent uses, in bytes.
 const BALLAST_BYTES: usize = 256 << 20;
 
 fn main() {
@@ -54,7 +54,7 @@ fn measure(what: &str, mut start: impl FnMut()) {
     );
 }
 
-/// Clock ticks of this process and of the children that it has waited for.
+/// Returns the clock ticks that this process and its reaped children have used.
 fn ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,6 +1,6 @@
-//! Watching a process that is not a child: what a restarted agent does with the executors that went on without it.
+//! Watches processes that are not children: the executors that kept running while the agent restarted.
 //!
-//! Only the parent learns how a process ended, so the status stays unknown here.
+//! Only the parent of a process receives its exit status, so the status stays unknown here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,21 +13,21 @@ use rustix::time::ClockId;
 use crate::child::{poll_readable, signal_pidfd};
 use crate::{StartTime, start_time};
 
-/// How to be sure that a pid still means the process that it meant when it was written down.
+/// How to check that a recorded pid still means the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// The start time was written down too.
+    /// The start time was recorded with the pid.
     Started(StartTime),
-    /// Only the pid was written down, at this time (the file's): a process that started later is another one.
-    /// Correct to two seconds.
+    /// Only the pid was recorded, at this time (that of the file): a process that started later is another one. Correct
+    /// to two seconds.
     StartedBefore(Time),
 }
 
-/// Attaching failed for a reason other than that the process is gone.
+/// The error when attaching failed for a reason other than that the process is gone.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to watch process {pid}")]
 pub struct AttachError {
-    /// Which process.
+    /// Pid of the process.
     pub pid: i32,
     /// The system's error.
     pub source: io::Error,
@@ -42,7 +42,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Attaches to `pid`; `Ok(None)` if that process is gone, or the pid is another's now.
+    /// Attaches to `pid`. Returns `Ok(None)` if that process is gone, or if the pid is now that of another process.
     ///
     /// # Errors
     /// If the system refuses a pidfd for another reason.
@@ -53,7 +53,7 @@ impl Attached {
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             Err(errno) => return Err(AttachError { pid, source: errno.into() }),
         };
-        // Asked after the pidfd was opened: if the start time fits now, the pidfd means that process.
+        // The start time is read after the pidfd was opened: if it matches now, the pidfd means that process.
         let Some(started) = start_time(pid) else { return Ok(None) };
         let same = match guard {
             Guard::Started(expected) => started == expected,
@@ -62,22 +62,22 @@ impl Attached {
         Ok(same.then_some(Attached { pid, started, pidfd }))
     }
 
-    /// The pid.
+    /// Returns the pid of the process.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// When the process was started.
+    /// Returns the time at which the process was started.
     pub fn started(&self) -> StartTime {
         self.started
     }
 
-    /// Becomes readable when the process has ended.
+    /// Returns the pidfd, which becomes readable when the process has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// The pid and the pidfd, for an event loop.
+    /// Returns the pid and the pidfd, for an event loop.
     pub fn into_parts(self) -> (i32, OwnedFd) {
         (self.pid, self.pidfd)
     }
@@ -99,7 +99,7 @@ impl Attached {
     }
 }
 
-/// The wall clock's time at which a process with start time `started` was started, by today's difference of the clocks.
+/// Converts a start time to wall clock time, by the current difference of the clocks.
 fn wall_clock(started: StartTime) -> Time {
     let now = |clock| {
         let time = rustix::time::clock_gettime(clock);

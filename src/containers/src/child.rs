@@ -1,4 +1,4 @@
-//! A child process: waiting for its end, signals to it and its group.
+//! A child process: waits for its end, and sends signals to it and its process group.
 //!
 //! Only children of the calling process; for others see `attach.rs`.
 
@@ -11,17 +11,17 @@ use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
 use crate::{StartTime, WaitStatus};
 
-/// Waiting for a process failed.
+/// The error when waiting for a process failed.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to wait for process {pid}")]
 pub struct WaitError {
-    /// Which process.
+    /// Pid of the process.
     pub pid: i32,
     /// The system's error.
     pub source: io::Error,
 }
 
-/// A process that this one has started. Dropping it neither ends the process nor waits for it.
+/// A process that the calling process has started. Dropping it neither ends the process nor waits for it.
 #[derive(Debug)]
 pub struct Child {
     pid: i32,
@@ -34,32 +34,34 @@ impl Child {
         Child { pid, pidfd, started: None }
     }
 
-    /// With its start time, which is known.
+    /// Sets the start time, which the caller knows.
     pub(crate) fn started_at(self, started: Option<StartTime>) -> Child {
         Child { started, ..self }
     }
 
-    /// When it was started; `None` if it has been reaped, so that the kernel does not know it any more.
+    /// Returns the time at which the process was started; `None` if it has been reaped, so that the kernel has
+    /// forgotten it.
     pub fn started(&self) -> Option<StartTime> {
         self.started.or_else(|| crate::start_time(self.pid))
     }
 
-    /// The pid. It stays this process's until [`Child::try_wait`] or [`Child::wait`] has returned the exit status.
+    /// Returns the pid. It is not reused until [`Child::try_wait`] or [`Child::wait`] has returned the exit status.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Becomes readable when the process has ended; register it with the event loop, then call [`Child::try_wait`].
+    /// Returns the pidfd, which becomes readable when the process has ended. Register it with the event loop, then call
+    /// [`Child::try_wait`].
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// The pid and the pidfd, for a caller that waits with [`wait`] itself.
+    /// Returns the pid and the pidfd, for a caller that waits with [`wait`] itself.
     pub fn into_parts(self) -> (i32, OwnedFd) {
         (self.pid, self.pidfd)
     }
 
-    /// The status if the process has ended; the process is gone from the system then.
+    /// Returns the status if the process has ended, and reaps it.
     ///
     /// # Errors
     /// If the process has been waited for already.
@@ -67,7 +69,8 @@ impl Child {
         wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::NOHANG)
     }
 
-    /// Waits for the end, at most for `timeout` (`None`: forever); `Ok(None)` if it has not come by then.
+    /// Waits for the end of the process, at most for `timeout` (`None`: forever). Returns `Ok(None)` if it has not
+    /// ended by then.
     ///
     /// # Errors
     /// As [`Child::try_wait`].
@@ -79,7 +82,7 @@ impl Child {
         wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::empty())
     }
 
-    /// Sends `signal` to this process, and to no other that later has its pid. Does nothing if it has ended.
+    /// Sends `signal` to this process, and to no later one with its pid. Does nothing if it has ended.
     ///
     /// # Errors
     /// An unknown signal, or a process of another user.
@@ -88,7 +91,7 @@ impl Child {
     }
 }
 
-/// Waits for the end of the child `pid`, forever if need be: for callers that keep only the pid.
+/// Waits for the end of the child `pid`, without a limit: for callers that keep only the pid.
 ///
 /// # Errors
 /// If `pid` is not a child, or has been waited for already.
@@ -111,7 +114,7 @@ fn raw_status(status: &WaitIdStatus) -> Option<WaitStatus> {
     status.terminating_signal().map(|signal| WaitStatus::from_signal(signal, status.dumped()))
 }
 
-/// Whether the caller has any child left, alive or not waited for.
+/// Returns whether the calling process has children, running or not yet reaped.
 pub fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
@@ -136,14 +139,14 @@ pub fn signal_group(group: i32, signal: i32) -> io::Result<bool> {
     }
 }
 
-/// Whether no process is left in the group `group`: the cheap question to ask after the end of a container's first
-/// process (it costs one system call), before a scan of everything with [`destroy`](crate::destroy).
+/// Returns whether the process group `group` is empty. It costs one system call: ask this after the end of a
+/// container's first process, before [`destroy`](crate::destroy) scans all processes.
 pub fn group_is_empty(group: i32) -> bool {
     let Some(id) = Pid::from_raw(group).filter(|_| group > 1) else { return true };
     process::test_kill_process_group(id) == Err(rustix::io::Errno::SRCH)
 }
 
-/// A descriptor for the child `pid`, which has not been reaped.
+/// Opens a pidfd for the child `pid`, which has not been reaped.
 pub(crate) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(process::pidfd_open(id, process::PidfdFlags::empty())?)
@@ -160,7 +163,7 @@ pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()>
     }
 }
 
-/// Waits until `fd` is readable, at most for `timeout`; whether it is.
+/// Waits until `fd` is readable, at most for `timeout`. Returns whether it is.
 pub(crate) fn poll_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
     let limit = timeout.map(|t| Timespec {
         tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),

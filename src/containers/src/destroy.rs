@@ -1,7 +1,7 @@
-//! Ending a whole tree of processes, politely or not.
+//! Ends a whole tree of processes, by SIGKILL or another signal.
 //!
-//! Without cgroups a process that has left both its parent and its session cannot be found again; all others are.
-//! An executor that is a subreaper (`prctl(2)`) keeps even those among its descendants.
+//! Without cgroups a process that has left both its parent and its session cannot be found again; all others are. An
+//! executor that is a subreaper (`prctl(2)`) keeps even those among its descendants.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,30 +15,29 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::child::{poll_readable, signal_pidfd};
 use crate::{Process, ProcessTable, StartTime, start_time};
 
-/// Not all of a tree could be ended.
+/// The error when a part of a process tree could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DestroyError {
-    /// Some processes are still there when the time is over, for example in uninterruptible sleep.
+    /// Processes are left when the time is over, for example in uninterruptible sleep.
     #[error("Processes {remaining:?} of container process {root} did not end within {waited:?}")]
     TimedOut {
-        /// The container's first process.
+        /// Pid of the container's first process.
         root: i32,
-        /// The ids of the processes that are left.
+        /// Pids of the processes that are left.
         remaining: Vec<i32>,
-        /// How long was waited.
+        /// Time for which the caller waited.
         waited: Duration,
     },
 }
 
 /// Ends the tree of the process `root` (see [`ProcessTable::tree`]) by SIGKILL and waits until all of it is gone.
 ///
-/// The tree is stopped first, so that it cannot grow faster than it is found. `started` guards against a pid that means
-/// another process by now: then nothing is done. With `None` the caller promises that `root` is its own child, not yet
-/// waited for, or that it was and has just been.
-/// A process that is the caller's child stays a zombie; the caller waits for it.
+/// The tree is stopped first, so that it cannot grow while it is scanned. `started` guards against a pid that has been
+/// reused: then nothing is done. With `None` the caller guarantees that `root` is its own child, not yet waited for or
+/// only just. A process that is the caller's child stays a zombie; the caller waits for it.
 ///
 /// # Errors
-/// [`DestroyError::TimedOut`] after `limit`; what was found has been sent SIGKILL nevertheless.
+/// [`DestroyError::TimedOut`] after `limit`; the processes that were found have been sent SIGKILL nevertheless.
 #[allow(clippy::disallowed_methods)] // a deadline of real processes needs the real clock
 pub fn destroy(root: i32, started: Option<StartTime>, limit: Duration) -> Result<(), DestroyError> {
     if started.is_some_and(|expected| start_time(root).is_some_and(|now| now != expected)) {
@@ -53,7 +52,7 @@ pub fn destroy(root: i32, started: Option<StartTime>, limit: Duration) -> Result
         let handles = kill_all(&members);
         for handle in &handles {
             let left = deadline.saturating_duration_since(Instant::now());
-            // A failing poll only means that the next scan decides.
+            // If poll fails, the next scan decides.
             let _ = poll_readable(handle.as_fd(), Some(left));
         }
         if Instant::now() >= deadline {
@@ -66,9 +65,10 @@ pub fn destroy(root: i32, started: Option<StartTime>, limit: Duration) -> Result
 
 /// Ends every process that was started with the variable `name` = `value` in its environment, and its tree.
 ///
-/// For what a container's first process has left behind when it died unexpectedly: no longer its descendants, and in
-/// sessions of their own. The variable must be one that only this container's processes have, such as `MESOS_DIRECTORY`
-/// with the path of the sandbox. It reads the environment of every process, so it is not for every end.
+/// For the processes that remain when a container's first process died unexpectedly: they are no longer its
+/// descendants, and have sessions of their own. The variable must be one that only this container's processes have,
+/// such as `MESOS_DIRECTORY` with the path of the sandbox. It reads the environment of every process, so it is too
+/// expensive for containers that end normally.
 ///
 /// # Errors
 /// As [`destroy`], for the first tree that does not end.
@@ -83,7 +83,7 @@ pub fn destroy_marked(name: &str, value: &OsStr, limit: Duration) -> Result<(), 
     Ok(())
 }
 
-/// Whether the process was started with this `NAME=value`. One whose environment may not be read was not.
+/// Returns whether the process was started with this `NAME=value`; false if its environment may not be read.
 fn has_variable(pid: i32, mark: &[u8]) -> bool {
     std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == mark))
 }
@@ -112,7 +112,7 @@ pub fn kill_children(limit: Duration) -> Result<(), DestroyError> {
     Ok(())
 }
 
-/// Sends `signal` to every process of the tree of `root`, once; how many there were.
+/// Sends `signal` to every process of the tree of `root`, once. Returns the number of processes.
 ///
 /// # Errors
 /// If the signal does not exist.
@@ -121,14 +121,14 @@ pub fn signal_tree(root: i32, signal: i32) -> io::Result<usize> {
     let members = ProcessTable::scan().tree(root);
     for process in &members {
         if let Some(handle) = open(*process) {
-            // Gone, or changed to another user's: neither is ours to report.
+            // The process is gone, or belongs to another user now: neither is an error.
             let _ = signal_pidfd(handle.as_fd(), signal);
         }
     }
     Ok(members.len())
 }
 
-/// Stops what `scan` finds until it finds nothing new; all that was found.
+/// Stops the processes that `scan` finds until it finds no new ones. Returns all that were found.
 fn stop_all(scan: &dyn Fn() -> Vec<Process>) -> BTreeSet<Process> {
     let mut found = BTreeSet::new();
     loop {
@@ -145,7 +145,7 @@ fn stop_all(scan: &dyn Fn() -> Vec<Process>) -> BTreeSet<Process> {
     }
 }
 
-/// Sends SIGKILL to `members`; handles to wait for their end with.
+/// Sends SIGKILL to `members`. Returns their pidfds, to wait for their end.
 fn kill_all(members: &BTreeSet<Process>) -> Vec<OwnedFd> {
     let mut handles = Vec::new();
     for handle in members.iter().filter_map(|process| open(*process)) {
@@ -155,7 +155,7 @@ fn kill_all(members: &BTreeSet<Process>) -> Vec<OwnedFd> {
     handles
 }
 
-/// A pidfd of exactly this process; `None` if it is gone.
+/// Opens a pidfd of exactly this process; `None` if it is gone.
 fn open(process: Process) -> Option<OwnedFd> {
     let pidfd = rustix::process::pidfd_open(Pid::from_raw(process.pid)?, PidfdFlags::empty()).ok()?;
     (start_time(process.pid) == Some(process.started)).then_some(pidfd)

@@ -1,4 +1,4 @@
-//! Directories in sandboxes, and the disk usage of a sandbox.
+//! Creates and removes directories in sandboxes, and measures the disk usage of a sandbox.
 //!
 //! A sandbox belongs to its task's user, who may create symbolic links anywhere in it. So everything here descends from
 //! the sandbox name by name and follows no link.
@@ -16,21 +16,21 @@ use rustix::io::Errno;
 
 use crate::User;
 
-/// An operation on a directory failed.
+/// An error of an operation on a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// The path is absolute, or leads upwards.
+    /// The path is absolute, or leads out of the sandbox.
     #[error("The path '{}' leads out of the sandbox", .0.display())]
     Outside(PathBuf),
-    /// Something else has the name already.
+    /// The name exists already as something else.
     #[error("'{}' is there already", .0.display())]
     Taken(PathBuf),
-    /// A step failed.
+    /// A system call failed.
     #[error("Failed to {step} '{}'", path.display())]
     Step {
-        /// What was being done.
+        /// The operation, such as `open`.
         step: &'static str,
-        /// With what.
+        /// Path of the file or directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -44,13 +44,13 @@ fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> DirectoryError {
 
 const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
-/// A directory to find names in, not to read: cheaper to open.
+/// Flags to open a directory for the lookup of names in it, not to read it: this is cheaper.
 const PLACE: OFlags = DIR.union(OFlags::PATH);
 
 /// Changes the owner of an existing directory, not of its content.
 ///
 /// # Errors
-/// It is not a directory, or the system refuses. A symbolic link is not a directory.
+/// The path is not a directory, or an error of the system. A symbolic link is not a directory.
 pub fn give_directory(path: &Path, owner: &User) -> Result<(), DirectoryError> {
     let directory = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open the directory", path))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
@@ -60,7 +60,7 @@ pub fn give_directory(path: &Path, owner: &User) -> Result<(), DirectoryError> {
 /// Creates the directory `relative` inside `sandbox` unless it exists, for the sandbox's owner.
 ///
 /// # Errors
-/// The path leads out of the sandbox, or the system refuses.
+/// The path leads out of the sandbox, or an error of the system.
 pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), DirectoryError> {
     if relative.components().all(is_inside) && std::fs::metadata(sandbox.join(relative)).is_ok_and(|m| m.is_dir()) {
         return Ok(());
@@ -68,11 +68,11 @@ pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), DirectoryError
     open_inside(sandbox, relative, true).map(drop)
 }
 
-/// Creates a symbolic link to `target` at `seen` inside `sandbox`; missing directories are created for the sandbox's
+/// Creates a symbolic link to `target` at `seen` inside `sandbox`. Missing directories are created for the sandbox's
 /// owner.
 ///
 /// # Errors
-/// The path leads out of the sandbox, the name is taken, or the system refuses.
+/// The path leads out of the sandbox, the name exists, or an error of the system.
 pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), DirectoryError> {
     let (directory, name) = split(sandbox, seen, true)?;
     match rustix::fs::symlinkat(target, &directory, name) {
@@ -83,10 +83,10 @@ pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), Dir
     }
 }
 
-/// Makes the empty file `seen` inside `sandbox` unless something is there, for the sandbox's owner.
+/// Creates the empty file `seen` inside `sandbox` unless the name exists, for the sandbox's owner.
 ///
 /// # Errors
-/// If the path leads out of the sandbox, or the system refuses.
+/// The path leads out of the sandbox, or an error of the system.
 pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), DirectoryError> {
     let (directory, name) = split(sandbox, seen, true)?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -100,10 +100,10 @@ pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), DirectoryErro
     rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", seen))
 }
 
-/// Takes the symbolic link to `target` at `seen` away, if it is there.
+/// Removes the symbolic link to `target` at `seen`, if it exists.
 ///
 /// # Errors
-/// If the path leads out of the sandbox, or the system refuses.
+/// The path leads out of the sandbox, or an error of the system.
 pub fn unlink_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), DirectoryError> {
     let (directory, name) = match split(sandbox, seen, false) {
         Ok(found) => found,
@@ -128,7 +128,7 @@ fn is_inside(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(_) | Component::CurDir)
 }
 
-/// The open parent directory of `seen`, and the name in it.
+/// Opens the parent directory of `seen`. Returns it, and the name in it.
 fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a OsStr), DirectoryError> {
     let outside = || DirectoryError::Outside(seen.to_owned());
     if !seen.components().all(is_inside) {
@@ -139,7 +139,7 @@ fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a
     Ok((directory, name))
 }
 
-/// Deletes a file, or a directory with its content. A link is deleted, not its target; and no link is followed in a
+/// Deletes a file, or a directory with its content. A link is deleted, not its target. No link is followed in a
 /// directory of another user, who could have files deleted that are not theirs.
 ///
 /// # Errors
@@ -157,20 +157,20 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Opens the directory `path`. A link is followed only in a directory of this user: in directories of other users it
-/// may lead anywhere at any time. Missing directories are created with the usual mode if `make`.
+/// may lead anywhere at any time. With `make`, missing directories are created with the usual mode.
 pub(crate) fn open_directory(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     match rustix::fs::openat2(CWD, path, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::NOENT) if make => {
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::NOENT) };
             make_in(&open_directory(above, true)?, name)
         }
-        // There is a link on the way, or the kernel cannot tell.
+        // The path contains a link, or the kernel cannot tell.
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walk(path, make),
         outcome => outcome,
     }
 }
 
-/// Opens the directory `path` as `open_directory` does, and creates it. As a rule its last two names are new: that is
+/// Opens the directory `path` as `open_directory` does, and creates it. Usually its last two names are new: that is
 /// tried first, because a failed lookup of a long path costs as much as a successful one.
 pub(crate) fn make_directory(path: &Path) -> Result<OwnedFd, Errno> {
     let last = |path: &Path| path.file_name().map(OsStr::to_owned);
@@ -212,7 +212,7 @@ fn make_in(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a directory inside `sandbox`, name by name; missing ones are created for the sandbox's owner if `make`.
+/// Opens a directory inside `sandbox`, name by name. With `make`, missing ones are created for the sandbox's owner.
 fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, DirectoryError> {
     let mut directory = open_directory(sandbox, false).map_err(failed("open the directory", sandbox))?;
     let owner = rustix::fs::fstat(&directory).map_err(failed("look at", sandbox))?;
@@ -240,10 +240,11 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, D
     Ok(directory)
 }
 
-/// A file or directory at `relative` below `root`, as a path descriptor: nothing is read, no pipe blocks, and later
-/// changes at that path do not matter. `root` may be reached over links; below it links are followed as long as they
-/// lead to something below it. `..` is resolved as the kernel does, from the target of the link before it. `None`: it
-/// leads elsewhere.
+/// Finds the file or directory `relative` below `root`, and returns a path descriptor: nothing is read, no pipe blocks,
+/// and later changes of that path do not matter.
+///
+/// The path to `root` may contain links; links below it are followed as long as they lead to a file below it. `..` is
+/// resolved as the kernel does, from the target of the link before it. Returns `None` if the path leads out of `root`.
 ///
 /// # Errors
 /// An error of the system.
@@ -255,17 +256,17 @@ pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
         return Ok(Some(root.into()));
     }
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // The kernel reports AGAIN for `..` while anything on the host is renamed or mounted.
+    // The kernel returns AGAIN for `..` while a file on the host is renamed or mounted.
     let mut attempts = (0..ATTEMPTS).map(|_| rustix::fs::openat2(&root, relative, HELD, Mode::empty(), within));
     match attempts.find(|outcome| !matches!(outcome, Err(Errno::AGAIN))).unwrap_or(Err(Errno::AGAIN)) {
         Ok(found) => return Ok(Some(found.into())),
-        // A link that names a path from the top may lead below `root` all the same; other kernels, and names that
-        // change just now, are no reason to refuse either.
+        // A link with an absolute path may still lead below `root`; an older kernel, or names that change at this
+        // moment, are no reason to refuse either.
         Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
         Err(Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
-    // The answer for a path that leaves `root` does not reveal what exists there.
+    // The result for a path that leaves `root` does not reveal which files exist there.
     if climbs_out(relative) {
         return Ok(None);
     }
@@ -274,7 +275,7 @@ pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
     Ok(place(&found)?.starts_with(place(&root)?).then(|| found.into()))
 }
 
-/// Whether the text of a path has more `..` than names before them, or begins at the top.
+/// Returns whether a path has more `..` than names before them, or is absolute.
 fn climbs_out(relative: &Path) -> bool {
     let mut depth = 0_usize;
     relative.components().any(|part| match part {
@@ -294,25 +295,25 @@ fn climbs_out(relative: &Path) -> bool {
     })
 }
 
-/// Opens for reading what [`find_beneath`] has found.
+/// Opens the file that [`find_beneath`] has found for reading.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn open_found(found: &File) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(descriptor(found.as_raw_fd()), flags, Mode::empty())?.into())
 }
 
-/// What a descriptor of this process is for, whatever has its name now.
+/// Returns the path in `/proc` of a descriptor of this process; it leads to the opened file, whatever has its name now.
 fn descriptor(fd: RawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{fd}"))
 }
 
-/// Disk usage of a directory with its content in bytes, as du(1) counts. Links are not followed, file systems mounted
-/// inside are not entered, and unreadable or vanishing files count nothing. A file with several names counts once for
-/// each.
+/// Returns the disk usage of a directory with its content in bytes, as du(1) counts. Links are not followed, file
+/// systems mounted inside are not entered, and unreadable or vanishing files count nothing. A file with several names
+/// counts once for each.
 pub fn disk_usage(path: &Path) -> u64 {
-    /// The unit of `st_blocks`.
+    /// The unit of `st_blocks`, in bytes.
     const BLOCK: u64 = 512;
     let Ok(own) = std::fs::symlink_metadata(path) else { return 0 };
     let mut bytes = own.blocks() * BLOCK;
@@ -387,7 +388,7 @@ mod tests {
         }
         remove(&sandbox.join("containers/a")).unwrap();
         assert_eq!(remove(&sandbox.join("containers/a")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A link is deleted alone.
+        // Only the link is deleted, not its target.
         std::os::unix::fs::symlink(&outside, sandbox.join("containers/b")).unwrap();
         remove(&sandbox.join("containers/b")).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);

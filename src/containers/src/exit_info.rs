@@ -1,5 +1,5 @@
-//! Exit status of a process that is not a child of this one. `/proc` has it until its parent reaps it; later Linux 6.15
-//! and newer keep it for holders of a pidfd.
+//! The exit status of a process that is not a child of this one. `/proc` has it until its parent reaps it; Linux 6.15
+//! and newer also keep it for holders of a pidfd.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -9,12 +9,12 @@ use crate::WaitStatus;
 #[repr(C)]
 #[derive(Default)]
 struct PidfdInfo {
-    /// What is asked for, and then what was given.
+    /// The requested fields; after the call, those that were filled.
     mask: u64,
     cgroup: u64,
     /// Process ids and user ids, which are not used here.
     ids: [u32; 11],
-    /// In the form of wait(2).
+    /// Exit status in the form of wait(2).
     exit_code: i32,
 }
 
@@ -22,23 +22,23 @@ struct PidfdInfo {
 const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | ((size_of::<PidfdInfo>() as libc::c_ulong) << 16) | (0xff << 8) | 11;
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 
-/// The status of process `pid`, which has ended; the pidfd was opened while it ran. `None` if the kernel does not have
-/// it (any more).
+/// Returns the exit status of process `pid`, which has ended; the pidfd was opened while it ran. `None` if the kernel
+/// does not have it (any more).
 pub fn exit_status(pid: i32, pidfd: BorrowedFd<'_>) -> Option<WaitStatus> {
     status_of_zombie(pid).or_else(|| status_of_reaped(pidfd))
 }
 
-/// The last field of `stat`, if the process is a zombie. Only root and the same user can read it.
+/// Returns the last field of `stat`, if the process is a zombie. Only root and the same user can read it.
 fn status_of_zombie(pid: i32) -> Option<WaitStatus> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, which may hold anything, ends at the last bracket; the state is next.
+    // The name, which may contain any character, ends at the last bracket; the state is next.
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let is_zombie = fields.next()? == "Z";
     let exit_code = fields.nth(EXIT_CODE)?.parse().ok()?;
     is_zombie.then(|| WaitStatus::from_raw(exit_code))
 }
 
-/// How many fields lie between the state and the exit code.
+/// Number of fields between the state and the exit code.
 const EXIT_CODE: usize = 48;
 
 fn status_of_reaped(pidfd: BorrowedFd<'_>) -> Option<WaitStatus> {

@@ -1,17 +1,17 @@
-//! What the machine has: its memory, and the space of a file system.
+//! Resources of the host: its memory, and the size of a file system.
 
 use std::path::Path;
 
-/// Memory in bytes.
+/// Memory of the host, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostMemory {
-    /// All of it.
+    /// The whole memory.
     pub total: u64,
-    /// What no process uses at the moment.
+    /// Memory that is not in use.
     pub free: u64,
 }
 
-/// Reads `/proc/meminfo`; zeroes if it cannot be read.
+/// Reads `/proc/meminfo`. Returns zeroes if it cannot be read.
 pub fn host_memory() -> HostMemory {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let field = |name: &str| {
@@ -22,10 +22,10 @@ pub fn host_memory() -> HostMemory {
     HostMemory { total: field("MemTotal").unwrap_or(0), free: field("MemFree").unwrap_or(0) }
 }
 
-/// Size in bytes of the file system that holds `path`, and the share of it in use, between 0 and 1.
+/// Returns the size in bytes of the file system that has `path`, and the share of it in use, between 0 and 1.
 ///
 /// # Errors
-/// The system's, if the path does not exist.
+/// An error of the system, if the path does not exist.
 pub fn file_system_use(path: &Path) -> std::io::Result<(u64, f64)> {
     let stat = rustix::fs::statvfs(path)?;
     let (total, free) = (stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize);

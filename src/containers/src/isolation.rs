@@ -1,6 +1,6 @@
-//! What a process is kept apart by: namespaces, control groups, mounts, rights. Part of a [`Spec`](crate::Spec).
+//! The isolation of a process: namespaces, control groups, mounts, rights. Part of a [`Spec`](crate::Spec).
 //!
-//! A value of these types promises nothing; what the system refuses is found out when the process is started.
+//! Creating these values checks nothing; errors of the system occur when the process is started.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cgroups::Entry;
 
-/// Namespaces, each separately.
+/// A set of namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Namespaces {
@@ -20,12 +20,12 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Whether there is any.
+    /// Returns whether the set has any namespace.
     pub fn any(self) -> bool {
         self != Namespaces::default()
     }
 
-    /// Their flags of clone(2), one by one.
+    /// Returns the flags of clone(2) of the namespaces, one by one.
     pub fn each(self) -> Vec<libc::c_int> {
         self.all().into_iter().filter(|flag| *flag != 0).collect()
     }
@@ -46,89 +46,89 @@ impl Namespaces {
     }
 }
 
-/// A directory or file, by its place below one that can be trusted. `inside` is relative, and none of its parts may be
-/// a symbolic link: its owner could lead a mount anywhere.
+/// A directory or file, by its path below a trusted one. `inside` is relative, and none of its parts may be a symbolic
+/// link: its owner could lead a mount anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What can be trusted.
+    /// A path that is trusted.
     pub base: PathBuf,
-    /// Below it; empty for the base itself.
+    /// The path below `base`; empty for the base itself.
     pub inside: PathBuf,
 }
 
 impl Place {
-    /// A path that can be trusted as a whole.
+    /// Creates a place from a path that is trusted as a whole.
     pub fn trusted(path: impl Into<PathBuf>) -> Place {
         Place { base: path.into(), inside: PathBuf::new() }
     }
 
-    /// An absolute path that must not contain links.
+    /// Creates a place from an absolute path that must not contain links.
     pub fn without_links(path: impl AsRef<Path>) -> Place {
         let path = path.as_ref();
         Place { base: PathBuf::from("/"), inside: path.strip_prefix("/").unwrap_or(path).to_owned() }
     }
 
-    /// Whether this is another place, or one below it.
+    /// Returns whether this place is `other` or below it.
     pub fn is_within(&self, other: &Place) -> bool {
         self.base == other.base && self.inside.starts_with(&other.inside)
     }
 }
 
-/// One mount in the process's own mount namespace; they are made in order.
+/// A mount in the process's own mount namespace. Mounts are made in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// `source`, with what is mounted in it, is seen at `target`, which must be there.
+    /// Mounts `source`, with its own mounts, at `target`, which must exist.
     Bind {
-        /// What is seen.
+        /// The directory or file that is mounted.
         source: Place,
         /// The mount point.
         target: Place,
-        /// Whether it cannot be written to there.
+        /// Whether the mount is read-only.
         read_only: bool,
     },
-    /// An empty file system in memory.
+    /// Mounts an empty file system in memory (tmpfs).
     Memory {
         /// The mount point.
         target: PathBuf,
-        /// As for mount(8), for example `size=64m,mode=1777`.
+        /// Options as for mount(8), for example `size=64m,mode=1777`.
         options: String,
     },
-    /// Terminals of its own.
+    /// Mounts a new instance of devpts: terminals of the process's own.
     Terminals {
-        /// Where: `/dev/pts`, or that of a root to be.
+        /// The mount point: `/dev/pts`, or that of the later root.
         target: PathBuf,
     },
-    /// The processes of the process's own pid namespace.
+    /// Mounts proc for the process's own pid namespace.
     Processes {
-        /// Where: `/proc`, or that of a root to be.
+        /// The mount point: `/proc`, or that of the later root.
         target: PathBuf,
     },
-    /// Layers on top of each other, the lowest one first, with a directory for changes.
+    /// Mounts an overlay of several layers, with a directory for changes.
     Overlay {
         /// The mount point.
         target: PathBuf,
-        /// As for mount(8): `lowerdir=...,upperdir=...,workdir=...`.
+        /// Options as for mount(8): `lowerdir=...,upperdir=...,workdir=...`.
         options: String,
     },
-    /// The same on kernels that have aufs.
+    /// Mounts layers by aufs, on kernels that have it.
     Aufs {
         /// The mount point.
         target: PathBuf,
-        /// As for mount(8): `br:...=rw:...=ro`.
+        /// Options as for mount(8): `br:...=rw:...=ro`.
         options: String,
     },
 }
 
-/// Which capabilities a process has: bit sets of `capabilities(7)`.
+/// The capabilities of a process: bit sets of `capabilities(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What it can ever get.
+    /// The bounding set: the capabilities that the process can ever have.
     pub bounding: u64,
-    /// What it has, and its children inherit; `None` leaves that to the user that it becomes.
+    /// The capabilities that the process has and its children inherit; `None` leaves them to the user that it becomes.
     pub effective: Option<u64>,
 }
 
-/// One instruction of a seccomp filter, as in linux/filter.h.
+/// An instruction of a seccomp filter, as in linux/filter.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -139,35 +139,35 @@ pub struct FilterStep {
     pub value: u32,
 }
 
-/// Everything that a process is kept apart by. The default is nothing.
+/// The isolation of a process. The default is none.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
-    /// The namespaces of this process (a pidfd) are entered first, and those of `enter_which` only.
+    /// A process (a pidfd) whose namespaces are entered first, only those of `enter_which`.
     pub enter: Option<Arc<OwnedFd>>,
-    /// The namespaces to enter.
+    /// The namespaces of `enter` to enter.
     pub enter_which: Namespaces,
-    /// New ones.
+    /// Namespaces to create.
     pub namespaces: Namespaces,
-    /// A network namespace that is there already.
+    /// An existing network namespace to enter.
     pub network: Option<Arc<OwnedFd>>,
-    /// The control group.
+    /// The control group to enter.
     pub cgroup: Option<Entry>,
-    /// A file that a process enters a group of another kind by, with a zero.
+    /// A file through which the process enters a group of another kind, by writing a zero.
     pub tasks: Option<Arc<OwnedFd>>,
-    /// Mounts; a mount namespace of its own is needed.
+    /// Mounts to make; they need a mount namespace of the process's own.
     pub mounts: Vec<Mount>,
-    /// The directory that becomes the root after `mounts`.
+    /// Directory that becomes the root after `mounts`.
     pub root: Option<PathBuf>,
-    /// The host's name, in a namespace of its own.
+    /// Host name, in a UTS namespace of the process's own.
     pub hostname: Option<String>,
-    /// Capabilities.
+    /// Capabilities of the process; `None` leaves them unchanged.
     pub capabilities: Option<Capabilities>,
-    /// Whether no program can give it rights that it does not have.
+    /// Whether programs that the process executes cannot give it rights that it does not have.
     pub no_new_privileges: bool,
-    /// System calls are checked by these programs, installed in order.
+    /// Seccomp filters that check system calls, installed in order.
     pub seccomp: Vec<Arc<[FilterStep]>>,
-    /// Whether standard input, a terminal, becomes the terminal of the session.
+    /// Whether standard input, a terminal, becomes the controlling terminal of the session.
     pub terminal: bool,
-    /// `oom_score_adj`, -1000 to 1000.
+    /// Value of `oom_score_adj`, -1000 to 1000.
     pub oom_score: Option<i32>,
 }

@@ -1,31 +1,29 @@
 //! Large pages for a process that accesses much memory at random.
 //!
-//! It changes only how the kernel maps the memory, and nothing where large pages are disabled.
+//! It changes only how the kernel maps memory, and nothing where large pages are disabled.
 
 use crate::mappings::{self, Mapping};
 
-/// The least length of memory that is worth it: some large pages.
+/// The smallest mapping, in bytes, for which large pages are worth it: a few of them.
 const LEAST: usize = 8 << 20;
 
-/// Has the kernel keep the calling process's large anonymous memory in large pages (2 MiB): a program that jumps about
-/// in hundreds of megabytes spends a tenth of its time on finding where they lie. The memory that it takes grows by
-/// about as much.
+/// Makes the kernel use large pages (2 MiB) for the calling process's large anonymous mappings. A program with random
+/// accesses in hundreds of megabytes spends a tenth of its time on TLB misses. Its memory grows by about as much.
 ///
-/// To be called again when there may be more memory. Not for a process that children are forked from, or that rests.
+/// Call it again when there may be more memory. Not for a process that forks, or that is idle.
 pub fn use_large_pages() {
     for (start, length) in mappings::list().lines().filter_map(large_memory) {
-        // SAFETY: the advice changes neither what is in the memory nor who may use it. If the range is gone by now, or
-        // has become something else's, the call fails, or advises that. An error leaves everything as it is.
+        // SAFETY: the advice changes neither the content of the memory nor its access rights. If the range has been
+        // unmapped or mapped again meanwhile, the call fails, or advises the new mapping. An error changes nothing.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_HUGEPAGE) };
     }
 }
 
-/// Start and length of the memory in a line of `/proc/self/maps`, if it is large, belongs to no file, and may be
-/// written.
+/// Returns start and length of the mapping in a line of `/proc/self/maps`, if it is large, anonymous and writable.
 fn large_memory(line: &str) -> Option<(usize, usize)> {
     let part = Mapping::read(line)?;
     let length = part.end.checked_sub(part.start)?;
-    // Stacks and the kernel's own have a name; the heap has one, too, and is small.
+    // Stacks and the kernel's own mappings have a name; the heap has one, too, and is small.
     let plain = part.permissions == "rw-p" && part.inode == "0" && part.name.is_none();
     (plain && length >= LEAST).then_some((part.start, length))
 }

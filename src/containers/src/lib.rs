@@ -10,7 +10,7 @@
 //! `large_pages.rs` and `template/hand_down.rs`, pidfd ioctls in `exit_info.rs`, BPF programs in
 //! `cgroups/device_filter.rs`, the allocator in `memory.rs`.
 //!
-//! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
+//! All functions may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
 mod attach;
 pub mod cgroups;

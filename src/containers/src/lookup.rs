@@ -1,14 +1,14 @@
-//! Where a program is looked for: the rules of `execvp(3)`, applied to the environment of the new process.
+//! Looks up program files by the rules of `execvp(3)`, applied to the environment of the new process.
 //!
-//! It does not touch the file system; execve finds out which candidate is there.
+//! It does not access the file system; execve finds out which candidate exists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// The path that is searched when the environment has none.
+/// The search path when the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The files to try for a program called `file`, in order.
+/// Returns the files to try for a program called `file`, in order.
 pub(crate) fn candidates(file: &OsStr, environment: &[(OsString, OsString)]) -> Vec<OsString> {
     if file.as_bytes().contains(&b'/') || file.is_empty() {
         return vec![file.to_owned()];

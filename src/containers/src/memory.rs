@@ -1,7 +1,7 @@
-//! The memory allocator of this program: mimalloc, asked in its short way wherever that is right.
+//! The memory allocator of this program: mimalloc, called without an alignment wherever that is correct.
 //!
-//! The crate of that name asks for an alignment each time, which takes three times as many instructions as the plain
-//! way. It stands here because it cannot be written without unsafe code.
+//! The crate `mimalloc` passes an alignment each time, which takes three times as many instructions. It is in this
+//! crate because it needs unsafe code.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -12,48 +12,49 @@ use libmimalloc_sys as ffi;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory;
 
-/// What mimalloc aligns every block to, however small: one word.
+/// The alignment that mimalloc guarantees for every block, however small: one word.
 const WORD: usize = size_of::<usize>();
 
-/// Whether a block has the alignment without asking for it.
+/// Returns whether every block of mimalloc has the alignment of the layout.
 fn is_plain(layout: Layout) -> bool {
     layout.align() <= WORD
 }
 
-// SAFETY: each call hands the allocator's contract on to mimalloc unchanged. Its blocks are aligned to a word, and to
-// what is asked for where that is more; they are of the size asked for at least; it returns null where there is no
-// memory; and it frees and grows what any of its functions has given.
+// SAFETY: each call passes the allocator's contract on to mimalloc unchanged. Its blocks are aligned to a word, or to
+// the requested alignment where that is larger; they have at least the requested size; it returns null without memory;
+// and it frees and reallocates blocks of any of its functions.
 unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_plain(layout) {
-            // SAFETY: there is no condition to meet.
+            // SAFETY: the function has no preconditions.
             return unsafe { ffi::mi_malloc(layout.size()) }.cast();
         }
-        // SAFETY: a layout's alignment is a power of two, which is the one condition.
+        // SAFETY: a layout's alignment is a power of two, which is the only precondition.
         unsafe { ffi::mi_malloc_aligned(layout.size(), layout.align()) }.cast()
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_plain(layout) {
-            // SAFETY: there is no condition to meet.
+            // SAFETY: the function has no preconditions.
             return unsafe { ffi::mi_zalloc(layout.size()) }.cast();
         }
-        // SAFETY: a layout's alignment is a power of two, which is the one condition.
+        // SAFETY: a layout's alignment is a power of two, which is the only precondition.
         unsafe { ffi::mi_zalloc_aligned(layout.size(), layout.align()) }.cast()
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller says that the block came from here, so from mimalloc, and that it is not used any more.
+        // SAFETY: the caller guarantees that the block came from this allocator, so from mimalloc, and that it is not
+        // used any more.
         unsafe { ffi::mi_free(block.cast::<c_void>()) };
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if is_plain(layout) {
-            // SAFETY: the caller says that the block came from here, so from mimalloc.
+            // SAFETY: the caller guarantees that the block came from this allocator, so from mimalloc.
             return unsafe { ffi::mi_realloc(block.cast::<c_void>(), size) }.cast();
         }
         // SAFETY: as before, and a layout's alignment is a power of two.

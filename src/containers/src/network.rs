@@ -1,6 +1,6 @@
-//! Network namespaces as files: made before any process is in them, and entered for a moment.
+//! Network namespaces as files: created before any process is in them, and entered for a short time.
 //!
-//! What is in one but its loopback device is others' business.
+//! Only the loopback device is set up here; other code configures the rest.
 
 use std::fs::File;
 use std::io;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-/// Makes a new network namespace, with nothing but a loopback device, that can be opened at `path` until it is removed.
+/// Creates a network namespace with only a loopback device. It can be opened at `path` until it is removed.
 ///
 /// # Errors
-/// What the system refuses; only root may.
+/// An error of the system; only root may create one.
 pub fn make_network(path: &Path) -> io::Result<()> {
     remove_network(path)?;
     File::create_new(path)?;
     let target: PathBuf = path.to_owned();
-    // A thread is in one namespace for as long as it lives: this one lives for the namespace.
+    // A thread of its own creates the namespace, because it stays in it for the rest of its life.
     let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
-        // SAFETY: of all that threads share, only their network changes, and this thread ends here.
+        // SAFETY: only the network namespace of this thread changes, and this thread ends here.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
         turn_loopback_on()?;
         mount_bind("/proc/thread-self/ns/net", &target).map_err(io::Error::from)
@@ -28,31 +28,32 @@ pub fn make_network(path: &Path) -> io::Result<()> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has failed")))
 }
 
-/// Removes a namespace's file; the namespace itself goes with its last process. Nothing happens if it is not there.
+/// Removes the file of a namespace; the namespace itself ends with its last process. Does nothing if the file does not
+/// exist.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn remove_network(path: &Path) -> io::Result<()> {
     match unmount(path, UnmountFlags::DETACH) {
-        // It is not a mount: something went wrong when it was made.
+        // The file is not a mount: an earlier attempt to create the namespace failed.
         Ok(()) | Err(rustix::io::Errno::INVAL) => std::fs::remove_file(path),
         Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Does something in another network: sockets that `act` opens are there for good. The calling thread stays where it
+/// Calls `act` in another network namespace: sockets that it opens stay in that one. The calling thread stays where it
 /// is.
 ///
 /// # Errors
-/// What the system refuses; only root may.
+/// An error of the system; only root may enter one.
 pub fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> io::Result<T> {
     let there = move || {
         move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?;
         Ok(act())
     };
     std::thread::scope(|scope| {
-        // A thread of its own: one that could not come back would be lost.
+        // A thread of its own enters the namespace: one that could not return would be lost.
         let thread = std::thread::Builder::new().name("network".into()).spawn_scoped(scope, there)?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has failed")))
     })

@@ -1,20 +1,20 @@
-//! What `/proc/<pid>/stat` says of one process.
+//! Parses `/proc/<pid>/stat` of one process.
 //!
-//! It reads one file and keeps nothing; a whole table of processes is `table.rs`.
+//! It reads one file and caches nothing; a whole table of processes is `table.rs`.
 
 use std::io::{self, Read};
 
-/// When a process was started, in clock ticks since the machine's. Together with the pid it names a process for as
-/// long as the machine runs: a pid alone is used again.
+/// The time at which a process was started, in clock ticks since the host booted. Together with the pid it identifies a
+/// process until the host reboots: a pid alone is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartTime(pub u64);
 
-/// The start time of process `pid`; `None` if there is no such process.
+/// Returns the start time of process `pid`; `None` if there is no such process.
 pub fn start_time(pid: i32) -> Option<StartTime> {
     read_stat(pid, &mut [0; STAT_ROOM]).map(|stat| stat.started)
 }
 
-/// Now, as a [`StartTime`]: what was started between two equal ones was started then.
+/// Returns the current time as a [`StartTime`]: a process that is started between two equal ones has that start time.
 pub(crate) fn tick() -> Option<StartTime> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let (seconds, nanos) = (u64::try_from(now.tv_sec).ok()?, u64::try_from(now.tv_nsec).ok()?);
@@ -22,7 +22,7 @@ pub(crate) fn tick() -> Option<StartTime> {
     Some(StartTime(seconds * hertz + nanos * hertz / 1_000_000_000))
 }
 
-/// Room for one `stat` file: 52 numbers of at most 21 characters and a name of at most 64.
+/// Size of the buffer for a `stat` file: 52 numbers of at most 21 characters and a name of at most 64.
 pub(crate) const STAT_ROOM: usize = 2048;
 
 /// The fields of `stat` that this crate uses. Times are in clock ticks.
@@ -42,13 +42,13 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Whether the process has ended and only waits to be waited for.
+    /// Returns whether the process has ended and has not been reaped.
     pub(crate) fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
 }
 
-/// Reads `/proc/<pid>/stat`; `None` if the process is gone or the file is not what it should be.
+/// Reads `/proc/<pid>/stat`; `None` if the process is gone or the file is invalid.
 pub(crate) fn read_stat(pid: i32, buffer: &mut [u8; STAT_ROOM]) -> Option<Stat> {
     let file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
     let length = read_all(file, buffer).ok()?;
@@ -66,7 +66,8 @@ fn read_all(mut file: std::fs::File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// The name, which may hold anything, ends at the last `)`; numbers follow, the state first.
+/// Parses the text of `stat`. The name, which may contain any character, ends at the last `)`; then follow the state
+/// and numbers.
 fn parse(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|&b| b == b')')?;
     let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
@@ -76,7 +77,7 @@ fn parse(text: &[u8]) -> Option<Stat> {
         if index == 0 {
             state = *word.as_bytes().first()?;
         } else {
-            // A few fields may be past i64; none of those that are used is.
+            // Some fields may exceed i64; none of those that are used does.
             fields[index] = word.parse().unwrap_or(0);
         }
     }
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_tick_is_a_start_time() {
-        // Most starts begin and end in one tick of ten milliseconds; few do on a busy machine.
+        // Most processes start and end in one tick of ten milliseconds; few do on a busy machine.
         let equal = (0..5_000).any(|_| {
             let before = tick();
             let mut child = std::process::Command::new("true").spawn().unwrap();

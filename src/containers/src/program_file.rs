@@ -1,7 +1,6 @@
 //! A program file that is kept open.
 //!
-//! It can be run by every user wherever the file lies, and also after the file has been replaced. Running it is in
-//! `spawn/`.
+//! Every user can run it wherever the file is, and also after the file has been replaced. `spawn/` runs it.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -13,15 +12,15 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, open};
 use rustix::io::Errno;
 
-/// The size of a large page, on the processors that have pages of 4 KiB.
+/// The size of a large page in bytes, on processors with pages of 4 KiB.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
-/// See the module's text. Clones share the descriptor; two are equal if they do.
+/// An open program file. Clones share the descriptor; two values are equal if they do.
 #[derive(Clone, Debug)]
 pub struct ProgramFile(Arc<OwnedFd>);
 
 impl ProgramFile {
-    /// Opens a program that lies somewhere.
+    /// Opens the program file at `path`.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -30,14 +29,14 @@ impl ProgramFile {
         Ok(ProgramFile(Arc::new(fd)))
     }
 
-    /// Puts a program into memory, where it cannot be changed any more. `name` is what `/proc` shows.
+    /// Copies a program into a file in memory (memfd) that cannot be changed. `name` is the name that `/proc` shows.
     ///
     /// # Errors
-    /// If there is no room, or this machine runs no programs from memory (sysctl `vm.memfd_noexec`).
+    /// If there is no memory, or the host runs no programs from memory (sysctl `vm.memfd_noexec`).
     pub fn in_memory(name: &CStr, program: &[u8]) -> io::Result<ProgramFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = match memfd_create(name, flags | MemfdFlags::EXEC) {
-            // Kernels before 6.3 do not know the flag; there every such file may be run.
+            // Kernels before 6.3 do not know the flag; there every file in memory may be executed.
             Err(Errno::INVAL) => memfd_create(name, flags)?,
             other => other?,
         };

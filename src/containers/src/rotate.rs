@@ -1,9 +1,8 @@
-//! Rotating what a running process writes: the older part of a file moves into another one, and the process goes on
-//! writing to its own.
+//! Rotates the output file of a running process: moves the older part of the file to another one, while the process
+//! continues to write to its own.
 //!
-//! The file was opened for appending. On file systems that can take a piece out of the beginning of a file (ext4, xfs)
-//! nothing that is written meanwhile is lost; elsewhere the file is cut off, and what comes between the copy and the
-//! cut is.
+//! The file was opened for appending. On file systems that can remove a range at the beginning of a file (ext4, xfs) no
+//! output is lost; elsewhere the file is truncated, and output between the copy and the truncation is lost.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,18 +14,18 @@ use rustix::fs::{self as sys, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
-/// Pieces that can be taken out are multiples of a file system's blocks; this is a multiple of all of them.
+/// Alignment of ranges that can be removed: a multiple of the block sizes of all file systems.
 const BLOCK: u64 = 64 * 1024;
 
 /// Moves the older part of `name` in `directory` to `name.1`, that to `name.2` and so on up to `keep`, if the file has
-/// more than `most` bytes. Whether it had. A part has less than twice `most`: of a flood between two looks the newest
-/// parts are kept.
+/// more than `most` bytes. Returns whether it had. A part has less than twice `most`: if a lot was written since the
+/// last call, the newest parts are kept.
 ///
-/// The directory may belong to a task's user, who may put anything there: links are not followed, and a file that is
+/// The directory may belong to a task's user, who may create any file there: links are not followed, and a file that is
 /// not the directory's owner's, or has other names elsewhere, is left alone.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn rotate(directory: &Path, name: &str, most: u64, keep: u32) -> io::Result<bool> {
     let directory = sys::open(directory, DIR, Mode::empty())?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -40,13 +39,13 @@ pub fn rotate(directory: &Path, name: &str, most: u64, keep: u32) -> io::Result<
     if found.len() <= most || !found.is_file() || found.nlink() != 1 || found.uid() != owner {
         return Ok(false);
     }
-    // At least a block is left, so that the piece is one of whole blocks.
+    // At least a byte is left, so that whole blocks are removed.
     let piece = (found.len() - 1) / BLOCK * BLOCK;
     let taken = if piece == 0 { found.len() } else { piece };
     let fit = taken / most.max(1);
     let parts = fit.clamp(1, u64::from(keep.max(1)));
     let mut at = if fit > parts { taken - parts * most } else { 0 };
-    // At most `keep`, which is a u32.
+    // `parts` is at most `keep`, which is a u32.
     let new = u32::try_from(parts).unwrap_or(keep);
     shift(&directory, name, new, keep)?;
     for number in (1..=new).rev() {
@@ -63,8 +62,8 @@ pub fn rotate(directory: &Path, name: &str, most: u64, keep: u32) -> io::Result<
     Ok(true)
 }
 
-/// Makes room for `new` parts: `name.1` becomes `name.<1 + new>`, and so on. Those that would be more than `keep` go.
-/// It takes as long as there are parts, whatever `keep` is.
+/// Renames the parts so that `new` more fit before them: `name.1` becomes `name.<1 + new>`, and so on. Those beyond
+/// `keep` are deleted. The cost depends on the number of parts, not on `keep`.
 fn shift(directory: &OwnedFd, name: &str, new: u32, keep: u32) -> io::Result<()> {
     let numbered = |number: u32| format!("{name}.{number}");
     let is_there = |number: &u32| sys::statat(directory, numbered(*number), AtFlags::SYMLINK_NOFOLLOW).is_ok();
@@ -83,7 +82,7 @@ fn shift(directory: &OwnedFd, name: &str, new: u32, keep: u32) -> io::Result<()>
 }
 
 fn copy(file: &File, (at, bytes): (u64, u64), directory: &OwnedFd, name: &str, owner: (u32, u32)) -> io::Result<()> {
-    // What a rotation that was cut short has left behind a missing part has no use.
+    // A file that an interrupted rotation left behind a gap is replaced.
     match sys::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(errno.into()),
@@ -95,7 +94,7 @@ fn copy(file: &File, (at, bytes): (u64, u64), directory: &OwnedFd, name: &str, o
     target.flush()
 }
 
-/// A file from somewhere on, whatever its own position is.
+/// A reader of a file from an offset on, independent of the file's own position.
 struct Part<'a> {
     file: &'a File,
     at: u64,
@@ -122,7 +121,7 @@ mod tests {
         path
     }
 
-    /// It takes as long as there are parts, and a hole among them is no harm.
+    /// The cost depends on the number of parts, and a gap among them does no harm.
     #[test]
     fn any_number_of_parts_may_be_kept() {
         let directory = directory("many");
@@ -203,7 +202,7 @@ mod tests {
         fs::hard_link(&other, directory.join("stderr")).unwrap();
         assert!(!rotate(&directory, "stdout", 1, 2).unwrap() && !rotate(&directory, "stderr", 1, 2).unwrap());
         assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
-        // What lies where the older part goes is replaced, not written through.
+        // A file at the name of the older part is replaced, not written through.
         fs::remove_file(directory.join("stdout")).unwrap();
         fs::write(directory.join("stdout"), "long enough").unwrap();
         std::os::unix::fs::symlink(&other, directory.join("stdout.1")).unwrap();

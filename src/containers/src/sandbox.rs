@@ -12,30 +12,30 @@ use rustix::io::Errno;
 use crate::User;
 use crate::directories::make_directory;
 
-/// A sandbox could not be made.
+/// The error when a sandbox could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to {step} sandbox '{}'", path.display())]
 pub struct SandboxError {
-    /// What was being done: `create`, `open`, `chmod`, `chown`.
+    /// The step that failed: `create`, `open`, `chmod`, `chown`.
     pub step: &'static str,
-    /// The directory.
+    /// Path of the directory.
     pub path: PathBuf,
     /// The system's error.
     pub source: io::Error,
 }
 
-/// Creates the directory `path` with mode 0750 and gives it to `owner`; missing parents are created with the usual mode
-/// and the caller as their owner. An existing directory is used. Returns the open directory.
+/// Creates the directory `path` with mode 0750 and makes `owner` its owner. Missing parents are created with the usual
+/// mode and the caller as their owner. An existing directory is used. Returns the open directory.
 ///
 /// # Errors
-/// The step that failed. A symbolic link in the place of the directory is an error, and so is one in a directory of
-/// another user on the way.
+/// The step that failed. A symbolic link instead of the directory is an error, and so is one in a directory of another
+/// user on the path.
 pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<OwnedFd, SandboxError> {
     let error = |step: &'static str| {
         let path = path.to_owned();
         move |errno: Errno| SandboxError { step, path, source: errno.into() }
     };
-    // A nested container's sandbox lies in its parent's, whose user may replace any directory by a link.
+    // A nested container's sandbox is in its parent's, whose user may replace any directory by a link.
     let above = make_directory(path.parent().unwrap_or(Path::new("/"))).map_err(error("create"))?;
     let name = path.file_name().unwrap_or_default();
     match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
@@ -44,7 +44,7 @@ pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<OwnedFd, Sand
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(&above, name, flags, Mode::empty()).map_err(error("open"))?;
-    // Once more, because the umask took its part from the first.
+    // Set the mode again, because the umask has restricted the first one.
     rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o750)).map_err(error("chmod"))?;
     if let Some(user) = owner {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
@@ -74,11 +74,11 @@ mod tests {
         assert_eq!(refused.step, "create");
         assert!(crate::spawn::open_output(&outer.join("containers/stdout"), Some(&user), None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-        // Without a link in its place it is created.
+        // Without the link the directory is created.
         fs::remove_file(outer.join("containers")).unwrap();
         create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap();
         crate::spawn::open_output(&outer.join("containers/inner/stdout"), Some(&user), None).unwrap();
-        // A link of ours is ours.
+        // Links of the own user are followed.
         std::os::unix::fs::symlink(&base, base.join("again")).unwrap();
         create_sandbox(&base.join("again/other"), Some(&user)).unwrap();
         assert!(base.join("other").is_dir());

@@ -1,4 +1,4 @@
-//! Signals that are waited for, instead of doing what they do by themselves.
+//! Signals that a process waits for, instead of their default actions.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,24 +6,24 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-/// SIGTERM, SIGINT and SIGHUP, which end nothing any more, and the end of the parent process: blocked for the calling
-/// thread and those that it starts from then on.
+/// A receiver of SIGTERM, SIGINT, SIGHUP and the end of the parent process. The signals no longer end the process: they
+/// are blocked for the calling thread and those that it starts from then on.
 #[derive(Debug)]
 pub struct EndSignals {
     fd: OwnedFd,
 }
 
-/// What has arrived.
+/// A signal of [`EndSignals`] that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSignal {
-    /// This process is asked to end.
+    /// The process is asked to end, by SIGTERM, SIGINT or SIGHUP.
     Asked,
     /// The parent process, or the thread of it that started this process, has ended.
     ParentEnded,
 }
 
 impl EndSignals {
-    /// Blocks them, and has the kernel report the end of the parent. To be called in the only thread.
+    /// Blocks the signals, and makes the kernel report the end of the parent. Call it in the only thread.
     ///
     /// # Errors
     /// If the system has no descriptor left.
@@ -33,10 +33,10 @@ impl EndSignals {
         Ok(EndSignals { fd })
     }
 
-    /// Waits until one of them arrives. Of several that have arrived, the end of the parent is returned last.
+    /// Waits until one of the signals arrives. Of several that have arrived, the end of the parent is returned last.
     ///
     /// # Errors
-    /// The system's error.
+    /// An error of the system.
     pub fn wait(&self) -> io::Result<EndSignal> {
         let mut buffer = [0; size_of::<libc::signalfd_siginfo>()];
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut buffer))?;
@@ -46,12 +46,12 @@ impl EndSignals {
     }
 }
 
-/// Reports the end of the parent: the kernel returns the signal with the lowest number first, and this one has the
-/// highest of those of [`EndSignals`].
+/// The signal that reports the end of the parent. The kernel returns the signal with the lowest number first, and this
+/// one has the highest number of those of [`EndSignals`].
 const PARENT_ENDED: Signal = Signal::POWER;
 
-/// Blocks all signals that can be blocked, for the calling thread: for a process that must see the end of another one
-/// in the same group. What it starts has none blocked.
+/// Blocks all signals that can be blocked, for the calling thread: for a process that must outlive another one in the
+/// same process group. Processes that it starts have none blocked.
 pub fn hold_signals() {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigfillset fills the set before it is read; pthread_sigmask cannot fail with SIG_BLOCK and a valid
@@ -62,8 +62,8 @@ pub fn hold_signals() {
     }
 }
 
-/// Ignores SIGXFSZ, as Rust's runtime ignores SIGPIPE: a write past the limit of a file's size (`RLIMIT_FSIZE`) fails
-/// with EFBIG, and ends nothing. What this process starts has the default action.
+/// Ignores SIGXFSZ, as Rust's runtime ignores SIGPIPE: a write beyond the file size limit (`RLIMIT_FSIZE`) fails with
+/// EFBIG, and does not end the process. Processes that it starts have the default action.
 pub fn ignore_file_size_signal() {
     // SAFETY: no handler is set that could run.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

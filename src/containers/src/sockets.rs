@@ -7,25 +7,25 @@ use std::io;
 
 /// The state TCP_LISTEN, as `/proc/net/tcp` writes it.
 const LISTEN: &str = "0A";
-/// How the link of a socket among a process's descriptors begins.
+/// The beginning of a socket's link among a process's descriptors.
 const SOCKET: &str = "socket:[";
 
 /// The listening TCP sockets of this process's network namespace, at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listeners {
-    /// Ports by the sockets' inodes.
+    /// Ports, by the inodes of the sockets.
     ports: BTreeMap<u64, u16>,
 }
 
 impl Listeners {
-    /// Looks at the network that this process is in; sockets of other networks are not seen.
+    /// Reads the listening sockets of this process's network namespace; those of other namespaces are not included.
     ///
     /// # Errors
     /// If `/proc/net` cannot be read.
     pub fn scan() -> io::Result<Listeners> {
         let mut found = Listeners::default();
         found.add(&std::fs::read_to_string("/proc/net/tcp")?);
-        // A kernel without version 6 has no such file.
+        // A kernel without IPv6 has no such file.
         found.add(&std::fs::read_to_string("/proc/net/tcp6").unwrap_or_default());
         Ok(found)
     }
@@ -41,12 +41,12 @@ impl Listeners {
         self.ports.extend(table.lines().skip(1).filter_map(entry));
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no listening sockets.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty()
     }
 
-    /// The ports that a process listens on. One that has ended listens nowhere.
+    /// Returns the ports that a process listens on; none for a process that has ended.
     pub fn of(&self, pid: i32) -> BTreeSet<u16> {
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let port = |entry: std::fs::DirEntry| {

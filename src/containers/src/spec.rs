@@ -1,6 +1,6 @@
-//! What to start: the description that [`Launcher::spawn`](crate::Launcher::spawn) takes.
+//! The description of a process to start, which [`Launcher::spawn`](crate::Launcher::spawn) receives.
 //!
-//! A value of these types promises nothing about the machine; what is wrong with it is found out by `spawn`.
+//! Creating these values checks nothing; `spawn` returns the errors.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -13,41 +13,41 @@ use crate::{ProgramFile, User};
 /// The program of a [`Spec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A script: run as `/bin/sh -c <script>`.
+    /// A script, run as `/bin/sh -c <script>`.
     Shell(OsString),
-    /// A program file and its whole argv, `argv[0]` included. A file without a slash is looked for along the
-    /// `PATH` of the new environment. An empty argv stands for the file itself as `argv[0]`.
+    /// A program file and its whole argv, `argv[0]` included. A file without a slash is looked up along the `PATH` of
+    /// the new environment. With an empty argv, the file is `argv[0]`.
     Argv {
         /// Path or name of the program file.
         file: OsString,
         /// All arguments, the zeroth included.
         argv: Vec<OsString>,
     },
-    /// An open program file (no script) and its whole argv, as it is given.
+    /// An open program file (no script) and its whole argv, used as it is.
     Open {
-        /// The program.
+        /// The open program file.
         file: ProgramFile,
-        /// All arguments, the zeroth included; it must be there.
+        /// All arguments, the zeroth included; there must be at least that one.
         argv: Vec<OsString>,
     },
 }
 
-/// Where a standard stream of the new process goes.
+/// The destination of an output stream of the new process.
 #[derive(Clone, Debug, Default)]
 pub enum Output {
-    /// `/dev/null`.
+    /// Discards the output (`/dev/null`).
     #[default]
     Null,
-    /// The same as the caller's.
+    /// Inherits the caller's stream.
     Inherit,
-    /// Appends to this file, which is created with mode 0644 (for [`Spec::user`]) if it is missing. A symbolic link in
-    /// its place is rejected: the directory may belong to the task's user.
+    /// Appends to this file, which is created with mode 0644 (for [`Spec::user`]) if it is missing. A symbolic link
+    /// instead of the file is rejected: the directory may belong to the task's user.
     File(PathBuf),
-    /// An open file or pipe.
+    /// Writes to an open file or pipe.
     Fd(Arc<OwnedFd>),
 }
 
-/// What a limit limits: the names of `RLimitInfo`.
+/// The resource of a limit, with the names of `RLimitInfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum RlimitKind {
@@ -70,7 +70,7 @@ pub enum RlimitKind {
 }
 
 impl RlimitKind {
-    /// All, each at the place of its number.
+    /// All kinds, each at the index of its number.
     pub(crate) const ALL: [RlimitKind; 16] = [
         RlimitKind::As,
         RlimitKind::Core,
@@ -91,37 +91,38 @@ impl RlimitKind {
     ];
 }
 
-/// One resource limit; `None` is unlimited.
+/// A resource limit; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rlimit {
-    /// What is limited.
+    /// The limited resource.
     pub kind: RlimitKind,
     /// The limit in force, in the unit of `setrlimit(2)`.
     pub soft: Option<u64>,
-    /// How far the process may raise it.
+    /// The maximum to which the process may raise the limit.
     pub hard: Option<u64>,
 }
 
 /// An open directory, and the path by which it was opened.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// What it was opened as.
+    /// Descriptor of the directory.
     pub fd: Arc<OwnedFd>,
 }
 
-/// The description of a new process. Only what is listed here is inherited, open files included.
+/// The description of a new process. The process inherits only what is listed here: other open files and variables of
+/// the caller are not inherited.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What is run.
+    /// The program to run.
     pub program: Program,
-    /// The whole environment; of two variables with one name the later one counts.
+    /// The whole environment; of two variables with one name the later one applies.
     pub environment: Vec<(OsString, OsString)>,
-    /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`:
-    /// the caller's.
+    /// The working directory, as a path in the process's own root; entered before the user is switched. `None`: the
+    /// caller's.
     pub working_dir: Option<PathBuf>,
-    /// An open directory of the caller, best the `working_dir` and that of the outputs, which saves a lookup.
+    /// An open directory of the caller. If it is the `working_dir` and that of the output files, it saves a lookup.
     pub directory: Option<Directory>,
     /// Standard input; `None`: `/dev/null`.
     pub stdin: Option<Arc<OwnedFd>>,
@@ -129,21 +130,21 @@ pub struct Spec {
     pub stdout: Output,
     /// Standard error.
     pub stderr: Output,
-    /// The user, with all his groups, to become. `None`: stay. Only root can become another.
+    /// The user to switch to, with all groups. `None`: the caller's user. Only root can switch to another.
     pub user: Option<User>,
-    /// Whether the process leads a session, and so a process group, of its own: the whole of it can then be found.
+    /// Whether the process leads a session, and so a process group, of its own: then all its members can be found.
     pub new_session: bool,
-    /// Whether the process gets SIGKILL when the thread that starts it ends: it must not outlive a parent that dies
-    /// unexpectedly. Its own children are not concerned.
+    /// Whether the process receives SIGKILL when the thread that starts it ends: it must not outlive a parent that dies
+    /// unexpectedly. Its own children are not affected.
     pub die_with_parent: bool,
-    /// Limits, set before the user is switched.
+    /// Resource limits, set before the user is switched.
     pub rlimits: Vec<Rlimit>,
     /// Namespaces, mounts, cgroup and rights of the process.
     pub isolation: Isolation,
 }
 
 impl Spec {
-    /// A spec for `program` in a session of its own, with an empty environment, streams at `/dev/null`, and the
+    /// Creates a spec for `program` in a session of its own, with an empty environment, streams at `/dev/null`, and the
     /// caller's user and directory.
     pub fn new(program: Program) -> Spec {
         Spec {

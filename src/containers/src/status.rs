@@ -1,57 +1,57 @@
-//! How a process ended: the raw status of `wait(2)` and its words.
+//! The exit status of a process: the raw status of `wait(2)` and its text.
 //!
 //! It waits for nothing; see `child.rs`.
 
 use std::fmt;
 
-/// The raw status of `wait(2)`, as it stands on the wire in `Failure.status` and `WaitContainer.exit_status`.
+/// The raw status of `wait(2)`, as it is on the wire in `Failure.status` and `WaitContainer.exit_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitStatus(i32);
 
 impl WaitStatus {
-    /// From the number that `wait(2)` gives.
+    /// Creates a status from the number that `wait(2)` returns.
     pub const fn from_raw(raw: i32) -> WaitStatus {
         WaitStatus(raw)
     }
 
-    /// The status of a process that called `exit(code)`.
+    /// Returns the status of a process that called `exit(code)`.
     pub const fn from_exit_code(code: u8) -> WaitStatus {
         WaitStatus((code as i32) << 8)
     }
 
-    /// The status of a process that `signal` ended.
+    /// Returns the status of a process that `signal` ended.
     pub const fn from_signal(signal: i32, core_dumped: bool) -> WaitStatus {
         WaitStatus((signal & 0x7f) | if core_dumped { 0x80 } else { 0 })
     }
 
-    /// The number that `wait(2)` gives.
+    /// Returns the number that `wait(2)` returns.
     pub const fn raw(self) -> i32 {
         self.0
     }
 
-    /// The exit code, if the process exited.
+    /// Returns the exit code, if the process exited.
     pub const fn code(self) -> Option<i32> {
         if self.0 & 0x7f == 0 { Some((self.0 >> 8) & 0xff) } else { None }
     }
 
-    /// The signal that ended the process, if one did.
+    /// Returns the signal that ended the process, if one did.
     pub const fn signal(self) -> Option<i32> {
         let signal = self.0 & 0x7f;
         if signal != 0 && signal != 0x7f { Some(signal) } else { None }
     }
 
-    /// Whether a core was dumped.
+    /// Returns whether a core was dumped.
     pub const fn core_dumped(self) -> bool {
         self.signal().is_some() && self.0 & 0x80 != 0
     }
 
-    /// Whether this is exit code 0.
+    /// Returns whether the process exited with code 0.
     pub const fn success(self) -> bool {
         self.0 == 0
     }
 }
 
-/// In Mesos's words: `exited with status 3`, `terminated with signal Killed`.
+/// Formats the status in Mesos's words: `exited with status 3`, `terminated with signal Killed`.
 impl fmt::Display for WaitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(code) = self.code() {
@@ -104,7 +104,7 @@ const SIGNALS: [&str; 31] = [
     "Bad system call",
 ];
 
-/// The words for a signal, `Killed` for 9; `None` for real-time and unknown ones.
+/// Returns the text of a signal, such as `Killed` for 9; `None` for real-time and unknown ones.
 pub fn signal_text(signal: i32) -> Option<&'static str> {
     usize::try_from(signal).ok()?.checked_sub(1).and_then(|index| SIGNALS.get(index)).copied()
 }

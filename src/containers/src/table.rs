@@ -1,39 +1,40 @@
-//! All processes of the machine at one instant, and the tree that belongs to one of them.
+//! The processes of the host at one instant, and the tree of one of them.
 //!
-//! It only looks; ending processes is `destroy.rs`.
+//! It only reads; `destroy.rs` ends processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::procfs::{STAT_ROOM, StartTime, Stat, read_stat};
 
-/// One process, named so that it cannot be mistaken for a later one of the same pid.
+/// A process, identified so that it cannot be confused with a later one of the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
-    /// Its pid.
+    /// Pid of the process.
     pub pid: i32,
-    /// When it was started.
+    /// Time at which the process was started.
     pub started: StartTime,
 }
 
-/// What a tree of processes has used and is using.
+/// Resources that a tree of processes uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// `ResourceStatistics.processes`.
+    /// Number of processes (`ResourceStatistics.processes`).
     pub processes: u32,
-    /// `ResourceStatistics.threads`.
+    /// Number of threads (`ResourceStatistics.threads`).
     pub threads: u32,
-    /// `ResourceStatistics.cpus_user_time_secs`. Includes children that have been waited for.
+    /// CPU time in user mode (`ResourceStatistics.cpus_user_time_secs`). Includes children that have been waited for.
     pub cpus_user_time: Duration,
-    /// `ResourceStatistics.cpus_system_time_secs`. Includes children that have been waited for.
+    /// CPU time in the kernel (`ResourceStatistics.cpus_system_time_secs`). Includes children that have been waited
+    /// for.
     pub cpus_system_time: Duration,
-    /// `ResourceStatistics.mem_rss_bytes`: resident memory, shared pages counted in each process.
+    /// Resident memory in bytes (`ResourceStatistics.mem_rss_bytes`); shared pages are counted in each process.
     pub mem_rss_bytes: u64,
 }
 
-/// The processes of this machine as `/proc` showed them during one scan.
+/// The processes of this host as `/proc` showed them during one scan.
 ///
-/// A scan costs some ten microseconds a process, so one table should serve for all containers.
+/// A scan takes some ten microseconds for each process, so one table should serve for all containers.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessTable {
     processes: BTreeMap<i32, Stat>,
@@ -53,16 +54,16 @@ impl ProcessTable {
         ProcessTable { processes }
     }
 
-    /// All processes that have not ended.
+    /// Returns all processes that have not ended.
     pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
         let living = self.processes.iter().filter(|(_, stat)| !stat.is_zombie());
         living.map(|(pid, stat)| Process { pid: *pid, started: stat.started })
     }
 
-    /// Everything that belongs to the process `root`, itself included, zombies and the caller left out:
-    /// its descendants, and the members of each session that one of these leads, and their descendants.
+    /// Returns the tree of the process `root`, itself included, zombies and the caller left out: its descendants, and
+    /// the members of each session that one of these leads, and their descendants.
     ///
-    /// `root` may be gone: then the members of the session and group that bear its number are its tree.
+    /// `root` may be gone: then its tree is the members of the session and the group with its number.
     pub fn tree(&self, root: i32) -> Vec<Process> {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let living = |pid: &i32| self.processes.get(pid).filter(|stat| !stat.is_zombie() && *pid != own);
@@ -70,7 +71,7 @@ impl ProcessTable {
         self.members(root).iter().filter_map(process).collect()
     }
 
-    /// What the tree of `root` uses; `None` if there is no such process.
+    /// Returns the usage of the tree of `root`; `None` if there is no such process.
     pub fn usage(&self, root: i32) -> Option<Usage> {
         self.processes.get(&root)?;
         let page = rustix::param::page_size() as u64;
@@ -91,7 +92,7 @@ impl ProcessTable {
         Some(usage)
     }
 
-    /// The pids of [`ProcessTable::tree`], with zombies and the caller.
+    /// Returns the pids of [`ProcessTable::tree`], with zombies and the caller.
     fn members(&self, root: i32) -> BTreeSet<i32> {
         let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         let mut sessions: BTreeMap<i32, Vec<i32>> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! Terminals for processes: a pair of descriptors, one for the user of the terminal and one for the process.
 //!
-//! The new process makes it the terminal of its session (`spawn/stage.rs`).
+//! The new process makes it the controlling terminal of its session (`spawn/stage.rs`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,17 +11,17 @@ use rustix::termios::Winsize;
 
 use crate::User;
 
-/// A new terminal.
+/// A new pseudoterminal.
 #[derive(Debug)]
 pub struct Terminal {
-    /// What is written here is typed; what is read here was printed.
+    /// The user's side: bytes that are written here are input of the process, and its output is read here.
     pub user: OwnedFd,
-    /// The process's standard streams.
+    /// The process's side: its standard streams.
     pub process: OwnedFd,
 }
 
 impl Terminal {
-    /// Opens one of this size.
+    /// Opens a terminal of this size.
     ///
     /// # Errors
     /// If the host has none left.
@@ -32,15 +32,15 @@ impl Terminal {
         Terminal::of(user, rows, columns)
     }
 
-    /// Opens one among the terminals of a process with a root of its own: programs in there find it by its name.
+    /// Opens a terminal in the `/dev/pts` of a process with a root of its own: programs in that root find it by its
+    /// name.
     ///
     /// # Errors
     /// If the process has no `/dev/pts` of its own, or the host has no terminal left.
     pub fn open_inside(pid: i32, rows: u32, columns: u32) -> io::Result<Terminal> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
-        // The root is the container's to change: nothing in it may lead out of it, and nothing but the device is
-        // opened.
+        // The container can change its root: no path in it may lead out of it, and only the device is opened.
         let found = rustix::fs::openat2(root, "dev/pts/ptmx", flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
         let about = rustix::fs::fstat(&found)?;
         let is_device = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice;
@@ -60,7 +60,7 @@ impl Terminal {
         Ok(Terminal { user, process })
     }
 
-    /// Gives it to the user of the process.
+    /// Makes the user of the process the owner of the terminal.
     ///
     /// # Errors
     /// If this process may not.
@@ -69,7 +69,7 @@ impl Terminal {
     }
 }
 
-/// Tells the processes at a terminal how large it is now.
+/// Sets the size of a terminal; the processes that use it are notified.
 ///
 /// # Errors
 /// If it is not a terminal.
@@ -79,7 +79,7 @@ pub fn resize_terminal(terminal: impl AsFd, rows: u32, columns: u32) -> io::Resu
     Ok(rustix::termios::tcsetwinsize(terminal, size)?)
 }
 
-/// Makes reading and writing answer "not now" instead of waiting.
+/// Makes a descriptor nonblocking.
 ///
 /// # Errors
 /// If the descriptor cannot be changed.
@@ -88,7 +88,7 @@ pub fn never_wait(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// A pipe: the end to read from, the end to write to.
+/// Creates a pipe. Returns the read end and the write end.
 ///
 /// # Errors
 /// If the process has no descriptors left.
@@ -96,18 +96,18 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
 }
 
-/// Reads the available bytes; zero at the end.
+/// Reads the available bytes. Returns their number; zero at the end.
 ///
 /// # Errors
-/// `WouldBlock` if there is nothing now.
+/// `WouldBlock` if no bytes are available.
 pub fn read_some(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(fd.as_fd(), &mut *buffer))?)
 }
 
-/// Writes what fits.
+/// Writes the bytes that fit. Returns their number.
 ///
 /// # Errors
-/// `WouldBlock` if nothing fits now.
+/// `WouldBlock` if none fit.
 pub fn write_some(fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::write(fd.as_fd(), bytes))?)
 }

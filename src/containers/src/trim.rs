@@ -1,31 +1,32 @@
-//! Giving back the memory that a program's own code and constants take while the program has nothing to do.
+//! Frees the memory of a program's own code and constants while the program is idle.
 //!
 //! They are mapped from their file, so nothing is lost: what is needed again is mapped again.
 
 use crate::mappings::{self, Mapping};
 
-/// Takes the calling program's code and constants, and its libraries', out of its resident memory, until they are used
+/// Removes the calling program's code and constants, and its libraries', from its resident memory, until they are used
 /// again.
 ///
-/// For a process that will wait long beside many of its like. Coming back costs some microseconds for each part of the
-/// code that is used. Breakpoints that a debugger has set are lost.
+/// For a process that waits for long, beside many similar ones. Mapping them again takes some microseconds for each
+/// part of the code that is used. Breakpoints that a debugger has set are lost.
 pub fn trim_program() {
     for (start, end, _) in parts_of_the_program() {
-        // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just told, and
-        // only the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment with
-        // the file's header and the constants behind it; neither has ever been changed (Rust programs and their C
-        // library have no relocations there; what the loader relocates is in a segment behind the code), so what is
-        // read from the file again is what was there. An error leaves everything as it is.
+        // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just reported,
+        // and only the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment
+        // with the file's header and the constants behind it; neither has ever been changed (Rust programs and their C
+        // library have no relocations there; what the loader relocates is in a segment behind the code), so the same
+        // bytes are read from the file again. An error leaves everything as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// Start, end and whether it is code, of each such part of the program and its libraries.
+/// Returns start and end of each such part of the program and its libraries, and whether it is code.
 pub(crate) fn parts_of_the_program() -> Vec<(usize, usize, bool)> {
     mappings::list().lines().filter_map(unchanged_part_of_a_file).collect()
 }
 
-/// The range of a line of `/proc/self/maps`, if it is a program file's code or its first segment: header and constants.
+/// Returns the range of a line of `/proc/self/maps`, if it is a program file's code or its first segment: header and
+/// constants.
 fn unchanged_part_of_a_file(line: &str) -> Option<(usize, usize, bool)> {
     let part = Mapping::read(line)?;
     let first = part.permissions == "r--p" && usize::from_str_radix(part.offset, 16) == Ok(0);

@@ -1,4 +1,4 @@
-//! The user database: from a name to numbers.
+//! Looks up users in the user database: from a name to numbers.
 //!
 //! It does not switch users; the child stage of `spawn/` does.
 
@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// A user of this host with everything that becoming him takes.
+/// A user of this host, with all that is needed to switch to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Login name.
@@ -19,13 +19,13 @@ pub struct User {
     pub groups: Vec<u32>,
 }
 
-/// Why a user could not be looked up.
+/// The error when a user could not be looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
     /// The host does not know the name.
     #[error("No such user '{0}'")]
     Unknown(String),
-    /// The user database could not be asked.
+    /// The user database could not be read.
     #[error("Failed to look up user '{name}'")]
     Lookup {
         /// The user's name.
@@ -35,11 +35,11 @@ pub enum UserError {
     },
 }
 
-/// More than any entry or list of groups takes; keeps a broken database from eating the memory.
+/// Maximum size of an entry or a list of groups, more than any needs: a broken database must not exhaust the memory.
 const LIMIT: usize = 1 << 20;
 
 impl User {
-    /// Looks `name` up in the host's user database.
+    /// Looks up `name` in the host's user database.
     ///
     /// # Errors
     /// [`UserError::Unknown`] if there is no such user.
@@ -52,8 +52,8 @@ impl User {
         Ok(User { name: name.to_owned(), uid, gid, groups: group_list(&c_name, gid) })
     }
 
-    /// As [`User::by_name`]; `None` if the calling process runs as this user already. The name of its own user is
-    /// looked up once.
+    /// Looks up `name` as [`User::by_name`] does. Returns `None` if the calling process runs as this user already. The
+    /// name of its own user is looked up once.
     ///
     /// # Errors
     /// As [`User::by_name`].
@@ -66,13 +66,13 @@ impl User {
         User::by_name(name).map(|user| Some(user).filter(|user| !user.is_current()))
     }
 
-    /// Whether the calling process already runs as this user.
+    /// Returns whether the calling process runs as this user.
     pub fn is_current(&self) -> bool {
         rustix::process::geteuid().as_raw() == self.uid
     }
 }
 
-/// The uid and primary gid of `name`; `Err` holds an errno.
+/// Returns the uid and primary gid of `name`; `Err` contains an errno.
 fn passwd_entry(name: &CStr) -> Result<Option<(u32, u32)>, i32> {
     let mut buffer: Vec<libc::c_char> = vec![0; 1024];
     loop {
@@ -88,14 +88,14 @@ fn passwd_entry(name: &CStr) -> Result<Option<(u32, u32)>, i32> {
             0 => return Ok(Some(unsafe { ((*found).pw_uid, (*found).pw_gid) })),
             libc::ERANGE if buffer.len() < LIMIT => buffer.resize(buffer.len() * 4, 0),
             libc::EINTR => {}
-            // What some C libraries say instead of "not found".
+            // Some C libraries return these errors instead of "not found".
             libc::ENOENT | libc::ESRCH => return Ok(None),
             other => return Err(other),
         }
     }
 }
 
-/// The name of a user, if he has one.
+/// Returns the name of a user; `None` if there is none.
 fn name_of(uid: u32) -> Option<CString> {
     let mut buffer: Vec<libc::c_char> = vec![0; 1024];
     loop {
@@ -114,12 +114,12 @@ fn name_of(uid: u32) -> Option<CString> {
     }
 }
 
-/// All groups of `name`, `gid` included.
+/// Returns the ids of all groups of `name`, `gid` included.
 fn group_list(name: &CStr, gid: u32) -> Vec<u32> {
     let mut groups: Vec<libc::gid_t> = vec![0; 32];
     loop {
         let mut count = libc::c_int::try_from(groups.len()).unwrap_or(libc::c_int::MAX);
-        // SAFETY: `count` is the room that `groups` has; the call writes at most this many.
+        // SAFETY: `count` is the length of `groups`; the call writes at most this many.
         let code = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
         let count = usize::try_from(count).unwrap_or(0);
         if code >= 0 {

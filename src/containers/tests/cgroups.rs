@@ -1,4 +1,5 @@
-//! Control groups over a tree of plain files: what is written where, and what is read, in version 1 and version 2.
+//! Control groups over a tree of plain files: which values are written to which files, and what is read, in version 1
+//! and version 2.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -217,7 +218,7 @@ fn limits_of_version_2() {
     assert!(group.allow_devices(&[]).is_err());
 }
 
-/// A process that does not end is named, in version 2 after the kernel was asked to kill all.
+/// The error names a process that does not end; in version 2 the kernel was asked to kill all before.
 #[test]
 fn what_does_not_end() {
     let tree = Tree::new("stays");

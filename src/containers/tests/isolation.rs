@@ -1,4 +1,4 @@
-//! Real processes in real namespaces and control groups. They need root; without it there is nothing to test.
+//! Real processes in real namespaces and control groups. The tests need root; without it they do nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use containers::cgroups::{Controller, Device, Hierarchies};
 use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, Namespaces, Place};
 use containers::{Launcher, Output, Program, Spec};
 
-/// How long something may take that must happen, also on a busy machine.
+/// Time limit for an expected event, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
 struct Directory(PathBuf);
@@ -20,7 +20,7 @@ impl Directory {
         Directory(path)
     }
 
-    /// Runs a script; what it wrote, and its exit code.
+    /// Runs a script. Returns its output and its exit code.
     fn run(&self, script: &str, isolation: Isolation) -> (String, Option<i32>) {
         let child = Launcher::posix().spawn(&self.spec(script, isolation)).unwrap();
         let status = child.wait(Some(LIMIT)).unwrap().expect("it ends");
@@ -86,12 +86,12 @@ fn another_one_enters() {
     let pidfd = first.pidfd().try_clone_to_owned().unwrap();
     let second = Directory::new("entered");
     let isolation = Isolation { enter: Some(Arc::new(pidfd)), enter_which: OWN, ..Isolation::default() };
-    // While the shell becomes another program, its words are nowhere.
+    // While the shell executes another program, `/proc` does not show its arguments.
     let script =
         "until grep -qa sleep /proc/1/cmdline; do :; done; tr '\\0' ' ' < /proc/1/cmdline; ls /proc/$$ > /dev/null";
     let (text, code) = second.run(script, isolation);
     assert_eq!((text.trim(), code), ("sleep 1000", Some(0)));
-    // This thread's own children are born outside again.
+    // Processes that this thread starts are created outside again.
     let (text, _) = Directory::new("outside").run("echo $$", Isolation::default());
     assert!(text.trim().parse::<u32>().unwrap() > 2);
     first.signal(9).unwrap();
@@ -127,7 +127,8 @@ fn mounts_and_roots() {
     let error = Launcher::posix().spawn(&directory.spec("true", isolation)).unwrap_err().to_string();
     assert!(error.contains("make the mounts"), "{error}");
 
-    // Nor into it, where a directory above it is his, too: the link may come after the directories were examined.
+    // Nor into it, where the same user owns a directory above it, too: the link may be created after the directories
+    // were checked.
     let inner = directory.0.canonicalize().unwrap().join("containers/inner");
     std::fs::create_dir_all(inner.join("data")).unwrap();
     let mount = |source: &Path| Mount::Bind {
@@ -161,7 +162,7 @@ fn rights() {
     let sets: Vec<u64> =
         text.lines().map(|line| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap()).collect();
     assert_eq!(sets, [bounding, 1 << 5]);
-    // mkdir(2) is answered with EPERM: load the number, compare, return.
+    // mkdir(2) fails with EPERM: load the number, compare, return.
     let step = |code, if_true, if_false, value| FilterStep { code, if_true, if_false, value };
     let mut steps = vec![step(0x20, 0, 0, 0)];
     for call in [libc_number::MKDIR, libc_number::MKDIRAT] {
@@ -184,7 +185,8 @@ mod libc_number {
     pub(super) const MKDIRAT: u32 = 34;
 }
 
-/// On whatever this host has: processes are born in the group, found and ended there, whatever they do.
+/// With the control groups of this host: processes are created in the group, and found and ended there, whatever they
+/// do.
 #[test]
 fn ended_by_the_group() {
     if !is_root() {
@@ -218,7 +220,7 @@ fn ended_by_the_group() {
     }
 }
 
-/// With version 2, too: what no rule allows cannot be opened, and later rules take the place of earlier ones.
+/// Also with version 2, a device that no rule allows cannot be opened, and later rules replace earlier ones.
 #[test]
 fn devices_of_a_unified_group() {
     let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(std::path::Path::new);
@@ -232,7 +234,7 @@ fn devices_of_a_unified_group() {
     host.prepare(&own).unwrap();
     let group = host.group("a");
     group.create(&own).unwrap();
-    // The kernel's messages: what is there on every host, and not among the usual devices.
+    // The kernel's messages: a device that every host has, and that is not among the usual ones.
     let directory = Directory::new("devices");
     let script = "[ -e log ] || mknod log c 1 11; true < log && true > /dev/null && exit 7; true > /dev/null && exit 8";
     let run = || {

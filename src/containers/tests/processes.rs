@@ -1,6 +1,6 @@
 //! Real processes: started, ended, signalled, measured and found again.
 //!
-//! Processes wait on pipes and files, and the tests on states, with a limit.
+//! Processes wait for pipes and files, and the tests for states, with a limit.
 #![allow(clippy::disallowed_methods)] // limits of real waiting need the real clock
 
 use std::io::Read;
@@ -16,10 +16,10 @@ use containers::{
     signal_tree, start_time,
 };
 
-/// How long something may take that must happen, also on a busy machine.
+/// Time limit for an expected event, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// A directory that goes away with its test.
+/// A directory that is removed with its test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -56,7 +56,7 @@ fn argv(argv: &[&str]) -> Spec {
     spec
 }
 
-/// Runs to the end; the status and what came out.
+/// Runs a process to its end. Returns its status and its output.
 fn output(mut spec: Spec) -> (WaitStatus, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     spec.stdout = Output::Fd(Arc::new(OwnedFd::from(writer)));
@@ -68,7 +68,7 @@ fn output(mut spec: Spec) -> (WaitStatus, String) {
     (child.wait(Some(LIMIT)).unwrap().unwrap(), text)
 }
 
-/// A running process that has said its first line, and a pipe for more.
+/// Starts a process and waits for its first line. Returns the process, a reader of its further output, and the line.
 fn started(mut spec: Spec) -> (containers::Child, std::io::BufReader<std::fs::File>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     spec.stdout = Output::Fd(Arc::new(OwnedFd::from(writer)));
@@ -202,7 +202,7 @@ fn a_session_of_its_own() {
     assert!(!group_is_empty(child.pid()));
     assert!(signal_group(child.pid(), 15).unwrap());
     assert_eq!(child.wait(Some(LIMIT)).unwrap().unwrap().signal(), Some(15));
-    // ps may still be on its way out.
+    // ps may not have exited yet.
     until("an empty group", || group_is_empty(child.pid()));
     assert!(!signal_group(child.pid(), 15).unwrap());
 }
@@ -226,7 +226,7 @@ fn an_open_program() {
         ProgramFile::open(&copy).unwrap(),
         ProgramFile::in_memory(c"cat-of-ours", &std::fs::read(&copy).unwrap()).unwrap(),
     ];
-    // It can be run when the name is gone, and by those who could not have come to it.
+    // The program can run after its name is removed, also by users who had no access to the file.
     std::fs::remove_file(&copy).unwrap();
     let nobody = User::by_name("nobody").ok().filter(|_| is_root());
     for file in files {
@@ -265,7 +265,7 @@ fn another_user() {
     let text = std::fs::read_to_string(sandbox.join("stdout")).unwrap();
     let groups = output(argv(&["id", "-G", "nobody"])).1;
     assert_eq!(text, format!("nobody\n{groups}nobody 750\nnobody\n"));
-    // Errors come back from the forked child too.
+    // The forked child reports errors, too.
     spec.program = Program::Argv { file: "no-such-program-here".into(), argv: vec![] };
     let error = Launcher::posix().spawn(&spec).unwrap_err();
     assert!(matches!(error, SpawnError::Failed { step: Step::Exec, .. }), "{error}");
@@ -328,7 +328,7 @@ fn a_pid_of_another_process_is_spared() {
 
 #[test]
 fn watching_a_process_that_is_no_child() {
-    // The shell's child is not ours.
+    // The shell's child is not a child of this process.
     let (child, _reader, line) = started(shell("sleep 1000 & echo $!; wait"));
     let pid: i32 = line.parse().unwrap();
     let started = start_time(pid).unwrap();

@@ -1,48 +1,48 @@
-//! Changes of files, as entries that a core persists.
+//! Changes of files that a core persists.
 //!
-//! The crate `store` makes them durable; the directory is the shell's choice.
+//! The crate `store` makes them durable; the shell chooses the directory.
 
-/// One change below a directory; paths are relative to it.
+/// A change of a file, a link or a directory below a base directory; paths are relative to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The file has exactly this content. A crash leaves this content or the old one.
+    /// Replaces the content of a file. A crash leaves this content or the old one.
     Replace {
-        /// The file. Missing directories are created.
+        /// Path of the file. Missing directories are created.
         path: String,
-        /// The whole content.
+        /// Content of the file from now on.
         bytes: Vec<u8>,
     },
-    /// These bytes follow the content of the file. A crash may leave a part of them.
+    /// Appends bytes to a file. A crash may leave a part of them.
     Append {
-        /// The file. It and missing directories are created.
+        /// Path of the file. It and missing directories are created.
         path: String,
-        /// The length of the valid content before, if it is known: an earlier attempt may have left more. A core does
-        /// not know it.
+        /// Length of the valid content before the bytes, if it is known: an earlier attempt may have left more. A core
+        /// does not know it.
         at: Option<u64>,
-        /// The bytes to add.
+        /// Bytes to append to the file.
         bytes: Vec<u8>,
     },
-    /// The directory exists, with its parents.
+    /// Creates a directory and its parents, if they are missing.
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: String,
     },
-    /// The symbolic link points to `target`, also if it pointed elsewhere before.
+    /// Makes a symbolic link to `target`, also if it pointed elsewhere before.
     Link {
-        /// The link. Missing directories are created.
+        /// Path of the link. Missing directories are created.
         path: String,
-        /// An absolute path.
+        /// Absolute path that the link points to.
         target: String,
     },
-    /// The file, link or directory with its content does not exist.
+    /// Removes a file, a link, or a directory with its content.
     Remove {
-        /// The file, link or directory; it need not exist.
+        /// Path of the file, link or directory; it need not exist.
         path: String,
     },
 }
 
 impl Change {
-    /// Path of the file, link or directory.
+    /// Returns the path of the file, link or directory.
     pub fn path(&self) -> &str {
         match self {
             Change::Replace { path, .. }

@@ -19,21 +19,21 @@ pub use outbox::{Level, Line, Outbox, Refusal};
 pub use timers::{TimerKey, Timers};
 pub use tree::Tree;
 
-/// Names an HTTP answer whose body stays open. The shell chooses it and never uses it twice.
+/// The id of an HTTP response with a body that stays open. The shell chooses it and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// Names an HTTP request that waits for its answer. The shell chooses it and never uses it twice.
+/// The id of an HTTP request that waits for its response. The shell chooses it and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
 /// A state machine without I/O. Equal inputs at equal times, and an equal seed, lead to equal outboxes.
 pub trait Core: Send + 'static {
-    /// What can happen to it.
+    /// An input of the core: a message, a request, or the result of an output.
     type Input: Send + 'static;
     /// A change that must be durable before the outputs of its batch are carried out.
     type Persist: Send + 'static;
-    /// What it asks the shell to do.
+    /// An output of the core: a request to the shell, such as to send a message.
     type Output: Send + 'static;
 
     /// The input for the instant of [`Core::next_wake`].
@@ -42,13 +42,13 @@ pub trait Core: Send + 'static {
     /// Handles one input. `now` is the time of the whole batch.
     fn handle(&mut self, input: Self::Input, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
 
-    /// Ends a batch of inputs: does once what need not be done for each of them.
+    /// Ends a batch of inputs: does the work that is needed once for a batch, not for each input.
     fn end_batch(&mut self, now: Time, out: &mut Outbox<Self::Persist, Self::Output>);
 
-    /// When it needs [`Core::WAKE`]. An earlier one is harmless.
+    /// Returns when the core needs [`Core::WAKE`]; `None` if no timer is set. An earlier one is harmless.
     fn next_wake(&self) -> Option<Time>;
 
-    /// Whether it needs [`Core::WAKE`] by now.
+    /// Returns whether the core needs [`Core::WAKE`] at `now`.
     fn is_due(&self, now: Time) -> bool {
         self.next_wake().is_some_and(|at| at <= now)
     }

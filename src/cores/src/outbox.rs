@@ -11,57 +11,57 @@ use base::Pid;
 /// out any of `outputs`, those of earlier batches included.
 #[derive(Clone, Debug)]
 pub struct Outbox<P, O> {
-    /// Changes that must be durable before `outputs`, in order.
+    /// Changes that must be durable before `outputs` are carried out, in order.
     pub persist: Vec<P>,
-    /// What is to be done after that, in order.
+    /// Outputs to carry out after that, in order.
     pub outputs: Vec<O>,
-    /// What is to be done at once, in order, also while a write is under way: it reveals nothing that a crash could
-    /// revoke.
+    /// Outputs to carry out at once, in order, also while a write is in progress: they reveal nothing that a crash
+    /// could revoke.
     pub at_once: Vec<O>,
-    /// Lines for the log. They are written at once, so that a slow disk does not delay them.
+    /// Log lines. They are written at once, so that a slow disk does not delay them.
     pub log: Vec<Line>,
     /// Refusals for the audit log that no answer to a request reports. They are written at once.
     pub refusals: Vec<Refusal>,
 }
 
-/// A refusal of what a message asks for, or of a part of a request that was answered before.
+/// A refusal of a message, or of a part of a request that was answered before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The principal of the sender, if there is one.
+    /// Principal of the sender, if it has one.
     pub principal: Option<Arc<str>>,
-    /// The libprocess process of the sender; none for HTTP.
+    /// libprocess pid of the sender; `None` for HTTP.
     pub pid: Option<Pid>,
-    /// The name of the call or the message.
+    /// Name of the refused call or message.
     pub call: &'static str,
-    /// The ids of its objects by their kind, such as `framework` and `task`.
+    /// Ids of the objects by their kind, such as `framework` and `task`.
     pub target: Vec<(&'static str, String)>,
-    /// Whether the sender may not ask for it; otherwise it is invalid.
+    /// Whether the sender is not authorized; otherwise the message is invalid.
     pub is_denied: bool,
-    /// The rule.
+    /// The rule that the message breaks.
     pub why: String,
 }
 
-/// A line for the log.
+/// A log line of a core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How much it matters.
+    /// Severity of the log line.
     pub level: Level,
-    /// The text, without an end of line.
+    /// The text, without a line feed.
     pub text: String,
-    /// The place in the code that has written it: a shell limits the lines of one place.
+    /// Place in the code that wrote the line: a shell limits the rate of lines by their place.
     pub place: &'static Location<'static>,
 }
 
-/// How much a log line matters.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// An operator has to act.
+    /// An event on which an operator has to act.
     Error,
-    /// Bad input, or something lost.
+    /// An invalid input, or a loss.
     Warning,
-    /// What changed in the cluster.
+    /// A change in the cluster.
     Info,
-    /// What happened to single tasks and offers.
+    /// An event of a single task or offer.
     Debug,
 }
 
@@ -72,12 +72,12 @@ impl<P, O> Default for Outbox<P, O> {
 }
 
 impl<P, O> Outbox<P, O> {
-    /// Whether there is nothing to do but to write log lines.
+    /// Returns whether there are no entries to persist and no outputs; log lines and refusals do not count.
     pub fn is_empty(&self) -> bool {
         self.persist.is_empty() && self.outputs.is_empty() && self.at_once.is_empty()
     }
 
-    /// Removes everything, and keeps the memory.
+    /// Removes everything, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.persist.clear();
         self.outputs.clear();
@@ -86,7 +86,7 @@ impl<P, O> Outbox<P, O> {
         self.refusals.clear();
     }
 
-    /// Adds an output that waits for the entries to persist.
+    /// Adds an output to carry out after the entries are durable.
     pub fn push(&mut self, output: O) {
         self.outputs.push(output);
     }
@@ -97,13 +97,13 @@ impl<P, O> Outbox<P, O> {
         self.log.push(Line { level, text: text.into(), place: Location::caller() });
     }
 
-    /// Adds a log line about something that an operator has to act on.
+    /// Adds a log line about an event on which an operator has to act.
     #[track_caller]
     pub fn error(&mut self, text: impl Into<String>) {
         self.log(Level::Error, text);
     }
 
-    /// Adds a log line about bad input or something lost.
+    /// Adds a log line about an invalid input or a loss.
     #[track_caller]
     pub fn warn(&mut self, text: impl Into<String>) {
         self.log(Level::Warning, text);

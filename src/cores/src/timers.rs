@@ -1,16 +1,16 @@
 //! The timers of a core.
 //!
-//! They hold instants and what they are for. They read no clock: [`Timers::pop_due`] receives the time.
+//! They read no clock: [`Timers::pop_due`] receives the time.
 
 use std::collections::BTreeMap;
 
 use base::Time;
 
-/// Names a timer that was set.
+/// The id of a timer that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerKey(Time, u64);
 
-/// The timers that are set, earliest first; those of one instant in the order in which they were set.
+/// The timers that are set, earliest first; timers for the same instant are in the order in which they were set.
 #[derive(Clone, Debug)]
 pub struct Timers<T> {
     queue: BTreeMap<TimerKey, T>,
@@ -18,7 +18,7 @@ pub struct Timers<T> {
 }
 
 impl TimerKey {
-    /// The instant for which the timer was set.
+    /// Returns the instant for which the timer was set.
     pub fn at(self) -> Time {
         self.0
     }
@@ -31,7 +31,7 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T> Timers<T> {
-    /// Sets a timer.
+    /// Sets a timer for the instant `at`.
     pub fn set(&mut self, at: Time, timer: T) -> TimerKey {
         self.set += 1;
         let key = TimerKey(at, self.set);
@@ -39,7 +39,7 @@ impl<T> Timers<T> {
         key
     }
 
-    /// Removes a timer. Does nothing without one, or if it was removed or due before.
+    /// Removes a timer. Does nothing for `None`, or if the timer was removed or due before.
     pub fn cancel(&mut self, key: impl Into<Option<TimerKey>>) {
         if let Some(key) = key.into() {
             self.queue.remove(&key);
@@ -52,7 +52,7 @@ impl<T> Timers<T> {
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// Returns the instant of the earliest timer.
+    /// Returns the instant of the earliest timer; `None` if no timer is set.
     pub fn next(&self) -> Option<Time> {
         self.queue.first_key_value().map(|(key, _)| key.0)
     }

@@ -1,6 +1,6 @@
-//! A directory as a value: the input of an agent's recovery, and the state of a modelled disk.
+//! A directory tree in memory: the input of an agent's recovery, and the state of a modelled disk.
 //!
-//! It is built by a reader of the disk, or by applying [`Change`]s in memory; it accesses no disk.
+//! A reader of the disk builds it, or [`Change`]s are applied to it; it accesses no disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,17 +9,17 @@ use base::Time;
 
 use crate::Change;
 
-/// Files, links and directories below a directory; all paths are relative to it.
+/// Files, links and directories below a base directory; all paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// The files with their content.
+    /// Content of each file, by its path.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The symbolic links with their targets.
+    /// Target of each symbolic link, by its path.
     pub links: BTreeMap<String, String>,
-    /// The directories; parents of files may be missing.
+    /// Paths of the directories; parents of files may be missing.
     pub directories: BTreeSet<String>,
-    /// Times of the last write, of files whose reader needs them: of those below a directory `pids`, where the time
-    /// distinguishes a pid from a later one of the same number.
+    /// Times of the last write, only of files below a directory `pids`: there the time distinguishes a pid from a later
+    /// one of the same number.
     pub times: BTreeMap<String, Time>,
 }
 
@@ -29,7 +29,7 @@ impl Tree {
         self.take(change.clone());
     }
 
-    /// Applies a change and keeps its bytes without a copy.
+    /// Applies a change and stores its bytes without a copy.
     pub fn take(&mut self, change: Change) {
         match change {
             Change::Replace { path, bytes } => {

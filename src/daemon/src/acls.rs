@@ -14,7 +14,7 @@ use crate::common::{Common, Shared, note_toggle};
 use crate::flags::{FlagError, Json};
 
 /// Reads `--acls`. Without the flag everything is allowed. `authorizer` is the name and the value of the flag that
-/// selects one.
+/// selects an authorizer.
 ///
 /// # Errors
 /// An unknown authorizer, or the first invalid rule.
@@ -28,28 +28,29 @@ pub(crate) fn read(acls: Option<&Json>, authorizer: (&'static str, &str)) -> Res
     Ok(acls.into())
 }
 
-/// 403.
+/// Returns the response to a request that is not authorized: 403.
 pub(crate) fn forbidden() -> Response {
     Response::error(StatusCode::FORBIDDEN)
 }
 
-/// The principal of a request, and what it may do.
+/// The sender of a request, and the authorizer that decides what it may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) authorizer: Authorizer,
-    /// `None`: the request was not authenticated.
+    /// Principal of the sender; `None` if the request was not authenticated.
     pub(crate) principal: Option<Arc<str>>,
-    /// The container of the executor that asks with its token. It has no principal, and the lists allow it nothing.
+    /// Container of the executor that sent its token; `None` for other senders. An executor has no principal, and the
+    /// lists allow it nothing.
     pub(crate) executor: Option<ContainerName>,
 }
 
 impl Asker {
-    /// A client with this principal; `None` if it is not authenticated.
+    /// Creates the sender of a request with this principal; `None` if it is not authenticated.
     pub(crate) fn new(authorizer: Authorizer, principal: Option<Arc<str>>) -> Asker {
         Asker { authorizer, principal, executor: None }
     }
 
-    /// The executor of this container. It may do what its token implies (SEC-40).
+    /// Creates the sender of a request of the executor in this container. It may do what its token implies (SEC-40).
     pub(crate) fn executor(container: ContainerName) -> Asker {
         Asker { authorizer: Authorizer::without_rules(), principal: None, executor: Some(container) }
     }
@@ -65,7 +66,7 @@ impl Asker {
         self.authorizer.approves(self.subject(), action, object)
     }
 
-    /// Whether something may be done.
+    /// Checks that the sender may perform `action` on `object`.
     ///
     /// # Errors
     /// 403.
@@ -84,7 +85,7 @@ impl Asker {
         Err(Box::new(forbidden()))
     }
 
-    /// Whether something may be done to whatever there is.
+    /// Checks that the sender may perform `action` on every object.
     ///
     /// # Errors
     /// 403.
@@ -98,13 +99,13 @@ impl Asker {
         }
     }
 
-    /// Whether a resource's roles may all be viewed.
+    /// Returns whether the sender may view all roles of a resource.
     pub(crate) fn may_view_resource(&self, resource: &mesos::Resource) -> bool {
         !self.authorizer.is_on()
             || authorizer::resource_roles(resource).all(|role| self.may(Action::ViewRole, Some(role)))
     }
 
-    /// Whether all that an operation is done to is of roles that may be viewed.
+    /// Returns whether the sender may view the roles of all resources of an operation.
     pub(crate) fn may_view_operation(&self, operation: &mesos::offer::Operation) -> bool {
         let reserve = operation.reserve.iter().flat_map(|body| body.resources.iter().chain(&body.source));
         let unreserve = operation.unreserve.iter().flat_map(|body| &body.resources);
@@ -116,10 +117,10 @@ impl Asker {
         all.all(|resource| self.may_view_resource(resource))
     }
 
-    /// Whether an endpoint that both daemons have may be asked.
+    /// Checks that the sender may use an endpoint that both daemons have.
     ///
     /// # Errors
-    /// 403; 405 for flags, which then are for GET only (LEG-07).
+    /// 403; 405 for flags with a method other than GET or HEAD (LEG-07).
     pub(crate) fn must_reach(&self, endpoint: Shared, request: &Request) -> Result<(), Box<Response>> {
         match endpoint {
             Shared::Flags if !self.authorizer.is_on() => Ok(()),
@@ -133,12 +134,12 @@ impl Asker {
             }
             Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
             Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats | Shared::Webui(_) => Ok(()),
-            // Each path separately.
+            // Each path is authorized separately.
             Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload => Ok(()),
         }
     }
 
-    /// Whether a file may be read, if it is the daemon's log; none if it is something else that is shown.
+    /// Checks that the sender may read a file, if it is the daemon's log. Returns `None` for another attached file.
     ///
     /// # Errors
     /// 403.
@@ -146,7 +147,7 @@ impl Asker {
         match common.files.attached_above(path).as_deref() {
             Some("/master/log" | "/slave/log") => Some(self.must(Action::AccessMesosLog, None)),
             Some(_) => None,
-            // It will not be found.
+            // The file is not attached, so the response is 404.
             None => Some(Ok(())),
         }
     }

@@ -1,20 +1,20 @@
 //! The listening address of a daemon, and the address and host name that it advertises: `--ip`,
 //! `--ip_discovery_command`, `--port`, `--advertise_*`, `--hostname`.
 //!
-//! It binds nothing.
+//! It binds no socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::flags::{FlagError, NetworkFlags};
 use crate::host;
 
-/// The flag with a command that prints the address.
+/// Name of the flag with a command that prints the address.
 const DISCOVERY: &str = "ip_discovery_command";
 
-/// The addresses of one daemon.
+/// The addresses of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Where to listen; port 0 takes any free one.
+    /// Address to listen on; with port 0 the system chooses a free one.
     pub bind: SocketAddrV4,
     /// The advertised address; its port is 0 while it is unknown.
     pub advertise: SocketAddrV4,
@@ -58,7 +58,7 @@ pub fn identity(flags: &NetworkFlags, port: u64) -> Result<Identity, FlagError> 
 }
 
 impl Identity {
-    /// The same, now that the socket is bound to this port.
+    /// Returns the addresses after the socket was bound to `port`.
     #[must_use]
     pub fn bound_to(mut self, port: u16) -> Identity {
         if self.advertise.port() == 0 {
@@ -90,7 +90,8 @@ fn parse_port(name: &'static str, number: u64) -> Result<u16, FlagError> {
     u16::try_from(number).map_err(|_| FlagError::Refused { name, why: format!("{number} is not a port") })
 }
 
-/// An IPv4 address as `MasterInfo.ip` and libmesos hold it: the bytes in network order, read as a little-endian number.
+/// Converts an IPv4 address to the form of `MasterInfo.ip` and libmesos: the bytes in network order, read as a
+/// little-endian number.
 pub fn ip_number(ip: Ipv4Addr) -> u32 {
     u32::from_le_bytes(ip.octets())
 }

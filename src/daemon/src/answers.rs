@@ -9,7 +9,7 @@ use base::lock;
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-/// Requests by the number under which the core has them.
+/// Waiting requests, by the number that the core knows them by.
 #[derive(Debug)]
 pub struct Answers<T> {
     waiting: Mutex<FxHashMap<u64, oneshot::Sender<T>>>,
@@ -23,7 +23,7 @@ impl<T> Default for Answers<T> {
 }
 
 impl<T> Answers<T> {
-    /// A number for a new request, and where its answer will arrive.
+    /// Returns the number of a new request, and the receiver of its answer.
     pub fn ask(&self) -> (u64, oneshot::Receiver<T>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
@@ -31,7 +31,7 @@ impl<T> Answers<T> {
         (number, receiver)
     }
 
-    /// Answers a request; one whose client is gone is forgotten.
+    /// Answers a request. Does nothing if its client has disconnected.
     pub fn answer(&self, number: u64, answer: T) {
         let sender = lock(&self.waiting).remove(&number);
         if let Some(sender) = sender {

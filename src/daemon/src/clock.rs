@@ -1,10 +1,10 @@
-//! The live clock: the one place where the daemons read the system's time.
+//! The live clock: the only place where the daemons read the system's time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base::Time;
 
-/// Reads the wall clock once and the monotonic clock from then on, so that its time never goes back.
+/// A clock that reads the wall clock once and the monotonic clock from then on, so that its time never goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     wall: Time,
@@ -13,45 +13,45 @@ pub struct Clock {
 
 #[allow(clippy::disallowed_methods, reason = "this is the clock that everything else is given the time by")]
 impl Clock {
-    /// A clock that starts at the system's present time.
+    /// Creates a clock that starts at the system's current time.
     pub fn start() -> Clock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { wall: Time::from_epoch(since_epoch), started: Instant::now() }
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.wall + self.started.elapsed()
     }
 
-    /// The monotonic instant of `time`, for timers; an instant of the past is "now".
+    /// Returns the monotonic instant of `time`, for timers; for a time before the clock's start, its start.
     pub fn instant(&self, time: Time) -> Instant {
         self.started.checked_add(time.since(self.wall)).unwrap_or_else(|| self.started + YEARS)
     }
 }
 
-/// Further away than any timer: what [`Time::NEVER`] becomes.
+/// Time to the instant of [`Time::NEVER`], longer than any timer.
 const YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Measures how long the daemon's own work takes, for metrics. Nothing is decided by it.
+/// A stopwatch that measures how long the daemon's own work takes, for metrics. No decision depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     began: Instant,
 }
 
 impl Stopwatch {
-    /// Begins now.
+    /// Starts a stopwatch.
     #[allow(clippy::disallowed_methods, reason = "this is where the time comes from")]
     pub fn start() -> Stopwatch {
         Stopwatch { began: Instant::now() }
     }
 
-    /// How long ago it began.
+    /// Returns the time since the stopwatch was started.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// How long it ran when `later` began.
+    /// Returns the time from the start of this stopwatch to the start of `later`.
     pub fn until(&self, later: Stopwatch) -> Duration {
         later.began.saturating_duration_since(self.began)
     }

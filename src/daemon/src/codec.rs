@@ -1,4 +1,4 @@
-//! Decoding calls from their two encodings, with the failures that content negotiation words.
+//! Decodes calls from their two encodings, with the errors of which content negotiation forms its responses.
 //!
 //! It validates nothing beyond the encoding.
 
@@ -13,7 +13,7 @@ fn json<M: FromJson>(body: &[u8]) -> Result<M, DecodeFailure> {
     })
 }
 
-/// A scheduler call as v1 wrote it.
+/// Decodes a v1 scheduler call.
 pub fn scheduler_call(encoding: Encoding, body: &[u8]) -> Result<scheduler::Call, DecodeFailure> {
     match encoding {
         Encoding::Json => json(body),
@@ -21,7 +21,7 @@ pub fn scheduler_call(encoding: Encoding, body: &[u8]) -> Result<scheduler::Call
     }
 }
 
-/// A call of the master's operator API as v1 wrote it.
+/// Decodes a v1 call of the master's operator API.
 pub fn master_call(encoding: Encoding, body: &[u8]) -> Result<master::Call, DecodeFailure> {
     match encoding {
         Encoding::Json => json(body),
@@ -29,7 +29,7 @@ pub fn master_call(encoding: Encoding, body: &[u8]) -> Result<master::Call, Deco
     }
 }
 
-/// A call of the agent's operator API as v1 wrote it.
+/// Decodes a v1 call of the agent's operator API.
 pub fn agent_call(encoding: Encoding, body: &[u8]) -> Result<agent::Call, DecodeFailure> {
     match encoding {
         Encoding::Json => json(body),
@@ -37,7 +37,7 @@ pub fn agent_call(encoding: Encoding, body: &[u8]) -> Result<agent::Call, Decode
     }
 }
 
-/// An executor's call as v1 wrote it.
+/// Decodes a v1 executor call.
 pub fn executor_call(encoding: Encoding, body: &[u8]) -> Result<executor::Call, DecodeFailure> {
     match encoding {
         Encoding::Json => json(body),

@@ -1,4 +1,4 @@
-//! Endpoints that master and agent share: health, version, flags, files, load, log level, help, the web page.
+//! Endpoints that both daemons have: health, version, flags, files, load, log level, help, the web page.
 //!
 //! They do not depend on the cores.
 
@@ -32,39 +32,39 @@ use crate::flags::{Flags, LoggingFlags, Part};
 use crate::host;
 use crate::webui::Webui;
 
-/// The Mesos release whose wire this is: clients and agents compare it (docs/mesos/clients.md).
+/// The Mesos release whose wire protocol the daemons implement: clients and agents compare it (docs/mesos/clients.md).
 pub const MESOS_VERSION: &str = "1.11.0";
 
-/// What every endpoint may use.
+/// The data that endpoints of both daemons use.
 #[derive(Debug)]
 pub struct Common {
-    /// Which daemon this is.
+    /// The kind of the daemon.
     pub part: Part,
-    /// Its effective flags, as `/flags` shows them.
+    /// Effective flags of the daemon, as `/flags` shows them.
     pub flags: Flags,
-    /// Where its log is.
+    /// Flags of the log: where it is written.
     pub(crate) logging: LoggingFlags,
-    /// What `/files` shows.
+    /// Files and directories that `/files` serves.
     pub files: Files,
-    /// Connections of clients and to other processes.
+    /// Connections with clients and other processes, and their limit.
     pub(crate) connections: Connections,
-    /// Its TLS, if it has any.
+    /// TLS of the daemon; `None` if it is off.
     pub(crate) tls: Option<Tls>,
-    /// The page at `/`.
+    /// The web page at `/`.
     pub(crate) webui: Webui,
     /// Disabled endpoints.
     pub(crate) firewall: Firewall,
-    /// Whether callbacks of pages are answered.
+    /// Whether requests with the parameter `jsonp` are allowed.
     pub(crate) jsonp: bool,
-    /// How much is logged.
+    /// Current log level.
     pub log_level: Arc<LogLevel>,
-    /// The log of changes.
+    /// Audit log.
     pub(crate) audit: Audit,
-    /// Whether messages from another address than their sender names are refused.
+    /// Whether messages are refused that come from another address than that of the sender that they name.
     pub strict_peers: bool,
 }
 
-/// The value of `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH`.
+/// Returns the value of `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH`.
 pub fn strict_peers() -> bool {
     std::env::var("LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH").is_ok_and(|value| matches!(&*value, "true" | "1"))
 }
@@ -105,7 +105,7 @@ pub fn add_routes<T>(table: Table<T>, process: &str, route: impl Fn(Shared) -> T
 }
 
 impl Common {
-    /// Shows the log as a file, if there is one.
+    /// Attaches the log to a virtual path, if there is one.
     pub fn attach_log(&self, virtual_path: &str) {
         let external = self.logging.external_log_file.clone();
         if let Some(path) = external.or_else(|| crate::logging::log_file(self.part, &self.logging)) {
@@ -113,7 +113,7 @@ impl Common {
         }
     }
 
-    /// The fields `log_dir` and `external_log_file` of a state document.
+    /// Writes the fields `log_dir` and `external_log_file` of a state document.
     pub(crate) fn write_log_fields(&self, writer: &mut Writer<'_>) {
         for (name, path) in [("log_dir", &self.logging.log_dir), ("external_log_file", &self.logging.external_log_file)]
         {
@@ -123,7 +123,7 @@ impl Common {
         }
     }
 
-    /// Answers a shared endpoint. `rest` is what follows it in the path.
+    /// Answers a request for a shared endpoint. `rest` is the rest of the path after that of the endpoint.
     pub async fn answer(self: &Arc<Self>, endpoint: Shared, rest: &str, request: &Request) -> Response {
         let jsonp = request.query.get("jsonp");
         match endpoint {
@@ -141,7 +141,7 @@ impl Common {
         }
     }
 
-    /// `{"flags":{...}}`
+    /// Returns the document `{"flags":{...}}`.
     pub fn flags_json(&self) -> Vec<u8> {
         Writer::document(|w| {
             w.object(|w| {
@@ -150,7 +150,7 @@ impl Common {
         })
     }
 
-    /// The fields of the object of flags.
+    /// Writes the fields of the object of flags.
     pub fn write_flags(&self, writer: &mut Writer<'_>) {
         for (name, value) in self.flags.iter() {
             writer.key(name).string(&value);
@@ -158,26 +158,26 @@ impl Common {
     }
 }
 
-/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (docs/mesos/clients.md);
-/// a few do not.
+/// Returns whether a request is a GET or HEAD. Most endpoints that only read answer any method, as Mesos's do
+/// (docs/mesos/clients.md); a few do not.
 pub fn gets(request: &Request) -> bool {
     request.method == Method::GET || request.method == Method::HEAD
 }
 
-/// Facts of the build, shown in `/version` and `/state`.
+/// Data of the build, shown in `/version` and `/state`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
-    /// `YYYY-MM-DD HH:MM:SS`
+    /// Date of the build, as `YYYY-MM-DD HH:MM:SS`.
     pub date: &'static str,
-    /// Seconds since the epoch.
+    /// Time of the build, in seconds since the epoch.
     pub time: f64,
-    /// The user that built it.
+    /// User that built the program.
     pub user: &'static str,
-    /// The release of tepui.
+    /// Release of tepui.
     pub tag: &'static str,
 }
 
-/// This build.
+/// The data of this build.
 pub const BUILD: Build = Build {
     date: "2026-11-20 00:00:00",
     time: 1_795_132_800.0,

@@ -1,6 +1,6 @@
-//! `--max_connections`: how many connections a daemon may have, so that descriptors are left for its own work.
+//! `--max_connections`: the maximum number of connections of a daemon, so that descriptors are left for its own work.
 //!
-//! Which connection is closed when there are too many is decided in [`wire::Connections`].
+//! [`wire::Connections`] decides which connection is closed when there are too many.
 
 use wire::Connections;
 
@@ -10,21 +10,21 @@ const NAME: &str = "max_connections";
 const ADVICE: &str =
     "to allow more, raise --max_connections, and the limit of open files (LimitNOFILE=, ulimit -n) with it";
 
-/// Fewest descriptors for other purposes than connections, regardless of the flag.
+/// Minimum number of descriptors for other purposes than connections, regardless of the flag.
 const RESERVE: u64 = 128;
-/// The most connections without the flag: 100,000 agents of a master and as many clients, in some gigabytes of memory.
+/// Maximum number of connections without the flag: 100,000 agents of a master and as many clients, in some gigabytes of
+/// memory.
 const MOST: u64 = 300_000;
-/// The fewest connections of a daemon in a [local cluster](crate::local).
+/// Minimum number of connections of a daemon in a [local cluster](crate::local).
 const FEWEST: u64 = 64;
 
-/// How many connections a daemon may have that may open this many files.
+/// Returns the default number of connections of a daemon that may open this many files.
 ///
-/// A master needs connections for most of its descriptors: two for each agent. Beside them it has its log, its registry
+/// A master needs most of its descriptors for connections: two for each agent. Beside them it has its log, its registry
 /// and files that clients read.
 ///
-/// An agent needs descriptors for each container as long as it runs (processes, streams, cgroups) and more for a moment
-/// while it launches one, of each executor one or two connections, and few connections otherwise. So each gets one
-/// half.
+/// An agent needs descriptors for each running container (processes, streams, cgroups) and more for a moment while it
+/// launches one, one or two connections for each executor, and few other connections. So each gets one half.
 fn usual(part: Part, open_files: u64) -> u64 {
     let reserve = match part {
         Part::Master => (open_files / 10).max(256).min(open_files / 2),
@@ -33,12 +33,12 @@ fn usual(part: Part, open_files: u64) -> u64 {
     (open_files - reserve).min(MOST)
 }
 
-/// The connections of a daemon with these flags, in which the limit is set if it was not.
+/// Creates the connections of a daemon with these flags, and sets the limit in the flags if it was not set.
 ///
 /// # Errors
-/// The flag leaves no connections, or too few descriptors for anything else.
+/// The flag leaves no connections, or too few other descriptors.
 pub(crate) fn connections(flags: &mut Flags) -> Result<Connections, FlagError> {
-    // The kernel reports the limits of every process.
+    // Reading the limit cannot fail: the kernel reports the limits of every process.
     let open_files = wire::open_files_limit().unwrap_or(u64::MAX);
     let given = NetworkFlags::read(flags)?.max_connections;
     let limit = limit(flags.part(), given, open_files)?;
@@ -60,10 +60,10 @@ fn limit(part: Part, given: Option<u64>, open_files: u64) -> Result<u64, FlagErr
     }
 }
 
-/// Sets the limit of one of this many daemons of a process, unless it is set.
+/// Sets the limit of one of several daemons in a process to its share.
 ///
 /// # Errors
-/// The flags are of no daemon that has connections.
+/// The flags are of a daemon without connections.
 pub(crate) fn share(flags: &mut Flags, daemons: usize) -> Result<(), FlagError> {
     let open_files = wire::open_files_limit().unwrap_or(u64::MAX);
     let share = open_files / (daemons as u64).max(1);

@@ -1,6 +1,6 @@
-//! Credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON.
+//! Reads credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON.
 //!
-//! It checks no secret; it only reads.
+//! Other code checks secrets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,13 +11,13 @@ use protos::{Described, mesos};
 use crate::flags::{FlagError, json, nearest};
 use crate::secrets;
 
-/// Secrets by principal, as a list in a file: a master's `--credentials`, an agent's `--http_credentials`. `name` is
-/// the flag.
+/// Reads secrets by principal from a file with a list: a master's `--credentials`, an agent's `--http_credentials`.
+/// `name` is the flag.
 ///
 /// Principals without a secret are left out.
 ///
 /// # Errors
-/// The file cannot be read, or has another form.
+/// The file cannot be read, or is invalid.
 pub(crate) fn of_list(name: &'static str, file: Option<&Path>) -> Result<Option<BTreeMap<String, String>>, FlagError> {
     let Some(text) = content(name, file)? else { return Ok(None) };
     const FORM: &str = r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#;
@@ -27,10 +27,10 @@ pub(crate) fn of_list(name: &'static str, file: Option<&Path>) -> Result<Option<
     Ok(Some(list.credentials.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }
 
-/// An agent's `--credential`.
+/// Reads an agent's `--credential`.
 ///
 /// # Errors
-/// The file cannot be read, or has another form.
+/// The file cannot be read, or is invalid.
 pub(crate) fn of_agent(file: Option<&Path>) -> Result<Option<agent::Credential>, FlagError> {
     const NAME: &str = "credential";
     let Some(text) = content(NAME, file)? else { return Ok(None) };
@@ -41,10 +41,10 @@ pub(crate) fn of_agent(file: Option<&Path>) -> Result<Option<agent::Credential>,
     Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
 }
 
-/// The key in the file that a flag names: all of its bytes, as in Mesos.
+/// Reads the key in the file that a flag names: all of its bytes, as in Mesos.
 ///
 /// # Errors
-/// The file cannot be read, is empty, or longer than any key.
+/// The file cannot be read, is empty, or is longer than the longest key.
 pub(crate) fn key(name: &'static str, file: Option<&Path>) -> Result<Option<Vec<u8>>, FlagError> {
     let Some(path) = file else { return Ok(None) };
     let key = secrets::read(name, path)?;
@@ -55,14 +55,14 @@ pub(crate) fn key(name: &'static str, file: Option<&Path>) -> Result<Option<Vec<
     }
 }
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 const KEY_MAX: usize = 64 * 1024;
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
 }
 
-/// What is wrong with a file of JSON, without what stands in it: that may be a secret.
+/// Converts an error of a JSON file. The content of the file is left out: it may be a secret.
 fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
     match error {
         JsonError::Syntax(_) => refused(name, format!("the file is not JSON; its form is {form}")),
@@ -72,10 +72,11 @@ fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
     }
 }
 
-/// Whether all keys have a field. A key is named only if it is nearly one that is known: else it may be a secret.
+/// Checks that the JSON has no unknown keys. The error names a key only if it is similar to a known one: otherwise it
+/// may be a secret.
 ///
 /// # Errors
-/// The first that has none.
+/// The first unknown key.
 fn known_keys<M: Described>(name: &'static str, text: &str, form: &str) -> Result<(), FlagError> {
     let Ok(Some(UnknownKey { place, key, known })) = unknown_key::<M>(text.as_bytes()) else { return Ok(()) };
     Err(refused(
@@ -87,7 +88,7 @@ fn known_keys<M: Described>(name: &'static str, text: &str, form: &str) -> Resul
     ))
 }
 
-/// The text of the file that a flag names.
+/// Reads the text of the file that a flag names.
 fn content(name: &'static str, file: Option<&Path>) -> Result<Option<String>, FlagError> {
     let Some(given) = file.map(Path::to_string_lossy) else { return Ok(None) };
     if given.trim_start().starts_with(['{', '[']) {
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_without_secrets() {
-        // Mesos has given up the form of lines, too.
+        // Mesos no longer accepts the form of lines either.
         for text in ["a\n", "a x\n", "", r#"{"credentials":[{"secret":"x"}]}"#, "{"] {
             let error = master(text).unwrap_err();
             assert!(error.starts_with("flag '--credentials'"), "{error}");

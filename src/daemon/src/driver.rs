@@ -1,7 +1,8 @@
-//! Runs a core: batches inputs, wakes it at its times, makes its outbox durable and then visible.
+//! Runs a core: batches inputs, wakes it when its timers are due, makes its entries durable, and then carries out its
+//! outputs.
 //!
-//! It serves master and agent: a [`World`] implements persisting and outputs. Everything here runs on the one thread of
-//! the reactor, except the writes to disk.
+//! It serves master and agent: a [`World`] implements persisting and outputs. All of it runs on the one thread of the
+//! reactor, except the writes to disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::log_limit::{COUNTED, admits};
 
-/// The most inputs that are handled before what they led to is carried out.
+/// Maximum number of inputs in a batch, after which its outputs are carried out.
 const BATCH_LIMIT: usize = 4096;
 
 /// The shell's side of a core.
@@ -29,7 +30,7 @@ pub trait World<C: Core>: Send + Sync + 'static {
     fn carry_out(&self, output: C::Output);
 }
 
-/// A core with its queue. Cheap to clone.
+/// A core with its queue of inputs. Cheap to clone.
 pub struct Driver<C: Core> {
     shared: Arc<Shared<C>>,
 }
@@ -46,26 +47,26 @@ struct Shared<C: Core> {
     pending: Mutex<Vec<Batch<C>>>,
     notify: Notify,
     clock: Clock,
-    /// Where refusals go that no answer reports.
+    /// Audit log for refusals that no answer to a request reports.
     audit: Audit,
-    /// How many batches have had something to write.
+    /// Number of batches so far with entries to write.
     to_write: AtomicU64,
-    /// How many of those are durable.
+    /// Number of those batches that are durable.
     durable: watch::Sender<u64>,
-    /// Where batches go while the driver runs. Locked while outputs are carried out: they keep their order.
+    /// Receiver of batches while the driver runs. Locked while outputs are carried out, so that they keep their order.
     committer: Mutex<Option<Committer<C>>>,
 }
 
-/// What a batch of a core has led to.
+/// The result of a batch of a core's inputs.
 type Batch<C> = Outbox<<C as Core>::Persist, <C as Core>::Output>;
 
 impl<C: Core> Driver<C> {
-    /// A driver for `core`; nothing happens before [`Driver::run`].
+    /// Creates a driver for `core`. It carries out nothing before [`Driver::run`].
     pub fn new(core: C, clock: Clock) -> Driver<C> {
         Driver::audited(core, clock, Audit::default())
     }
 
-    /// As [`Driver::new`], with an audit log.
+    /// Creates a driver as [`Driver::new`] does, with an audit log.
     pub(crate) fn audited(core: C, clock: Clock, audit: Audit) -> Driver<C> {
         Driver {
             shared: Arc::new(Shared {
@@ -82,12 +83,12 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.shared.clock.now()
     }
 
-    /// Queues an input; it is handled soon, after those queued before.
+    /// Queues an input. It is handled soon, after those that were queued before.
     pub fn submit(&self, input: C::Input) {
         let mut queue = lock(&self.shared.queue);
         let first = queue.is_empty();
@@ -98,7 +99,8 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Handles an input now, after those queued before, and carries out its outputs unless they wait for a write.
+    /// Handles an input now, after those that were queued before, and carries out its outputs unless they wait for a
+    /// write.
     ///
     /// For clients that wait for an answer: if it is immediate, the client's next request is handled in the same turn
     /// of the reactor, and the output of a turn is sent together.
@@ -114,8 +116,8 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Looks at the core after everything queued before has been handled: a reader sees its own writes. What it sees
-    /// is durable by the time that this returns.
+    /// Calls `look` with the core after all queued inputs have been handled: a reader sees its own writes. The state
+    /// that it sees is durable when this returns.
     pub async fn read<R>(&self, look: impl FnOnce(&mut C) -> R) -> R {
         let (seen, written) = {
             self.handle_queue();
@@ -128,7 +130,8 @@ impl<C: Core> Driver<C> {
         seen
     }
 
-    /// Looks at the core after everything queued before has been handled. What it sees need not be durable.
+    /// Calls `look` with the core after all queued inputs have been handled. The state that it sees need not be
+    /// durable.
     pub fn look<R>(&self, look: impl FnOnce(&C) -> R) -> R {
         self.handle_queue();
         look(&lock(&self.shared.core))
@@ -160,7 +163,7 @@ impl<C: Core> Driver<C> {
         drop(core);
     }
 
-    /// Queues what a core has led to before the driver had it. To be called before [`Driver::run`].
+    /// Queues the outbox of the core's construction. Call it before [`Driver::run`].
     pub fn begin(&self, batch: Batch<C>) {
         self.queue(batch);
     }
@@ -177,7 +180,7 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Drives the core until persisting fails. To be called once, from one task.
+    /// Drives the core until persisting fails. Call it once, from one task.
     ///
     /// # Errors
     /// The error of [`World::persist`].
@@ -195,7 +198,7 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Waits for an input, a timer or a finished write; carries out what the write held back.
+    /// Waits for an input, a timer or a finished write. Carries out the outputs that waited for a write.
     async fn wait(&self, from_disk: &mut FromDisk<C>) -> anyhow::Result<()> {
         let wake = lock(&self.shared.core).next_wake();
         let timer = async {
@@ -221,7 +224,7 @@ impl<C: Core> Driver<C> {
 pub fn write_log(lines: &mut Vec<Line>) {
     for Line { level, text, place } in lines.drain(..) {
         let text = single(text);
-        // The target tells that the line is counted already, by its place in the core.
+        // The target says that the line is counted already, by its place in the core.
         match level {
             Level::Error => tracing::error!(target: COUNTED, "{text}"),
             Level::Warning if !admits(place.into(), tracing::Level::WARN, || text.clone()) => {}
@@ -233,12 +236,12 @@ pub fn write_log(lines: &mut Vec<Line>) {
     }
 }
 
-/// A text as one line: names that clients choose may contain ends of lines.
+/// Returns a text as one line: names that clients choose may contain line feeds.
 fn single(text: String) -> String {
     if text.contains(char::is_control) { text.escape_debug().to_string() } else { text }
 }
 
-/// Lets the committer go when the driver's task ends.
+/// A guard that drops the committer when the driver's task ends.
 struct Ending<'a, C: Core>(&'a Shared<C>);
 
 impl<C: Core> Drop for Ending<'_, C> {
@@ -249,20 +252,20 @@ impl<C: Core> Drop for Ending<'_, C> {
     }
 }
 
-/// Batches that are durable now.
+/// Batches that have become durable.
 struct Written<C: Core> {
     count: usize,
-    /// How many of the batches had something to write.
+    /// Number of these batches with entries to write.
     writes: u64,
     outputs: Vec<C::Output>,
 }
 
 type FromDisk<C> = mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>;
 
-/// Writes batches on a thread of its own, and holds later outputs back until earlier writes are done.
+/// A writer of batches on a thread of its own; it delays later outputs until earlier writes are done.
 struct Committer<C: Core> {
     to_disk: mpsc::UnboundedSender<Batch<C>>,
-    /// Number of batches that are being written or wait behind such.
+    /// Number of batches that are being written or wait behind such a batch.
     in_flight: usize,
     world: Arc<dyn World<C>>,
 }
@@ -292,7 +295,7 @@ impl<C: Core> Committer<C> {
         (Committer { to_disk, in_flight: 0, world }, from_disk)
     }
 
-    /// Carries out at once what need not be written first, and sends the rest to the disk.
+    /// Carries out at once the outputs that need not wait for a write, and sends the other batches to the disk.
     fn commit_all(&mut self, shared: &Shared<C>) {
         for mut batch in std::mem::take(&mut *lock(&shared.pending)) {
             batch.at_once.drain(..).for_each(|output| self.world.carry_out(output));
@@ -306,7 +309,7 @@ impl<C: Core> Committer<C> {
         }
     }
 
-    /// Carries out what a write held back.
+    /// Carries out the outputs that waited for a write.
     fn written(&mut self, written: Written<C>, shared: &Shared<C>) {
         self.in_flight -= written.count;
         shared.durable.send_modify(|count| *count += written.writes);
@@ -345,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Notes what happens; refuses to write the number 13 times 2, and writes 100 once it may.
+    /// A world that records what happens. It fails to write the number 26, and writes 100 only when it is allowed to.
     struct Notes {
         log: Mutex<Vec<String>>,
         seen: Notify,

@@ -1,4 +1,5 @@
-//! What flags say of etcd: its addresses, also in a file, credentials and certificates, and how long a lease lives.
+//! Reads the flags for etcd: its addresses, also from a file, credentials and certificates, and the duration of the
+//! lease.
 
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use crate::{secrets, zookeeper};
 
 const NAME: &str = "etcd";
 const CREDENTIAL: &str = "etcd_credential";
-/// The shortest and the longest lease. etcd makes shorter ones longer.
+/// Shortest and longest lease. etcd makes shorter ones longer.
 const LEASES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60 * 60));
-/// The flag of the authority.
+/// Name of the flag with the certificates of authorities.
 const CA_FILE: &str = "etcd_ca_file";
 
-/// Reads `--etcd` and what belongs to it; none without it.
+/// Reads `--etcd` and the flags that depend on it; `None` without it.
 ///
 /// # Errors
 /// One of the flags is invalid. The message contains no password.
@@ -68,7 +69,7 @@ pub(crate) fn service(flags: &StateFlags) -> Result<Option<(Service, Duration)>,
     Ok(Some((Service { url, credential, tls }, lease)))
 }
 
-/// `user:password` from its file.
+/// Reads `user:password` from a file.
 fn credential(path: &std::path::Path) -> Result<(String, String), FlagError> {
     let bytes = secrets::read(CREDENTIAL, path)?;
     let text = std::str::from_utf8(&bytes).ok().map(str::trim_end);
@@ -82,7 +83,8 @@ fn credential(path: &std::path::Path) -> Result<(String, String), FlagError> {
     Ok((user.to_owned(), password.to_owned()))
 }
 
-/// etcd's own authority and this master's certificate for it. Without an authority that of the host counts.
+/// Loads etcd's authority and this master's certificate for it. Without an authority, the host's authorities are
+/// trusted.
 fn tls(flags: &StateFlags) -> Result<Tls, FlagError> {
     let settings = Settings {
         cert_file: flags.etcd_cert_file.clone(),
@@ -91,7 +93,7 @@ fn tls(flags: &StateFlags) -> Result<Tls, FlagError> {
         verify_server_cert: Some(true),
         ..Settings::default()
     };
-    // A client whose certificate cannot be read goes on without it, and etcd would only say that it has none.
+    // A client whose certificate cannot be read would connect without it, and etcd would only report that it has none.
     for (name, path) in [("etcd_cert_file", &flags.etcd_cert_file), ("etcd_key_file", &flags.etcd_key_file)] {
         if let Some(path) = path {
             let opened = std::fs::File::open(path);

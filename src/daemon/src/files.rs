@@ -1,6 +1,6 @@
 //! Reads sandboxes and logs through virtual paths (docs/mesos/endpoints.md), for `/files/*`, LIST_FILES and READ_FILE.
 //!
-//! HTTP is elsewhere. Nothing outside an attached directory can be reached.
+//! HTTP is elsewhere. Files outside an attached directory cannot be reached.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -13,27 +13,27 @@ use std::time::Duration;
 
 use base::lock;
 
-/// The most bytes that one read gives: 16 pages.
+/// Maximum number of bytes of one read: 16 pages.
 pub const READ_LIMIT: u64 = 16 * 4096;
-/// The largest file that is sent as a download in one piece of memory.
+/// Maximum size of a download, in bytes: it is sent from one buffer.
 const DOWNLOAD_LIMIT: u64 = 1 << 30;
 
-/// Why a path cannot be served; `Display` is the answer's body.
+/// An error when a virtual path is read; `Display` is the body of the response.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// 404: nothing attached there, or no such file.
+    /// 404: nothing is attached at the path, or there is no such file.
     #[error("")]
     NotFound,
-    /// 400: the request or the kind of file does not fit.
+    /// 400: the request is invalid, or not possible for this kind of file.
     #[error("{0}\n")]
     Refused(String),
-    /// 500: the system does not let us.
+    /// 500: an error of the system.
     #[error("{0}\n")]
     Io(String),
 }
 
 impl FilesError {
-    /// The HTTP status that goes with it.
+    /// Returns the HTTP status of the error.
     pub fn status(&self) -> u16 {
         match self {
             FilesError::NotFound => 404,
@@ -52,22 +52,22 @@ impl From<std::io::Error> for FilesError {
     }
 }
 
-/// One entry of a directory, as in `FileInfo`.
+/// An entry of a directory, as in `FileInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// The requested path, a slash, and the name.
     pub path: String,
     /// Number of hard links.
     pub nlink: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Time of the last change, whole seconds since the epoch.
+    /// Time of the last change, in whole seconds since the epoch.
     pub modified: Duration,
-    /// stat(2) mode: type and permissions.
+    /// Mode of stat(2): type and permissions.
     pub mode: u32,
-    /// The owner's name, or number as text.
+    /// Name of the owner, or the number as text.
     pub user: String,
-    /// The group's name, or number as text.
+    /// Name of the group, or the number as text.
     pub group: String,
 }
 
@@ -76,25 +76,25 @@ pub struct FileInfo {
 pub struct Part {
     /// Size of the whole file in bytes.
     pub size: u64,
-    /// Where `data` starts; the size, if no offset was asked for.
+    /// Offset of `data` in the file; the size, if the request had no offset.
     pub offset: u64,
-    /// At most [`READ_LIMIT`] bytes.
+    /// Content, at most [`READ_LIMIT`] bytes.
     pub data: Vec<u8>,
 }
 
-/// The attached paths of one daemon. Shared by all connections.
+/// The attached paths of a daemon. Shared by all connections.
 #[derive(Debug, Default)]
 pub struct Files {
     attached: Mutex<BTreeMap<String, PathBuf>>,
 }
 
 impl Files {
-    /// Makes `real` reachable as `virtual_path`, replacing what was there.
+    /// Attaches `real` to `virtual_path`, and replaces what was attached there.
     pub fn attach(&self, virtual_path: &str, real: &Path) {
         lock(&self.attached).insert(trimmed(virtual_path).to_owned(), real.to_owned());
     }
 
-    /// Takes away all virtual paths that are, or lie below, the directory `virtual_path`.
+    /// Detaches all virtual paths that are, or are below, the directory `virtual_path`.
     pub fn detach_below(&self, virtual_path: &str) {
         let (path, mut attached) = (trimmed(virtual_path), lock(&self.attached));
         attached.remove(path);
@@ -106,16 +106,16 @@ impl Files {
         }
     }
 
-    /// All virtual paths with their real ones, for `/files/debug`.
+    /// Returns all virtual paths with their real ones, for `/files/debug`.
     pub fn list(&self) -> Vec<(String, PathBuf)> {
         lock(&self.attached).iter().map(|(name, real)| (name.clone(), real.clone())).collect()
     }
 
-    /// What is behind a virtual path: the longest attached prefix decides. It is held, not opened: a task may put
-    /// something else in its place at any time.
+    /// Finds the file of a virtual path: the longest attached prefix decides. The file is held by a path descriptor,
+    /// not opened: a task may replace it at any time.
     ///
     /// # Errors
-    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
+    /// 404 if nothing is attached there or the file is missing, 400 if the path leads out of the attached directory.
     fn find(&self, path: &str) -> Result<Found, FilesError> {
         match (self.find_attached(path), task_of_a_pod(path)) {
             (Err(FilesError::NotFound), Some(task)) => self.find_attached(&task),
@@ -128,7 +128,7 @@ impl Files {
         beneath(root, &trimmed(path)[prefix.len()..], path)
     }
 
-    /// The longest attached prefix of a path, and what it stands for.
+    /// Returns the longest attached prefix of a path, and the real path attached to it.
     fn attachment<'p>(&self, path: &'p str) -> Option<(&'p str, PathBuf)> {
         let mut prefix = trimmed(path);
         loop {
@@ -143,16 +143,17 @@ impl Files {
         }
     }
 
-    /// The attached path that a path is below, whether or not there is such a file; none if nothing would be found.
+    /// Returns the attached path that a path is below, whether or not there is such a file; `None` if nothing would be
+    /// found.
     pub fn attached_above(&self, path: &str) -> Option<String> {
         let found = |path: &str| self.attachment(path).map(|(prefix, _)| prefix.to_owned());
         found(path).or_else(|| found(&task_of_a_pod(path)?))
     }
 
-    /// The entries of a directory, sorted by path; empty for a file.
+    /// Returns the entries of a directory, sorted by path; empty for a file.
     ///
     /// # Errors
-    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of the attached directory.
+    /// 404 if nothing is attached there or the file is missing, 400 if the path leads out of the attached directory.
     pub fn browse(&self, path: &str) -> Result<Vec<FileInfo>, FilesError> {
         let found = self.find(path)?;
         if !found.file.metadata()?.is_dir() {
@@ -162,7 +163,7 @@ impl Files {
         for entry in std::fs::read_dir(format!("/proc/self/fd/{}", found.file.as_raw_fd()))? {
             let entry = entry?;
             let name = entry.file_name();
-            // A link that leads out is described itself. A file that vanishes meanwhile is not listed.
+            // For a link that leads out, the link itself is described. A file that vanishes meanwhile is not listed.
             let target = match entry.file_type() {
                 Ok(kind) if kind.is_symlink() => containers::find_beneath(&found.root, &found.relative.join(&name)),
                 _ => Ok(None),
@@ -179,10 +180,10 @@ impl Files {
         Ok(entries)
     }
 
-    /// At most `length` bytes from `offset` on; without an offset only the size.
+    /// Reads at most `length` bytes from `offset` on; without an offset only the size.
     ///
     /// # Errors
-    /// See [`Files::browse`]; 400 for what is not a file.
+    /// See [`Files::browse`]; 400 if it is not a regular file.
     pub fn read(&self, path: &str, offset: Option<u64>, length: Option<u64>) -> Result<Part, FilesError> {
         let (mut file, size) = self.find(path)?.open("read")?;
         let Some(offset) = offset else {
@@ -197,10 +198,10 @@ impl Files {
         Ok(Part { size, offset, data })
     }
 
-    /// A whole file, with the name to save it under.
+    /// Reads a whole file. Returns the name to save it under, and the content.
     ///
     /// # Errors
-    /// See [`Files::browse`]; 400 for what is not a file or one of more than 1 GiB.
+    /// See [`Files::browse`]; 400 if it is not a regular file, or has more than 1 GiB.
     pub fn download(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
         let (file, size) = self.find(path)?.open("download")?;
         if size > DOWNLOAD_LIMIT {
@@ -210,13 +211,13 @@ impl Files {
         }
         let name = trimmed(path).rsplit('/').next().unwrap_or_default().to_owned();
         let mut data = Vec::new();
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         file.take(DOWNLOAD_LIMIT).read_to_end(&mut data)?;
         Ok((name, data))
     }
 }
 
-/// Something below an attached path.
+/// A file below an attached path.
 struct Found {
     root: PathBuf,
     relative: PathBuf,
@@ -224,7 +225,7 @@ struct Found {
 }
 
 impl Found {
-    /// The file, open, and its size.
+    /// Opens the file for reading. Returns it and its size.
     fn open(self, to: &str) -> Result<(File, u64), FilesError> {
         let metadata = self.file.metadata()?;
         if metadata.is_dir() {
@@ -237,7 +238,7 @@ impl Found {
     }
 }
 
-/// The path of a pod's task that is named by its name alone (EXE-48).
+/// Returns the full path of a pod's task that is named without the run of its executor (EXE-48).
 fn task_of_a_pod(path: &str) -> Option<String> {
     let (executor, task) = path.split_once("/tasks/")?;
     executor.contains("/executors/").then(|| format!("{executor}/runs/latest/tasks/{task}"))
@@ -247,7 +248,7 @@ fn trimmed(path: &str) -> &str {
     if path.len() > 1 { path.trim_end_matches('/') } else { path }
 }
 
-/// What follows `root`, if it lies below it once symbolic links are followed.
+/// Finds `rest` below `root`; symbolic links are followed as long as they lead below it.
 fn beneath(root: PathBuf, rest: &str, asked: &str) -> Result<Found, FilesError> {
     let relative = PathBuf::from(rest.trim_start_matches('/'));
     let outside = || FilesError::Refused(format!("'{asked}' is inaccessible."));
@@ -267,7 +268,7 @@ fn info(path: &str, metadata: &Metadata) -> FileInfo {
     }
 }
 
-/// `drwxr-x---` for a stat(2) mode.
+/// Formats a mode of stat(2), such as `drwxr-x---`.
 pub fn mode_text(mode: u32) -> String {
     let kind = match mode & 0o170_000 {
         0o040_000 => 'd',
@@ -414,7 +415,7 @@ mod tests {
             ("sub/../digits", "0123456789"),
             ("./sub/.././sub/inner", "x"),
             ("deep/er/../../digits", "0123456789"),
-            // Where the link leads decides, as for any program.
+            // `..` after a link is resolved from the link's target, as in any program.
             ("link/../file", "deep"),
             ("link/../../digits", "0123456789"),
             ("from-the-top/../file", "deep"),
@@ -448,7 +449,8 @@ mod tests {
         assert_eq!(files.browse("/frameworks/f/x/../runs/latest").unwrap_err().status(), 404);
     }
 
-    /// A task that swaps a directory and a link as fast as it can cannot make the agent read files elsewhere.
+    /// A task that replaces a directory by a link and back as fast as it can cannot make the agent read files
+    /// elsewhere.
     #[test]
     fn a_directory_that_becomes_a_link_meanwhile_leads_nowhere() {
         use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -1,6 +1,6 @@
-//! `--firewall_rules`: endpoints that are closed to all (LEG-27).
+//! `--firewall_rules`: endpoints that are disabled for all senders (LEG-27).
 //!
-//! A rule names an endpoint by any of its paths, and closes it on all of them. It knows no endpoints of its own.
+//! A rule names an endpoint by any of its paths, and disables it on all of them. It knows no endpoints of its own.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use wire::route::{Found, Table};
 
 use crate::flags::{FlagError, Json, json};
 
-/// Which paths are disabled.
+/// The paths that `--firewall_rules` disables.
 #[derive(Debug, Default)]
 pub(crate) struct Firewall {
     disabled: BTreeSet<String>,
 }
 
 impl Firewall {
-    /// Reads `--firewall_rules`; without the flag nothing is disabled.
+    /// Reads `--firewall_rules`. Without the flag no endpoint is disabled.
     ///
     /// # Errors
     /// The value is not valid JSON of the message.
@@ -28,8 +28,8 @@ impl Firewall {
         Ok(Firewall { disabled })
     }
 
-    /// The routes that are closed: those that the rules' paths lead to. A path that leads nowhere closes itself alone.
-    /// `metrics` are one document in several formats: if a rule closes the first, all are closed.
+    /// Returns the disabled routes: those of the rules' paths. A path without a route disables only itself. The routes
+    /// `metrics` have one document in several formats: if a rule disables the first, all are disabled.
     pub(crate) fn closed<T: Copy + PartialEq>(&self, table: &Table<T>, metrics: &[T]) -> Vec<T> {
         let lead = |path: &String| table.find(path).filter(|found| found.rest.is_empty()).map(|found| *found.route);
         for path in self.disabled.iter().filter(|path| lead(path).is_none()) {
@@ -115,11 +115,11 @@ mod tests {
                 assert_eq!(open(rule, path), Ok(()), "{rule} {path}");
             }
         }
-        // Endpoints below others are others.
+        // An endpoint below the path of another one is not disabled with it.
         assert_eq!(open("/api/v1", "/master/api/v1/scheduler"), Ok(()));
         assert!(open("/api/v1", "/api/v1/xyz").is_err());
         assert!(open("/files/read", "/files/read").is_err());
-        // A path of no endpoint, or behind one, is itself only.
+        // A path of no endpoint, or below one, disables only itself.
         assert!(open("/nowhere", "/nowhere").is_err());
         assert!(open("/state/more", "/state/more").is_err());
         assert_eq!(open("/state/more", "/state"), Ok(()));

@@ -1,9 +1,8 @@
 //! Daemon flags with Mesos's names and defaults: from a file, the environment and the command line.
 //!
-//! The command line wins over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over the
-//! defaults.
-//! [`MasterFlags`] and [`AgentFlags`] are the typed values; `flags/master.rs`, `flags/agent.rs` and `flags/shared.rs`
-//! define all flags with their defaults. Readers check rules that concern more than one value.
+//! The command line takes precedence over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over
+//! the defaults. [`MasterFlags`] and [`AgentFlags`] are the typed values; `flags/master.rs`, `flags/agent.rs` and
+//! `flags/shared.rs` define all flags with their defaults. Readers check rules that concern more than one value.
 
 pub(crate) mod agent;
 pub(crate) mod json;
@@ -23,20 +22,20 @@ pub(crate) use spec::Json;
 use spec::{Effect, FlagValue};
 pub use spec::{Flag, Group, Kind, ValueError};
 
-/// The largest file that a flag's `file://` value or `--config` may name.
+/// Maximum size in bytes of a file that a flag's `file://` value or `--config` names.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// Which daemon's flags are meant.
+/// A daemon that has flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// `tepui master`
+    /// The daemon of `tepui master`.
     Master,
-    /// `tepui agent`
+    /// The daemon of `tepui agent`.
     Agent,
 }
 
 impl Part {
-    /// The flags of this daemon by subject.
+    /// Returns the flags of this daemon, in groups.
     pub fn groups(self) -> &'static [Group] {
         match self {
             Part::Master => master::MASTER,
@@ -44,12 +43,12 @@ impl Part {
         }
     }
 
-    /// The flags of this daemon.
+    /// Returns all flags of this daemon.
     pub fn flags(self) -> impl Iterator<Item = &'static Flag> {
         self.groups().iter().flat_map(|group| group.flags)
     }
 
-    /// The subcommand that runs this daemon.
+    /// Returns the subcommand that runs this daemon.
     pub fn command(self) -> &'static str {
         match self {
             Part::Master => "master",
@@ -61,95 +60,95 @@ impl Part {
         self.flags().find(|flag| flag.name == name || flag.aliases.contains(&name))
     }
 
-    /// The known flag whose name is nearest to `name`, if one is near enough to be a slip.
+    /// Returns the name of a flag that is most similar to `name`; `None` if none is similar enough to be meant.
     fn nearest(self, name: &str) -> Option<&'static str> {
         nearest(name, self.flags().map(|flag| flag.name))
     }
 }
 
-/// The one of `known` that is nearest to `name`, if it is near enough to be meant.
+/// Returns the name among `known` that is most similar to `name`; `None` if none is similar enough to be meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.map(|known| (strsim::jaro_winkler(name, known), known));
     let (likeness, nearest) = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (likeness > 0.8).then_some(nearest)
 }
 
-/// Why the flags cannot be used.
+/// An error of a daemon's flags.
 #[derive(Debug, thiserror::Error)]
 pub enum FlagError {
     /// No flag has this name.
     #[error("unknown flag '--{name}'{}; see 'tepui {part} --help'", nearest.map(|n| format!(", did you mean '--{n}'?")).unwrap_or_default())]
     Unknown {
-        /// As given.
+        /// The unknown name.
         name: String,
-        /// A flag that may have been meant.
+        /// The known flag with the most similar name, if one is similar enough.
         nearest: Option<&'static str>,
-        /// The subcommand.
+        /// The subcommand of the daemon.
         part: &'static str,
     },
-    /// The same flag twice, perhaps under an older name.
+    /// The flag is given twice, perhaps under an older name.
     #[error("flag '--{name}' is given twice")]
     Twice {
-        /// The flag's present name.
+        /// Name of the flag in this version.
         name: &'static str,
     },
-    /// `--no-name` for something that is not a boolean, or with a value.
+    /// `--no-name` for a flag that is not a boolean, or with a value.
     #[error("'--no-{name}' does not fit: '--{name}' takes a value")]
     Negated {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
     },
-    /// `--name` without `=value` for something that is not a boolean.
+    /// `--name` without `=value` for a flag that is not a boolean.
     #[error("flag '--{name}' needs a value: write '--{name}=...'")]
     NoValue {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
     },
-    /// The value does not fit.
+    /// The value does not have the form of the flag's type.
     #[error("flag '--{name}' cannot be read")]
     Value {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         source: ValueError,
     },
-    /// A file named by a flag cannot be read.
+    /// A file that a flag names cannot be read.
     #[error("flag '--{name}' names the file '{path}', which cannot be read")]
     File {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The `--config` file is not TOML table of plain values.
+    /// The `--config` file is not a TOML table of plain values.
     #[error("the configuration file '{path}' is not usable: {why}")]
     Config {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Line and rule.
+        /// The line and the rule that it breaks.
         why: String,
     },
-    /// A flag that must be given is not.
+    /// A required flag is missing.
     #[error("flag '--{name}' is required{why}")]
     Missing {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
-        /// When it is required, as the end of the sentence.
+        /// When the flag is required, as the end of the sentence.
         why: &'static str,
     },
-    /// The value has the right form, but cannot be used.
+    /// The value has the right form, but breaks another rule.
     #[error("flag '--{name}': {why}")]
     Refused {
-        /// The flag's name.
+        /// Name of the flag.
         name: &'static str,
-        /// The rule that it breaks.
+        /// The rule that the value breaks.
         why: String,
     },
 }
 
-/// The effective flags of one daemon: every value has passed its kind's check.
+/// The effective flags of a daemon. Every value has the form of its kind.
 #[derive(Clone, Debug)]
 pub struct Flags {
     part: Part,
@@ -159,10 +158,10 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Reads flags from all sources. `arguments` come without the program and the subcommand.
+    /// Reads flags from all sources. `arguments` do not include the program and the subcommand.
     ///
     /// # Errors
-    /// The first flag that is unknown, doubled or malformed.
+    /// The first flag that is unknown, given twice, or malformed.
     pub fn load(
         part: Part,
         arguments: &[String],
@@ -192,7 +191,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// Only the defaults, for embedded clusters and tests.
+    /// Returns the defaults, for embedded clusters and tests.
     pub fn defaults(part: Part) -> Flags {
         let values = part.flags().filter_map(|flag| {
             let text = flag.default?;
@@ -212,12 +211,12 @@ impl Flags {
         Ok(())
     }
 
-    /// The daemon that has these flags.
+    /// Returns the daemon of these flags.
     pub fn part(&self) -> Part {
         self.part
     }
 
-    /// The typed value of the flag of this name.
+    /// Returns the typed value of the flag `name`.
     ///
     /// # Errors
     /// The text does not have the form of the type.
@@ -229,23 +228,23 @@ impl Flags {
         self.values.get(name).map(String::as_str)
     }
 
-    /// Whether `--help` is given.
+    /// Returns whether `--help` is given.
     pub fn asks_for_help(&self) -> bool {
         self.text("help") == Some("true")
     }
 
-    /// Whether `--version` is given.
+    /// Returns whether `--version` is given.
     pub fn asks_for_version(&self) -> bool {
         self.text("version") == Some("true")
     }
 
-    /// Whether a flag has another value than its default. The empty text counts as unset.
+    /// Returns whether a flag has another value than its default. The empty text counts as unset.
     fn is_changed(&self, flag: &Flag) -> bool {
         let default = flag.default.and_then(|text| flag.kind.normalise(text).ok());
         self.text(flag.name).is_some_and(|text| !text.is_empty() && Some(text) != default.as_deref())
     }
 
-    /// Checks the flags that are not read: an unsupported flag must have its default, and a flag without effect is
+    /// Checks the flags that no code reads: an unsupported flag must have its default, and a flag without effect is
     /// named in the log.
     ///
     /// # Errors
@@ -264,7 +263,7 @@ impl Flags {
         Ok(())
     }
 
-    /// All set flags by name, as `/flags` shows them: without passwords and other secrets.
+    /// Returns all set flags by name, as `/flags` shows them: without passwords and other secrets.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         self.values.iter().map(|(name, value)| (*name, shown::shown(name, value)))
     }
@@ -309,7 +308,7 @@ fn from_command_line(
     Ok(values)
 }
 
-/// Which flag and which value `--name[=value]` stands for.
+/// Returns the flag and the value of an argument `--name[=value]`.
 fn understand(part: Part, name: &str, value: Option<&str>) -> Result<(&'static Flag, String), FlagError> {
     if let Some(flag) = part.find(name) {
         return match (value, flag.kind) {
@@ -327,7 +326,7 @@ fn understand(part: Part, name: &str, value: Option<&str>) -> Result<(&'static F
     find(part, name).map(|flag| (flag, String::new()))
 }
 
-/// Values from `MESOS_*` and `TEPUI_*`; other variables, and unknown names among these, are not ours to judge.
+/// Returns the values of `MESOS_*` and `TEPUI_*`. Other variables, and unknown names among these, are ignored.
 fn from_environment(part: Part, environment: impl Iterator<Item = (String, String)>) -> BTreeMap<&'static str, String> {
     let (mut mesos, mut tepui) = (BTreeMap::new(), BTreeMap::new());
     for (variable, value) in environment {
@@ -370,9 +369,9 @@ fn from_file(part: Part, path: &Path) -> Result<BTreeMap<&'static str, String>, 
     Ok(values)
 }
 
-/// The value itself, or what the file that it names holds (FLG-03).
+/// Returns the value, or the content of the file that it names (FLG-03).
 fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
-    // What is not a JSON object or list is the name of a file, as Mesos takes an absolute path.
+    // A text that is not a JSON object or list is the name of a file, as Mesos takes an absolute path.
     let is_name = flag.kind == Kind::Json && !text.is_empty() && !text.trim_start().starts_with(['{', '[']);
     let bare = Some(text.as_str()).filter(|_| is_name);
     match text.strip_prefix("file://").or(bare) {
@@ -386,7 +385,7 @@ fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
 /// Reads a file that a flag names, up to a size limit.
 ///
 /// # Errors
-/// The error of reading, or the limit.
+/// An error of the system, or the file is larger than the limit.
 pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(path)?.len();
     if size > FILE_LIMIT {
@@ -395,7 +394,7 @@ pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// The text of `--help`: the flags by subject.
+/// Returns the text of `--help`: the flags in groups.
 pub fn help(part: Part) -> String {
     let command = part.command();
     let mut text = format!(
@@ -419,7 +418,7 @@ pub fn help(part: Part) -> String {
 
 #[cfg(test)]
 impl MasterFlags {
-    /// The defaults with these values.
+    /// Returns the defaults with these values.
     pub(crate) fn with(given: &[(&str, &str)]) -> MasterFlags {
         MasterFlags::read(&Flags::with(Part::Master, given)).unwrap()
     }
@@ -427,7 +426,7 @@ impl MasterFlags {
 
 #[cfg(test)]
 impl AgentFlags {
-    /// The defaults with these values.
+    /// Returns the defaults with these values.
     pub(crate) fn with(given: &[(&str, &str)]) -> AgentFlags {
         AgentFlags::read(&Flags::with(Part::Agent, given)).unwrap()
     }
@@ -435,7 +434,7 @@ impl AgentFlags {
 
 #[cfg(test)]
 impl Flags {
-    /// The defaults with these values.
+    /// Returns the defaults with these values.
     pub(crate) fn with(part: Part, given: &[(&str, &str)]) -> Flags {
         let mut flags = Flags::defaults(part);
         given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
@@ -506,7 +505,7 @@ mod tests {
         assert!(text.contains("\nGarbage collection of sandboxes and checkpoints:\n"), "{text}");
     }
 
-    /// The examples have every flag that is read, commented out, as it is by default or as an example.
+    /// The examples contain every flag that is read, as a comment, with its default or an example value.
     #[test]
     fn config_examples_have_every_flag() {
         for part in [Part::Master, Part::Agent] {
@@ -564,7 +563,7 @@ mod tests {
         }
     }
 
-    /// docs/mesos/flags.md lists the flags of Mesos; those of tepui alone are not in it.
+    /// docs/mesos/flags.md lists the flags of Mesos, not those that only tepui has.
     #[test]
     fn names_and_defaults_are_those_of_mesos() {
         let page = include_str!("../../../docs/mesos/flags.md");
@@ -581,7 +580,7 @@ mod tests {
             let Some(name) = name.strip_prefix("--").filter(|name| !name.starts_with('-')) else { continue };
             let flag = part.find(name).unwrap_or_else(|| panic!("--{name} is missing"));
             assert_eq!((flag.name, flag.aliases.first().copied()), (name, alias.strip_prefix("--")), "--{name}");
-            // Text such as "from hostname" describes what Mesos does without the flag; `<prefix>` is where it is
+            // Text such as "from hostname" describes what Mesos does without the flag; `<prefix>` is where Mesos is
             // installed.
             if !default.contains([' ', '<']) {
                 let normal = |text: &str| {

@@ -1,13 +1,13 @@
-//! What the machine is: cores, load, mounts, names, boot id.
+//! Properties of the host: processors, load, mounts, names, boot id.
 //!
-//! It changes nothing on the machine.
+//! It changes nothing on the host.
 
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-/// The name of a user, or the number as text if it has none.
+/// Returns the name of a user, or the number as text if it has none.
 pub fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,
@@ -15,7 +15,7 @@ pub fn user_name(uid: u32) -> String {
     }
 }
 
-/// The name of a group, or the number as text if it has none.
+/// Returns the name of a group, or the number as text if it has none.
 pub fn group_name(gid: u32) -> String {
     match Group::from_gid(Gid::from_raw(gid)) {
         Ok(Some(group)) => group.name,
@@ -23,42 +23,42 @@ pub fn group_name(gid: u32) -> String {
     }
 }
 
-/// Number of processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub fn processors() -> u64 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
 }
 
-/// Load averages over 1, 5 and 15 minutes; zeroes if they cannot be read.
+/// Returns the load averages over 1, 5 and 15 minutes; zeroes if they cannot be read.
 pub fn load() -> [f64; 3] {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().unwrap_or(0.0));
     std::array::from_fn(|_| numbers.next().unwrap_or(0.0))
 }
 
-/// Whether a file system is mounted at exactly this path, which must have no links in it.
+/// Returns whether a file system is mounted at exactly this path, which must contain no links.
 pub fn is_mount_point(path: &Path) -> bool {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let points = text.lines().filter_map(|line| line.split(' ').nth(4));
     points.map(unescaped).any(|point| Path::new(&point) == path)
 }
 
-/// A path of mountinfo: blanks, line ends and backslashes are octal numbers in there.
+/// Decodes a path of mountinfo, in which spaces, line feeds and backslashes are octal numbers.
 fn unescaped(text: &str) -> String {
     let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     codes.iter().fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
 }
 
-/// The id of this boot of the kernel, trimmed; empty if it cannot be read.
+/// Returns the id of this boot of the kernel, trimmed; empty if it cannot be read.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// This machine's name.
+/// Returns the name of this host.
 pub fn host_name() -> String {
     nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// The first IPv4 address of a host name.
+/// Returns the first IPv4 address of a host name.
 pub fn resolve(name: &str) -> Option<Ipv4Addr> {
     if let Ok(address) = name.parse() {
         return Some(address);
@@ -70,7 +70,7 @@ pub fn resolve(name: &str) -> Option<Ipv4Addr> {
     })
 }
 
-/// A name for an address, without a network request: `localhost`, this machine's name, or the address itself.
+/// Returns a name for an address, without a network request: `localhost`, the name of this host, or the address itself.
 pub fn name_of(ip: Ipv4Addr) -> String {
     if ip.is_loopback() {
         return "localhost".to_owned();

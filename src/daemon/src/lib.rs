@@ -1,6 +1,6 @@
 //! The live shells of master and agent: sockets, clocks and processes around the cores.
 //!
-//! It decides nothing that a core can decide.
+//! They decide nothing that a core can decide.
 #![forbid(unsafe_code)]
 
 mod acls;

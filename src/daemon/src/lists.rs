@@ -1,15 +1,15 @@
-//! Writes the big v1 answers (GET_STATE and its parts) straight from entities, in either encoding, without building a
+//! Writes the large v1 answers (GET_STATE and its parts) directly from entities, in either encoding, without building a
 //! response message first.
 //!
 //! In JSON, lists are written even when they are empty, and names are v0's with `agent` for `slave`
-//! (docs/mesos/json.md). It does not know what is listed.
+//! (docs/mesos/json.md). It does not depend on what is listed.
 
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use protos::json::{Dialect, ToJson, Writer};
 use wire::negotiate::Encoding;
 
-/// A message that is written field by field. Field names are the JSON's, tags protobuf's.
+/// A message that is written field by field. `name` is a field's name in JSON, `tag` its number in protobuf.
 pub enum Builder<'a, 'o> {
     /// An open JSON object.
     Json(&'a mut Writer<'o>),
@@ -17,7 +17,7 @@ pub enum Builder<'a, 'o> {
     Protobuf(&'a mut Vec<u8>),
 }
 
-/// Writes one message with `fields`.
+/// Encodes a message whose fields the function `fields` writes.
 pub fn message(encoding: Encoding, fields: impl FnOnce(&mut Builder<'_, '_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 << 10);
     match encoding {
@@ -30,7 +30,7 @@ pub fn message(encoding: Encoding, fields: impl FnOnce(&mut Builder<'_, '_>)) ->
 }
 
 impl Builder<'_, '_> {
-    /// An enum field: its name and its number.
+    /// Writes an enum field: its name in JSON, its number in protobuf.
     pub fn choice(&mut self, tag: u32, name: &str, text: &str, number: i32) {
         match self {
             Builder::Json(w) => {
@@ -40,7 +40,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A double field.
+    /// Writes a double field.
     pub fn double(&mut self, tag: u32, name: &str, value: f64) {
         match self {
             Builder::Json(w) => {
@@ -50,7 +50,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A field that is a message, written by `fields`.
+    /// Writes a field that is a message, whose fields the function `fields` writes.
     pub fn nested(&mut self, tag: u32, name: &str, fields: impl FnOnce(&mut Builder<'_, '_>)) {
         match self {
             Builder::Json(w) => {
@@ -66,7 +66,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A list of messages.
+    /// Writes a field that is a list of messages.
     pub fn list<M: Message + ToJson>(&mut self, tag: u32, name: &str, items: impl Iterator<Item = impl AsRef<M>>) {
         match self {
             Builder::Json(w) => {
@@ -87,9 +87,9 @@ impl Builder<'_, '_> {
 
 /// An item that a list borrows or owns.
 pub enum Item<'a, M> {
-    /// An entity's own message.
+    /// A message of an entity.
     Borrowed(&'a M),
-    /// Made for the list.
+    /// A message that was created for the list.
     Owned(Box<M>),
 }
 

@@ -1,6 +1,6 @@
-//! A whole cluster in one process: a master and some agents, for trying out and for demonstrations.
+//! A whole cluster in one process: a master and some agents, for trials and demonstrations.
 //!
-//! The daemons are the very same as those of `tepui master` and `tepui agent`.
+//! The daemons are the same as those of `tepui master` and `tepui agent`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,34 +15,34 @@ use crate::common::LogLevel;
 use crate::flags::{Flags, Part};
 use crate::{connections, logging, master};
 
-/// What the cluster is to be like.
+/// The settings of a local cluster.
 #[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
     /// Number of agents.
     pub agents: usize,
-    /// The master's port on 127.0.0.1; 0 takes any free one.
+    /// Port of the master on 127.0.0.1; for 0 the system chooses a free one.
     pub port: u16,
-    /// Resources of each agent, as in `--resources`; none means what the machine has.
+    /// Resources of each agent, as in `--resources`; `None` for those of the host.
     pub resources: Option<String>,
-    /// Where state and sandboxes go.
+    /// Directory for state and sandboxes.
     pub work_dir: PathBuf,
-    /// Other flags of the master, by their names.
+    /// Other flags of the master, as names and values.
     pub master_flags: Vec<(String, String)>,
-    /// Other flags of each agent; those that are not named have none. They come after `resources`.
+    /// Other flags of each agent, as names and values; further agents have none. They override `resources`.
     pub agent_flags: Vec<Vec<(String, String)>>,
 }
 
 /// A running cluster. Dropping it ends it without waiting.
 #[derive(Debug)]
 pub struct LocalCluster {
-    /// Where the master listens.
+    /// Address on which the master listens.
     pub master: SocketAddr,
     stop: watch::Sender<bool>,
     agents: Vec<JoinHandle<anyhow::Result<()>>>,
     leader: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Starts a cluster in the current runtime. Agents register at once, without a random wait.
+/// Starts a cluster in the current runtime. Agents register at once, without a random delay.
 ///
 /// # Errors
 /// A port that is in use, or a directory that cannot be used.
@@ -91,7 +91,7 @@ fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyh
     flags.set("hostname", "localhost")?;
     flags.set("registration_backoff_factor", "1ms")?;
     flags.set("launcher", "posix")?;
-    // Its tasks end with it.
+    // The tasks of the cluster end with it.
     flags.set("systemd_enable_support", "false")?;
     connections::share(&mut flags, options.agents + 1)?;
     if let Some(resources) = &options.resources {
@@ -117,7 +117,7 @@ impl LocalCluster {
     /// Ends the cluster: tasks first, then the agents, then the master.
     ///
     /// # Errors
-    /// What went wrong in a daemon before.
+    /// An earlier error of a daemon.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.stop.send_replace(true);
         for agent in self.agents {

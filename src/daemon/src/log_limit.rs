@@ -1,10 +1,10 @@
 //! Limits the lines of the ordinary log by the place in the code that writes them: clients without any permission can
 //! cause lines.
 //!
-//! Warnings report bad input, or something lost. Of more than [`WARNINGS_MAX`] a minute of one place the others are
+//! Warnings report invalid input, or a loss. Above [`WARNINGS_MAX`] warnings a minute of one place, further ones are
 //! counted, and one line reports their number and one of them. Lines at INFO report changes of the cluster, of which a
-//! large cluster has many at once: their limit is only what no healthy cluster reaches. Errors, and lines at DEBUG,
-//! which an operator switches on for a while, have no limit.
+//! large cluster has many at once: their limit is higher than any healthy cluster reaches. Errors, and lines at DEBUG,
+//! which an operator switches on for a limited time, have no limit.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -25,22 +25,23 @@ use crate::window::{Window, instant};
 
 /// Maximum number of warnings a minute of one place in the code.
 const WARNINGS_MAX: u32 = 200;
-/// Maximum number of lines at INFO a minute of one place: twice the agents of a large cluster that register anew.
+/// Maximum number of lines at INFO a minute of one place: twice the number of agents of a large cluster that register
+/// again.
 const INFOS_MAX: u32 = 20_000;
-/// Maximum length of a line in bytes: names that clients choose are in lines.
+/// Maximum length of a line in bytes: lines contain names that clients choose.
 const LINE_MAX: usize = 4096;
-/// Maximum length of the line in a report.
+/// Maximum number of characters of the line in a report.
 const SAMPLE_MAX: usize = 200;
-/// How often numbers of left-out lines are reported.
+/// Interval of reports of left-out lines.
 const REPORT: Duration = Duration::from_secs(10);
 
-/// The target of lines that are limited before they are events: those of cores, and reports.
+/// The target of lines that are limited before they become events: those of cores, and reports.
 pub(crate) const COUNTED: &str = "counted";
 
-/// A place in the code.
+/// A place in the code that writes lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// One of `tracing`'s macros.
+    /// A call of one of `tracing`'s macros.
     Callsite(Identifier),
     /// File, line and column in a core.
     Core(&'static str, u32, u32),
@@ -52,18 +53,18 @@ impl From<&'static Location<'static>> for Place {
     }
 }
 
-/// The lines of a place.
+/// The lines of one place in the code.
 #[derive(Debug)]
 struct Lines {
     window: Window,
     level: Level,
-    /// The first one that was left out.
+    /// The first line that was left out.
     sample: String,
 }
 
 static LINES: Mutex<Option<FxHashMap<Place, Lines>>> = Mutex::new(None);
 
-/// Whether a line may be written; otherwise it is counted. `text` returns the line.
+/// Returns whether a line may be written; otherwise counts it. `text` returns the line.
 pub(crate) fn admits(place: Place, level: Level, text: impl FnOnce() -> String) -> bool {
     let max = match level {
         Level::WARN => WARNINGS_MAX,
@@ -82,7 +83,7 @@ pub(crate) fn admits(place: Place, level: Level, text: impl FnOnce() -> String) 
     admitted
 }
 
-/// Reports the left-out lines of periods that are over, as long as it is polled.
+/// Reports the left-out lines of past periods at intervals; runs until it is dropped.
 pub(crate) async fn report_regularly() {
     loop {
         tokio::time::sleep(REPORT).await;
@@ -90,7 +91,7 @@ pub(crate) async fn report_regularly() {
     }
 }
 
-/// Reports left-out lines: those of periods that are over, or all at the end of the process.
+/// Reports left-out lines: those of past periods, or all at the end of the process.
 pub(crate) fn report(is_end: bool) {
     let mut reports = Vec::new();
     for lines in lock(&LINES).iter_mut().flat_map(FxHashMap::values_mut) {
@@ -108,10 +109,10 @@ pub(crate) fn report(is_end: bool) {
     }
 }
 
-/// Drops events above the limit of their place.
+/// A layer of `tracing` that drops events above the limit of their place.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    /// Whether an event is written at all.
+    /// Returns whether an event is written at all, by its target and level.
     pub(crate) is_wanted: fn(&str, &Level) -> bool,
 }
 
@@ -129,7 +130,7 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// An event's message with its fields.
+/// The text of an event: its message and fields.
 #[derive(Default)]
 struct Text(String);
 
@@ -144,7 +145,7 @@ impl Visit for Text {
     }
 }
 
-/// Writes lines that are not longer than [`LINE_MAX`]. An event is one call of `write`.
+/// A writer that shortens lines to [`LINE_MAX`]. An event is one call of `write`.
 #[derive(Debug)]
 pub(crate) struct Short<W>(pub(crate) W);
 
@@ -180,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A log in memory.
+    /// A log in memory, for tests.
     #[derive(Clone, Default)]
     struct Memory(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,5 @@
-//! Where log lines go, and how many there are: `--logging_level`, `--quiet`, `--log_dir`, and the switch at run time.
+//! Sets up logging: where log lines are written, and at which level: `--logging_level`, `--quiet`, `--log_dir`, and the
+//! switch at run time.
 //!
 //! It writes no line itself.
 
@@ -20,7 +21,7 @@ use crate::common::LogLevel;
 use crate::flags::{FlagError, LoggingFlags, Part};
 use crate::log_limit::{Limit, Short};
 
-/// What is logged now: 0 errors, 1 warnings, 2 what changes in the cluster, 3 what happens to tasks, 4 everything.
+/// Current level: 0 errors, 1 warnings, 2 changes in the cluster, 3 events of tasks, 4 all lines.
 static VERBOSITY: AtomicU8 = AtomicU8::new(2);
 
 fn rank(level: &Level) -> u8 {
@@ -33,8 +34,8 @@ fn rank(level: &Level) -> u8 {
     }
 }
 
-/// Whether a line is written now. ZooKeeper's client logs each try and each message; tepui's own lines have what
-/// matters of it.
+/// Returns whether a line is written at the current level. ZooKeeper's client logs each try and each message; tepui's
+/// own lines have what is relevant of it.
 fn is_wanted(target: &str, level: &Level) -> bool {
     rank(level) <= VERBOSITY.load(Ordering::Relaxed) && !target.starts_with("zookeeper_client")
 }
@@ -69,12 +70,12 @@ pub fn start(part: Part, flags: &LoggingFlags) -> anyhow::Result<Arc<LogLevel>> 
         }
         None => None,
     };
-    // A second daemon in one process logs where the first one does.
+    // A second daemon in the process uses the log of the first one.
     let _ = tracing_subscriber::registry().with(console).with(file).with(Limit { is_wanted }).try_init();
     Ok(switch(base))
 }
 
-/// The switch of the level, above what the start has set.
+/// Returns the switch of the level; its levels are added to `base`.
 pub fn switch(base: u8) -> Arc<LogLevel> {
     LogLevel::new(Arc::new(move |level| {
         let verbosity = u32::from(base).saturating_add(level).min(4);
@@ -82,7 +83,7 @@ pub fn switch(base: u8) -> Arc<LogLevel> {
     }))
 }
 
-/// The file below `--log_dir`, if that is set.
+/// Returns the path of the log file in `--log_dir`; `None` without the flag.
 pub fn log_file(part: Part, flags: &LoggingFlags) -> Option<PathBuf> {
     Some(flags.log_dir.as_ref()?.join(format!("tepui-{}.log", part.command())))
 }

@@ -1,7 +1,7 @@
 //! Slows down the guessing of passwords: after some failures, further attempts of a user from an address must wait.
 //!
-//! The wait doubles with each failure. A connection over which a user has logged in is not held up by failures over
-//! others, so that guesses from the host of a framework do not stop the framework. It checks no password.
+//! The delay doubles with each failure. Failures over other connections do not delay a connection over which a user has
+//! logged in, so that guesses from the host of a framework do not stop the framework. It checks no password.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,23 +14,23 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::ConnectionId;
 
-/// This many failures have no wait: scripts that try every endpoint of a cluster with a wrong password are not an
+/// Number of failures without a delay: scripts that try every endpoint of a cluster with a wrong password are not an
 /// attack.
 const FREE: u32 = 100;
-/// The first wait.
+/// Delay after the first failure that has one.
 const FIRST: Duration = Duration::from_secs(1);
-/// The longest wait.
+/// Longest delay after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Failures are forgotten after this time.
+/// Time after the last failure at which a user's failures are forgotten.
 const MEMORY: Duration = Duration::from_secs(600);
-/// Limit of users and addresses with failures; beyond it the oldest is forgotten.
+/// Maximum number of users and addresses with failures; beyond it the oldest is forgotten.
 const ENTRIES_MAX: usize = 1 << 14;
-/// Limit of connections that are remembered with a log-in.
+/// Maximum number of connections with a log-in that are recorded.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// So much of a user's name tells it from others.
+/// Maximum length of a user's name in bytes; longer names with the same beginning count as one user.
 const NAME_MAX: usize = 128;
 
-/// The failures of a daemon's log-ins.
+/// The failed log-ins of a daemon.
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     state: Mutex<State>,
@@ -62,7 +62,7 @@ struct Key {
 struct Failures {
     count: u32,
     last: Instant,
-    /// Until when no attempt is examined.
+    /// Time until which attempts are refused; `None` if they are not.
     until: Option<Instant>,
 }
 
@@ -81,10 +81,10 @@ impl Attempt<'_> {
 }
 
 impl Logins {
-    /// Whether an attempt may be examined.
+    /// Checks whether an attempt may be made now.
     ///
     /// # Errors
-    /// How long it must wait.
+    /// The time for which it must wait.
     pub(crate) fn check(&self, attempt: Attempt<'_>) -> Result<(), Duration> {
         let state = lock(&self.state);
         if state.failures.is_empty() || state.proved.get(&attempt.connection).is_some_and(|user| user == attempt.user) {
@@ -101,7 +101,7 @@ impl Logins {
         }
     }
 
-    /// An attempt has failed.
+    /// Records that an attempt has failed.
     pub(crate) fn failed(&self, attempt: Attempt<'_>) {
         self.counts.failed.fetch_add(1, Ordering::Relaxed);
         let (state, now, key) = (&mut *lock(&self.state), Instant::now(), attempt.key());
@@ -123,7 +123,7 @@ impl Logins {
         failures.until = failures.count.checked_sub(FREE).filter(|waits| *waits > 0).map(|waits| now + wait(waits));
     }
 
-    /// A user has logged in over a connection.
+    /// Records that a user has logged in over a connection.
     pub(crate) fn succeeded(&self, attempt: Attempt<'_>) {
         let state = &mut *lock(&self.state);
         let known = state.proved.get(&attempt.connection).is_some_and(|user| user == attempt.user);
@@ -132,23 +132,23 @@ impl Logins {
         }
     }
 
-    /// A connection has closed.
+    /// Forgets a connection that has closed.
     pub(crate) fn closed(&self, connection: ConnectionId) {
         lock(&self.state).proved.remove(&connection);
     }
 
-    /// Number of attempts since the start: those that failed, and those that were not looked at.
+    /// Returns the numbers of attempts since the start that failed, and that had to wait.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.counts.failed.load(Ordering::Relaxed), self.counts.held_up.load(Ordering::Relaxed))
     }
 }
 
-/// The wait after this many failures that are not free.
+/// Returns the delay after this many failures beyond those without a delay.
 fn wait(failures: u32) -> Duration {
     FIRST.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST)
 }
 
-/// The beginning of a name.
+/// Returns the beginning of a name, at most [`NAME_MAX`] bytes.
 fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_MAX)]
 }

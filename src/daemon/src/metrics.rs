@@ -16,7 +16,7 @@ use crate::clock::Stopwatch;
 use crate::host;
 use crate::prometheus::Kind;
 
-/// Metrics by name.
+/// A set of metrics, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(BTreeMap<String, Metric>);
 
@@ -32,28 +32,29 @@ impl Metrics {
         self.0.insert(name.into(), Metric { value, is_counter: false });
     }
 
-    /// Sets a counter: it only grows while the process runs.
+    /// Sets a counter, whose value only grows while the process runs.
     pub fn counter(&mut self, name: impl Into<String>, value: f64) {
         self.0.insert(name.into(), Metric { value, is_counter: true });
     }
 
-    /// All with their types, by name.
+    /// Returns all metrics with their types, by name.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, f64, Kind)> {
         let kind = |metric: &Metric| if metric.is_counter { Kind::Counter } else { Kind::Gauge };
         self.0.iter().map(move |(name, metric)| (name.as_str(), metric.value, kind(metric)))
     }
 
-    /// One metric's value.
+    /// Returns the value of a metric.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).map(|metric| metric.value)
     }
 
-    /// Sets a gauge that is a number of things.
+    /// Sets a gauge to a count.
     pub fn count(&mut self, name: impl Into<String>, value: usize) {
         self.set(name, value as f64);
     }
 
-    /// `<prefix><resource>_total`, `_used`, `_percent`, and the same for revocable ones, for the four common resources.
+    /// Sets `<prefix><resource>_total`, `_used`, `_percent`, and the same for revocable resources, for the four common
+    /// resources.
     pub fn resources(&mut self, prefix: &str, total: &Resources, used: &Resources) {
         let parts =
             [("", total.non_revocable(), used.non_revocable()), ("_revocable", total.revocable(), used.revocable())];
@@ -69,7 +70,7 @@ impl Metrics {
         }
     }
 
-    /// The machine's load and memory.
+    /// Sets the metrics of the host's load and memory.
     pub fn system(&mut self) {
         let (load, memory) = (host::load(), containers::host_memory());
         self.set("system/cpus_total", host::processors() as f64);
@@ -80,7 +81,7 @@ impl Metrics {
         self.set("system/mem_free_bytes", memory.free as f64);
     }
 
-    /// The daemon's connections. Mesos has no such metrics.
+    /// Sets the metrics of the daemon's connections. Mesos has no such metrics.
     pub fn connections(&mut self, counts: ConnectionCounts) {
         self.count("connections/limit", counts.limit);
         self.count("connections/incoming", counts.incoming);
@@ -91,15 +92,15 @@ impl Metrics {
         self.counter("connections/delayed_refusals", counts.delayed as f64);
     }
 
-    /// What was refused: messages in another process's name, log-ins that failed, and those that had to wait. Mesos has
-    /// no such metrics.
+    /// Sets the metrics of refusals: messages that name another process as their sender, log-ins that failed, and those
+    /// that had to wait. Mesos has no such metrics.
     pub fn refusals(&mut self, forged: u64, (failed, held_up): (u64, u64)) {
         self.counter("security/forged_messages", forged as f64);
         self.counter("security/failed_logins", failed as f64);
         self.counter("security/delayed_logins", held_up as f64);
     }
 
-    /// One flat object, sorted by name.
+    /// Returns the metrics as one flat JSON object, sorted by name.
     pub fn json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 << 10);
         Writer::new(&mut out).object(|w| {
@@ -110,30 +111,30 @@ impl Metrics {
         out
     }
 
-    /// The same as messages.
+    /// Returns the metrics as messages.
     pub fn messages(&self) -> Vec<mesos::Metric> {
         self.0.iter().map(|(name, metric)| mesos::Metric { name: name.clone(), value: Some(metric.value) }).collect()
     }
 }
 
-/// How long something took, the last times that it was done (MET-02).
+/// The durations of the last occurrences of an activity (MET-02).
 #[derive(Debug)]
 pub struct Timings {
     window: Duration,
-    /// When each began, and milliseconds; oldest first.
+    /// Start and duration in milliseconds of each occurrence, oldest first.
     samples: VecDeque<(Stopwatch, f64)>,
 }
 
 impl Timings {
-    /// This many are kept at most, as Mesos does.
+    /// Maximum number of durations, as in Mesos.
     const KEPT: usize = 1000;
 
-    /// None yet. Statistics leave out what is older than `window`.
+    /// Creates an empty set of durations. Statistics leave out those that are older than `window`.
     pub fn new(window: Duration) -> Timings {
         Timings { window, samples: VecDeque::new() }
     }
 
-    /// Adds one.
+    /// Adds the duration of an occurrence that began at `began`.
     pub fn add(&mut self, began: Stopwatch, took: Duration) {
         if self.samples.len() >= Timings::KEPT {
             self.samples.pop_front();
@@ -141,8 +142,8 @@ impl Timings {
         self.samples.push_back((began, took.as_secs_f64() * 1e3));
     }
 
-    /// Sets `<name>` to the last value, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`; nothing without
-    /// values.
+    /// Sets `<name>` to the last duration, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`. Sets nothing
+    /// without durations.
     pub fn tell(&self, name: &str, metrics: &mut Metrics) {
         let Some((_, last)) = self.samples.back() else { return };
         metrics.set(name, *last);
@@ -167,7 +168,7 @@ impl Timings {
     }
 }
 
-/// The value below which that part of the sorted values lies, between two of them if need be.
+/// Returns the value below which this part of the sorted values is, interpolated between two of them.
 fn percentile(sorted: &[f64], part: f64) -> Option<f64> {
     let place = part * sorted.len().checked_sub(1)? as f64;
     let below = sorted.get(place.floor() as usize)?;
@@ -175,7 +176,7 @@ fn percentile(sorted: &[f64], part: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// Answers `/metrics/snapshot?timeout=` with this document. A good timeout changes nothing.
+/// Answers `/metrics/snapshot?timeout=` with this document. A valid timeout has no effect.
 pub async fn answer(request: &Request, document: impl Future<Output = Vec<u8>>) -> Response {
     if let Some(text) = request.query.get("timeout")
         && let Err(error) = base::parse_duration(text)

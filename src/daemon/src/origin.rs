@@ -1,18 +1,18 @@
-//! Rules for requests that a browser sends for a page of another origin: such a page changes nothing here, and calls no
-//! function but the one that `jsonp` names.
+//! Rules for requests that a browser sends for a page of another origin: such a page can change nothing, and can call
+//! no function but the one that `jsonp` names.
 //!
-//! Who sends a request is checked in `realms`: a browser may add the credentials of its user to requests of any page.
+//! `realms` authenticates the sender: a browser may add the credentials of its user to requests of any page.
 
 use wire::http::{Method, Request, Response, StatusCode};
 
 /// Maximum length of a callback's name.
 const CALLBACK_MAX: usize = 128;
 
-/// Checks a request against these rules. `jsonp`: whether callbacks are allowed (`--jsonp`).
+/// Checks a request against these rules. `jsonp` is whether callbacks are allowed (`--jsonp`).
 ///
 /// # Errors
-/// The answer: 403 to a request of another origin that is neither GET nor HEAD, and to a callback that is not allowed;
-/// 400 to one that is not a name.
+/// The response: 403 to a request of another origin that is neither GET nor HEAD, and to a callback that is not
+/// allowed; 400 to a callback that is not a name.
 pub(crate) fn check(request: &Request, jsonp: bool) -> Result<(), Box<Response>> {
     if !jsonp && request.query.get("jsonp").is_some() {
         let text = "This daemon does not answer 'jsonp' (--jsonp=false)";
@@ -34,18 +34,19 @@ pub(crate) fn check(request: &Request, jsonp: bool) -> Result<(), Box<Response>>
     }
 }
 
-/// Whether the origin is the address that the browser has sent the request to. A proxy that replaces `Host` adds
-/// `X-Forwarded-Host`, which a page can only send after a preflight request, and those are not answered.
+/// Returns whether the origin is the address to which the browser has sent the request. A proxy that replaces `Host`
+/// adds `X-Forwarded-Host`, which a page can only send after a preflight request, and those are not answered.
 fn is_own(origin: &str, request: &Request) -> bool {
     let Some((_, host)) = origin.split_once("://") else { return false };
     ["host", "x-forwarded-host"].into_iter().filter_map(|name| request.header(name)).any(|own| {
-        // The port of the scheme is left out of both, or of one of them.
+        // Either text may leave out the port of the scheme.
         let bare = |text: &str| text.trim_end_matches(":80").trim_end_matches(":443").to_ascii_lowercase();
         bare(own) == bare(host)
     })
 }
 
-/// Whether a text is the name of a function, or of one that is a field of objects: `take`, `angular.callbacks._0`.
+/// Returns whether a text is the name of a function, also of one that is a field of objects: `take`,
+/// `angular.callbacks._0`.
 fn is_name(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()

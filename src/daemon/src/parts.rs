@@ -1,12 +1,12 @@
-//! The pieces that several documents of master and agent share: resources, attributes, capabilities, labels, tasks.
+//! The parts that several documents of master and agent share: resources, attributes, capabilities, labels, tasks.
 //!
-//! They know messages and resources, and no core.
+//! They depend on messages and resources, not on a core.
 
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use resources::{Format, Quantities, Resource, Resources, Value};
 
-/// `{"cpus":4.0,...}`: the four common scalars always, ranges and sets as texts.
+/// Writes resources as `{"cpus":4.0,...}`: always the four common scalars, ranges and sets as texts.
 pub fn resources(w: &mut Writer<'_>, resources: &Resources) {
     w.object(|w| {
         resources.visit_summary(|name, value| {
@@ -18,7 +18,7 @@ pub fn resources(w: &mut Writer<'_>, resources: &Resources) {
     });
 }
 
-/// `{"cpus":4.0}`: without absent parts.
+/// Writes quantities as `{"cpus":4.0}`, without those that are zero.
 pub fn quantities(w: &mut Writer<'_>, quantities: &Quantities) {
     w.object(|w| {
         for (name, amount) in quantities.iter().filter(|(_, amount)| !amount.is_zero()) {
@@ -27,7 +27,7 @@ pub fn quantities(w: &mut Writer<'_>, quantities: &Quantities) {
     });
 }
 
-/// Full resource objects, in the endpoints' form.
+/// Writes full resource objects, in the endpoints' form.
 pub fn resource_objects(w: &mut Writer<'_>, resources: &Resources) {
     w.array(|w| {
         for resource in resources.to_proto(Format::Endpoint) {
@@ -36,7 +36,7 @@ pub fn resource_objects(w: &mut Writer<'_>, resources: &Resources) {
     });
 }
 
-/// `{"rack":"r1","level":2.0}`
+/// Writes attributes as `{"rack":"r1","level":2.0}`.
 pub fn attributes(w: &mut Writer<'_>, attributes: &[mesos::Attribute]) {
     w.object(|w| {
         for attribute in attributes {
@@ -49,7 +49,7 @@ pub fn attributes(w: &mut Writer<'_>, attributes: &[mesos::Attribute]) {
     });
 }
 
-/// `[{"key":"a","value":"b"}]`
+/// Writes labels as `[{"key":"a","value":"b"}]`.
 pub fn labels(w: &mut Writer<'_>, labels: &mesos::Labels) {
     w.array(|w| {
         for label in &labels.labels {
@@ -58,7 +58,7 @@ pub fn labels(w: &mut Writer<'_>, labels: &mesos::Labels) {
     });
 }
 
-/// `["MULTI_ROLE"]`; numbers without a name are left out.
+/// Writes the capabilities of an agent as `["MULTI_ROLE"]`.
 pub fn agent_capabilities(w: &mut Writer<'_>, list: &[mesos::slave_info::Capability]) {
     w.array(|w| {
         for capability in list {
@@ -67,7 +67,7 @@ pub fn agent_capabilities(w: &mut Writer<'_>, list: &[mesos::slave_info::Capabil
     });
 }
 
-/// As above, for frameworks.
+/// Writes the capabilities of a framework as `["MULTI_ROLE"]`.
 pub fn framework_capabilities(w: &mut Writer<'_>, list: &[mesos::framework_info::Capability]) {
     w.array(|w| {
         for capability in list {
@@ -76,7 +76,7 @@ pub fn framework_capabilities(w: &mut Writer<'_>, list: &[mesos::framework_info:
     });
 }
 
-/// One task (LEG-63). Its resources are apart from the message, already read.
+/// Writes a task (LEG-63). `resources` are those of the message, already parsed.
 pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
     w.object(|w| {
         w.key("id").string(&proto.task_id.value);
@@ -120,7 +120,7 @@ pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
     });
 }
 
-/// The role that a task's resources are allocated to.
+/// Returns the role to which a task's resources are allocated.
 fn role(resources: &Resources) -> &str {
     resources.iter().find_map(Resource::allocation).map_or("*", |role| role.as_str())
 }

@@ -1,6 +1,6 @@
-//! A daemon as a process: flags, log, signals, exit code.
+//! Runs a daemon as a process: flags, log, signals, exit code.
 //!
-//! What it does meanwhile is in `master` and `agent`.
+//! What the daemon does is in `master` and `agent`.
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -13,25 +13,25 @@ use crate::agent::{self, Stop};
 use crate::flags::{Flags, LoggingFlags, Part, help};
 use crate::{log_limit, logging, master};
 
-/// Time after which a daemon has started: an agent has registered, a master has recovered and leads.
+/// Time after which a daemon has usually started: an agent has registered, a master has recovered and leads.
 const STARTED: Duration = Duration::from_secs(1);
-/// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves
+/// Time for which a daemon that ends waits for writes in progress. Those that take longer are left as a crash leaves
 /// them.
 const WRITES: Duration = Duration::from_millis(50);
 
 /// Runs a daemon with Mesos's flags until it ends or is stopped.
 ///
 /// # Errors
-/// Why it cannot start or continue.
+/// The reason why it cannot start or continue.
 pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let Some(flags) = read_flags(part, arguments)? else { return Ok(ExitCode::SUCCESS) };
-    // A limit of files' sizes is met as a full disk is.
+    // A write beyond the file size limit is an error like that of a full disk.
     containers::ignore_file_size_signal();
     let log_level = logging::start(flags.part(), &LoggingFlags::read(&flags)?)?;
     for warning in &flags.warnings {
         tracing::warn!("{warning}");
     }
-    // Every agent costs a master two sockets.
+    // A master needs two sockets for every agent.
     if let Err(error) = wire::raise_open_files_limit() {
         tracing::warn!("the limit of open files cannot be raised: {error}");
     }
@@ -39,7 +39,7 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let ended = runtime.block_on(async move {
         tokio::spawn(async {
             tokio::time::sleep(STARTED).await;
-            // The code of the start is not needed again; pages that are needed are read back.
+            // The code of the start is not needed again; pages that are needed are read again.
             containers::trim_program();
         });
         tokio::spawn(log_limit::report_regularly());
@@ -65,18 +65,18 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     });
     log_limit::report(true);
     match ended {
-        // A write that has begun may finish.
+        // A write in progress may finish.
         Ok(_) => runtime.shutdown_timeout(WRITES),
-        // It must end, whatever a thread still waits for: ZooKeeper may be unreachable.
+        // The process must end, whatever a thread still waits for: ZooKeeper may be unreachable.
         Err(_) => runtime.shutdown_background(),
     }
     ended
 }
 
-/// The reactor of a daemon: one thread, and others only for disks and long documents.
+/// Creates the reactor of a daemon: one thread, and others only for disks and long documents.
 ///
 /// # Errors
-/// The system's.
+/// An error of the system.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -85,7 +85,7 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("the reactor cannot be started")
 }
 
-/// The flags; none if `--help` or `--version` has been answered.
+/// Reads the flags. Returns `None` if `--help` or `--version` was answered.
 fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>> {
     let flags = Flags::load(part, arguments, std::env::vars())?;
     if flags.asks_for_help() {
@@ -100,7 +100,7 @@ fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>>
     Ok(Some(flags))
 }
 
-/// Ready on SIGTERM or SIGINT, which it logs.
+/// Returns a future that is ready on SIGTERM or SIGINT, which it logs.
 fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -112,7 +112,8 @@ fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ready on SIGTERM, SIGINT, or, to leave for good, SIGUSR1. It logs which one.
+/// Returns a future that is ready on SIGTERM or SIGINT, or on SIGUSR1, by which the agent leaves permanently. It logs
+/// the signal.
 fn stop_signal() -> anyhow::Result<impl Future<Output = Stop>> {
     let mut leave = signal(SignalKind::user_defined1())?;
     let terminated = terminated()?;

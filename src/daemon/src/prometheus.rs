@@ -1,5 +1,5 @@
-//! Mesos's metrics as families of Prometheus: what is a part of the name in Mesos's flat list (a framework, a role, a
-//! state) is a label, units are base units, and agents are called agents.
+//! Converts Mesos's metrics to families of Prometheus. Parts of a flat name that vary (a framework, a role, a state)
+//! become labels, units are base units, and agents are called agents.
 //!
 //! It measures nothing.
 
@@ -7,7 +7,7 @@ use crate::metrics::Metrics;
 
 pub use base::prometheus::{Kind, MEDIA_TYPE, Text};
 
-/// Adds all metrics of a daemon, but sums of others.
+/// Adds all metrics of a daemon, except sums of others.
 pub fn add_all(text: &mut Text, metrics: &Metrics) {
     for (flat, value, kind) in metrics.kinds() {
         let Some(Series { mut name, labels, factor }) = series(flat, kind) else { continue };
@@ -19,13 +19,13 @@ pub fn add_all(text: &mut Text, metrics: &Metrics) {
     }
 }
 
-/// A series of Prometheus.
+/// A time series of Prometheus.
 #[derive(Debug, PartialEq)]
 struct Series {
-    /// Without `tepui_`, and `_total` of counters.
+    /// Name, without `tepui_`, and without `_total` of counters.
     name: String,
     labels: Vec<(&'static str, String)>,
-    /// Base units in one unit of the flat metric.
+    /// Number of base units in one unit of the flat metric.
     factor: f64,
 }
 
@@ -35,7 +35,7 @@ impl Series {
     }
 }
 
-/// The series of a flat metric; none for the sum of others.
+/// Returns the series of a flat metric; `None` for a sum of others.
 fn series(flat: &str, kind: Kind) -> Option<Series> {
     if let Some(rest) = flat.strip_prefix("master/frameworks/") {
         let mut parts = rest.splitn(3, '/');
@@ -99,7 +99,8 @@ fn of_framework(mut labels: Vec<(&'static str, String)>, what: &str) -> Option<S
     }
 }
 
-/// What follows a role, which may itself have slashes: the last part, or from `shares/`, `resources/` on.
+/// Splits a metric of a role into the rest of its name and the labels. The role may contain slashes: the rest is the
+/// last part, or starts at `shares/` or `resources/`.
 fn of_role(flat: &str, prefix: &str) -> Option<(String, Vec<(&'static str, String)>)> {
     let rest = flat.strip_prefix(prefix)?;
     let cut = ["/shares/", "/resources/"].iter().find_map(|word| rest.rfind(word)).or_else(|| rest.rfind('/'))?;
@@ -111,7 +112,7 @@ fn of_role(flat: &str, prefix: &str) -> Option<(String, Vec<(&'static str, Strin
     Some((what.to_owned(), vec![role]))
 }
 
-/// `master/cpus_total`, `slave/mem_revocable_used` and their like.
+/// Returns the series of `master/cpus_total`, `slave/mem_revocable_used` and similar metrics.
 fn of_resources(flat: &str) -> Option<Option<Series>> {
     let (daemon, rest) = flat.split_once('/')?;
     let (name, what) = rest.rsplit_once('_')?;
@@ -132,7 +133,7 @@ fn of_resources(flat: &str) -> Option<Option<Series>> {
     Some(Some(Series::new(plain(&format!("{daemon}/resource_{what}")), labels)))
 }
 
-/// A time in milliseconds: the last one, or a percentile of those of a window.
+/// Returns the series of a time in milliseconds: the last one, or a percentile of those of a window.
 fn of_timer(flat: &str) -> Option<Option<Series>> {
     let (name, place) = match flat.rsplit_once("_ms/") {
         Some((name, place)) => (name, Some(place)),
@@ -148,20 +149,20 @@ fn of_timer(flat: &str) -> Option<Option<Series>> {
         Some("p999") => Some("99.9"),
         Some("p9999") => Some("99.99"),
         Some("max") => Some("100"),
-        // The number of times in the window.
+        // The number of times in the window is left out.
         Some(_) => return Some(None),
     };
     let name = plain(name);
     let mut series = match percentile {
         None => Series::new(format!("{name}_last_seconds"), Vec::new()),
-        // A summary would have a sum and a count of all times, which are not known.
+        // Not a summary, which needs a sum and a count of all times; those are not known.
         Some(percentile) => Series::new(format!("{name}_seconds"), vec![("percentile", percentile.to_owned())]),
     };
     series.factor = 1e-3;
     Some(Some(series))
 }
 
-/// A flat name without labels, in the words and units of Prometheus.
+/// Converts a flat name without labels to the words and units of Prometheus.
 fn plain(flat: &str) -> String {
     let name = match flat {
         "system/cpus_total" => "system_cpus".to_owned(),
@@ -181,12 +182,12 @@ fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// The name with only letters, digits and `_`.
+/// Replaces all characters of a name but letters and digits by `_`.
 fn valid(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// The HELP of a family. What is not described here has the name that Mesos's documentation describes.
+/// Returns the HELP text of a family. A family without a text here has the name that Mesos's documentation describes.
 fn help(name: &str, flat: &str) -> String {
     match HELP.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => (*text).to_owned(),

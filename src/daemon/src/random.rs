@@ -1,8 +1,9 @@
-//! The live source of randomness: the operating system's.
+//! The live source of randomness: that of the operating system.
 
-/// Unpredictable bytes.
+/// Returns unpredictable bytes.
 ///
-/// If the system has none (which does not happen on a running Linux), the process cannot make safe ids and ends.
+/// If the system has none (which does not happen on a running Linux), the process aborts, because it cannot generate
+/// safe ids.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if let Err(error) = getrandom::fill(&mut bytes) {
@@ -12,7 +13,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A new UUID as text, lower case.
+/// Generates a UUID, as text in lower case.
 pub fn uuid_text() -> String {
     base::uuid_text(base::uuid_from(bytes()))
 }

@@ -19,7 +19,7 @@ use crate::logins::{Attempt, Logins};
 /// A set of endpoints with the same authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Realm {
-    /// No authentication.
+    /// No authentication is needed.
     Open,
     ReadOnly,
     ReadWrite,
@@ -27,7 +27,7 @@ pub(crate) enum Realm {
 }
 
 impl Realm {
-    /// That of an endpoint that both daemons have.
+    /// Returns the realm of an endpoint that both daemons have.
     pub(crate) fn of(shared: Shared) -> Realm {
         match shared {
             Shared::Health | Shared::Version | Shared::Help | Shared::Webui(_) => Realm::Open,
@@ -44,7 +44,7 @@ pub(crate) struct Guard {
     pub(crate) realm: Realm,
     /// Name in the header `WWW-Authenticate`.
     pub(crate) name: &'static str,
-    /// The flag.
+    /// Name of the flag.
     pub(crate) flag: &'static str,
     /// Value of the flag.
     pub(crate) is_on: bool,
@@ -52,12 +52,12 @@ pub(crate) struct Guard {
 
 /// The protected realms, and their users.
 pub(crate) struct Realms {
-    /// Each with its name.
+    /// Protected realms, with their names.
     asking: Vec<(Realm, &'static str)>,
     /// Passwords by user.
     known: BTreeMap<String, String>,
     logins: Logins,
-    /// Where failed log-ins go.
+    /// Audit log for failed log-ins.
     audit: Audit,
 }
 
@@ -80,13 +80,13 @@ impl Realms {
         Ok(Realms { asking, known: known.unwrap_or_default(), logins: Logins::default(), audit: Audit::default() })
     }
 
-    /// Writes failed log-ins into the audit log.
+    /// Makes failed log-ins be written to the audit log.
     #[must_use]
     pub(crate) fn audited(self, audit: Audit) -> Realms {
         Realms { audit, ..self }
     }
 
-    /// The authenticated principal; `None` in an unprotected realm.
+    /// Authenticates a request. Returns its principal; `None` in an unprotected realm.
     ///
     /// # Errors
     /// 401; 429 after too many failures of the user from that address.
@@ -118,18 +118,18 @@ impl Realms {
         checked.map(|user| Some(user.into()))
     }
 
-    /// Numbers of log-ins that failed, and that had to wait.
+    /// Returns the numbers of log-ins that failed, and that had to wait.
     pub(crate) fn failures(&self) -> (u64, u64) {
         self.logins.counts()
     }
 
-    /// A connection has closed.
+    /// Forgets a connection that has closed.
     pub(crate) fn closed(&self, connection: ConnectionId) {
         self.logins.closed(connection);
     }
 }
 
-/// The answer to an attempt that must wait, whether its password is right or not.
+/// Returns the response to an attempt that must wait, whether its password is right or not.
 fn too_many(wait: Duration) -> Response {
     let seconds = wait.as_secs() + 1;
     let text = format!("Too many failed log-ins of this user from this address; try again in {seconds} s");

@@ -5,7 +5,7 @@ use wire::http::{Response, StatusCode};
 
 use crate::audit;
 
-/// The response for `error`. An error without a text gets the text of its status.
+/// Returns the response for `error`. An error without a text gets the text of its status.
 pub(crate) fn rejection(error: CallError) -> Response {
     let status = match error.kind {
         ErrorKind::Invalid => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! Where the secret of a flag comes from: a file, a program, or a credential of systemd. It does not interpret it.
+//! Reads the secret of a flag from a file, a program, or a credential of systemd. It does not interpret the secret.
 
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -11,18 +11,18 @@ use crate::flags::FlagError;
 
 /// Maximum length of a secret in bytes.
 const LENGTH_MAX: u64 = 16 << 20;
-/// How long a program may take.
+/// Time limit for a program that prints a secret.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The variable in which systemd names the directory of a service's credentials.
+/// Name of the variable in which systemd passes the directory of a service's credentials.
 const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
-/// A place of a secret.
+/// The source of a secret.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
-    /// Its standard output is the secret.
+    /// A program whose standard output is the secret.
     Program(PathBuf),
-    /// The name of a credential.
+    /// A credential of systemd, by its name.
     Systemd(String),
 }
 
@@ -39,11 +39,11 @@ impl Source {
     }
 }
 
-/// The secret that the value of the flag `name` stands for: the path of a file, `program:PATH` of a program that prints
-/// it, or `systemd:NAME` of a credential (`LoadCredential=` of a unit).
+/// Reads the secret that the value of the flag `name` stands for: the path of a file, `program:PATH` of a program that
+/// prints it, or `systemd:NAME` of a credential (`LoadCredential=` of a unit).
 ///
 /// # Errors
-/// It cannot be read, or is too long.
+/// The secret cannot be read, or is too long.
 pub(crate) fn read(name: &'static str, given: &Path) -> Result<Vec<u8>, FlagError> {
     match Source::of(given) {
         Source::File(path) => {
@@ -89,7 +89,7 @@ fn limited(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a program writes to its standard output.
+/// Runs a program and returns its standard output.
 fn of_program(path: &Path) -> io::Result<Vec<u8>> {
     let mut program = Command::new(path).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let Some(output) = program.stdout.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
@@ -97,7 +97,7 @@ fn of_program(path: &Path) -> io::Result<Vec<u8>> {
     std::thread::Builder::new().name("secret".to_owned()).spawn(move || done.send(limited(output)))?;
     let read = result.recv_timeout(PATIENCE);
     if !matches!(read, Ok(Ok(_))) {
-        // It may have ended already.
+        // The program may have ended already.
         let _ = program.kill();
     }
     let status = program.wait()?;
@@ -109,7 +109,7 @@ fn of_program(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Warns of a file that everyone may use. One that is not there is reported when it is read.
+/// Warns about a file that every user may access. A missing one is reported when it is read.
 fn warn_if_open(name: &'static str, path: &Path) {
     if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o007 != 0) {
         tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());

@@ -1,11 +1,12 @@
-//! Which connection belongs to the process at an address: a message names its sender, and any process can name any.
+//! Binds the addresses of libprocess processes to connections: a message names its sender, and any process can name
+//! any.
 //!
 //! - A message that carries the address's session token is accepted over any connection.
 //! - Without a token, as from Mesos's processes, an address is bound to the connection over which it has registered.
 //!   While that is open, messages over others are refused: libprocess sends to one address over one connection.
 //! - When it has closed, the next connection from the same IP takes its place.
 //!
-//! It decides nothing about processes that have not registered, and nothing about who may register.
+//! It decides nothing about processes that have not registered, nor about which may register.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddrV4};
@@ -18,54 +19,55 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use wire::libprocess::{ConnectionId, Network, Origin, Session};
 
-/// Limit of bound addresses; those without an open connection make room for others.
+/// Maximum number of bound addresses; if there are more, those without an open connection are removed.
 const ADDRESSES_MAX: usize = 1 << 17;
-/// Limit of addresses that one connection is bound to: a process has one, behind a proxy there may be some.
+/// Maximum number of addresses that are bound to one connection: a process has one address, a proxy may forward some.
 const OF_A_CONNECTION_MAX: usize = 256;
-/// Limit of addresses that have not registered and whose token is sent back; the oldest makes room for another.
+/// Maximum number of addresses that have not registered and whose token is sent back; if there are more, the oldest is
+/// removed.
 const GREETED_MAX: usize = 1 << 14;
-/// Least time between two warnings about the same address.
+/// Minimum interval between two warnings about the same address.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The bound addresses of a daemon.
 pub(crate) struct Senders {
-    /// Sends the tokens back.
+    /// Network whose messages carry the tokens back.
     network: Network,
-    /// The token that this process gives others, if it gives any: only that one counts then.
+    /// Token that this process sends to others, if it has one: then only that token is accepted.
     own: Option<Session>,
     table: Mutex<Table>,
-    /// Number of messages that were refused.
+    /// Number of refused messages.
     refused: AtomicU64,
 }
 
 #[derive(Default)]
 struct Table {
     owners: FxHashMap<SocketAddrV4, Owner>,
-    /// The addresses that each open connection is bound to.
+    /// Addresses that are bound to each open connection.
     bound: FxHashMap<ConnectionId, Vec<SocketAddrV4>>,
     /// Addresses that have not registered and whose token is sent back, the oldest first.
     greeted: VecDeque<SocketAddrV4>,
 }
 
-/// The connection or the token that an address belongs to.
+/// The connection and the token to which an address is bound.
 struct Owner {
-    /// While it is open.
+    /// The connection; `None` after it has closed.
     connection: Option<ConnectionId>,
     ip: IpAddr,
-    /// It sends over one connection at a time.
+    /// Whether the process sends over one connection at a time, as libprocess does.
     is_libprocess: bool,
     session: Option<Session>,
-    /// The first token that the address had: the process with it may return.
+    /// First token that the address had: the process with it may return.
     former: Option<Session>,
     warned: Option<Instant>,
 }
 
-/// What a message asks for, as far as it matters here.
+/// Whether a message registers its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It registers its sender: that binds the sender's address.
+    /// The message registers its sender, which binds the sender's address.
     Registers,
-    /// Anything else.
+    /// Any other message, which does not register its sender.
     Other,
 }
 
@@ -81,7 +83,7 @@ impl Owner {
         }
     }
 
-    /// Whether a message without a known token comes from the process at `address`.
+    /// Returns whether a message without a known token comes from the process at `address`.
     fn may_speak(&self, address: SocketAddrV4, origin: &Origin, kind: Kind) -> bool {
         if self.connection == Some(origin.connection) {
             return true;
@@ -91,7 +93,7 @@ impl Owner {
         let shares = self.session.is_none() && !self.is_libprocess && is_near;
         match (kind, self.connection) {
             (Kind::Registers, None) => true,
-            // It has the address that it names, and the other has not.
+            // The sender's IP is that of the address which it names, and the owner's is not.
             (Kind::Registers, Some(_)) => shares || is_at(ip(origin)) && !is_at(self.ip),
             (Kind::Other, None) => self.session.is_none() && is_near,
             (Kind::Other, Some(_)) => shares,
@@ -100,13 +102,13 @@ impl Owner {
 }
 
 impl Senders {
-    /// Those of a daemon that sends by `network`. An agent gives its masters a token, `own`; a master takes those of
-    /// its agents.
+    /// Creates the table of a daemon that sends over `network`. An agent sends its masters a token, `own`; a master
+    /// receives those of its agents.
     pub(crate) fn new(network: Network, own: Option<Session>) -> Senders {
         Senders { network, own, table: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
-    /// Whether a message comes from the process that it names, as far as that is known.
+    /// Returns whether a message comes from the process that it names, as far as that is known.
     pub(crate) fn admit(&self, from: &Pid, origin: &Origin, kind: Kind) -> bool {
         let address = from.address();
         let session = origin.session.filter(|session| self.own.is_none_or(|own| own == *session));
@@ -134,7 +136,7 @@ impl Senders {
         true
     }
 
-    /// A process has proved its identity over this connection by a secret: its address belongs to this connection.
+    /// Binds the address of a process to this connection, over which the process has authenticated by a secret.
     pub(crate) fn prove(&self, client: &Pid, origin: &Origin, is_open: bool) {
         let table = &mut *lock(&self.table);
         let former = table.owners.get(&client.address()).and_then(|owner| owner.former.or(owner.session));
@@ -145,7 +147,7 @@ impl Senders {
         }
     }
 
-    /// Whether the process has another connection that is open.
+    /// Returns whether the address of the process is bound to another connection that is open.
     pub(crate) fn are_others_bound(&self, client: &Pid, origin: &Origin) -> bool {
         let table = lock(&self.table);
         let owner = table.owners.get(&client.address()).filter(|owner| owner.connection.is_some());
@@ -155,8 +157,8 @@ impl Senders {
         })
     }
 
-    /// A process that has not registered begins to authenticate: its token is sent back already, so that it knows
-    /// the answers to be its master's.
+    /// Sends the token of a process back that has not registered and begins to authenticate, so that it recognises the
+    /// replies as those of its master.
     pub(crate) fn greet(&self, from: &Pid, origin: &Origin) {
         let (table, address) = (&mut *lock(&self.table), from.address());
         if origin.session.is_none() || table.owners.contains_key(&address) {
@@ -172,12 +174,12 @@ impl Senders {
         self.network.set_session(address, origin.session);
     }
 
-    /// Number of messages that were refused since the start.
+    /// Returns the number of messages that were refused since the start.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// A connection has closed.
+    /// Records that a connection has closed.
     pub(crate) fn closed(&self, connection: ConnectionId) {
         lock(&self.table).close(connection);
     }
@@ -253,7 +255,7 @@ mod tests {
         Session::new([byte; 16])
     }
 
-    /// A libprocess message over a connection from an IP.
+    /// Creates the origin of a libprocess message over a connection from an IP.
     fn over(connection: u64, ip: &str, session: Option<Session>) -> Origin {
         let (connection, peer) = (ConnectionId(connection), format!("{ip}:40000").parse().unwrap());
         Origin { connection, peer, is_libprocess: true, session }
@@ -277,7 +279,7 @@ mod tests {
         assert!(!admit(&senders, other, Kind::Other));
         assert!(!admit(&senders, other, Kind::Registers));
         assert!(senders.are_others_bound(&AGENT.parse().unwrap(), &other));
-        // Another process of the same address is the same.
+        // A process with another id at the same address counts as the same.
         assert!(!senders.admit(&"slave(2)@10.0.0.2:5051".parse().unwrap(), &other, Kind::Other));
         assert!(senders.admit(&"slave(1)@10.0.0.2:5052".parse().unwrap(), &other, Kind::Other));
         senders.closed(other.connection);
@@ -287,13 +289,13 @@ mod tests {
     #[tokio::test]
     async fn when_it_has_closed_the_same_ip_takes_its_place() {
         let senders = master();
-        // Behind a translated address: the pid has another IP than the connection.
+        // Behind address translation: the pid has another IP than the connection.
         let own = over(1, "192.168.0.7", None);
         assert!(admit(&senders, own, Kind::Registers));
         senders.closed(own.connection);
         assert!(!admit(&senders, over(2, "192.168.0.9", None), Kind::Other));
         assert!(admit(&senders, over(3, "192.168.0.7", None), Kind::Other));
-        // That one is open now.
+        // That connection is open now.
         assert!(!admit(&senders, over(4, "192.168.0.7", None), Kind::Registers));
         senders.closed(ConnectionId(3));
         assert!(admit(&senders, over(5, "192.168.0.9", None), Kind::Registers));
@@ -323,7 +325,7 @@ mod tests {
         }
         senders.closed(ConnectionId(1));
         assert!(!admit(&senders, over(3, "10.0.0.2", None), Kind::Other));
-        // While the agent is down another process registers at its address; the agent gets it back.
+        // While the agent is down another process registers at its address; the agent gets the address back.
         assert!(admit(&senders, over(4, "10.0.0.2", Some(token(2))), Kind::Registers));
         assert!(admit(&senders, over(5, "10.0.0.2", TOKEN), Kind::Registers));
         assert!(!admit(&senders, over(6, "10.0.0.2", None), Kind::Other));
@@ -342,7 +344,7 @@ mod tests {
     #[tokio::test]
     async fn an_agent_knows_its_master_by_the_token_that_it_gave() {
         let agent = Senders::new(Network::new(wire::Limits::default(), |_| {}), TOKEN);
-        // Another token counts as none.
+        // Another token is ignored.
         assert!(admit(&agent, over(1, "10.0.0.2", Some(token(2))), Kind::Registers));
         assert!(admit(&agent, over(2, "10.0.0.2", TOKEN), Kind::Other));
         for session in [None, Some(token(2))] {

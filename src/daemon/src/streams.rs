@@ -1,6 +1,6 @@
 //! The open event streams of a daemon, by the number that its core knows them by.
 //!
-//! It does not know what the events mean; only in which encoding each client reads them.
+//! It does not depend on the content of events; it knows only in which encoding each client reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use wire::http::stream::{Record, Records, StreamEnd, StreamHandle};
 use wire::http::{Backlog, Response};
 use wire::negotiate::Encoding;
 
-/// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
+/// Encodes a v0 message as v1. Only for messages whose v1 encoding has the same field numbers.
 pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u8> {
     match encoding {
         Encoding::Json => {
@@ -26,7 +26,7 @@ pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u
     }
 }
 
-/// The record of the event that was sent last, for the other streams that it goes to.
+/// The record of the event that was sent last, for the other streams to which it is sent.
 #[derive(Debug)]
 pub struct LastEvent<E>(Mutex<Option<(Arc<E>, Encoding, Record)>>);
 
@@ -37,7 +37,7 @@ impl<E> Default for LastEvent<E> {
 }
 
 impl<E: Message + ToJson> LastEvent<E> {
-    /// The event as a record, encoded only if it is not the last one in this encoding.
+    /// Returns the event as a record. Encodes it only if it is not the last event in this encoding.
     pub fn record(&self, event: &Arc<E>, encoding: Encoding) -> Record {
         let mut last = lock(&self.0);
         if let Some((known, of, record)) = &*last
@@ -52,28 +52,28 @@ impl<E: Message + ToJson> LastEvent<E> {
     }
 }
 
-/// The open streams.
+/// The open event streams.
 #[derive(Debug)]
 pub struct Streams {
     open: Mutex<FxHashMap<u64, (Arc<StreamHandle>, Encoding)>>,
     next: AtomicU64,
-    /// What may wait for the reader of one.
+    /// Maximum number of bytes that wait for the reader of one stream.
     limit: usize,
-    /// What may wait for the readers of all.
+    /// Bytes that wait for the readers of all streams, and their limit.
     backlog: Backlog,
 }
 
 impl Streams {
-    /// No streams yet, with these limits of what waits for readers.
+    /// Creates an empty set of streams, with these limits of bytes that wait for readers.
     pub fn new(limits: &Limits) -> Streams {
         let (limit, backlog) = (limits.stream, Backlog::new(limits.streams));
         Streams { open: Mutex::default(), next: AtomicU64::new(1), limit, backlog }
     }
 
-    /// Whether a stream may be opened.
+    /// Checks that a stream may be opened.
     ///
     /// # Errors
-    /// 503: too much waits for the readers of others.
+    /// 503: too many bytes wait for the readers of other streams.
     pub fn check_room(&self) -> Result<(), Box<Response>> {
         match self.backlog.is_full() {
             true => Err(Box::new(Response::unavailable("Too many bytes wait for the readers of other streams"))),
@@ -81,7 +81,8 @@ impl Streams {
         }
     }
 
-    /// Opens a stream. `closed` is called when the client is gone, but not when the daemon ends the stream.
+    /// Opens a stream. Returns its number and the response. `closed` is called when the client has disconnected, but
+    /// not when the daemon ends the stream.
     pub fn open(&self, encoding: Encoding, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Response) {
         let (handle, response) = wire::http::stream::open_within(encoding.media_type(), self.limit, &self.backlog);
         let closed = |number| {
@@ -93,7 +94,7 @@ impl Streams {
         (self.keep(handle, encoding, closed), response)
     }
 
-    /// Opens a stream in protobuf that is not the answer to a request. `closed` is called as with [`Streams::open`].
+    /// Opens a stream in protobuf that is not the response to a request. `closed` is called as with [`Streams::open`].
     pub fn open_bare(&self, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Records) {
         let (handle, records) = wire::http::stream::open_bare(self.limit, &self.backlog);
         let closed = |number| {
@@ -127,27 +128,27 @@ impl Streams {
         self.send_encoded(number, |encoding| encode_v1(encoding, event));
     }
 
-    /// Sends what `encode` makes for the stream's encoding.
+    /// Sends the bytes that `encode` returns for the stream's encoding.
     pub fn send_encoded(&self, number: u64, encode: impl FnOnce(Encoding) -> Vec<u8>) {
         self.send_record(number, |encoding| Record::new(&encode(encoding)));
     }
 
-    /// Sends the record that `make` returns for the stream's encoding, and which it may have made before.
+    /// Sends the record that `make` returns for the stream's encoding. The record may be shared with other streams.
     pub fn send_record(&self, number: u64, make: impl FnOnce(Encoding) -> Record) {
-        // The lock is not held while sending: a stream that breaks calls `closed`, which may lock again.
+        // The lock is not held while sending: a stream that fails calls `closed`, which may lock again.
         let Some((handle, encoding)) = lock(&self.open).get(&number).cloned() else { return };
         if let Err(end) = handle.send_record(&make(encoding)) {
             tracing::debug!(stream = number, "event not sent: {end}");
         }
     }
 
-    /// Ends a stream properly, after what was sent to it.
+    /// Ends a stream after the events that were sent to it.
     pub fn close(&self, number: u64) {
         let handle = lock(&self.open).remove(&number);
         drop(handle);
     }
 
-    /// Forgets a stream whose client is gone.
+    /// Removes a stream whose client has disconnected.
     pub fn forget(&self, number: u64) {
         self.close(number);
     }

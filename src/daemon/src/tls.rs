@@ -1,11 +1,12 @@
-//! The TLS of a daemon: its flags, and the variables of libprocess.
+//! Reads the TLS settings of a daemon: its flags, and the variables of libprocess.
 
 use anyhow::Context;
 use wire::tls::{HostnameValidation, Role, Settings, Tls};
 
 use crate::flags::{Flags, TlsFlags};
 
-/// The TLS of a daemon, if its flags or the environment turn it on. The clients of this process use it too.
+/// Loads the TLS of a daemon; `None` unless its flags or the environment turn it on. The clients of this process use it
+/// too.
 ///
 /// # Errors
 /// Settings that contradict each other, or files that cannot be used.
@@ -21,7 +22,7 @@ pub(crate) fn read(given: &Flags) -> anyhow::Result<Option<Tls>> {
     Ok(Some(tls))
 }
 
-/// The settings of the flags and of the environment.
+/// Reads the settings of the flags and of the environment.
 fn settings(given: &Flags) -> anyhow::Result<Settings> {
     let flags = TlsFlags::read(given)?;
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -46,8 +47,8 @@ fn settings(given: &Flags) -> anyhow::Result<Settings> {
     Settings::read(flag, |name| std::env::var(name).ok()).context("invalid TLS settings")
 }
 
-/// The files with which fetchers speak to the hosts of `--fetcher_tls_hosts`: those of the flags or of the environment,
-/// whether or not TLS is on for this daemon.
+/// Returns the files with which fetchers connect to the hosts of `--fetcher_tls_hosts`: those of the flags or of the
+/// environment, whether or not TLS is on for this daemon.
 ///
 /// # Errors
 /// Settings that contradict each other.
@@ -56,8 +57,8 @@ pub(crate) fn fetcher(given: &Flags, hosts: String) -> anyhow::Result<containeri
     Ok(containerizer::config::FetcherTls { hosts, ca_file, cert_file, key_file })
 }
 
-/// The variables by which executors connect as their agent does. Those that cannot read the key connect without a
-/// certificate.
+/// Returns the variables by which executors connect as their agent does. Executors that cannot read the key connect
+/// without a certificate.
 pub(crate) fn executor_environment(settings: &Settings) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let mut set = |name: &str, value: String| variables.push((format!("LIBPROCESS_SSL_{name}"), value));

@@ -1,7 +1,7 @@
-//! The web page: the files that a browser loads, from the program itself or from the directory of `--webui_dir`.
+//! Serves the web page: the files that a browser loads, from the program itself or from the directory of `--webui_dir`.
 //!
-//! The files are public and contain no data. What they show comes from the endpoints, with their authentication. It
-//! does not depend on what the page shows.
+//! The files are public and contain no data. The data that they show comes from the endpoints, with their
+//! authentication. It does not depend on the content of the page.
 
 use std::hash::Hasher;
 use std::path::Path;
@@ -59,24 +59,24 @@ const FILES: &[(&str, &[u8])] = files![
     "visible.js",
 ];
 
-/// Where the program's files may come from and what its page may do: nothing but this origin, and no inline script.
+/// The content security policy: files come only from this origin, and there are no inline scripts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Where an attached directory of `--webui_dir` is.
+/// Virtual path of the directory of `--webui_dir`.
 const ROOT: &str = "/webui";
 
-/// What is served at `/` and below `/assets`, `/app` and `/node_modules`.
+/// The files that are served at `/` and below `/assets`, `/app` and `/node_modules`.
 #[derive(Debug)]
 pub(crate) enum Webui {
-    /// The program's own page.
+    /// The built-in page of this daemon.
     BuiltIn(Part),
-    /// The files of a directory, in the places where Mesos 1.11 has them.
+    /// The files of a directory, at the paths that they have in Mesos 1.11.
     Directory(Arc<Files>),
 }
 
 impl Webui {
-    /// The page in `directory`; without one, or if it has no `index.html`, the program's own.
+    /// Returns the page in `directory`; without one, or if it has no `index.html`, the built-in page.
     pub(crate) fn of(part: Part, directory: Option<&Path>) -> Webui {
         let Some(directory) = directory else { return Webui::BuiltIn(part) };
         if !directory.join("index.html").is_file() {
@@ -119,7 +119,7 @@ impl Webui {
     }
 }
 
-/// The path of a file below the page's directory. None if it is not a path of plain names.
+/// Returns the path of a file below the page's directory; `None` if it has empty parts or parts such as `..`.
 fn path_of(directory: &str, rest: &str) -> Option<String> {
     if directory.is_empty() {
         return rest.is_empty().then(String::new);
@@ -129,7 +129,7 @@ fn path_of(directory: &str, rest: &str) -> Option<String> {
     rest.split('/').all(is_plain).then(|| format!("{directory}/{rest}"))
 }
 
-/// A file of the built-in page, with its name.
+/// Returns a file of the built-in page, with its name.
 fn built_in(part: Part, path: &str) -> Option<(&'static str, &'static [u8])> {
     let wanted = match (path, part) {
         ("", Part::Master) => "master.html",
@@ -139,11 +139,12 @@ fn built_in(part: Part, path: &str) -> Option<(&'static str, &'static [u8])> {
     FILES.iter().find(|(name, _)| *name == wanted).copied()
 }
 
-/// 200 with a file, or 304 if the browser has this content. Browsers ask each time: a new release is seen at once.
+/// Responds 200 with a file, or 304 if the browser has this content. Browsers ask each time, so they see a new release
+/// at once.
 fn file(name: &str, data: Bytes, cached: &str) -> Response {
     let mut hasher = FxHasher::default();
     hasher.write(&data);
-    // Weak: a compressed answer has the same tag.
+    // A weak tag, because a compressed response has the same one.
     let tag = format!("W/\"{:016x}\"", hasher.finish());
     let response = match cached.contains(&tag) {
         true => Response::empty(StatusCode::NOT_MODIFIED),
@@ -155,7 +156,7 @@ fn file(name: &str, data: Bytes, cached: &str) -> Response {
         .with_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
 }
 
-/// The content type of a file by its extension.
+/// Returns the content type of a file by its extension.
 fn media_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html" | "htm") => "text/html; charset=utf-8",
@@ -181,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of `src/daemon/webui`, by their paths in it.
+    /// Returns the files of `src/daemon/webui`, by their paths in it.
     fn sources() -> Vec<(String, PathBuf)> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("webui");
         let mut directories = vec![root.clone()];

@@ -5,23 +5,23 @@ use std::time::{Duration, Instant};
 /// The period of all limits.
 pub(crate) const PERIOD: Duration = Duration::from_secs(60);
 
-/// The lines of one kind in the present period.
+/// A counter of the lines of one kind in the current period.
 #[derive(Debug)]
 pub(crate) struct Window {
     began: Instant,
     written: u32,
     left_out: u64,
-    /// Left out in earlier periods, and not taken yet.
+    /// Number of lines that were left out in earlier periods and have not been reported.
     earlier: u64,
 }
 
 impl Window {
-    /// A window whose first period begins now.
+    /// Creates a window whose first period begins at `now`.
     pub(crate) fn new(now: Instant) -> Window {
         Window { began: now, written: 0, left_out: 0, earlier: 0 }
     }
 
-    /// Whether another line may be written; otherwise it is counted.
+    /// Returns whether another line may be written; otherwise counts it as left out.
     pub(crate) fn admits(&mut self, now: Instant, max: u32) -> bool {
         if now.duration_since(self.began) >= PERIOD {
             *self = Window { earlier: self.earlier + self.left_out, ..Window::new(now) };
@@ -34,7 +34,7 @@ impl Window {
         false
     }
 
-    /// Returns how many lines were left out in periods that are over.
+    /// Returns how many lines were left out in past periods, and resets that number.
     pub(crate) fn take_left_out(&mut self, now: Instant) -> Option<u64> {
         if self.left_out > 0 && now.duration_since(self.began) >= PERIOD {
             *self = Window { earlier: self.earlier + self.left_out, ..Window::new(now) };
@@ -42,20 +42,20 @@ impl Window {
         Some(std::mem::take(&mut self.earlier)).filter(|count| *count > 0)
     }
 
-    /// Returns how many lines were left out so far, also if the period is not over, and begins another one.
+    /// Returns how many lines were left out so far, also in the current period, and begins another period.
     pub(crate) fn end(&mut self, now: Instant) -> Option<u64> {
         let left_out = self.left_out + self.earlier;
         *self = Window::new(now);
         Some(left_out).filter(|count| *count > 0)
     }
 
-    /// Whether lines were left out that nothing has taken yet.
+    /// Returns whether left-out lines have not been reported yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.left_out + self.earlier > 0
     }
 }
 
-/// The present instant, for windows.
+/// Returns the current instant, for windows.
 #[allow(clippy::disallowed_methods, reason = "limits of lines are not decisions of a core")]
 pub(crate) fn instant() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! What flags say of ZooKeeper: `zk://` URLs, also in files, and how long a session lives.
+//! Reads the flags for ZooKeeper: `zk://` URLs, also from files, and the timeout of a session.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use detector::{Url, UrlError};
 use crate::flags::{FlagError, read_limited};
 
 const TIMEOUT: &str = "zk_session_timeout";
-/// Longest session; ZooKeeper counts milliseconds in 32 bits.
+/// Longest timeout of a session; ZooKeeper counts milliseconds in 32 bits.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Returns the value of the flag `name`, or the content of the file that it names by `file:///path` or `/path`.
@@ -26,7 +26,7 @@ pub(crate) fn text(name: &'static str, given: &str) -> Result<String, FlagError>
     Ok(text.trim().to_owned())
 }
 
-/// Reads a URL of the flag `name`, and checks `--zk_session_timeout`.
+/// Parses a URL of the flag `name`, and checks `--zk_session_timeout`.
 ///
 /// # Errors
 /// One of them is invalid. The message contains no password.

@@ -1,8 +1,8 @@
 //! Writes to standard output and standard error without a panic.
 //!
-//! The standard library's `println!` and `eprintln!` panic when the write fails: the disk is full, the reader has gone.
-//! A message must not end a process, least of all one with tasks, so clippy denies them (`print_stdout` and
-//! `print_stderr` in the workspace's lints) and programs use [`out!`] and [`err!`] instead.
+//! The standard library's `println!` and `eprintln!` panic when the write fails, for example because the disk is full
+//! or the reader has exited. A message must not end a process, least of all one with tasks, so clippy denies them
+//! (`print_stdout` and `print_stderr` in the workspace's lints) and programs use [`out!`] and [`err!`] instead.
 #![forbid(unsafe_code)]
 
 use std::fmt::Arguments;
@@ -24,7 +24,7 @@ macro_rules! err {
     };
 }
 
-/// Writes a line and ignores errors. The line is one write: it stays whole among the lines of other processes.
+/// Writes a line and ignores errors. The line is one write: lines of other processes do not interrupt it.
 pub fn write_line(mut to: impl Write, text: Arguments<'_>) {
     let mut line = std::fmt::format(text);
     line.push('\n');
@@ -44,12 +44,12 @@ pub fn write(text: Arguments<'_>) -> Result<()> {
     }
 }
 
-/// Whether lines on standard error may have colours: at a terminal, unless `NO_COLOR` is set.
+/// Returns whether lines on standard error may have colours: it is a terminal, and [`allows_colours`] holds.
 pub fn has_colours() -> bool {
     std::io::stderr().is_terminal() && allows_colours()
 }
 
-/// Whether the user allows colours where there is a terminal: `NO_COLOR` is not set, or empty.
+/// Returns whether the user allows colours on terminals: `NO_COLOR` is unset or empty.
 pub fn allows_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -58,7 +58,7 @@ pub fn allows_colours() -> bool {
 mod tests {
     use std::io;
 
-    /// Takes one write and refuses all others.
+    /// A writer that accepts one write and fails all others.
     struct Full(Vec<u8>, bool);
 
     impl io::Write for Full {

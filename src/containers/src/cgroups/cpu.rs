@@ -1,4 +1,4 @@
-//! Processor time: shares and quota, and what was used.
+//! CPU limits of a control group: shares and quota, and the CPU time that was used.
 //!
 //! Units: thousandths of a processor.
 
@@ -6,51 +6,51 @@ use std::time::Duration;
 
 use super::{CgroupError, Controller, Group, field, read, read_number, write};
 
-/// The period of a quota.
+/// The period of a CPU quota.
 pub const CPU_PERIOD: Duration = Duration::from_millis(100);
-/// The least quota that the kernel takes.
+/// The smallest CPU quota that the kernel accepts.
 const LEAST_QUOTA: Duration = Duration::from_millis(1);
 const SHARES_PER_CPU: u64 = 1024;
 const LEAST_SHARES: u64 = 2;
 const MOST_SHARES: u64 = 262_144;
 
-/// What a group has used of processors.
+/// CPU time that a control group has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuStatistics {
-    /// In user mode.
+    /// CPU time in user mode.
     pub user: Duration,
-    /// In the kernel.
+    /// CPU time in the kernel.
     pub system: Duration,
-    /// Periods in which something ran under a quota.
+    /// Number of periods in which a process ran under a quota.
     pub periods: Option<u64>,
-    /// Periods in which the quota was used up.
+    /// Number of periods in which the quota was used up.
     pub throttled_periods: Option<u64>,
-    /// How long it was kept from running.
+    /// Time for which the quota kept processes from running.
     pub throttled: Option<Duration>,
 }
 
 impl Group {
-    /// The part of the processors when they are short: `cpus` in thousandths; `per_cpu` is 1024, or 10 for revocable
-    /// processors of low priority (AGT-91).
+    /// Sets the CPU shares, which count when processors are short: `cpus` in thousandths, times 1024, or times 10 for
+    /// revocable processors of low priority (AGT-91).
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The `cpu` controller is not mounted, or an error of the system.
     pub fn set_cpu_shares(&self, cpus: u64, low_priority: bool) -> Result<(), CgroupError> {
         let Some(directory) = self.directory(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
         let per_cpu = if low_priority { 10 } else { SHARES_PER_CPU };
         let shares = (cpus.saturating_mul(per_cpu) / 1000).clamp(LEAST_SHARES, MOST_SHARES);
         if self.is_v2() {
-            // The kernel's own translation of the scale 2 to 262144 to 1 to 10000.
+            // The kernel's own conversion of the range 2 to 262144 to the range 1 to 10000.
             let weight = 1 + (shares - LEAST_SHARES) * 9999 / (MOST_SHARES - LEAST_SHARES);
             return write(&directory.join("cpu.weight"), &weight.to_string());
         }
         write(&directory.join("cpu.shares"), &shares.to_string())
     }
 
-    /// The most that may be used even if processors are idle, in thousandths; `None`: no limit.
+    /// Sets the CPU quota, which holds even if processors are idle: `cpus` in thousandths; `None` for no limit.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The `cpu` controller is not mounted, or an error of the system.
     pub fn set_cpu_limit(&self, cpus: Option<u64>) -> Result<(), CgroupError> {
         let Some(directory) = self.directory(Controller::Cpu) else { return Err(CgroupError::Missing("cpu")) };
         let period = CPU_PERIOD.as_micros() as u64;
@@ -64,7 +64,7 @@ impl Group {
         write(&directory.join("cpu.cfs_quota_us"), &text)
     }
 
-    /// The limit that is in force, in thousandths of a processor.
+    /// Returns the CPU quota in force, in thousandths of a processor; `None` without one.
     pub fn cpu_limit(&self) -> Option<u64> {
         let directory = self.directory(Controller::Cpu)?;
         let (quota, period) = if self.is_v2() {
@@ -77,7 +77,7 @@ impl Group {
         (quota > 0 && period > 0).then(|| quota.saturating_mul(1000) / period)
     }
 
-    /// What was used; `None` if the group is not counted.
+    /// Returns the CPU time that was used; `None` if the kernel does not count it for the group.
     pub fn cpu_statistics(&self) -> Option<CpuStatistics> {
         let micros = |text: &str, key| field(text, key).map(Duration::from_micros);
         if self.is_v2() {

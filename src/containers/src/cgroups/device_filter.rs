@@ -1,7 +1,7 @@
-//! Which devices a group of version 2 may use: a small program that the kernel asks before it opens or makes one
-//! (bpf(2)).
+//! The devices that a group of version 2 may use: a BPF program that the kernel runs before it opens or creates a
+//! device (bpf(2)).
 //!
-//! Version 1 has files for the same rules. What the rules of a container are is not decided here.
+//! Version 1 has files for the same rules. The rules of a container are decided elsewhere.
 
 use std::fs::File;
 use std::io;
@@ -10,23 +10,23 @@ use std::path::Path;
 
 use super::{CgroupError, failed};
 
-/// What linux/bpf.h calls `BPF_PROG_LOAD`, `BPF_PROG_ATTACH`, `BPF_PROG_TYPE_CGROUP_DEVICE` and `BPF_CGROUP_DEVICE`.
+/// `BPF_PROG_LOAD`, `BPF_PROG_ATTACH`, `BPF_PROG_TYPE_CGROUP_DEVICE` and `BPF_CGROUP_DEVICE` of linux/bpf.h.
 const LOAD: libc::c_int = 5;
 const ATTACH: libc::c_int = 8;
 const PROGRAM_OF_DEVICES: u32 = 15;
 const AT_DEVICES: u32 = 6;
-/// `BPF_F_ALLOW_OVERRIDE`: a group's next program takes the place of its last one, in one step. What groups further out
-/// ask several programs for, as systemd's units do, is asked anyway.
+/// `BPF_F_ALLOW_OVERRIDE`: attaching a program replaces the group's last one, in one step. Programs of outer groups
+/// that were attached with `BPF_F_ALLOW_MULTI`, as systemd's units do, run in any case.
 const REPLACEABLE: u32 = 1;
 
-/// What the kernel calls making, reading and writing a device.
+/// The kernel's bits for creating, reading and writing a device.
 const RIGHTS: [(char, i32); 3] = [('m', 1), ('r', 2), ('w', 4)];
 const ALL_RIGHTS: i32 = 7;
 
-/// One line of `devices.allow`: `c 1:3 rwm`, with `*` for any number, or `a` for everything.
+/// A line of `devices.allow`: `c 1:3 rwm`, with `*` for any number, or `a` for everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// 1 for block devices, 2 for those of characters, as the kernel numbers them; none for both.
+    /// 1 for block devices and 2 for character devices, as in linux/bpf.h; `None` for both.
     kind: Option<i32>,
     major: Option<u32>,
     minor: Option<u32>,
@@ -53,7 +53,7 @@ impl Rule {
     }
 }
 
-/// One instruction, as in linux/bpf.h: the lower half of `registers` is where to, the upper one where from.
+/// A BPF instruction, as in linux/bpf.h: the lower half of `registers` is the destination, the upper half the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Step {
@@ -63,7 +63,7 @@ struct Step {
     value: i32,
 }
 
-/// What is in which register: the kernel's answer, its question, and the parts of that.
+/// Registers: the result for the kernel, the context from the kernel, and the parts of the context.
 const ANSWER: u8 = 0;
 const QUESTION: u8 = 1;
 const KIND: u8 = 2;
@@ -73,7 +73,7 @@ const MINOR: u8 = 5;
 const SPARE: u8 = 6;
 
 impl Step {
-    /// Reads 32 bits of the question.
+    /// Loads 32 bits of the context.
     const fn read(to: u8, offset: i16) -> Step {
         Step { code: 0x61, registers: QUESTION << 4 | to, offset, value: 0 }
     }
@@ -94,7 +94,7 @@ impl Step {
         Step { code: 0x77, registers: to, offset: 0, value: bits }
     }
 
-    /// Goes on `offset` steps later if the lower 32 bits of the register are another number.
+    /// Skips `offset` instructions unless the lower 32 bits of the register are `value`.
     const fn skip_unless(register: u8, value: i32, offset: i16) -> Step {
         Step { code: 0x56, registers: register, offset, value }
     }
@@ -102,7 +102,7 @@ impl Step {
     const END: Step = Step { code: 0x95, registers: 0, offset: 0, value: 0 };
 }
 
-/// The program that allows what one of the rules allows, and nothing else.
+/// Returns the program that allows the accesses that at least one of the rules allows, and no others.
 fn program(rules: &[Rule]) -> Vec<Step> {
     // The context has three numbers: the access (upper half) with the type (lower half), and the device's major and
     // minor numbers.
@@ -117,7 +117,7 @@ fn program(rules: &[Rule]) -> Vec<Step> {
     for rule in rules {
         let mut checks = Vec::new();
         checks.extend(rule.kind.map(|kind| (KIND, kind)));
-        // Device numbers have 32 bits without a sign, and are compared as bits.
+        // Device numbers are unsigned 32-bit numbers, and are compared as bits.
         checks.extend(rule.major.map(|number| (MAJOR, number as i32)));
         checks.extend(rule.minor.map(|number| (MINOR, number as i32)));
         let last = [Step::set(ANSWER, 1), Step::END];
@@ -125,7 +125,7 @@ fn program(rules: &[Rule]) -> Vec<Step> {
         let mut left = checks.len() + rights.len() + 1 + last.len();
         let mut skip = |register, value| {
             left -= 1;
-            // A rule has nine steps at most.
+            // A rule has at most nine instructions.
             Step::skip_unless(register, value, left as i16)
         };
         steps.extend(checks.into_iter().map(|(register, value)| skip(register, value)));
@@ -137,7 +137,7 @@ fn program(rules: &[Rule]) -> Vec<Step> {
     steps
 }
 
-/// What bpf(2) takes for `BPF_PROG_LOAD`; later kernels know more, which is zero then.
+/// The argument of bpf(2) for `BPF_PROG_LOAD`. Later kernels have more fields, which are then zero.
 #[repr(C)]
 struct LoadCall {
     kind: u32,
@@ -151,7 +151,7 @@ struct LoadCall {
     flags: u32,
 }
 
-/// What it takes for `BPF_PROG_ATTACH`.
+/// The argument of bpf(2) for `BPF_PROG_ATTACH`.
 #[repr(C)]
 struct AttachCall {
     group: libc::c_int,
@@ -196,15 +196,15 @@ fn attach(group: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Whether this kernel takes such programs from this process.
+/// Checks that this kernel lets this process load device programs.
 ///
 /// # Errors
-/// Why it does not.
+/// The kernel's reason to refuse them.
 pub(super) fn check() -> Result<(), CgroupError> {
     load(&program(&[])).map(drop).map_err(CgroupError::NoDeviceFilter)
 }
 
-/// Allows a group the devices of these lines of `devices.allow`, and no others; earlier rules are replaced.
+/// Allows a group the devices of these lines of `devices.allow`, and no others. Replaces earlier rules.
 ///
 /// # Errors
 /// An invalid line, or an error of the system.
@@ -221,7 +221,7 @@ pub(super) fn allow<'a>(directory: &Path, lines: impl Iterator<Item = &'a str>) 
 mod tests {
     use super::*;
 
-    /// What the kernel would answer: the few instructions that are used here, run one by one.
+    /// Interprets a program as the kernel does, for the few instructions that are used here, and returns its result.
     fn answer(steps: &[Step], question: [u32; 3]) -> u64 {
         let (mut registers, mut at) = ([0_u64; 11], 0);
         loop {

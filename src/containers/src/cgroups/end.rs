@@ -1,6 +1,7 @@
-//! Ending all processes of a control group, and removing it.
+//! Kills all processes of a control group, and removes it.
 //!
-//! Version 2 has a file for it. In version 1 the group is frozen first, so that it cannot grow faster than it is found.
+//! Version 2 has a file for killing. In version 1 the group is frozen first, so that it cannot grow while its processes
+//! are read.
 
 use std::io;
 use std::path::Path;
@@ -12,16 +13,16 @@ use super::group::{Group, LEAF, below};
 use super::{CgroupError, failed, read, write};
 
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long freezing may take. Processes that wait for memory or a disk cannot be frozen, only killed.
+/// Time limit for freezing. Processes that wait for memory or a disk cannot be frozen, only killed.
 const FREEZE_LIMIT: Duration = Duration::from_millis(20);
-/// How long the last process may take to leave a group that is removed.
+/// Time limit for the last process to leave a group that is removed.
 const REMOVE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Group {
-    /// Ends all processes in the group and below it by SIGKILL, and waits until they are gone.
+    /// Kills all processes in the group and below it by SIGKILL, and waits until they are gone.
     ///
     /// # Errors
-    /// If some are still there after `limit`.
+    /// [`CgroupError::Remaining`] if processes are left after `limit`.
     #[allow(clippy::disallowed_methods)] // a deadline of real processes needs the real clock
     pub fn end(&self, limit: Duration) -> Result<(), CgroupError> {
         let deadline = Instant::now() + limit;
@@ -37,7 +38,7 @@ impl Group {
             } else {
                 freeze_and_kill(self, main);
             }
-            // Zombies leave the group at once; the others need a moment to die.
+            // Zombies leave the group at once; other processes need a moment to exit.
             while !self.processes().is_empty() && Instant::now() < deadline {
                 crate::spawn::pause(pause);
                 if pause >= Duration::from_millis(64) {
@@ -55,11 +56,11 @@ impl Group {
         }
     }
 
-    /// Removes the group if nothing is in it, neither processes nor groups; whether it is gone. For the usual end of a
-    /// container this is all that is to be done.
+    /// Removes the group if it contains neither processes nor groups. Returns whether it is gone. This is enough for a
+    /// container that ended normally.
     pub fn remove_if_empty(&self) -> bool {
         if self.is_v2() {
-            // If it cannot be removed, neither can the group.
+            // If the leaf cannot be removed, neither can the group.
             let _ = std::fs::remove_dir(self.main().join(LEAF));
         }
         let gone = match std::fs::remove_dir(self.main()) {
@@ -69,10 +70,11 @@ impl Group {
         gone && self.remove().is_ok()
     }
 
-    /// Removes the group, which must be empty, with all below it. One that is gone is not an error.
+    /// Removes the group, which must have no processes, with all groups below it. A group that does not exist is not an
+    /// error.
     ///
     /// # Errors
-    /// What the system refuses after some tries: the last process of a group may take a moment to leave it.
+    /// The error of the system after some tries: the last process of a group may take a moment to leave it.
     #[allow(clippy::disallowed_methods)]
     pub fn remove(&self) -> Result<(), CgroupError> {
         let deadline = Instant::now() + REMOVE_LIMIT;
@@ -90,7 +92,7 @@ impl Group {
 }
 
 fn remove_tree(directory: &Path) -> io::Result<()> {
-    // The usual case: nothing is below it.
+    // The usual case: the group has no groups below it.
     match std::fs::remove_dir(directory) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -108,7 +110,7 @@ fn remove_tree(directory: &Path) -> io::Result<()> {
 fn freeze_and_kill(group: &Group, main: &Path) {
     let state = main.join("freezer.state");
     let deadline = Instant::now() + FREEZE_LIMIT;
-    // Killing without having frozen is the second best, so failures only lead on.
+    // A group that cannot be frozen is killed nevertheless, so an error is not reported.
     let asked = write(&state, "FROZEN").is_ok();
     while asked && Instant::now() < deadline && read(&state).is_some_and(|text| text.trim() != "FROZEN") {
         crate::spawn::pause(PAUSE / 10);
@@ -116,7 +118,7 @@ fn freeze_and_kill(group: &Group, main: &Path) {
     }
     for pid in group.processes() {
         if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 1) {
-            // A process in a frozen group cannot end, so its pid means no other.
+            // A process in a frozen group cannot end, so its pid cannot be reused.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }

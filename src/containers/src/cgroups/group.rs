@@ -1,6 +1,6 @@
-//! One container's control group: making it, letting a new process enter, finding its processes.
+//! The control group of a container: creates it, lets a new process enter it, and finds its processes.
 //!
-//! Ending and removing is `end.rs`; limits are the controllers' files.
+//! `end.rs` kills and removes; the files of the controllers set limits.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,20 +10,20 @@ use std::sync::Arc;
 
 use super::{CgroupError, Controller, INSIDE, failed, hand_down, make, read};
 
-/// Version 2: the group below a container's own in which its processes are. A group with limits for those inside must
-/// hold no process itself.
+/// Version 2: name of the group below a container's own that holds its processes. A group that sets limits for groups
+/// below it must hold no process itself.
 pub(super) const LEAF: &str = "leaf";
 
 /// How a new process enters a group.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// It writes itself into these files (version 1).
+    /// The process writes itself into these files (version 1).
     Files(Vec<Arc<OwnedFd>>),
-    /// It is created in there (version 2): the group's directory.
+    /// The process is created in the group with this directory (version 2).
     Born(Arc<OwnedFd>),
 }
 
-/// One container's group, in each hierarchy that is mounted; it need not exist.
+/// The control group of a container, in each hierarchy that is mounted; it need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     directories: Directories,
@@ -48,11 +48,11 @@ impl Group {
         matches!(self.directories, Directories::V2(_))
     }
 
-    /// Makes the group for these controllers. A container inside another one without limits of its own asks for the
-    /// freezer only: the rest it shares.
+    /// Creates the group for these controllers. A nested container without limits of its own needs the freezer only: it
+    /// shares the other groups of its parent.
     ///
     /// # Errors
-    /// A controller that is not mounted, or what the system refuses.
+    /// A controller that is not mounted, or an error of the system.
     pub fn create(&self, controllers: &[Controller]) -> Result<(), CgroupError> {
         match &self.directories {
             Directories::V1(directories) => {
@@ -78,8 +78,8 @@ impl Group {
         }
     }
 
-    /// What a new process needs to enter the group: once for the group's own controllers, and for those that it shares
-    /// with `parent`.
+    /// Opens the files by which a new process enters the group: those of the group's own controllers, and those of the
+    /// controllers that it shares with `parent`.
     ///
     /// # Errors
     /// If a file of the group cannot be opened.
@@ -98,7 +98,7 @@ impl Group {
                 paths.dedup();
                 let open = |directory: &PathBuf| {
                     // A new process has one thread. A thread that moves itself need not wait for all threads of the
-                    // machine that are being created or ended, as every write to `cgroup.procs` does: milliseconds for
+                    // host that are being created or ended, as every write to `cgroup.procs` does: milliseconds for
                     // each hierarchy.
                     let path = directory.join("tasks");
                     let file = OpenOptions::new().write(true).open(&path).map_err(failed("open", &path))?;
@@ -110,7 +110,7 @@ impl Group {
         }
     }
 
-    /// The directory in a controller's hierarchy; `None` if that is not mounted.
+    /// Returns the group's directory in the hierarchy of a controller; `None` if that is not mounted.
     pub(super) fn directory(&self, controller: Controller) -> Option<&Path> {
         match &self.directories {
             Directories::V1(directories) => directories.get(&controller).map(PathBuf::as_path),
@@ -118,7 +118,7 @@ impl Group {
         }
     }
 
-    /// The directory by which processes are found and killed.
+    /// Returns the directory by which processes are found and killed.
     pub(super) fn main(&self) -> &Path {
         match &self.directories {
             Directories::V1(directories) => {
@@ -128,7 +128,7 @@ impl Group {
         }
     }
 
-    /// All directories, each once.
+    /// Returns the group's directories in all hierarchies, each once.
     pub(super) fn all(&self) -> Vec<&Path> {
         match &self.directories {
             Directories::V1(directories) => {
@@ -141,17 +141,17 @@ impl Group {
         }
     }
 
-    /// Whether the group is there.
+    /// Returns whether the group exists.
     pub fn exists(&self) -> bool {
         self.main().is_dir()
     }
 
-    /// Whether it is in the hierarchy of this controller, too; in version 2 there is one for all.
+    /// Returns whether the group exists in the hierarchy of this controller. Version 2 has one hierarchy for all.
     pub fn exists_for(&self, controller: Controller) -> bool {
         self.directory(controller).is_some_and(Path::is_dir)
     }
 
-    /// The processes in the group and in those below it.
+    /// Returns the pids of the processes in the group and in the groups below it.
     pub fn processes(&self) -> Vec<i32> {
         let mut found = Vec::new();
         below(self.main(), &mut |directory| {
@@ -162,7 +162,7 @@ impl Group {
     }
 }
 
-/// Makes a group with those around it that are missing.
+/// Creates a group and the missing ones above it.
 fn make_below(directory: &Path) -> Result<(), CgroupError> {
     if let Some(between) = directory.parent().filter(|parent| parent.ends_with(INSIDE)) {
         if let Some(outer) = between.parent() {

@@ -1,8 +1,8 @@
-//! Memory: the soft and the hard limit, the usage, and the detection of exhaustion.
+//! Memory limits of a control group: the soft and the hard limit, the usage, and the detection of exhaustion.
 //!
 //! Units: bytes. In version 1 the kernel's OOM killer is disabled for a container: its processes wait, and the agent is
-//! notified and kills the whole container. In version 2 the kernel kills the whole container itself. Either way the end
-//! of a part of a task is not reported as something else.
+//! notified and kills the whole container. In version 2 the kernel kills the whole container itself. Either way, no
+//! single process of a container is killed while the others go on.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,45 +12,45 @@ use rustix::event::EventfdFlags;
 
 use super::{CgroupError, Controller, Group, failed, field, read, read_number, write};
 
-/// What a group has used of memory.
+/// Memory that a control group uses, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
-    /// All that is charged to it.
+    /// All memory that is charged to the group.
     pub total: u64,
     /// Memory of programs: anonymous pages.
     pub rss: u64,
-    /// Contents of files.
+    /// Cached contents of files.
     pub cache: Option<u64>,
-    /// Files that are mapped.
+    /// Memory of mapped files.
     pub mapped: Option<u64>,
-    /// What was swapped out.
+    /// Memory that was swapped out.
     pub swap: Option<u64>,
-    /// Memory that cannot be taken back.
+    /// Memory that the kernel cannot reclaim.
     pub unevictable: Option<u64>,
-    /// The hard limit; `None` if unlimited.
+    /// The hard limit; `None` if there is none.
     pub limit: Option<u64>,
-    /// The soft limit.
+    /// The soft limit; `None` if there is none.
     pub soft_limit: Option<u64>,
 }
 
-/// The largest number that version 1 shows for "no limit" is a little under this.
+/// Limits from here on mean "no limit": the number that version 1 shows for it is larger.
 const NO_LIMIT: u64 = 1 << 62;
 
 impl Group {
-    /// What the group is to have when memory is short. `None`: nothing is promised.
+    /// Sets the soft limit: the memory that the group keeps when memory is short.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The `memory` controller is not mounted, or an error of the system.
     pub fn set_memory_soft(&self, bytes: u64) -> Result<(), CgroupError> {
         let directory = self.memory_directory()?;
         let file = if self.is_v2() { "memory.low" } else { "memory.soft_limit_in_bytes" };
         write(&directory.join(file), &bytes.to_string())
     }
 
-    /// The most that the group may take; `None`: no limit. With `swap` the limit counts memory and swap together.
+    /// Sets the hard limit; `None` for no limit. With `swap` the limit counts memory and swap together.
     ///
     /// # Errors
-    /// What the system refuses: above all a limit below what is in use.
+    /// An error of the system, above all for a limit below the current usage.
     pub fn set_memory_hard(&self, bytes: Option<u64>, swap: bool) -> Result<(), CgroupError> {
         let directory = self.memory_directory()?;
         if self.is_v2() {
@@ -63,19 +63,19 @@ impl Group {
         if !swap {
             return write(&plain, &text);
         }
-        // The limit on both may never be the lower one, whichever way they move.
+        // The limit on memory and swap must never be below that on memory, so the order depends on the direction.
         let grows = read_number(&both).is_some_and(|now| bytes.is_none_or(|bytes| bytes >= now));
         let order = if grows { [&both, &plain] } else { [&plain, &both] };
         order.into_iter().try_for_each(|path| write(path, &text))
     }
 
-    /// The hard limit in force; `None` if unlimited.
+    /// Returns the hard limit in force; `None` if there is none.
     pub fn memory_limit(&self) -> Option<u64> {
         let file = if self.is_v2() { "memory.max" } else { "memory.limit_in_bytes" };
         read_number(&self.directory(Controller::Memory)?.join(file)).filter(|limit| *limit < NO_LIMIT)
     }
 
-    /// What is used; `None` if the group is not counted.
+    /// Returns the memory usage; `None` if the kernel does not count it for the group.
     pub fn memory_statistics(&self) -> Option<MemoryStatistics> {
         let directory = self.directory(Controller::Memory)?;
         let text = read(&directory.join("memory.stat"))?;
@@ -104,14 +104,15 @@ impl Group {
         })
     }
 
-    /// The peak usage, and the kernel's statistics, for the message of a container that ran out of memory.
+    /// Returns the peak usage and the kernel's statistics, for the message of a container that ran out of memory.
     pub fn memory_account(&self) -> (Option<u64>, String) {
         let Ok(directory) = self.memory_directory() else { return (None, String::new()) };
         let most = if self.is_v2() { "memory.peak" } else { "memory.max_usage_in_bytes" };
         (read_number(&directory.join(most)), read(&directory.join("memory.stat")).unwrap_or_default())
     }
 
-    /// Whether the group has run out of memory: it waits for some now, or something in it was killed for it.
+    /// Returns whether the group has run out of memory: its processes wait for memory, or the OOM killer has killed
+    /// one.
     pub fn is_out_of_memory(&self) -> bool {
         let Ok(directory) = self.memory_directory() else { return false };
         if self.is_v2() {
@@ -123,8 +124,8 @@ impl Group {
         field(&text, "under_oom") == Some(1) || field(&text, "oom_kill").is_some_and(|count| count > 0)
     }
 
-    /// Creates a notification of the group's out-of-memory condition. In version 2 the kernel kills the group: there is
-    /// nothing to watch, and [`Group::is_out_of_memory`] tells afterwards why it ended.
+    /// Creates a notification of the group's out-of-memory condition. Returns `None` in version 2: there the kernel
+    /// kills the group, and [`Group::is_out_of_memory`] tells afterwards why it ended.
     ///
     /// # Errors
     /// An error of the system.
@@ -138,12 +139,11 @@ impl Group {
         Ok(Some(OomWatch { event: notifier(directory, "memory.oom_control", "")? }))
     }
 
-    /// Counts from now on how often the kernel finds the group short of memory, by [`SHORTAGES`]. `None` with version
-    /// 2, which has
-    /// [`Group::pressures`].
+    /// Starts counting how often the kernel finds the group short of memory, for each of [`SHORTAGES`]. Returns `None`
+    /// in version 2, which has [`Group::pressures`].
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     pub fn watch_shortages(&self) -> Result<Option<ShortageWatch>, CgroupError> {
         let directory = self.memory_directory()?;
         if self.is_v2() {
@@ -159,10 +159,10 @@ impl Group {
     }
 }
 
-/// The kernel's words for how hard it is to find memory; each counts when a harder one does.
+/// The kernel's levels of memory pressure. An event of a level counts for the lower ones too.
 pub const SHORTAGES: [&str; 3] = ["low", "medium", "critical"];
 
-/// Counts shortages of memory in a group.
+/// A counter of the shortages of memory in a group.
 #[derive(Debug)]
 pub struct ShortageWatch {
     events: [OwnedFd; 3],
@@ -170,11 +170,11 @@ pub struct ShortageWatch {
 }
 
 impl ShortageWatch {
-    /// How often there has been one, by [`SHORTAGES`].
+    /// Returns the number of shortages so far, for each of [`SHORTAGES`].
     pub fn counts(&mut self) -> [u64; 3] {
         for (event, count) in self.events.iter().zip(&mut self.counts) {
             let mut bytes = [0; 8];
-            // Nothing to read: there has been none since.
+            // An error means that there has been no shortage since the last read.
             if rustix::io::read(event, &mut bytes) == Ok(bytes.len()) {
                 *count = count.saturating_add(u64::from_ne_bytes(bytes));
             }
@@ -183,7 +183,7 @@ impl ShortageWatch {
     }
 }
 
-/// Version 1: a descriptor that becomes readable at the event of the group's file.
+/// Creates a descriptor that becomes readable at the event of a file of the group. Version 1 only.
 fn notifier(directory: &Path, file: &str, argument: &str) -> Result<OwnedFd, CgroupError> {
     let path = directory.join(file);
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -194,7 +194,7 @@ fn notifier(directory: &Path, file: &str, argument: &str) -> Result<OwnedFd, Cgr
     Ok(event)
 }
 
-/// Becomes readable when a group has run out of memory, and when it is removed.
+/// A descriptor that becomes readable when a group has run out of memory, and when the group is removed.
 #[derive(Debug)]
 pub struct OomWatch {
     event: OwnedFd,

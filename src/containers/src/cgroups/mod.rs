@@ -1,8 +1,8 @@
 //! Control groups, version 1 and 2: accounting, limits and termination of a container's processes.
 //!
 //! [`Hierarchies`] are the host's mounts; [`Group`] is one container's group in all of them; `cpu.rs`, `memory.rs` and
-//! `others.rs` write limits and read usage. Everything is plain files below given directories, so tests use a tree of
-//! their own. This module starts no process: the launcher makes a new one enter its group.
+//! `others.rs` write limits and read usage. All of it reads and writes plain files below given directories, so tests
+//! use a tree of their own. This module starts no process: the launcher makes a new one enter its group.
 
 mod cpu;
 mod device_filter;
@@ -24,7 +24,7 @@ pub use others::{Device, DeviceIo, IoStatistics, PidStatistics};
 pub use pressure::{Pressure, Pressures, Stalled};
 pub use slice::Slice;
 
-/// What limits or counts; the names are those of version 1.
+/// A controller of control groups; the names are those of version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Controller {
@@ -58,7 +58,7 @@ impl Controller {
         Controller::PerfEvent,
     ];
 
-    /// Its name in version 1.
+    /// Returns the name of the controller in version 1.
     pub fn name(self) -> &'static str {
         match self {
             Controller::Freezer => "freezer",
@@ -76,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Its name in `cgroup.subtree_control`; none for what version 2 does without a controller.
+    /// Returns the name in `cgroup.subtree_control`; `None` for what version 2 does without a controller.
     fn unified_name(self) -> Option<&'static str> {
         match self {
             Controller::Freezer | Controller::Cpuacct | Controller::Devices => None,
@@ -87,34 +87,34 @@ impl Controller {
     }
 }
 
-/// Something about control groups failed.
+/// An error of an operation on control groups.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The host has not mounted a controller that is needed.
+    /// The host has not mounted this controller, which is needed.
     #[error("The cgroup controller '{0}' is not mounted; mount it, or leave its isolator out of --isolation")]
     Missing(&'static str),
-    /// No control groups at all.
+    /// The host has no usable control groups.
     #[error("Neither cgroups v1 with a freezer nor cgroups v2 are mounted")]
     None,
-    /// Version 2 restricts devices by a program, and the kernel takes none.
+    /// The kernel accepts no device program, by which version 2 restricts devices.
     #[error("This kernel takes no program that checks devices; leave cgroups/devices out of --isolation")]
     NoDeviceFilter(#[source] io::Error),
-    /// A file or directory of the hierarchy refused an access.
+    /// An access to a file or directory of a hierarchy failed.
     #[error("Failed to {step} '{}'", path.display())]
     Step {
-        /// What was done.
+        /// The operation, such as `open`.
         step: &'static str,
-        /// With what.
+        /// Path of the file or directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// Processes would not end.
+    /// Processes of a group did not end in time.
     #[error("Processes {remaining:?} of the control group '{}' did not end", path.display())]
     Remaining {
-        /// Which group.
+        /// Directory of the group.
         path: PathBuf,
-        /// The ids of the processes that are left.
+        /// Pids of the processes that are left.
         remaining: Vec<i32>,
     },
 }
@@ -124,16 +124,16 @@ pub(crate) fn failed(step: &'static str, path: &Path) -> impl Fn(io::Error) -> C
     move |source| CgroupError::Step { step, path: path.clone(), source }
 }
 
-/// Which version is used, and where it is mounted.
+/// The version of control groups that is used, and its mount points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mounts {
-    /// One hierarchy or more; each with some controllers.
+    /// Version 1: the mount point of each controller's hierarchy.
     V1(BTreeMap<Controller, PathBuf>),
-    /// One hierarchy for all.
+    /// Version 2: the mount point of the one hierarchy.
     V2(PathBuf),
 }
 
-/// The host's control groups, and the name below which an agent makes its own (`--cgroups_root`).
+/// The host's control group hierarchies, and the group below which an agent makes its own (`--cgroups_root`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchies {
     mounts: Mounts,
@@ -141,10 +141,10 @@ pub struct Hierarchies {
 }
 
 impl Hierarchies {
-    /// What this host has, from `/proc/self/mountinfo`.
+    /// Returns the hierarchies of this host, from `/proc/self/mountinfo`.
     ///
     /// # Errors
-    /// If there is nothing to end containers by: neither a freezer (v1) nor a unified hierarchy (v2).
+    /// If containers cannot be killed by their group: there is neither a freezer (v1) nor a unified hierarchy (v2).
     pub fn of_this_host(root: &str) -> Result<Hierarchies, CgroupError> {
         let path = Path::new("/proc/self/mountinfo");
         let text = std::fs::read_to_string(path).map_err(failed("read", path))?;
@@ -182,12 +182,12 @@ impl Hierarchies {
         Ok(Hierarchies { mounts, root: root.trim_matches('/').to_owned() })
     }
 
-    /// Version 2 mounted at `point`, whatever else the host has.
+    /// Returns the hierarchy of version 2 that is mounted at `point`, whatever else the host has.
     pub fn unified(point: &Path, root: &str) -> Hierarchies {
         Hierarchies { mounts: Mounts::V2(point.to_owned()), root: root.trim_matches('/').to_owned() }
     }
 
-    /// 1 or 2.
+    /// Returns the version of control groups that is used: 1 or 2.
     pub fn version(&self) -> u32 {
         match self.mounts {
             Mounts::V1(_) => 1,
@@ -195,7 +195,7 @@ impl Hierarchies {
         }
     }
 
-    /// All controllers that are to be had, without the freezer, which is always in use.
+    /// Returns the available controllers without the freezer, which is always used.
     pub fn available(&self) -> Vec<Controller> {
         let there = match &self.mounts {
             Mounts::V1(_) => String::new(),
@@ -212,10 +212,11 @@ impl Hierarchies {
         Controller::ALL.into_iter().filter(|controller| *controller != Controller::Freezer && has(controller)).collect()
     }
 
-    /// Makes the agent's own group in the hierarchies of these controllers, and lets it hand them down.
+    /// Creates the agent's own group in the hierarchies of these controllers, and enables the controllers for the
+    /// groups below it.
     ///
     /// # Errors
-    /// The first controller that is missing, or what the system refuses.
+    /// The first controller that is missing, or an error of the system.
     pub fn prepare(&self, controllers: &[Controller]) -> Result<(), CgroupError> {
         match &self.mounts {
             Mounts::V1(mounts) => {
@@ -244,7 +245,8 @@ impl Hierarchies {
         }
     }
 
-    /// The group of a container: its id, and before it those of its parents, joined by dots. Nothing is made.
+    /// Returns the group of a container; `container` is its id after those of its parents, joined by dots. Creates
+    /// nothing.
     pub fn group(&self, container: &str) -> Group {
         let mut parts = container.split('.');
         let mut relative = PathBuf::from(&self.root).join(parts.next().unwrap_or_default());
@@ -261,10 +263,10 @@ impl Hierarchies {
     }
 }
 
-/// The directory between a container's group and those of its nested containers.
+/// Name of the directory between a container's group and those of its nested containers.
 const INSIDE: &str = "mesos";
 
-/// Makes a group unless it is there.
+/// Creates a group unless it exists.
 fn make(directory: &Path) -> Result<(), CgroupError> {
     match std::fs::create_dir(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -274,7 +276,8 @@ fn make(directory: &Path) -> Result<(), CgroupError> {
     }
 }
 
-/// Version 2: groups below this one may use the controllers. Some hosts lack some; then only their files are missing.
+/// Version 2: enables the controllers for the groups below this one. Some hosts lack some controllers; then only their
+/// files are missing.
 fn hand_down(directory: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
     let there = std::fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
     for controller in controllers {
@@ -299,7 +302,7 @@ fn read_number(path: &Path) -> Option<u64> {
     read(path)?.trim().parse().ok()
 }
 
-/// The number after `key` in a file of lines `key number`.
+/// Returns the number after `key` in a file of lines `key number`.
 fn field(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
     line.trim().parse().ok()

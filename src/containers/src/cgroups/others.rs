@@ -1,4 +1,5 @@
-//! The smaller controllers: numbers of processes, block devices, processor sets, device nodes, marks of packets.
+//! The smaller controllers of control groups: numbers of processes, block devices, processor sets, device nodes, marks
+//! of packets.
 //!
 //! Version 2 has no file for device nodes: there `device_filter.rs` restricts them.
 
@@ -6,35 +7,35 @@ use std::path::Path;
 
 use super::{CgroupError, Controller, Group, read, read_number, write};
 
-/// Processes and threads.
+/// Number of processes and threads in a control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PidStatistics {
-    /// How many there are.
+    /// Current number of processes and threads.
     pub current: u64,
-    /// How many there may be.
+    /// Maximum number of processes and threads; `None` if there is none.
     pub limit: Option<u64>,
 }
 
-/// Block devices.
+/// Accesses of a control group to block devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoStatistics {
-    /// Bytes read, of all devices.
+    /// Bytes read from all devices.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes written to all devices.
     pub written_bytes: u64,
-    /// The same by device, and by what was done.
+    /// Requests and bytes by device and operation.
     pub devices: Vec<DeviceIo>,
 }
 
-/// What was done with one block device, by the kernel's words for it (`Read`, `Write`, `Discard` and, with version 1,
+/// Accesses to a block device, by the kernel's names of the operations (`Read`, `Write`, `Discard` and, with version 1,
 /// sums of these).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceIo {
-    /// The device's numbers; none for all devices.
+    /// Major and minor number of the device; `None` for all devices.
     pub device: Option<(u64, u64)>,
-    /// How often.
+    /// Number of requests, by operation.
     pub requests: Vec<(String, u64)>,
-    /// Number of bytes.
+    /// Number of bytes, by operation.
     pub bytes: Vec<(String, u64)>,
 }
 
@@ -63,11 +64,11 @@ fn numbers(text: &str) -> Option<(u64, u64)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A device that a container may use, in the words of `devices.allow`: type, numbers, and what may be done.
+/// A device that a container may use, as a line of `devices.allow`: type, numbers, and access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device(pub String);
 
-/// What every container may use (AGT-93).
+/// Devices that every container may use (AGT-93).
 const USUAL: [&str; 13] = [
     "c *:* m",
     "b *:* m",
@@ -86,16 +87,16 @@ const USUAL: [&str; 13] = [
 const RANDOM: &str = "c 1:8 rwm";
 
 impl Group {
-    /// Maximum number of processes and threads.
+    /// Sets the maximum number of processes and threads.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The `pids` controller is not mounted, or an error of the system.
     pub fn set_pids_limit(&self, limit: u64) -> Result<(), CgroupError> {
         let directory = self.directory(Controller::Pids).ok_or(CgroupError::Missing("pids"))?;
         write(&directory.join("pids.max"), &limit.to_string())
     }
 
-    /// How many there are.
+    /// Returns the number of processes and threads; `None` if the kernel does not count them for the group.
     pub fn pid_statistics(&self) -> Option<PidStatistics> {
         let directory = self.directory(Controller::Pids)?;
         Some(PidStatistics {
@@ -104,7 +105,7 @@ impl Group {
         })
     }
 
-    /// What was read and written.
+    /// Returns the accesses to block devices; `None` if the kernel does not count them for the group.
     pub fn io_statistics(&self) -> Option<IoStatistics> {
         let directory = self.directory(Controller::Blkio)?;
         let mut found = IoStatistics::default();
@@ -146,26 +147,26 @@ impl Group {
         Some(found)
     }
 
-    /// Marks what the group sends: 16 bits name a class, and 16 more one within it.
+    /// Marks the packets that the group sends with a class: 16 bits for the major and 16 for the minor number.
     ///
     /// # Errors
-    /// What the system refuses, and that version 2 cannot do it.
+    /// An error of the system, and that version 2 cannot mark packets.
     pub fn set_net_class(&self, class: u32) -> Result<(), CgroupError> {
         let directory = self.directory(Controller::NetClass).filter(|_| !self.is_v2());
         write(&directory.ok_or(CgroupError::Missing("net_cls"))?.join("net_cls.classid"), &class.to_string())
     }
 
-    /// What the group's packets are marked with, if they are.
+    /// Returns the class with which the group's packets are marked, if they are.
     pub fn net_class(&self) -> Option<u32> {
         let directory = self.directory(Controller::NetClass).filter(|_| !self.is_v2())?;
         let class = read_number(&directory.join("net_cls.classid")).filter(|class| *class != 0)?;
         u32::try_from(class).ok()
     }
 
-    /// Lets the group use the usual devices and these, and no others.
+    /// Lets the group use the usual devices and those of `more`, and no others.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     pub fn allow_devices(&self, more: &[Device]) -> Result<(), CgroupError> {
         let directory = self.directory(Controller::Devices).ok_or(CgroupError::Missing("devices"))?;
         let all = USUAL.into_iter().chain([RANDOM]).chain(more.iter().map(|device| device.0.as_str()));
@@ -180,7 +181,8 @@ impl Group {
     }
 }
 
-/// Version 1: a new processor set is empty, and takes no process before it has what its parent has.
+/// Copies the parent's processors and memory nodes to a new group. Version 1 only: a new processor set is empty, and
+/// accepts no process before.
 pub(super) fn inherit_cpuset(parent: &Path, directory: &Path) -> Result<(), CgroupError> {
     let mut chain: Vec<&Path> = directory.ancestors().take_while(|path| *path != parent).collect();
     chain.reverse();

@@ -1,39 +1,39 @@
-//! How long a group's processes have waited for processors, memory and disks: the kernel's pressure stall information.
+//! Pressure stall information of the kernel: how long a group's processes have waited for processors, memory and disks.
 //! Version 1 does not count it for groups.
 
 use super::{Controller, Group, read};
 
-/// Shares of time in percent, and a sum.
+/// Time for which processes waited: shares in percent, and a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stalled {
-    /// Over the last 10, 60 and 300 seconds.
+    /// Shares of the last 10, 60 and 300 seconds, in percent.
     pub averages: [f64; 3],
-    /// Altogether, in microseconds.
+    /// Total time, in microseconds.
     pub total: u64,
 }
 
-/// One kind of pressure.
+/// The pressure on one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// At least one process waited.
+    /// Time for which at least one process waited.
     pub some: Stalled,
-    /// All of them waited.
+    /// Time for which all processes waited.
     pub full: Option<Stalled>,
 }
 
-/// All kinds that this kernel counts.
+/// The pressure on each resource for which this kernel counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressures {
-    /// Processors.
+    /// Pressure on processors.
     pub cpu: Option<Pressure>,
-    /// Memory.
+    /// Pressure on memory.
     pub memory: Option<Pressure>,
-    /// Block devices.
+    /// Pressure on block devices.
     pub io: Option<Pressure>,
 }
 
 impl Group {
-    /// The pressure in this group; none with version 1, and where the kernel does not count it.
+    /// Returns the pressure in this group; `None` with version 1, and where the kernel does not count it.
     pub fn pressures(&self) -> Option<Pressures> {
         let directory = self.directory(Controller::Freezer).filter(|_| self.is_v2())?;
         let of = |file: &str| parse(&read(&directory.join(file))?);
@@ -42,7 +42,7 @@ impl Group {
     }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, and perhaps a line of `full`.
+/// Parses a file such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, with or without a line of `full`.
 fn parse(text: &str) -> Option<Pressure> {
     let line = |kind: &str| {
         let words = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;

@@ -1,8 +1,9 @@
-//! A slice of systemd's: a group that new processes enter in systemd's own hierarchies, so that they are not part of
-//! the unit whose process starts them, and do not end with it.
+//! A slice of systemd: a group that new processes enter in systemd's own hierarchies. So they are not part of the unit
+//! whose process starts them, and do not end with it.
 //!
-//! systemd itself is spoken to elsewhere. Here are only the groups, in the hierarchies by which it knows what belongs
-//! to a unit: `name=systemd` with version 1, the unified one with version 2, and both on a host that has both.
+//! Other code communicates with systemd. Here are only the groups, in the hierarchies by which systemd knows the
+//! processes of a unit: `name=systemd` with version 1, the unified one with version 2, and both on a host that has
+//! both.
 
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -11,11 +12,11 @@ use std::sync::Arc;
 
 use super::{CgroupError, Entry, failed};
 
-/// Version 2: the group below the slice in which the processes are. A slice may have units below it, and a group with
-/// others that have controllers can hold no process itself.
+/// Version 2: name of the group below the slice that holds the processes. A slice may have units below it, and a group
+/// with controllers for groups below it can hold no process itself.
 const LEAF: &str = "executors";
 
-/// A slice's group in each of systemd's hierarchies that are mounted. Nothing need be there.
+/// The groups of a slice in each of systemd's hierarchies that are mounted; they need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The files into which a new process writes itself.
@@ -23,7 +24,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The slice called `name` on this host, from `/proc/self/mountinfo`.
+    /// Returns the slice called `name` on this host, from `/proc/self/mountinfo`.
     ///
     /// # Errors
     /// If neither of systemd's hierarchies is mounted.
@@ -33,7 +34,7 @@ impl Slice {
         Slice::detect(&text, name)
     }
 
-    /// The same for a text in the format of `mountinfo`.
+    /// Returns the slice called `name` for a text in the format of `mountinfo`.
     ///
     /// # Errors
     /// As [`Slice::of_this_host`].
@@ -42,7 +43,7 @@ impl Slice {
         for line in mountinfo.lines() {
             let Some((left, right)) = line.split_once(" - ") else { continue };
             let (mut left, mut rest) = (left.split(' '), right.split(' '));
-            // In a container that sees a part of the hierarchy only, what is made ends with the container.
+            // In a container that sees only a part of the hierarchy, the groups that it creates end with the container.
             let (Some("/"), Some(point)) = (left.nth(3), left.next()) else { continue };
             let slice = Path::new(point).join(name);
             match (rest.next(), rest.nth(1)) {
@@ -58,10 +59,10 @@ impl Slice {
         if files.is_empty() { Err(CgroupError::Missing("name=systemd")) } else { Ok(Slice { files }) }
     }
 
-    /// Makes the groups that are not there.
+    /// Creates the groups that do not exist.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     pub fn make(&self) -> Result<(), CgroupError> {
         for directory in self.files.iter().filter_map(|file| file.parent()) {
             std::fs::create_dir_all(directory).map_err(failed("create the cgroup", directory))?;
@@ -69,8 +70,9 @@ impl Slice {
         Ok(())
     }
 
-    /// What a new process enters, which would enter `entry` otherwise. A process that is born in a group of its own has
-    /// no place in the slice: version 2 knows one group for each process, and that one is not the unit's either.
+    /// Returns the entry of a process that would otherwise enter `entry`: it enters the slice as well. A process that
+    /// is created in a group of its own does not enter the slice: version 2 has one group for each process, and that
+    /// one is not the unit's either.
     ///
     /// # Errors
     /// A group does not exist and cannot be created.

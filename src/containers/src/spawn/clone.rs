@@ -23,8 +23,8 @@ pub(super) struct CloneArguments {
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 impl CloneArguments {
-    /// With these flags, without CLONE_VM and CLONE_PIDFD, and in the group that the process is to be born in. The
-    /// parent gets `exit_signal` at the end of the child.
+    /// Creates arguments with these flags, without CLONE_VM and CLONE_PIDFD, and with the group in which the process is
+    /// created. The parent receives `exit_signal` when the child ends.
     pub(super) fn new(flags: libc::c_int, exit_signal: libc::c_int, born: Option<BorrowedFd<'_>>) -> CloneArguments {
         let mut arguments =
             CloneArguments { flags: flags as u64, exit_signal: exit_signal as u64, ..CloneArguments::default() };
@@ -35,14 +35,15 @@ impl CloneArguments {
         arguments
     }
 
-    /// Forks: 0 in the child. With `pidfd`, the parent gets a descriptor of the child there.
+    /// Forks. Returns 0 in the child and its pid in the parent, which also receives a descriptor of the child in
+    /// `pidfd`.
     ///
     /// # Safety
-    /// As for fork(2) in a process with several threads: the child must call only what is async-signal-safe, because
+    /// As for fork(2) in a process with several threads: the child must call only async-signal-safe functions, because
     /// locks of other threads stay locked in it.
     ///
     /// # Errors
-    /// The system's error. A group to be born in needs clone3.
+    /// An error of the system. A group in which the process is created needs clone3.
     pub(super) unsafe fn fork(mut self, pidfd: Option<&mut libc::c_int>) -> io::Result<libc::pid_t> {
         if let Some(pidfd) = pidfd {
             self.flags |= libc::CLONE_PIDFD as u64;
@@ -63,7 +64,7 @@ impl CloneArguments {
         }
     }
 
-    /// The same by clone(2), which has the flags in 32 bits, and the place of the pidfd for that of the parent's id.
+    /// Forks by clone(2), which has the flags in 32 bits, and the pidfd in the argument for the parent's id.
     unsafe fn fork_by_clone(self) -> io::Result<libc::pid_t> {
         let (none, flags) = (0_u64, self.flags | self.exit_signal);
         // SAFETY: without a stack this is a fork. The arguments after the third are zero, in whichever order the
@@ -97,7 +98,7 @@ mod tests {
                 }
             };
             match pid.unwrap() {
-                // SAFETY: ends the child, which has nothing to tidy up.
+                // SAFETY: ends the child, which has nothing to clean up.
                 0 => unsafe { libc::_exit(7) },
                 pid => {
                     // SAFETY: the kernel has put a new descriptor here that nothing else owns.

@@ -1,8 +1,8 @@
-//! Starting a process: the [`Launcher`].
+//! Starts processes: the [`Launcher`].
 //!
-//! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` makes the process, `stage.rs` is what runs in it before
-//! the program does; `same.rs` makes a process of the program that runs already. Nothing here waits for a process's
-//! end.
+//! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` creates the process, `stage.rs` runs in it before the
+//! program does; `same.rs` creates a process that continues with the running program. Nothing here waits for the end of
+//! a process.
 
 mod clone;
 mod mounts;
@@ -27,13 +27,13 @@ use std::time::Duration;
 
 use crate::{Child, Spec};
 
-/// What the new process was doing when it failed.
+/// The step at which a new process failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
-    /// Making the process itself.
+    /// Creating the process.
     Clone = 1,
-    /// Leading a session of its own.
+    /// Creating a session of its own.
     Session = 2,
     /// Setting a resource limit.
     Rlimit = 3,
@@ -41,23 +41,23 @@ pub enum Step {
     Streams = 4,
     /// Entering the working directory.
     Chdir = 5,
-    /// Becoming the user.
+    /// Switching to the user.
     User = 6,
-    /// Running the program.
+    /// Executing the program.
     Exec = 7,
-    /// Entering its control group.
+    /// Entering the control group.
     Cgroup = 8,
     /// Entering namespaces of another process.
     Enter = 9,
-    /// Making its mounts.
+    /// Making the mounts.
     Mount = 10,
-    /// Changing its root directory.
+    /// Changing the root directory.
     Root = 11,
-    /// Setting its capabilities.
+    /// Setting the capabilities.
     Capabilities = 12,
-    /// Filtering its system calls.
+    /// Installing the seccomp filters.
     Seccomp = 13,
-    /// Taking the terminal.
+    /// Setting the controlling terminal.
     Terminal = 14,
 }
 
@@ -103,27 +103,27 @@ impl Step {
     }
 }
 
-/// A process could not be started; none is left behind.
+/// The error when a process could not be started. No process is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// A text of the spec holds a NUL byte, which no process can be given.
+    /// A text of the spec contains a NUL byte, which C strings cannot have.
     #[error("The {item} contains a NUL byte")]
     Nul {
-        /// Which text.
+        /// The kind of the text, such as `environment`.
         item: &'static str,
     },
     /// An output file could not be opened.
     #[error("Failed to open '{}'", path.display())]
     Output {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// A step on the way to the program failed.
+    /// A step between the creation of the process and its program failed.
     #[error("Failed to {} '{program}'", step.words())]
     Failed {
-        /// Which step.
+        /// The step that failed.
         step: Step,
         /// The program that was to run.
         program: String,
@@ -132,21 +132,21 @@ pub enum SpawnError {
     },
 }
 
-/// A program file that has just been written is busy for as long as a process which another thread was starting
-/// meanwhile has a copy of the open file: until its execve. That is a matter of microseconds, or of a turn on a busy
-/// machine, so trying again is the cure.
+/// Number of tries if the program file is busy. A program file that has just been written is busy while a process that
+/// another thread started meanwhile has a copy of the open file: until its execve. That takes microseconds, or a time
+/// slice on a busy machine, so the launcher tries again.
 const BUSY_TRIES: u32 = 500;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Starts processes: in process groups and sessions, and in the namespaces and control groups that their spec names.
+/// A launcher of processes: in process groups and sessions, and in the namespaces and control groups of their spec.
 ///
-/// May be used from any thread, by several at once.
+/// Several threads may use it at the same time.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Launcher {}
 
 impl Launcher {
-    /// The launcher.
+    /// Returns the launcher that starts processes by the calls of POSIX and Linux.
     pub const fn posix() -> Launcher {
         Launcher {}
     }
@@ -154,8 +154,8 @@ impl Launcher {
     /// Starts a process. When this returns `Ok`, the program is running (execve has succeeded).
     ///
     /// Costs about as much as `posix_spawn(3)`: the process shares this one's memory until it runs its program, so the
-    /// size of this process does not matter. A spec with another user costs a fork more: a process that shares an
-    /// administrator's memory must never belong to another user, who could stop or inspect it.
+    /// size of this process does not matter. A spec with another user costs a fork in addition: a process that shares
+    /// an administrator's memory must never belong to another user, who could stop or inspect it.
     ///
     /// # Errors
     /// See [`SpawnError`]; its source is the system's error.
@@ -167,9 +167,9 @@ impl Launcher {
         Ok(Child::new(pid, opened.map_err(failed)?))
     }
 
-    /// As [`Launcher::spawn`], for a small process that waits for all its children
-    /// ([`ChildSignals`](crate::ChildSignals)): the pid alone, which stays the child's until [`reap`](crate::reap) has
-    /// returned its exit status.
+    /// Starts a process as [`Launcher::spawn`] does, without a pidfd: for a small process that waits for all its
+    /// children ([`ChildSignals`](crate::ChildSignals)). Returns the pid, which is not reused until
+    /// [`reap`](crate::reap) has returned the exit status.
     ///
     /// # Errors
     /// As [`Launcher::spawn`].

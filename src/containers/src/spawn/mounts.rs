@@ -1,7 +1,7 @@
 //! Mounts of a new process, in its own namespace: prepared in the parent, made in the child.
 //!
-//! The calls with descriptors (open_tree, move_mount; Linux 5.12) are used because the owner of a path may change it
-//! between check and use. Nothing in the child's part allocates.
+//! The system calls with descriptors (open_tree, move_mount; Linux 5.12) are used because the owner of a path may
+//! change it between check and use. The code that runs in the child does not allocate.
 
 use std::ffi::CString;
 use std::os::fd::RawFd;
@@ -11,13 +11,13 @@ use std::path::Path;
 use super::{SpawnError, Step};
 use crate::isolation::{Mount, Place};
 
-/// A [`Place`] for the child.
+/// A [`Place`], prepared for the child.
 pub(super) struct Spot {
     base: CString,
     inside: Option<CString>,
 }
 
-/// A [`Mount`] for the child.
+/// A [`Mount`], prepared for the child.
 pub(super) enum Prepared {
     Bind { source: Spot, target: Spot, read_only: bool },
     Other { kind: CString, target: CString, options: CString },
@@ -74,7 +74,7 @@ const MOVE_FROM_DESCRIPTOR: u32 = 0x04;
 const MOVE_TO_DESCRIPTOR: u32 = 0x40;
 const READ_ONLY: u64 = 0x01;
 
-/// A descriptor of the place, or a negative number with errno set.
+/// Opens a place. Returns a descriptor, or a negative number with errno set.
 ///
 /// # Safety
 /// As `run_stage`.
@@ -94,6 +94,8 @@ unsafe fn open(spot: &Spot) -> RawFd {
     }
 }
 
+/// Bind-mounts `source` at `target`. Returns a negative number with errno set if that fails.
+///
 /// # Safety
 /// As `run_stage`.
 unsafe fn bind(source: &Spot, target: &Spot, read_only: bool) -> i64 {
@@ -130,7 +132,7 @@ unsafe fn bind(source: &Spot, target: &Spot, read_only: bool) -> i64 {
     }
 }
 
-/// Makes the mounts and changes the root; `Err` with the step, errno is set.
+/// Makes the mounts and changes the root. An error is the step that failed, with errno set.
 ///
 /// # Safety
 /// As `run_stage`, in a mount namespace of the process's own.
@@ -138,7 +140,7 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
     let check = |result: i64, step| if result < 0 { Err(step) } else { Ok(()) };
     // SAFETY: only system calls, on C strings that the parent keeps.
     unsafe {
-        // What is mounted here is not seen outside; what is mounted outside later is seen here.
+        // Mounts that are made here are not visible outside; later mounts outside are visible here.
         let slave = libc::MS_REC | libc::MS_SLAVE;
         let none = std::ptr::null();
         check(libc::mount(none, c"/".as_ptr(), none, slave, none.cast()).into(), Step::Mount)?;
@@ -148,7 +150,7 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
                 Prepared::Other { kind, target, options } => {
                     let flags = match kind.as_bytes() {
                         b"overlay" | b"aufs" => 0,
-                        // The terminals are devices.
+                        // The terminals are devices, so `nodev` is left out.
                         b"devpts" => libc::MS_NOSUID,
                         _ => libc::MS_NOSUID | libc::MS_NODEV,
                     };
@@ -160,7 +162,7 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
         }
         if let Some(root) = root {
             check(libc::chdir(root.as_ptr()).into(), Step::Root)?;
-            // The old root lies on top of the new one, and is unmounted (see pivot_root(2)).
+            // The old root is mounted on top of the new one, and is unmounted (see pivot_root(2)).
             check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()), Step::Root)?;
             check(libc::umount2(c".".as_ptr(), libc::MNT_DETACH).into(), Step::Root)?;
             check(libc::chdir(c"/".as_ptr()).into(), Step::Root)?;

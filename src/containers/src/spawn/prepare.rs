@@ -1,7 +1,7 @@
-//! From a [`Spec`] to what the child stage needs: C strings, pointers to them, open files. All memory that the new
-//! process touches before it runs its program is made here, in the parent.
+//! Converts a [`Spec`] to the data of the child stage: C strings, pointers to them, open files. All memory that the new
+//! process touches before it runs its program is allocated here, in the parent.
 //!
-//! No process is made here.
+//! No process is created here.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -25,7 +25,7 @@ use crate::{Directory, Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, U
 /// A null-terminated array of C strings, as execve takes it.
 pub(super) struct CArray {
     pointers: Vec<*const libc::c_char>,
-    // Holds what the pointers point to; CString's bytes do not move with it.
+    // Owns the bytes that the pointers point to; a move of a CString does not move its bytes.
     _texts: Vec<CString>,
 }
 
@@ -39,7 +39,7 @@ impl CArray {
         self.pointers.as_ptr()
     }
 
-    /// The strings' pointers without the null at the end.
+    /// Returns the pointers to the strings without the null at the end.
     pub(super) fn items(&self) -> &[*const libc::c_char] {
         self.pointers.split_last().map_or(&[], |(_, items)| items)
     }
@@ -49,7 +49,7 @@ impl CArray {
 pub(crate) struct Streams([Stream; 3]);
 
 impl Streams {
-    /// Opens them.
+    /// Opens the three streams.
     ///
     /// # Errors
     /// The file that cannot be opened.
@@ -60,7 +60,7 @@ impl Streams {
         }
     }
 
-    /// Opens the others beside a standard input that is there.
+    /// Opens standard output and error; standard input is `input`.
     ///
     /// # Errors
     /// As [`Streams::open`].
@@ -71,7 +71,7 @@ impl Streams {
         Ok(Streams([input, stream(&spec.stdout, owner, directory)?, stream(&spec.stderr, owner, directory)?]))
     }
 
-    /// Input, output and error; the caller's own where they are inherited.
+    /// Returns input, output and error; those that are inherited are the caller's own.
     pub(crate) fn each(&self) -> [BorrowedFd<'_>; 3] {
         let own = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
         std::array::from_fn(|index| match &self.0[index] {
@@ -82,7 +82,7 @@ impl Streams {
     }
 }
 
-/// `/dev/null`, to be read from.
+/// Opens `/dev/null` for reading.
 pub(crate) fn null_input() -> Result<OwnedFd, SpawnError> {
     let path = Path::new("/dev/null");
     let null = OpenOptions::new().read(true).open(path).and_then(|file| above_standard(file.into()));
@@ -97,7 +97,7 @@ enum Stream {
 }
 
 impl Stream {
-    /// The descriptor to copy; -1 if the caller's own stays.
+    /// Returns the descriptor to copy; -1 if the stream is inherited.
     fn raw(&self) -> RawFd {
         match self {
             Stream::Inherit => -1,
@@ -107,19 +107,19 @@ impl Stream {
     }
 }
 
-/// Everything that the child stage reads.
+/// The data that the child stage reads.
 pub(crate) struct Prepared {
     pub(super) program: String,
     pub(super) files: CArray,
-    /// The program itself, if it is given as an open file.
+    /// The program, if it is given as an open file.
     pub(super) open: Option<ProgramFile>,
     pub(super) argv: CArray,
-    /// `/bin/sh`, the file, the arguments: for a file that the kernel does not know how to run. The second element is
-    /// set to the candidate in the child.
+    /// `/bin/sh`, the file, the arguments: for a file in a format that the kernel does not know. The child sets the
+    /// second element to the candidate.
     pub(super) script_argv: Vec<*const libc::c_char>,
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
-    /// The same, if it is open already.
+    /// The working directory, if it is open already.
     pub(super) directory: Option<Arc<OwnedFd>>,
     streams: Streams,
     pub(super) user: Option<User>,
@@ -129,14 +129,14 @@ pub(crate) struct Prepared {
     pub(super) isolation: Isolated,
 }
 
-/// The isolation of a spec for the child.
+/// The isolation of a spec, prepared for the child.
 pub(super) struct Isolated {
     pub(super) enter: Option<Arc<OwnedFd>>,
-    /// Which namespaces of that process: flags of setns.
+    /// The namespaces of `enter` to enter: flags of setns.
     pub(super) enter_flags: libc::c_int,
-    /// New namespaces: flags of clone.
+    /// Namespaces to create with the process: flags of clone.
     pub(super) new: libc::c_int,
-    /// New namespaces after those of another process were entered: flags of unshare.
+    /// Namespaces to create after those of another process were entered: flags of unshare.
     pub(super) new_inside: libc::c_int,
     /// Whether the process has a mount namespace of its own.
     pub(super) mounts_of_its_own: bool,
@@ -155,7 +155,7 @@ pub(super) struct Isolated {
 
 impl Isolated {
     fn new(isolation: &Isolation) -> Result<Isolated, SpawnError> {
-        // A new mount namespace is a copy of the one that the process is in: it comes after entering another one.
+        // A new mount namespace is a copy of the process's current one: it is created after another one was entered.
         let inside = isolation.enter.as_ref().map_or(0, |_| isolation.enter_which.flags() & libc::CLONE_NEWNS);
         let name = |text: &str, item| c_string(OsString::from(text), item);
         Ok(Isolated {
@@ -181,12 +181,12 @@ impl Isolated {
         })
     }
 
-    /// Whether the child has little to do for it.
+    /// Returns whether the isolation needs only a small stack in the child: it makes no mounts and restricts no rights.
     pub(super) fn is_little(&self) -> bool {
         !self.mounts_of_its_own && self.root.is_none() && self.capabilities.is_none() && self.seccomp.is_empty()
     }
 
-    /// Whether the child must be a copy of this process: nothing else can be born in a group of version 2.
+    /// Returns whether the child must be a copy of this process: no other can be created in a group of version 2.
     pub(super) fn needs_a_copy(&self) -> bool {
         matches!(self.cgroup, Some(Entry::Born(_)))
     }
@@ -237,14 +237,14 @@ impl Prepared {
         })
     }
 
-    /// The descriptors for standard input, output and error; -1 leaves the caller's.
+    /// Returns the descriptors for standard input, output and error; -1 leaves the caller's.
     pub(super) fn stream_fds(&self) -> [RawFd; 3] {
         self.streams.0.each_ref().map(Stream::raw)
     }
 }
 
-/// The open working directory, if the process may use it without a lookup: with mounts and a root of its own its path
-/// leads elsewhere.
+/// Returns the open working directory, if the process may use it without a lookup: with mounts and a root of its own
+/// its path may lead elsewhere.
 pub(crate) fn working_directory(spec: &Spec) -> Option<&Arc<OwnedFd>> {
     let isolation = &spec.isolation;
     let elsewhere = isolation.namespaces.mount || isolation.root.is_some() || isolation.enter.is_some();
@@ -262,7 +262,7 @@ fn c_array(texts: Vec<OsString>, item: &'static str) -> Result<CArray, SpawnErro
     Ok(CArray::new(texts?))
 }
 
-/// `NAME=value` for each name's last value, at the place of the name's first.
+/// Returns `NAME=value` with the last value of each name, in the order of the names' first places.
 fn environment(variables: &[(OsString, OsString)]) -> Vec<OsString> {
     let mut names: std::collections::BTreeMap<&OsStr, usize> = std::collections::BTreeMap::new();
     let mut texts: Vec<OsString> = Vec::with_capacity(variables.len());
@@ -307,17 +307,17 @@ fn stream(output: &Output, owner: Option<&User>, directory: Option<&Directory>) 
 /// file is rejected.
 ///
 /// # Errors
-/// It is something else, or the system refuses.
+/// The path is not a regular file, or an error of the system.
 pub fn open_for_output(path: &Path) -> io::Result<File> {
     open_output(path, None, None)
 }
 
-/// Opens a file for a process's output for appending, and creates it for `owner` if it is missing; in `directory` if
-/// its path leads there.
+/// Opens a file for a process's output for appending, and creates it for `owner` if it is missing. It is opened
+/// relative to `directory` if that is its parent.
 pub(crate) fn open_output(path: &Path, owner: Option<&User>, directory: Option<&Directory>) -> io::Result<File> {
     const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
     let directory = directory.filter(|directory| path.parent() == Some(&directory.path));
-    // Most are new, and what has just been made is what it should be.
+    // Most files are new, and a file that was just created needs no check.
     let file = match directory.zip(path.file_name()) {
         Some((directory, name)) => rustix::fs::openat(&directory.fd, name, APPENDED | NEW, NEW_MODE).map(File::from),
         None => open_for_appending(path, NEW),
@@ -333,7 +333,7 @@ pub(crate) fn open_output(path: &Path, owner: Option<&User>, directory: Option<&
 }
 
 fn open_old_output(path: &Path) -> io::Result<File> {
-    // Nonblocking, and a regular file only: in the user's directory the name may lead to a pipe without a reader.
+    // Nonblocking, and only regular files: in the user's directory the name may lead to a pipe without a reader.
     let file = open_for_appending(path, OFlags::NONBLOCK)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -345,12 +345,12 @@ fn open_old_output(path: &Path) -> io::Result<File> {
 const APPENDED: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const NEW_MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// Follows links only in directories of this user.
+/// Opens a file for appending. Links are followed only in directories of this user.
 fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
     let flags = APPENDED | more;
     let mode = if more.contains(OFlags::CREATE) { NEW_MODE } else { Mode::empty() };
     let opened = match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
-        // There is a link on the way, or the kernel cannot tell.
+        // The path contains a link, or the kernel cannot tell.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
             let directory = crate::directories::open_directory(path.parent().unwrap_or(Path::new("")), false)?;
             rustix::fs::openat(&directory, path.file_name().ok_or(Errno::INVAL)?, flags, mode)?
@@ -360,7 +360,7 @@ fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
     Ok(opened.into())
 }
 
-/// The same file under a number above 2: the child stage copies over 0, 1 and 2 one after the other.
+/// Duplicates a descriptor to a number above 2: the child stage copies over 0, 1 and 2 one after the other.
 fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?) }
 }

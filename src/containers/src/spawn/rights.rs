@@ -1,6 +1,6 @@
-//! Capabilities and system call filters of a new process.
+//! Sets the capabilities and system call filters of a new process.
 //!
-//! Everything runs in the child: nothing allocates.
+//! All of it runs in the child and does not allocate.
 
 use super::Step;
 use crate::isolation::{Capabilities, FilterStep};
@@ -30,7 +30,7 @@ fn check(result: i64) -> Result<(), Step> {
     if result < 0 { Err(Step::Capabilities) } else { Ok(()) }
 }
 
-/// Before the user is switched: what can never be got is given up, and what is to be kept survives the switch.
+/// Before the user is switched: drops capabilities from the bounding set, and keeps the others over the switch.
 ///
 /// # Safety
 /// As `run_stage`.
@@ -49,7 +49,7 @@ pub(super) unsafe fn before_user(wanted: &Capabilities) -> Result<(), Step> {
     Ok(())
 }
 
-/// After the user is switched.
+/// After the user is switched: sets the effective, permitted, inheritable and ambient capabilities.
 ///
 /// # Safety
 /// As `run_stage`.
@@ -79,7 +79,7 @@ struct FilterProgram {
     steps: *const FilterStep,
 }
 
-/// Every system call from here on is checked by all of these programs.
+/// Installs the filters: all of them check every later system call.
 ///
 /// # Safety
 /// As `run_stage`.

@@ -10,16 +10,16 @@ use super::prepare::Prepared;
 use super::stage::{errno, settle};
 
 unsafe extern "C" {
-    /// The C library's list of variables.
+    /// The C library's pointer to the environment.
     static mut environ: *const *const libc::c_char;
 }
 
 /// The process that continues after [`copy_of_this`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copied {
-    /// The caller.
+    /// The calling process, the template.
     Template,
-    /// The process that it has made.
+    /// The new process, a copy of the template.
     Copy,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Copied {
 /// # Errors
 /// The system's error.
 pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>) -> io::Result<Copied> {
-    // Such a child's end is signalled to the parent as that of the caller.
+    // The parent receives the same signal at the end of such a child as at that of the caller.
     let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, 0, born);
     // SAFETY: the caller has one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does
     // not have.
@@ -38,13 +38,13 @@ pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>
     }
 }
 
-/// In a copy: becomes what was prepared, with its environment. Errors are the step's number and the errno.
+/// In a copy: sets up the prepared state, with its environment. Errors are the step's number and the errno.
 pub(crate) fn settle_copy(prepared: Prepared) -> Result<(), (u32, i32)> {
-    // SAFETY: this is a new process with one thread, that of the caller, which waits for this.
+    // SAFETY: this is a new process with one thread, the caller, which runs nothing else meanwhile.
     unsafe { settle(&prepared, prepared.stream_fds()) }.map_err(|step| (step as u32, errno()))?;
     if prepared.user.is_some() {
-        // A process that has changed its user cannot be examined, not even by itself, until it executes a program:
-        // there may be secrets of the former one in its memory. Here there are none.
+        // A process that has changed its user cannot be examined, not even by itself, until it executes a program: its
+        // memory may contain secrets of the former user. Here it contains none.
         let dumpable: libc::c_ulong = 1;
         // SAFETY: a system call on numbers.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) };

@@ -1,7 +1,7 @@
-//! What a new process does before it runs its program.
+//! The child stage: what a new process does before it runs its program.
 //!
-//! It may share the parent's memory, or be a copy of one thread of many: so nothing here allocates, locks, or calls
-//! anything that is not async-signal-safe. The user is switched by plain system calls, because the C library's
+//! It may share the parent's memory, or be a copy of one thread of many. So nothing here allocates, locks, or calls a
+//! function that is not async-signal-safe. The user is switched by plain system calls, because the C library's
 //! functions would switch the threads of the parent too.
 
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,7 +12,7 @@ use super::{Step, mounts, rights};
 use crate::RlimitKind;
 use crate::cgroups::Entry;
 
-/// Which step failed, and the errno.
+/// The failed step and the errno.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
     pub(super) step: u32,
@@ -32,13 +32,13 @@ impl Failure {
     }
 }
 
-/// What the child reads, and the one thing it writes.
+/// The data that the child reads, and the failure that it writes.
 pub(super) struct Stage<'a> {
     prepared: &'a mut Prepared,
     streams: [RawFd; 3],
-    /// Where a failure is written to, if not only into `failure`; -1: nowhere.
+    /// Descriptor to which the child writes a failure, beside `failure`; -1 for none.
     reporter: RawFd,
-    /// Written by a child that shares our memory.
+    /// The failure, written by a child that shares the parent's memory.
     pub(super) failure: Option<Failure>,
 }
 
@@ -48,12 +48,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Goes all the way to the program; ends the process if that fails.
+/// Runs all steps and executes the program. Ends the process if one fails.
 ///
 /// # Safety
 /// The caller is a new process with all signals blocked, in which nothing but this runs.
 pub(super) unsafe fn run_stage(stage: &mut Stage<'_>) -> ! {
-    // SAFETY: the demands of the steps are this function's.
+    // SAFETY: the preconditions of the steps are this function's.
     let Err(step) = unsafe { steps(stage) };
     let failure = Failure { step: step as u32, errno: errno() };
     stage.failure = Some(failure);
@@ -72,11 +72,13 @@ pub(super) fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// `Err(step)` unless the system call succeeded.
+/// Returns `Err(step)` unless the system call succeeded.
 fn check(result: impl Into<i64>, step: Step) -> Result<(), Step> {
     if result.into() < 0 { Err(step) } else { Ok(()) }
 }
 
+/// Runs the steps one by one. Returns only if one fails.
+///
 /// # Safety
 /// As [`run_stage`].
 unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step> {
@@ -85,7 +87,7 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
         default_signals();
         settle(stage.prepared, stage.streams)?;
         if stage.prepared.die_with_parent {
-            // After the user is switched, which would take it back.
+            // Set after the user is switched, which would reset it.
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
         }
         unblock_signals();
@@ -94,7 +96,7 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
     Err(Step::Exec)
 }
 
-/// Becomes all that the program is started in: group, namespaces, session, limits, streams, mounts, directory, user.
+/// Sets up the state in which the program starts: group, namespaces, session, limits, streams, mounts, directory, user.
 ///
 /// # Safety
 /// The caller is a new process, with one thread, in which nothing but this runs.
@@ -119,8 +121,8 @@ pub(super) unsafe fn settle(prepared: &Prepared, streams: [RawFd; 3]) -> Result<
         if prepared.isolation.mounts_of_its_own {
             mounts::make(&prepared.isolation.mounts, prepared.isolation.root.as_ref())?;
         }
-        // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
-        // kernel that does not know the call leaves it at that.
+        // Descriptors of this program are closed on exec anyway; this is for those that a library has opened without
+        // that flag. An older kernel that does not know the call leaves them open.
         libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
         if let Some(directory) = &prepared.directory {
             check(libc::fchdir(directory.as_raw_fd()), Step::Chdir)?;
@@ -133,7 +135,7 @@ pub(super) unsafe fn settle(prepared: &Prepared, streams: [RawFd; 3]) -> Result<
 
 const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
 
-/// Becomes the user, with the rights that the spec names and no others.
+/// Switches to the user, with the rights of the spec and no others.
 ///
 /// # Safety
 /// As [`run_stage`].
@@ -144,7 +146,7 @@ unsafe fn become_user(prepared: &Prepared) -> Result<(), Step> {
         if let Some(capabilities) = &isolation.capabilities {
             rights::before_user(capabilities)?;
         }
-        // Without the promise below a filter needs rights that the user does not have any more.
+        // Without `no_new_privs`, which is set below, a filter needs rights that the user does not have any more.
         if !isolation.no_new_privileges {
             rights::filter(&isolation.seccomp)?;
         }
@@ -165,7 +167,7 @@ unsafe fn become_user(prepared: &Prepared) -> Result<(), Step> {
     Ok(())
 }
 
-/// Enters the control group and the namespaces of another container's process, and sets what belongs to new ones.
+/// Enters the control group and the namespaces of another container's process, and sets the properties of new ones.
 ///
 /// # Safety
 /// As [`run_stage`].
@@ -183,12 +185,12 @@ unsafe fn enter(prepared: &Prepared) -> Result<(), Step> {
         }
         if let Some(text) = &isolation.oom_score {
             let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            // How well the kernel chooses is no reason not to run.
+            // An error is ignored: the process can run with another OOM score.
             libc::write(file, text.as_ptr().cast(), text.as_bytes().len());
             libc::close(file);
         }
         if let Some(target) = &isolation.enter {
-            // The pid namespace was the parent's to enter.
+            // The parent has entered the pid namespace.
             let flags = isolation.enter_flags & !libc::CLONE_NEWPID;
             if flags != 0 {
                 check(libc::setns(target.as_raw_fd(), flags), Step::Enter)?;
@@ -245,17 +247,17 @@ unsafe fn execute(prepared: &mut Prepared) {
     }
 }
 
-/// The signals that this process handles or ignores, a bit for each, once [`note_signals`] has run; bit 0 is set then.
+/// The signals that this process handles or ignores, a bit for each, after [`note_signals`] has run; bit 0 is set then.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 
-/// Notes which signals this process handles or ignores. For a process that will never change that again, and whose
-/// copies will not: what they start need not ask for each signal.
+/// Records which signals this process handles or ignores. For a process that will not change that again, nor will its
+/// copies: then starting a process does not query each signal.
 pub(crate) fn note_signals() {
     let changed = SIGNALS.filter(|signal| is_changed(*signal)).fold(0, |mask, signal| mask | 1 << signal);
     NOTED.store(changed | 1, Ordering::Relaxed);
 }
 
-/// The others are the C library's own, and those of programs that talk to themselves.
+/// Signals whose actions are reset. The others are real-time signals, some of them the C library's own.
 const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
 
 fn is_changed(signal: libc::c_int) -> bool {
@@ -266,8 +268,8 @@ fn is_changed(signal: libc::c_int) -> bool {
     }
 }
 
-/// Signals that the parent handles or ignores get their default action: a handler must not run here, and a task must
-/// not be born ignoring SIGPIPE, as every Rust program does.
+/// Resets signals that the parent handles or ignores to their default actions: a handler must not run here, and a task
+/// must not start with SIGPIPE ignored, as every Rust program does.
 ///
 /// # Safety
 /// As [`run_stage`].
@@ -286,6 +288,8 @@ unsafe fn default_signals() {
     }
 }
 
+/// Unblocks all signals.
+///
 /// # Safety
 /// As [`run_stage`].
 unsafe fn unblock_signals() {

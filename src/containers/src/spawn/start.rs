@@ -1,7 +1,7 @@
-//! The parent's side of making a process.
+//! The parent's side of creating a process.
 //!
-//! Two ways: sharing memory with a suspended parent (clone with VM and VFORK, what posix_spawn does too), or, when the
-//! user is switched, a fork.
+//! There are two ways: sharing memory with a suspended parent (clone with VM and VFORK, as posix_spawn does), or, when
+//! the user is switched, a fork.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,24 +17,25 @@ use super::{SpawnError, Step};
 use crate::cgroups::Entry;
 use crate::child::{poll_readable, signal_pidfd, wait};
 
-/// Room for the child stage's stack while it shares our memory. The stage uses some hundred bytes; the C library's
-/// functions that it calls, a few thousand at most.
+/// Size of the child stage's stack while it shares the parent's memory. The stage uses some hundred bytes; the C
+/// library's functions that it calls use a few thousand at most.
 const STACK_BYTES: usize = 64 * 1024;
-/// The same for a stage that makes no mounts and takes no rights away: it calls little but the kernel. So much lies in
-/// pages of the caller's stack that it has touched already, as a rule, and each page that a small process does not
+/// Size of the stack of a stage that makes no mounts and restricts no rights: it makes little but system calls. So much
+/// is usually in pages of the caller's stack that were touched before, and each page that a small process does not
 /// touch counts.
 const SMALL_STACK_BYTES: usize = 4 * 1024;
-/// How long a forked child may take to run its program. Far more than a loaded machine needs; there so that a process
-/// which its new user has stopped at once cannot stop us too.
+/// Time limit for a forked child to run its program. A loaded machine needs far less; the limit exists because the new
+/// user may stop the process at once, and then the parent must not wait forever.
 const FORKED_LIMIT: Duration = Duration::from_secs(30);
 
-/// A process that runs its program, and its pidfd if one was asked for. Two of them are not worth making for each task.
+/// A process that runs its program, and its pidfd if one was requested. Opening a second one for each task costs too
+/// much.
 pub(super) struct Started {
     pub(super) pid: libc::pid_t,
     pub(super) pidfd: Option<OwnedFd>,
 }
 
-/// Starts the process; with a pidfd if it is to be `watched`.
+/// Starts the process, and opens a pidfd if it is `watched`.
 pub(super) fn start(prepared: &mut Prepared, watched: bool) -> Result<Started, SpawnError> {
     let entered = Entered::new(prepared);
     let copy = prepared.user.is_some() || prepared.isolation.needs_a_copy();
@@ -50,14 +51,15 @@ pub(super) fn start(prepared: &mut Prepared, watched: bool) -> Result<Started, S
     result.map_err(|(step, source)| SpawnError::Failed { step, program: prepared.program.clone(), source })
 }
 
-/// Lets `time` pass.
+/// Sleeps for `time`, or less if a signal arrives.
 pub(crate) fn pause(time: Duration) {
     let nanos = i64::try_from(time.as_nanos()).unwrap_or(0);
-    // Cut short by a signal: then it was shorter.
+    // An error means that a signal ended the sleep.
     let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: nanos });
 }
 
-/// All signals blocked for the calling thread, until dropped: no handler of ours may run in the child.
+/// A guard that blocks all signals for the calling thread until it is dropped: no handler of this process may run in
+/// the child.
 struct SignalsBlocked {
     before: libc::sigset_t,
 }
@@ -83,7 +85,7 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// As long as it is there, what this thread starts is born in another pid namespace.
+/// A guard: until it is dropped, processes that this thread starts are created in another pid namespace.
 struct Entered {
     back: Option<OwnedFd>,
 }
@@ -95,7 +97,7 @@ impl Entered {
             return Ok(Entered { back: None });
         };
         let own = std::fs::File::open("/proc/self/ns/pid")?;
-        // SAFETY: an open pidfd. Of all namespaces the pid one concerns children only, and those of this thread alone.
+        // SAFETY: an open pidfd. The pid namespace of a thread concerns only the children that this thread starts.
         if unsafe { libc::setns(target.as_raw_fd(), libc::CLONE_NEWPID) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -118,11 +120,11 @@ extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `vfork` passes a pointer to its own Stage, which lives until this process has run its program or ended,
     // and nothing else uses it meanwhile: the parent is suspended.
     let stage = unsafe { &mut *stage.cast::<Stage<'_>>() };
-    // SAFETY: this is a process of its own (see run_stage's demands).
+    // SAFETY: this is a process of its own, as run_stage requires.
     unsafe { run_stage(stage) }
 }
 
-/// Words at the end of the small stack that nothing writes to, unless the stack is too small.
+/// Number of words at the end of the small stack that the child overwrites only if the stack is too small.
 const GUARD: usize = 4;
 const GUARD_WORD: u128 = 0x7465_7075_6920_6775_6172_6420_776f_7264;
 
@@ -132,8 +134,9 @@ fn vfork_on_own_stack(prepared: &mut Prepared, watched: bool) -> Outcome {
     let (guard, stack) = stack.split_at_mut(GUARD);
     guard.iter_mut().for_each(|word| *word = MaybeUninit::new(GUARD_WORD));
     let outcome = vfork(prepared, watched, stack);
-    // A preloaded library may need more than ours do. Below lies what this thread goes on with.
-    // SAFETY: all words were set above. The child may have written to them, which the compiler does not know.
+    // SAFETY: all words were set above. The child may have written to them, which the compiler does not know. If it
+    // has, a preloaded library needs more stack than the usual ones, and the memory below, this thread's own stack, may
+    // be overwritten.
     if guard.iter().any(|word| unsafe { word.as_ptr().read_volatile() } != GUARD_WORD) {
         std::process::abort();
     }
@@ -200,7 +203,8 @@ fn fork(prepared: &mut Prepared) -> Outcome {
     }
 }
 
-/// What the child wrote before it ended; nothing if its program runs, because that closes the pipe.
+/// Returns the failure that the child reported before it ended; `None` if its program runs, because that closes the
+/// pipe.
 fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
     let mut bytes = [0; Failure::BYTES];
     if !poll_readable(report.as_fd(), Some(FORKED_LIMIT))? {
@@ -210,9 +214,9 @@ fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
     Ok((length == bytes.len()).then(|| Failure::from_bytes(bytes)))
 }
 
-/// Reaps a child that has reported its failure, and is ending.
+/// Reaps a child that has reported its failure, and is ending. Returns the failure as an error.
 fn bury(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
-    // It cannot be anything but our child that has ended; if it were, there would be nothing left to do.
+    // The pid can only be that of the ended child; if it were not, there would be nothing left to do.
     let _ = wait(pid);
     (Step::from_number(failure.step), io::Error::from_raw_os_error(failure.errno))
 }
@@ -229,7 +233,7 @@ mod tests {
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let argv = |file: &std::path::Path| Program::Argv { file: file.into(), argv: Vec::new() };
         let limit = Rlimit { kind: RlimitKind::Nofile, soft: Some(64), hard: Some(64) };
-        // What is not a program is the shell's, and what is not there is looked for along the path.
+        // The shell runs a file that is not a program, and a missing one is looked up along the path.
         for (program, runs) in
             [(Program::Shell("true".into()), true), (argv(&script), true), (argv("no-such-program".as_ref()), false)]
         {
@@ -241,7 +245,7 @@ mod tests {
             if let Ok(started) = started {
                 assert!(wait(started.pid).unwrap().success());
             }
-            // SAFETY: all of it was set above, and what the child has written to it stays.
+            // SAFETY: all words were set above, and stay initialized whatever the child has written.
             let words = stack.map(|word| unsafe { word.assume_init() });
             let untouched = words.iter().take_while(|word| **word == u128::MAX).count();
             assert!(untouched > words.len() / 2, "{untouched} of {} words are untouched", words.len());

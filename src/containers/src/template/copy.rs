@@ -1,4 +1,4 @@
-//! The template's side: it waits for orders. The child applies its spawn request after the fork.
+//! The template's side: it waits for orders and forks. The child applies its spawn request after the fork.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,35 +17,35 @@ use crate::cgroups::Entry;
 use crate::spawn::{Copied, Prepared, copy_of_this, note_signals, settle_copy};
 use crate::{Directory, Output, Program, SpawnError, Spec, Step, end_now};
 
-/// More than the kernel takes in one piece; what is not used costs nothing.
+/// Size of the buffer for an order: more than the kernel sends in one message. Unused pages cost nothing.
 const ORDER_MAX: usize = 512 * 1024;
-/// What nearly all orders fit into. It lies beside the rest of what the template writes for each copy: a page that it
-/// writes to is one that the system must copy, because the last copy has it too.
+/// Size of the buffer that is enough for nearly all orders. It is beside the other memory that the template writes for
+/// each copy: the kernel must copy each page that the template writes to, because the last copy shares it.
 const ORDER_USUAL: usize = 2 * 1024;
 
 /// The state of the calling process after the fork: a process of its own, with the requested environment, directory and
 /// streams.
 #[derive(Debug)]
 pub struct Copy {
-    /// The words that it would have been started with.
+    /// The arguments with which the program would have been started.
     pub argv: Vec<OsString>,
-    /// The connection to the requester, if there is one.
+    /// The connection to the process that ordered the copy, if it sent one.
     pub line: Option<OwnedFd>,
 }
 
-/// The calling process cannot be a template.
+/// The error when the calling process cannot be a template.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// A copy has only one thread: what others were doing would stay half done forever.
+    /// The process has several threads. A copy has only one, so work of the others would never be completed.
     #[error("A template must have one thread only")]
     Threads,
-    /// Its standard input is not what [`Template::start`](super::Template::start) gives it, or failed.
+    /// Standard input is not the socket of [`Template::start`](super::Template::start), or failed.
     #[error("A template's orders cannot be read")]
     Orders(#[from] io::Error),
 }
 
-/// Makes the calling process a template until the process at the other end of its standard input is gone: then this
-/// returns `None`. In each copy it returns what that has become.
+/// Makes the calling process a template until the process at the other end of its standard input is gone; then returns
+/// `None`. In each copy, returns the copy's state.
 ///
 /// # Errors
 /// If it cannot be a template.
@@ -54,7 +54,7 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
         return Err(CopyError::Threads);
     }
     ask_for_all();
-    // Standard input becomes the copy's.
+    // The copy replaces standard input by its own.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(io::Error::from)?;
     let mut usual = [0; ORDER_USUAL];
     let rest = room_of_the_template(ORDER_MAX)?;
@@ -63,25 +63,25 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
         if length == 0 {
             return Ok(None);
         }
-        // No copy has the rest, so a long order is put together before.
+        // A copy does not have the memory of `rest`, so a long order is put together before the fork.
         let long = length.checked_sub(usual.len()).map(|more| [&usual, &rest[..more]].concat());
         let order = long.as_deref().unwrap_or_else(|| &usual[..length]);
         if is_copy(&socket, order, &files)? {
-            // Read by the copy: what the template does not touch it need not get back.
+            // The copy parses the order: the kernel need not copy pages that the template does not touch.
             return Ok(Some(obey(&socket, order, files)));
         }
     }
 }
 
-/// The open files beside an order, on the stack: see [`ORDER_USUAL`].
+/// The open files that come with an order, on the stack: see [`ORDER_USUAL`].
 type Files = [Option<OwnedFd>; FILES_MAX];
 
-/// Does once what each copy would do for itself.
+/// Does work once that each copy would do for itself.
 fn ask_for_all() {
-    // In a virtual machine each question stops the machine.
+    // In a virtual machine each CPUID instruction exits to the hypervisor.
     #[cfg(target_arch = "x86_64")]
     let _ = std::arch::is_x86_feature_detected!("avx2");
-    // The page with the kernel's clock.
+    // Maps the page with the kernel's clock.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     leave_signal_stack();
     note_signals();
@@ -103,10 +103,10 @@ fn receive(socket: &OwnedFd, usual: &mut [u8], rest: &mut [u8]) -> io::Result<(u
     Ok((received.bytes, std::array::from_fn(|_| all.next())))
 }
 
-/// Makes the copy that an order asks for; whether this is it.
+/// Creates the copy that an order asks for. Returns whether this process is the copy.
 fn is_copy(socket: &OwnedFd, order: &[u8], files: &Files) -> io::Result<bool> {
     let head = Head::read(order).map_err(|_| malformed())?.0;
-    // The group comes last.
+    // The group is the last file.
     let born = files.iter().flatten().last().filter(|_| head.group == Group::Born);
     match copy_of_this(head.namespaces, born.map(AsFd::as_fd)) {
         Ok(copied) => Ok(copied == Copied::Copy),
@@ -117,7 +117,7 @@ fn is_copy(socket: &OwnedFd, order: &[u8], files: &Files) -> io::Result<bool> {
     }
 }
 
-/// Becomes what was ordered. If that fails there is nothing left to do but to say so.
+/// Applies the order in the copy. If that fails, reports the failure and ends the process.
 fn obey(socket: &OwnedFd, order: &[u8], files: Files) -> Copy {
     match settle(order, files).and_then(|copy| tell(socket, Reply::Ready).map(|()| copy).map_err(|_| (0, 0))) {
         Ok(copy) => copy,
@@ -129,7 +129,7 @@ fn obey(socket: &OwnedFd, order: &[u8], files: Files) -> Copy {
     }
 }
 
-/// Errors are the step's number and the errno.
+/// Applies the order in the copy. Errors are the step's number and the errno.
 fn settle(order: &[u8], files: Files) -> Result<Copy, (u32, i32)> {
     let unreadable = |errno| (Step::Streams as u32, errno);
     let (spec, line) = complete(order, files).map_err(|_| unreadable(libc::EBADMSG))?;
@@ -141,10 +141,10 @@ fn settle(order: &[u8], files: Files) -> Result<Copy, (u32, i32)> {
     Ok(Copy { argv, line: line.and_then(Arc::into_inner) })
 }
 
-/// The order with the files that came beside it, and the line.
+/// Returns the spec of the order, with the files that came with it, and the connection.
 fn complete(bytes: &[u8], files: Files) -> io::Result<(Spec, Option<Arc<OwnedFd>>)> {
     let (head, mut spec) = order::read(bytes).map_err(|_| malformed())?;
-    // It runs already, so it is looked for nowhere.
+    // The program runs already, so it is not looked up.
     if let Program::Argv { file, .. } = &mut spec.program {
         *file = "/".into();
     }

@@ -1,6 +1,6 @@
 //! A template process that waits, and whose copies become the first processes of containers.
 //!
-//! Running a program costs far more than copying a process that runs it already: a new program is mapped and paged in
+//! Executing a program costs far more than copying a process that runs it already: a new program is mapped and paged in
 //! again, and the C library queries the processor, which in a virtual machine exits to the hypervisor a dozen times.
 //! Copies are children of the template's parent, not of the template, so they are watched, and outlive it, like all
 //! others.
@@ -32,19 +32,19 @@ use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Ste
 pub use copy::{Copy, CopyError, become_copy};
 use order::{Group, Head};
 
-/// More files than a copy can need: three streams, a connection, a directory, a group in each hierarchy, and systemd's
-/// slice in two.
+/// Maximum number of open files that come with an order, more than a copy can need: three streams, a connection, a
+/// directory, a group in each hierarchy, and systemd's slice in two.
 const FILES_MAX: usize = 21;
-/// How long a copy may take to become what it shall be; see the launcher's own limit.
+/// Time limit for a copy to apply its order; see `FORKED_LIMIT` of the launcher.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The one answer to an order. The kernel adds whose it is.
+/// The reply to an order. The kernel adds the pid of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
-    /// The copy: it has become what was ordered.
+    /// From the copy: it has applied the order.
     Ready,
-    /// A step has failed: the template's, if it is [`Step::Clone`] and there is no copy; else the copy's, which is
-    /// ending.
+    /// A step has failed. The reply comes from the template if the step is [`Step::Clone`] and there is no copy;
+    /// otherwise from the copy, which ends.
     Failed(u32, i32),
 }
 
@@ -71,7 +71,7 @@ impl Reply {
     }
 }
 
-/// Both ends of a new line. Neither waits.
+/// Creates a connection: two connected nonblocking sockets.
 ///
 /// # Errors
 /// If the system has no descriptor left.
@@ -80,30 +80,30 @@ pub fn line() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// A copy could not be started.
+/// The error when a copy could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The process could not become what the spec describes: nor could any other.
+    /// The process could not be set up as the spec describes; no other way to start it would succeed either.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The template does not answer as it should: a new one is needed.
+    /// The template does not reply correctly: a new one is needed.
     #[error("The template of executors is of no use any more")]
     Broken(#[source] io::Error),
 }
 
-/// A waiting program. It ends when this is dropped; its copies stay.
+/// A running template process. It ends when this is dropped; its copies keep running.
 #[derive(Debug)]
 pub struct Template {
     socket: OwnedFd,
     file: ProgramFile,
     child: Child,
-    /// The copies' standard input.
+    /// Standard input of the copies.
     null: Arc<OwnedFd>,
 }
 
 impl Template {
-    /// Starts the program with the words that make it call [`become_copy`]. The calling thread must live as long as
-    /// copies are to be its process's children.
+    /// Starts the program with arguments that make it call [`become_copy`]. The calling thread must live as long as the
+    /// copies are to be children of its process.
     ///
     /// # Errors
     /// As [`Launcher::spawn`].
@@ -123,7 +123,7 @@ impl Template {
         Ok(Template { socket, file: file.clone(), child, null })
     }
 
-    /// Whether a copy can become what the spec describes.
+    /// Returns whether a copy can have the properties of the spec.
     pub fn suits(&self, spec: &Spec) -> bool {
         matches!(&spec.program, Program::Open { file, .. } if *file == self.file) && order::suits(spec)
     }
@@ -158,7 +158,8 @@ impl Template {
         let before = tick();
         self.order(&order::write(spec, head), &files).map_err(TemplateError::Broken)?;
         let child = self.child_of_order(spec)?;
-        // Looking it up costs more than all the rest here.
+        // Reading the start time from `/proc` costs more than the rest of this function, so it is derived from the
+        // clock where that is exact.
         Ok(child.started_at(before.filter(|before| tick() == Some(*before))))
     }
 
@@ -189,7 +190,7 @@ impl Template {
         }
     }
 
-    /// The reply, and the process that it comes from.
+    /// Receives a reply, and the pid of the process that sent it.
     fn reply(&self) -> io::Result<(Pid, Reply)> {
         let mut bytes = [0; Reply::BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
@@ -211,7 +212,7 @@ impl Template {
 
 impl Drop for Template {
     fn drop(&mut self) {
-        // It would end on its own, but nothing else reaps it.
+        // The template would end on its own, but no other code reaps it.
         let _ = self.child.signal(libc::SIGKILL);
         let _ = self.child.wait(None);
     }

@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 use crate::isolation::{Isolation, Mount, Namespaces, Place};
 use crate::{Program, Rlimit, RlimitKind, Spec, User};
 
-/// Why bytes are not an order: they end too early, or name what does not exist.
+/// The error for bytes that are not an order: they end too early, or have an unknown value.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// How the group of a copy is entered; the files come with the order.
+/// How a copy enters its control group; the files come with the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     None,
-    /// This many files to write to.
+    /// The copy writes itself into this many files.
     Files(u8),
-    /// A control group in which the process is created.
+    /// The copy is created in a control group.
     Born,
 }
 
-/// The words before everything else: what must be known to make the copy, which reads the rest.
+/// The beginning of an order: what the template must know to create the copy, which parses the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) line: bool,
-    /// Whether the working directory comes with the order.
+    /// Whether the open working directory comes with the order.
     pub(super) directory: bool,
     pub(super) group: Group,
-    /// Those that are new with the copy, as clone(2) takes them.
+    /// Namespaces to create with the copy: flags of clone(2).
     pub(super) namespaces: libc::c_int,
 }
 
 impl Head {
-    /// The head of an order, and what follows it.
+    /// Parses the head of an order. Returns it and the rest.
     pub(super) fn read(bytes: &[u8]) -> Result<(Head, &[u8]), Malformed> {
         let mut from = Reader(bytes);
         let (line, directory) = (from.flag()?, from.flag()?);
@@ -49,8 +49,8 @@ impl Head {
     }
 }
 
-/// Whether a copy can be what the spec describes. Excluded is what the kernel grants only to a process that executes a
-/// program, and what is too rare.
+/// Returns whether a copy can have the properties of the spec. Excluded are those that the kernel grants only to a
+/// process that executes a program, and those that are rare.
 pub(super) fn suits(spec: &Spec) -> bool {
     let Isolation {
         enter,
@@ -73,7 +73,7 @@ pub(super) fn suits(spec: &Spec) -> bool {
     !rare && !rights && !terminal && !spec.die_with_parent && spec.new_session && spec.stdin.is_none()
 }
 
-/// The order for a spec that [`suits`].
+/// Encodes the order for a spec that [`suits`].
 pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(4096));
     out.number(u64::from(head.line));
@@ -111,7 +111,7 @@ pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
     out.0
 }
 
-/// What [`write`] has written. The streams and the group are to be added.
+/// Decodes an order that [`write`] has encoded. The caller adds the streams and the group.
 pub(super) fn read(bytes: &[u8]) -> Result<(Head, Spec), Malformed> {
     let (head, rest) = Head::read(bytes)?;
     let mut from = Reader(rest);
@@ -228,7 +228,7 @@ impl Reader<'_> {
 
     fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
         let count = self.number()?;
-        // Each item takes eight bytes at least: a wrong number makes no room.
+        // Each item takes at least eight bytes: a wrong number does not cause a large allocation.
         if count > self.0.len() as u64 {
             return Err(Malformed);
         }

@@ -1,6 +1,7 @@
-//! The calls with streams: sessions in containers, and attaching to their output and input (OPA-22 to OPA-24).
+//! The operator calls with streams: sessions in containers, and attaching to the output and input of containers (OPA-22
+//! to OPA-24).
 //!
-//! The bytes are carried by the containerizer's I/O switchboard.
+//! The containerizer's I/O switchboard carries the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +24,15 @@ use crate::audit;
 use crate::codec;
 use crate::streams::encode_v1;
 
-/// The longest record of an input.
+/// Maximum length of a record of an input, in bytes.
 const RECORD_MAX: usize = 1 << 20;
-/// A client that reads nothing is cut off when so much waits for it.
+/// Maximum number of bytes that wait for a client; the connection of one that does not read them is closed.
 const STREAM_LIMIT: usize = 4 << 20;
-/// The encoding of a RecordIO stream's records.
+/// The header with the encoding of the records of a RecordIO stream.
 const MESSAGE_CONTENT_TYPE: HeaderName = HeaderName::from_static("message-content-type");
 
-/// A stream of records, with the headers that name what it is and what its records are (docs/mesos/agent-api.md).
+/// Opens a stream of records, and the response with the headers for the stream and its records
+/// (docs/mesos/agent-api.md).
 fn open(media: &Media) -> (Arc<StreamHandle>, Response) {
     let records = media.response.media_type();
     let (client, response) =
@@ -59,7 +61,7 @@ impl Client for Reader {
     }
 
     fn send(&self, message: &ProcessIo) {
-        // A client that is gone needs none.
+        // A client that has disconnected is ignored.
         let _ = self.stream.send(&encode_v1(self.encoding, message));
     }
 
@@ -68,7 +70,7 @@ impl Client for Reader {
     }
 }
 
-/// Sends a sign of life now and then, until the stream is over.
+/// Sends heartbeats until the stream ends.
 fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding) {
     let interval = handler.heartbeat_interval.max(Duration::from_millis(100));
     let client = Arc::downgrade(client);
@@ -91,7 +93,7 @@ fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding)
     });
 }
 
-/// LAUNCH_NESTED_CONTAINER_SESSION. A client that goes away ends the session.
+/// Answers LAUNCH_NESTED_CONTAINER_SESSION. The session ends when the client disconnects.
 pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Response {
     let id = call.launch_nested_container_session.as_ref().map(|launch| &launch.container_id);
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
@@ -139,7 +141,7 @@ fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result
     }))
 }
 
-/// ATTACH_CONTAINER_OUTPUT: what a session writes from now on.
+/// Answers ATTACH_CONTAINER_OUTPUT with the later output of a session.
 pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
     let io = match session(handler, call.attach_container_output.as_ref().map(|attach| &attach.container_id)) {
         Ok(io) => io,
@@ -151,14 +153,14 @@ pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
     response
 }
 
-/// Records of a request's body.
+/// A reader of the records of a request's body.
 struct Records {
     body: BodyStream,
     decoder: Decoder,
 }
 
 impl Records {
-    /// The next record; none at the end.
+    /// Returns the next record; `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Box<Response>> {
         loop {
             let broken = |error: &dyn std::fmt::Display| {
@@ -176,7 +178,7 @@ impl Records {
     }
 }
 
-/// ATTACH_CONTAINER_INPUT, the only call that comes as a stream.
+/// Answers ATTACH_CONTAINER_INPUT, the only call whose request is a stream.
 pub(super) async fn input(handler: &Handler, request: Request, asker: &Asker) -> Response {
     match attach(handler, request, asker).await {
         Ok(()) => Response::empty(StatusCode::OK),
@@ -188,7 +190,7 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
     let media = Media::negotiate(&request.method, &request.headers)?;
     let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
     let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
-    // Until its first record, the client has no more time than one that sends its whole body.
+    // The first record has the same time limit as a whole body of other requests.
     let first = tokio::time::timeout(Limits::default().stalled, records.next()).await;
     let first = first.map_err(|_| Box::new(Media::refuse_no_record().closing()))??;
     let first = first.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
@@ -228,7 +230,7 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
             Err(why) => return Err(Box::new(Response::bad_request(why))),
         };
         if io.write(&bytes).await.is_err() {
-            // Its program has ended, or closed its input: further input is dropped.
+            // The program has ended, or closed its input: further input is dropped.
             return Ok(());
         }
     }
@@ -239,7 +241,7 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
 mod tests {
     use super::*;
 
-    /// The headers of a response to a client that accepts `response`, directly or in RecordIO.
+    /// Returns the headers of a response to a client that accepts `response`, directly or in RecordIO.
     fn headers(response: Encoding, response_streams: bool) -> [Option<String>; 2] {
         let media = Media { request: Encoding::Json, request_streams: false, response, response_streams };
         let answer = open(&media).1;

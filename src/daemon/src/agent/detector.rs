@@ -1,4 +1,4 @@
-//! Detection of the leading master from `--master`, and its reports to the core.
+//! Detects the leading master that `--master` leads to, and reports it to the core.
 //!
 //! The crate `detector` finds it through ZooKeeper, or among the masters of a list.
 
@@ -21,19 +21,19 @@ const NAME: &str = "master";
 const FORMS: &str = "<host>:<port>, several of them separated by commas, zk://[user:password@]host:port,.../path, or \
                      file:///path of a file that holds one of these";
 
-/// The leading master, or where to detect it.
+/// The value of `--master`: a master, or where to detect the leading one.
 #[derive(Debug)]
 pub(super) enum Masters {
-    /// There is one.
+    /// The address of the only master.
     Fixed(Pid),
-    /// Those of a list know.
+    /// A list of masters; each names the leader.
     List(MasterList),
-    /// ZooKeeper knows.
+    /// A ZooKeeper group, and the timeout of the session.
     ZooKeeper(Url, Duration),
 }
 
 impl Masters {
-    /// Whether each agent detects a new leader at a time of its own, by questions, and not all at the same time.
+    /// Returns whether agents detect a new leader by asking masters, each at a different time, instead of all at once.
     pub(super) fn are_tried_in_turn(&self) -> bool {
         matches!(self, Masters::List(_))
     }
@@ -75,7 +75,7 @@ fn refused(why: String) -> FlagError {
 fn fixed(text: &str) -> Result<Pid, FlagError> {
     let address = text.strip_prefix("master@").unwrap_or(text);
     let wrong = || {
-        // What stands before an '@' may be the password of a URL with a slip in it.
+        // The text before an '@' may be the password of a misspelt URL.
         let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
         refused(format!("'{shown}' is none of: {FORMS}"))
     };
@@ -88,13 +88,13 @@ fn fixed(text: &str) -> Result<Pid, FlagError> {
     Ok(Pid::new("master", SocketAddrV4::new(ip, port)))
 }
 
-/// Receives the leading masters.
+/// The receivers of a detected leader: the core and the network.
 pub(super) struct Found {
     pub(super) driver: Driver<Agent>,
     pub(super) network: Network,
-    /// What messages to a master carry, so that its own can be told from forged ones.
+    /// Session token in the agent's messages to masters; replies with it are the master's and not forged.
     pub(super) session: Session,
-    /// Pings of masters.
+    /// Last sign of life of the leading master, such as a ping.
     pub(super) signs: Arc<Signs>,
 }
 
@@ -107,7 +107,8 @@ impl Found {
     }
 }
 
-/// Reports the leading master to the core, at each change and whenever it asks. `seed` is for the jitter of waits.
+/// Reports the leading master to the core, at each change and whenever the core asks. `seed` is for the jitter of
+/// delays.
 pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         match masters {

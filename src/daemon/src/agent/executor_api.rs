@@ -1,6 +1,7 @@
-//! `POST /api/v1/executor`: the checks of docs/mesos/executors.md that need no state, in Mesos's order, then the core.
+//! `POST /api/v1/executor`: the checks of docs/mesos/executors.md that need no state, in Mesos's order; then the core
+//! handles the call.
 //!
-//! It does not know executors.
+//! It has no state of executors.
 
 use agent::{Done, Input, Proof, RequestId, StreamId};
 use protos::mesos::executor::{Call, call::Type};
@@ -24,7 +25,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     }
 }
 
-/// The call, and for a SUBSCRIBE the encoding of its stream.
+/// Decodes and checks a call. Returns it, and for a SUBSCRIBE the encoding of its stream.
 fn check(request: &Request) -> Result<(Box<Call>, Option<Encoding>), Box<Response>> {
     let (call, _) = decode_call(request, codec::executor_call)?;
     if let Err(why) = super::validate::executor_call(&call) {
@@ -60,8 +61,8 @@ async fn other(handler: &Handler, call: Box<Call>, proof: Proof) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call, proof });
     match outcome.await {
-        // The calls of a subscribed executor: libraries take the end of their connection for the end of the
-        // subscription, and an executor without checkpoints ends then.
+        // Keep the connection of a subscribed executor: libraries take its end for the end of the subscription, and an
+        // executor without checkpoints then ends.
         Ok(answer @ Ok(Done::Accepted)) => respond(answer, Encoding::Json).keep_connection(),
         Ok(answer) => respond(answer, Encoding::Json),
         Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),

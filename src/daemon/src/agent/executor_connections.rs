@@ -1,5 +1,5 @@
-//! Connections that the agent's own executors are started with: events and calls as RecordIO in protobuf over a pair of
-//! sockets, without HTTP.
+//! The connections with which the agent's own executors are started: events and calls as RecordIO in protobuf over a
+//! pair of sockets, without HTTP.
 //!
 //! The core receives the same inputs as from `executor_api.rs`. An executor that has lost its connection, because the
 //! agent was restarted, subscribes over HTTP as all others do.
@@ -25,10 +25,10 @@ use crate::codec;
 use crate::driver::Driver;
 use crate::streams::Streams;
 
-/// One read's worth; calls have some hundred bytes.
+/// Size of the buffer for reads, in bytes; a call has some hundred.
 const READ_BYTES: usize = 4 << 10;
 
-/// What connections lead to. Cheap to clone.
+/// The core and the streams that connections use. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ExecutorConnections {
     pub(super) driver: Driver<Agent>,
@@ -36,7 +36,7 @@ pub(super) struct ExecutorConnections {
     pub(super) answers: Arc<Answers<Answer>>,
 }
 
-/// The executor whose connection it is.
+/// The executor of a connection.
 #[derive(Debug)]
 struct Owner(ExecutorKey);
 
@@ -51,7 +51,7 @@ impl Owner {
         })
     }
 
-    /// The call in a record.
+    /// Decodes the call of a record, and checks that it comes from this executor.
     fn call(&self, record: &[u8]) -> Result<Box<Call>, String> {
         let call = codec::executor_call(Encoding::Protobuf, record).map_err(|_| "it cannot be read".to_owned())?;
         super::validate::executor_call(&call)?;
@@ -65,7 +65,7 @@ impl Owner {
     }
 }
 
-/// Why a line is over before its executor.
+/// The error that ends a connection before its executor ends.
 #[derive(Debug, thiserror::Error)]
 enum LineError {
     #[error("the socket failed")]
@@ -75,7 +75,7 @@ enum LineError {
 }
 
 impl ExecutorConnections {
-    /// Subscribes the executor, whose container has started, and serves its line until one side closes it.
+    /// Subscribes the executor, whose container has started, and serves its connection until one side closes it.
     pub(super) async fn serve(self, owner: ExecutorKey, socket: UnixStream) {
         let owner = Owner(owner);
         let (driver, streams) = (self.driver.clone(), self.streams.clone());
@@ -87,7 +87,7 @@ impl ExecutorConnections {
         let (request, call) = (RequestId(request), owner.subscribe());
         let proof = Proof::Connection;
         self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call, proof });
-        // Events wait for the answer, so that the first of them go together.
+        // Events are not sent before the core has answered, so that the first of them are sent together.
         if !matches!(subscribed.await, Ok(Ok(Done::Stream))) {
             return self.streams.close(stream);
         }
@@ -124,9 +124,9 @@ impl ExecutorConnections {
         }
     }
 
-    /// Passes the received calls to the core, and waits for the last one's answer: an executor that floods waits for
-    /// its earlier calls. Together they are one batch, and one write to the disk. Returns whether a task has ended by
-    /// them.
+    /// Passes the received calls to the core, and waits for the answer to the last one: further calls of an executor
+    /// wait until its earlier ones are handled. Together they are one batch, and one write to the disk. Returns whether
+    /// a task has ended by them.
     async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<bool, LineError> {
         let (mut last, mut ended) = (None, false);
         while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
@@ -147,18 +147,18 @@ impl ExecutorConnections {
     }
 }
 
-/// For how long a confirmation may wait for company.
+/// Time for which an acknowledgement may wait for other output.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Output for an executor. An executor only records the acknowledgement of an update, and most tasks of a burst end at
-/// once: waking it for the acknowledgement of their start alone would be a good part of all its work. If one is lost
-/// with the agent, the executor repeats the update, as it does with all unacknowledged ones.
+/// Output that waits to be sent to an executor. An executor only records the acknowledgement of an update, and most
+/// tasks of a burst end at once: waking it for the acknowledgement of their start alone would be a good part of all its
+/// work. If one is lost with the agent, the executor repeats the update, as it does with all unacknowledged ones.
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// When it is written at the latest; none if something in it is urgent.
+    /// Time at which the output is sent at the latest; `None` if a part of it is urgent.
     until: Option<Instant>,
-    /// A task has ended: its executor waits for the confirmation of that.
+    /// Whether a task has ended: its executor waits for the acknowledgement of that.
     ending: bool,
 }
 
@@ -182,7 +182,7 @@ impl Held {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Ready when what is held has waited for long enough.
+    /// Waits until the output is due.
     async fn is_due(&self) {
         match self.until {
             Some(until) => tokio::time::sleep_until(until).await,
@@ -191,16 +191,16 @@ impl Held {
     }
 }
 
-/// Whether a record only acknowledges an update. The type of an event is the first field in it; other encodings count
-/// as urgent.
+/// Returns whether a record only acknowledges an update. The type of an event is its first field; events in another
+/// order count as urgent.
 fn is_confirmation(record: &[u8]) -> bool {
     const KIND: [u8; 2] = [1 << 3, event::Type::Acknowledged as u8];
     let body = record.iter().position(|byte| *byte == b'\n').map_or(record, |end| &record[end + 1..]);
     body.starts_with(&KIND)
 }
 
-/// Registers only the needed readiness: a notification whenever an executor has read something would wake this thread
-/// without effect.
+/// Registers a socket for only the needed readiness: a notification whenever an executor has read its events would wake
+/// this thread without effect.
 #[allow(
     deprecated,
     reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
@@ -209,21 +209,21 @@ fn watch(socket: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStrea
     AsyncFd::with_interest(socket, interest)
 }
 
-/// Reads the available bytes; false at the end.
+/// Reads the available bytes. Returns false at the end.
 fn read(ready: &mut AsyncFdReadyGuard<'_, UnixStream>, decoder: &mut Decoder) -> io::Result<bool> {
     let mut buffer = [0; READ_BYTES];
     let length = match ready.get_inner().read(&mut buffer) {
         Ok(0) => return Ok(false),
         Ok(length) => length,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-        // It is tried again.
+        // The caller reads again.
         Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
-        // What the executor has not read when it ends.
+        // The executor has ended with unread events.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
         Err(error) => return Err(error),
     };
     decoder.push(&buffer[..length]);
-    // A short read has emptied the socket; later data is notified again.
+    // A short read has emptied the socket; later data causes a new notification.
     if length < buffer.len() {
         ready.clear_ready();
     }
@@ -237,7 +237,7 @@ async fn write(mut socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
         match socket.write(rest) {
             Ok(length) => rest = &rest[length..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // It has ended, which its container's end reports.
+            // The executor has ended; the end of its container reports that.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let room = match &mut room {
@@ -279,7 +279,7 @@ mod tests {
         let began = Instant::now();
         held.is_due().await;
         assert!(began.elapsed() > PATIENCE / 2);
-        // What is urgent takes along what waits, and nothing after it waits before that is written.
+        // An urgent record is sent with the waiting ones, and later records do not wait before that.
         held.add(&kill);
         held.add(&confirmation);
         assert!(!held.may_wait());

@@ -1,4 +1,4 @@
-//! Tokens by which executors prove themselves to this agent: its keys, and the header `Authorization` (SEC-12).
+//! Tokens by which executors authenticate to this agent: its keys, and the header `Authorization` (SEC-12).
 //!
 //! The core compares claims with the executor of a call (`agent::Proof`).
 
@@ -14,30 +14,30 @@ use crate::credentials;
 use crate::flags::FlagError;
 use crate::flags::agent::AccessFlags;
 
-/// The agent's own secret, in a directory of its own. Only the agent's user may read it.
+/// File name of the agent's own secret, in one of the agent's directories. Only the agent's user may read it.
 const FILE: &str = "executor_secret";
 /// Length of the secret, in bytes: that of the signature's hash.
 const SECRET_BYTES: usize = 32;
 
-/// What the flags say about tokens.
+/// The values of the flags for executors' tokens.
 pub(super) struct TokenFlags {
-    /// The content of `--jwt_secret_key`.
+    /// Content of the file of `--jwt_secret_key`.
     secret: Option<Vec<u8>>,
-    /// `--authenticate_http_executors`.
+    /// Value of `--authenticate_http_executors`.
     required: bool,
 }
 
-/// The keys of an agent.
+/// The keys with which an agent signs and verifies executors' tokens.
 pub(super) struct ExecutorTokens {
-    /// Signs the tokens of new executors.
+    /// Key that signs the tokens of new executors.
     key: Key,
-    /// Has signed those of earlier ones, before `--jwt_secret_key` was given.
+    /// Key that has signed the tokens of earlier executors, before `--jwt_secret_key` was set.
     earlier: Option<Key>,
     /// Whether every call of an executor needs a token.
     pub(super) required: bool,
 }
 
-/// Why a request is not authenticated by a token.
+/// The error when a token does not authenticate a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BearerError {
     #[error("Malformed 'Authorization' header")]
@@ -48,10 +48,10 @@ pub(super) enum BearerError {
     Token(#[from] TokenError),
 }
 
-/// Reads the flags.
+/// Reads the flags for executors' tokens.
 ///
 /// # Errors
-/// The key's file is missing or cannot be used.
+/// The key's file is missing or invalid.
 pub(super) fn read(flags: &AccessFlags) -> Result<TokenFlags, FlagError> {
     let required = flags.authenticate_http_executors;
     let secret = credentials::key("jwt_secret_key", flags.jwt_secret_key.as_deref())?;
@@ -63,11 +63,11 @@ pub(super) fn read(flags: &AccessFlags) -> Result<TokenFlags, FlagError> {
 }
 
 impl ExecutorTokens {
-    /// The keys of an agent. Without `--jwt_secret_key` it makes a secret at its first start, and keeps it in the first
-    /// of these directories that can be written.
+    /// Opens the keys of an agent. Without `--jwt_secret_key` it generates a secret at its first start, and stores it
+    /// in the first of these directories that it can write to.
     ///
     /// # Errors
-    /// A secret that is there cannot be read.
+    /// An existing secret cannot be read.
     pub(super) fn open(flags: TokenFlags, directories: [&Path; 2]) -> anyhow::Result<ExecutorTokens> {
         let files = directories.map(|directory| directory.join(FILE));
         let mut own = None;
@@ -83,7 +83,7 @@ impl ExecutorTokens {
         })
     }
 
-    /// Gives an executor that is about to start its token.
+    /// Adds a token to the environment of an executor that is about to start.
     pub(super) fn give(&self, container: &ContainerName, spec: &mut ContainerSpec) {
         let Some(executor) = &spec.executor else { return };
         let claims = Claims {
@@ -100,7 +100,8 @@ impl ExecutorTokens {
         }
     }
 
-    /// What a call of an executor brings to prove itself. Other schemes than `Bearer` prove nothing.
+    /// Returns the proof of an executor's identity in the header `Authorization` of its call. Schemes other than
+    /// `Bearer` prove nothing.
     ///
     /// # Errors
     /// 401: the token is invalid, or a token is required.
@@ -116,10 +117,10 @@ impl ExecutorTokens {
         }
     }
 
-    /// The claims of the token in a header `Authorization`.
+    /// Returns the claims of the token in a header `Authorization`.
     ///
     /// # Errors
-    /// There is none, or it is invalid.
+    /// The header has no token, or an invalid one.
     pub(super) fn bearer(&self, header: &str) -> Result<Claims, BearerError> {
         let (scheme, token) = header.split_once(' ').ok_or(BearerError::Malformed)?;
         if token.contains(' ') {
@@ -136,12 +137,12 @@ impl ExecutorTokens {
     }
 }
 
-/// Whether a header `Authorization` has a token.
+/// Returns whether a header `Authorization` has a token.
 pub(super) fn is_bearer(header: &str) -> bool {
     header == "Bearer" || header.starts_with("Bearer ")
 }
 
-/// The challenge of a realm. A request without credentials gets no error (RFC 6750, section 3.1).
+/// Returns the challenge of a realm. It has no error for a request without credentials (RFC 6750, section 3.1).
 pub(super) fn challenge(realm: &str, error: Option<&BearerError>) -> String {
     match error {
         None => format!("Bearer realm=\"{realm}\""),
@@ -149,7 +150,7 @@ pub(super) fn challenge(realm: &str, error: Option<&BearerError>) -> String {
     }
 }
 
-/// A key with a new secret.
+/// Generates a secret, stores it, and returns its key.
 fn new_key(files: &[PathBuf]) -> Key {
     let secret: [u8; SECRET_BYTES] = crate::random::bytes();
     let mut refused = None;
@@ -166,10 +167,10 @@ fn new_key(files: &[PathBuf]) -> Key {
     Key::new(&secret)
 }
 
-/// The secret of an earlier start; `None` if there is none.
+/// Reads the secret of an earlier start; `None` if there is none.
 fn own_secret(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match std::fs::read(file) {
-        // An empty file would be a secret that everyone knows.
+        // An empty file would be a secret that everybody knows.
         Ok(secret) if secret.len() == SECRET_BYTES => Ok(Some(secret)),
         Ok(_) => Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -217,7 +218,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert!(open().bearer(&format!("Bearer {first}")).is_err());
         assert_ne!(token(&open()), first);
-        // Where the first directory refuses, the second one has it.
+        // If the first directory cannot be written, the second one has the secret.
         let unusable = Path::new("/proc/nowhere");
         let other = tempfile::tempdir().unwrap();
         let open_there = || ExecutorTokens::open(with(&[]).unwrap(), [unusable, other.path()]).unwrap();
@@ -243,7 +244,7 @@ mod tests {
         // As in Mesos the whole file is the key.
         let claims = Claims { framework: "f".into(), executor: "e".into(), container: "c".into() };
         assert_eq!(token(&tokens), Key::new(&[0xff, b'k', b'\n']).sign(&claims).unwrap());
-        // Executors that were started before go on.
+        // Tokens of executors that were started before stay valid.
         let proof = |tokens: &ExecutorTokens, header: &str| tokens.proof(Some(header)).unwrap();
         assert_eq!(proof(&tokens, &format!("Bearer {}", token(&own))), Proof::Token(claims));
         assert!(own.proof(Some(&format!("Bearer {}", token(&tokens)))).is_err());

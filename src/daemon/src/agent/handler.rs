@@ -1,6 +1,6 @@
-//! The agent's routes: which endpoint a request is for, and messages for its process.
+//! The agent's routes: they select the endpoint of a request, and pass messages to the agent's process.
 //!
-//! What an endpoint answers is in the file of its name.
+//! The responses of an endpoint are in the file of its name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::prometheus::{MEDIA_TYPE, Text, add_all};
 use crate::realms::{Realm, Realms};
 use crate::senders::{Kind, Senders};
 
-/// The id of the agent's process.
+/// The libprocess id of the agent.
 const PROCESS: &str = "slave(1)";
 
 /// An endpoint of the agent.
@@ -40,12 +40,12 @@ enum Route {
     ContainerizerDebug,
 }
 
-/// What answers the agent's requests.
+/// Handles the agent's requests and messages.
 pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) driver: Driver<Agent>,
     pub(super) shell: Arc<Shell>,
-    /// Interval of heartbeats of attached output.
+    /// Interval of heartbeats on streams of attached output.
     pub(super) heartbeat_interval: Duration,
     pub(super) realms: Realms,
     pub(super) senders: Senders,
@@ -53,7 +53,7 @@ pub(super) struct Handler {
     authorizer: Authorizer,
     pub(super) started: Time,
     routes: Table<Route>,
-    /// What `--firewall_rules` closes.
+    /// Routes that `--firewall_rules` disables.
     closed: Vec<Route>,
 }
 
@@ -72,7 +72,7 @@ impl Handler {
         Handler { common, driver, shell, heartbeat_interval, realms, senders, authorizer, started, routes, closed }
     }
 
-    /// What the agent looks like after everything that was asked for before.
+    /// Returns the state of the agent after all earlier inputs.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
         self.driver.read(Agent::snapshot).await
     }
@@ -103,7 +103,7 @@ impl Handler {
         }
     }
 
-    /// Whether an endpoint may be asked for what it is asked.
+    /// Checks that the sender may use an endpoint with this request.
     ///
     /// # Errors
     /// 403.
@@ -125,7 +125,7 @@ impl Handler {
         asker.must(Action::GetEndpoint, Some(path))
     }
 
-    /// Whether a file may be read: the log, or a sandbox by its user.
+    /// Checks that the sender may read a file: the log, or a sandbox, which is authorized by its user.
     ///
     /// # Errors
     /// 403.
@@ -136,7 +136,7 @@ impl Handler {
         let attached = self.common.files.attached_above(path).unwrap_or_default();
         match self.snapshot().await.sandbox_user(&attached) {
             Some(user) => asker.must(Action::AccessSandbox, Some(user)),
-            // It may belong to any user.
+            // The file may belong to any user.
             None => asker.must_all(Action::AccessSandbox),
         }
     }
@@ -175,7 +175,7 @@ impl Handler {
         }
     }
 
-    /// `/metrics`: the agent's metrics and what its containers use, in Prometheus's text format.
+    /// Answers `/metrics`: the agent's metrics and the usage of its containers, in Prometheus's text format.
     async fn prometheus(&self, request: &Request) -> Response {
         if !common::gets(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
@@ -192,7 +192,7 @@ impl Handler {
         }
     }
 
-    /// Looks at what containers use, off the reactor's thread: looking at `/proc` takes time.
+    /// Measures the usage of containers, on another thread than the reactor's: reading `/proc` takes time.
     async fn measure<T: Send + 'static>(
         &self,
         write: impl FnOnce(&views::statistics::Measured) -> T + Send + 'static,
@@ -217,7 +217,7 @@ impl Handler {
     }
 }
 
-/// The authentication realm of a path (docs/mesos/security.md).
+/// Returns the authentication realm of a route (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
         Route::Shared(shared) => Realm::of(shared),
@@ -266,7 +266,7 @@ impl Handler {
         };
         Ok(match (*found.route, request.header("content-type")) {
             (Route::Operator, Some(RECORDIO)) => BodyRule::Stream,
-            // Calls carry data of tasks and their environments.
+            // The bodies contain tasks and their environments.
             (Route::Operator | Route::Executor, _) => BodyRule::Whole { limit: 16 << 20 },
             _ => BodyRule::Whole { limit: 1 << 20 },
         })
@@ -337,7 +337,8 @@ impl MessageSink for Handler {
     }
 }
 
-/// What binds the addresses of masters and of v0 executors: with these messages they begin.
+/// Returns whether a message registers its sender, a master or a v0 executor: the first messages of these bind its
+/// address.
 fn kind(message: &Incoming) -> Kind {
     match message {
         Incoming::SlaveRegistered(_)

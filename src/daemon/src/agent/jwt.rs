@@ -1,6 +1,6 @@
 //! JSON Web Tokens of executors, signed with HMAC-SHA256 (SEC-12).
 //!
-//! It does not know what the claims permit. `jsonwebtoken` reads and signs; the texts of errors are Mesos's.
+//! Other code decides what the claims permit. `jsonwebtoken` parses and signs; the texts of errors are Mesos's.
 
 use agent::Claims;
 use base64::Engine;
@@ -13,22 +13,22 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
-/// The longest error text. Parts of it may come from the token.
+/// Maximum number of characters of an error text. Parts of it may come from the token.
 const TEXT_MAX: usize = 200;
 
-/// A token that is not accepted. `Display` is Mesos's `error_description`.
+/// An error of a token. `Display` is Mesos's `error_description`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The token is malformed, of another key, or has expired.
+    /// The token is malformed, was signed with another key, or has expired.
     #[error("Invalid JWT: {0}")]
     Invalid(String),
-    /// The token says nothing.
+    /// The token has no claims.
     #[error("JWT claims missing")]
     NoClaims,
 }
 
 fn invalid(text: impl Into<String>) -> TokenError {
-    // It becomes a header's value.
+    // The text becomes a header's value.
     let shown = text.into().chars().take(TEXT_MAX).map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
     TokenError::Invalid(shown)
 }
@@ -40,27 +40,27 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key with this secret.
+    /// Creates a key from a secret.
     pub fn new(secret: &[u8]) -> Key {
-        // It is installed already with the second key.
+        // An error means that an earlier key has installed it.
         let _ = HS256.install_default();
         Key { signs: EncodingKey::from_secret(secret), verifies: DecodingKey::from_secret(secret) }
     }
 
-    /// A token with these claims. It does not expire.
+    /// Creates a token with these claims. It does not expire.
     ///
     /// # Errors
-    /// What `jsonwebtoken` reports; HMAC has no errors of its own.
+    /// An error of `jsonwebtoken`; HMAC has no errors of its own.
     pub fn sign(&self, claims: &Claims) -> Result<String, errors::Error> {
         let Claims { framework, executor, container } = claims;
         let claims = serde_json::json!({"fid": framework, "eid": executor, "cid": container});
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signs)
     }
 
-    /// The claims of a token. One that is missing is empty.
+    /// Verifies a token and returns its claims. A missing claim is empty.
     ///
     /// # Errors
-    /// The token is not one of this key, or is not valid any more.
+    /// The token was not signed with this key, or has expired.
     pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
         check_header(token)?;
         let mut validation = Validation::new(Algorithm::HS256);
@@ -78,7 +78,7 @@ impl Key {
     }
 }
 
-/// Checks what `jsonwebtoken` leaves to its caller, or reports in other words.
+/// Checks the parts of the header that `jsonwebtoken` does not check, or for which it has other error texts.
 fn check_header(token: &str) -> Result<(), TokenError> {
     let parts: Vec<&str> = token.split('.').collect();
     let [header, _, _] = parts[..] else {
@@ -101,7 +101,7 @@ fn check_header(token: &str) -> Result<(), TokenError> {
         Some(other) => return Err(invalid(format!("Unsupported token algorithm: {other}"))),
         None => return Err(invalid("Token 'alg' field is not a string")),
     }
-    // It names extensions that a receiver must understand. There are none.
+    // The field names extensions that a receiver must understand. This one understands none.
     match header.contains_key("crit") {
         true => Err(invalid("Token 'crit' field is unsupported")),
         false => Ok(()),
@@ -113,7 +113,7 @@ fn text(error: &ErrorKind) -> String {
         ErrorKind::ExpiredSignature => "Token has expired".to_owned(),
         ErrorKind::InvalidClaimFormat(claim) => format!("JSON payload '{claim}' field is not a number"),
         ErrorKind::InvalidSignature => "Token signature does not match".to_owned(),
-        // The payload is read once the signature is known to match.
+        // The payload is decoded after the signature was verified, so this error is of the signature.
         ErrorKind::Base64(error) => format!("Failed to base64url-decode token signature: {error}"),
         ErrorKind::Json(error) => format!("Failed to decode token payload: Failed to parse into JSON: {error}"),
         other => format!("{other:?}"),
@@ -181,7 +181,7 @@ mod tests {
         Claims { framework: "f".into(), executor: "e".into(), container: "c".into() }
     }
 
-    /// A token with the right signature, whatever it says.
+    /// Creates a token with a valid signature, whatever its content.
     fn signed(header: &str, payload: &str) -> String {
         let encode = |text: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(text);
         let message = format!("{}.{}", encode(header.as_bytes()), encode(payload.as_bytes()));
@@ -203,11 +203,11 @@ mod tests {
         let header = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap()).unwrap();
         let header: Value = serde_json::from_slice(&header).unwrap();
         assert_eq!(header, json!({"alg": "HS256", "typ": "JWT"}));
-        // As Mesos's agent writes it, and with what others may add.
+        // The token of Mesos's agent, and one with further claims.
         assert_eq!(key.verify(&signed(HEADER, r#"{"cid":"c","eid":"e","fid":"f"}"#)), Ok(claims()));
         let later = r#"{"cid":"c","eid":"e","fid":"f","exp":99999999999,"aud":"x","n":1}"#;
         assert_eq!(key.verify(&signed(r#"{"alg":"HS256"}"#, later)), Ok(claims()));
-        // RFC 7515, appendix A.1, whose key is not text and whose `exp` is over.
+        // RFC 7515, appendix A.1, whose key is not text and whose `exp` has passed.
         let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
         let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6\
                      Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

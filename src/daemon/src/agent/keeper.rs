@@ -1,4 +1,4 @@
-//! The agent's checkpoints on their disk, and reports of that disk's errors to the core.
+//! Writes the agent's checkpoints to their disk, and reports errors of that disk to the core.
 //!
 //! A write that fails with a transient error is repeated until it succeeds, and the core is notified. A background task
 //! writes the records of the journals in place when the disk accepts them again. An error that needs a repair, such as
@@ -19,17 +19,17 @@ use crate::fault;
 /// Time that requests wait for a write that neither the disk nor a journal accepts.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The agent's checkpoints.
+/// The agent's checkpoints, and the state of their disk.
 pub(super) struct Keeper {
     checkpoints: Mutex<Checkpoints>,
-    /// Last report to the core.
+    /// State of the disk that was last reported to the core.
     health: Mutex<Health>,
     report: Report,
     /// Wakes the background task.
     wanted: Notify,
     /// Error of the write that is being repeated.
     refused: watch::Sender<Option<String>>,
-    /// Whether the process ends, and the signal of that.
+    /// Whether the process ends; `ends` signals a change.
     ending: Mutex<bool>,
     ends: Condvar,
 }
@@ -46,7 +46,7 @@ pub(super) fn open(meta: &Path, runtime: &Path) -> Result<(Checkpoints, agent::T
 }
 
 impl Keeper {
-    /// Writes these checkpoints, and reports errors to the core.
+    /// Creates a keeper that writes these checkpoints, and reports errors to the core.
     pub(super) fn new(checkpoints: Checkpoints, report: Report) -> Arc<Keeper> {
         Arc::new(Keeper {
             checkpoints: Mutex::new(checkpoints),
@@ -105,7 +105,7 @@ impl Keeper {
         }
     }
 
-    /// Ends waits for the disk.
+    /// Ends all waits for the disk, because the process ends.
     pub(super) fn end(&self) {
         *lock(&self.ending) = true;
         self.ends.notify_all();

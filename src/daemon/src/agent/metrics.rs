@@ -14,7 +14,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, async { collect(handler).await.json() }).await
 }
 
-/// All metrics as of now.
+/// Collects all metrics at the current time.
 pub(super) async fn collect(handler: &Handler) -> Metrics {
     let snapshot = handler.snapshot().await;
     let mut metrics = Metrics::default();
@@ -102,7 +102,7 @@ fn fetches(metrics: &mut Metrics, handler: &Handler) {
     }
 }
 
-/// Metrics of parts of Mesos that this agent does not have, for monitoring that expects their names.
+/// Sets metrics of parts of Mesos that this agent does not have, for monitoring that expects their names.
 fn absent(metrics: &mut Metrics) {
     for name in [
         "containerizer/mesos/container_destroy_errors",

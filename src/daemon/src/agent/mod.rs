@@ -39,9 +39,9 @@ use keeper::Keeper;
 use outputs::Exit;
 pub use start::start;
 
-/// An agent that serves.
+/// An agent that serves requests.
 pub struct RunningAgent {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     server: wire::http::Running,
     exit: watch::Receiver<Option<Exit>>,
@@ -51,38 +51,39 @@ pub struct RunningAgent {
     containers: ComposingContainerizer,
     keeper: Arc<Keeper>,
     deleter: Deleter,
-    /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
+    /// Ready when the remaining containers of an earlier agent have ended; only an agent with `--recover=cleanup` waits
+    /// for it.
     left_overs: Option<oneshot::Receiver<()>>,
     network: Network,
     audit: Audit,
 }
 
-/// How an agent came to its end.
+/// The result of an agent that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The process's exit code.
+    /// Exit code of the process.
     pub code: i32,
     /// Message for the operator; may be empty.
     pub message: String,
 }
 
-/// Asks an agent to end.
+/// A request to end an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It goes, and its checkpointing frameworks' tasks stay.
+    /// The agent ends, and the tasks of checkpointing frameworks keep running.
     Quietly,
-    /// It leaves the cluster for good: all tasks end.
+    /// The agent leaves the cluster permanently: all its tasks end.
     ForGood,
 }
 
-/// How long the last messages to the master may take to leave.
+/// Time limit for sending the last messages to the master.
 const END_LIMIT: std::time::Duration = std::time::Duration::from_millis(200);
 
 impl RunningAgent {
     /// Serves until `stop` is ready and its request is done, or until the core ends the agent.
     ///
     /// # Errors
-    /// Why the agent cannot continue.
+    /// The reason why the agent cannot continue.
     pub async fn run_until(mut self, stop: impl Future<Output = Stop>) -> anyhow::Result<Ended> {
         let mut stop = std::pin::pin!(stop);
         let mut asked = false;
@@ -110,7 +111,7 @@ impl RunningAgent {
         };
         self.keeper.end();
         self.deleter.end();
-        // The core ends before the streams do: it must not take that for the end of its executors.
+        // The core ends before the streams do: otherwise it would take their end for the end of its executors.
         self.core.abort();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
         if !self.core.is_finished() {

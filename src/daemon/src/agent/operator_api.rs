@@ -1,6 +1,6 @@
 //! `POST /api/v1`: the operator API of the agent (docs/mesos/agent-api.md).
 //!
-//! Calls that read are answered from a snapshot; calls about containers go to the core.
+//! A snapshot answers calls that read; the core answers calls about containers.
 
 use agent::{AgentState, Answer, ContainerName, Done, Input, RequestId};
 use authorizer::Action;
@@ -37,7 +37,8 @@ pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -
     }
 }
 
-/// Whether a call may be made; what is only read is left out of answers instead.
+/// Checks that the sender may make a call. Calls that read are not refused; their answers leave out what the sender may
+/// not view.
 ///
 /// # Errors
 /// 403.
@@ -65,7 +66,8 @@ pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Resul
     }
 }
 
-/// Whether an executor's token permits a call about a container: in its own, but for input (SEC-40).
+/// Checks that an executor's token permits a call about a container: only containers in its own, and not their input
+/// (SEC-40).
 ///
 /// # Errors
 /// 403.
@@ -121,7 +123,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
         },
         Type::GetContainers => get_containers(handler, call, encoding, asker).await,
         Type::PruneImages => prune(handler, call),
-        // There are no resource providers here.
+        // This agent has no resource providers.
         Type::AddResourceProviderConfig | Type::UpdateResourceProviderConfig | Type::RemoveResourceProviderConfig => {
             Response::internal("Missing required flag --resource_provider_config_dir")
         }
@@ -133,7 +135,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
     }
 }
 
-/// Deleting may take long, and waits for images on their way: the answer does not.
+/// Answers PRUNE_IMAGES at once. Deleting may take long, and waits for images that are being downloaded.
 fn prune(handler: &Handler, call: Call) -> Response {
     let excluded = call.prune_images.unwrap_or_default().excluded_images;
     let keep: Vec<String> = excluded.into_iter().filter_map(|image| Some(image.docker?.name)).collect();
@@ -145,7 +147,7 @@ fn prune(handler: &Handler, call: Call) -> Response {
     Response::empty(StatusCode::OK)
 }
 
-/// Answers a call about the process rather than the node; without a message if there is no content.
+/// Answers a call about the process rather than the node. Returns `None` if the response has no content.
 async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>, Box<Response>> {
     calls::of_the_daemon!(agent, &handler.common, call, metrics::collect(handler))
 }
@@ -159,7 +161,7 @@ async fn get_containers(handler: &Handler, call: Call, encoding: Encoding, asker
     Response::ok_body(encoding.media_type(), encode_v1(encoding, &container_list(containers)))
 }
 
-/// The answer to GET_CONTAINERS. Without containers it has its type alone, as Mesos's has.
+/// Creates the answer to GET_CONTAINERS. Without containers it has only its type, as Mesos's has.
 fn container_list(containers: Vec<response::get_containers::Container>) -> Message {
     let mut message = Message::default();
     message.set_type(response::Type::GetContainers);
@@ -183,7 +185,7 @@ async fn containers(
     listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))
 }
 
-/// A call about a container: the core's.
+/// Passes a call about a container to the core, and answers with its result.
 async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
@@ -193,7 +195,7 @@ async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
     }
 }
 
-/// An answer of the core as a response.
+/// Converts an answer of the core to a response.
 pub(super) fn respond(answer: Answer, encoding: Encoding) -> Response {
     match answer {
         Ok(Done::Complete | Done::Stream) => Response::empty(StatusCode::OK),

@@ -1,5 +1,5 @@
-//! Carries out the outputs of the agent's core: messages go to the network, events to streams, checkpoints to the disk,
-//! containers to the containerizer.
+//! Carries out the outputs of the agent's core: it sends messages to the network and events to streams, writes
+//! checkpoints to the disk, and passes containers to the containerizer.
 //!
 //! It decides nothing.
 
@@ -29,48 +29,48 @@ use crate::fault;
 use crate::files::Files;
 use crate::streams::Streams;
 
-/// How the process is to end.
+/// The exit code and message with which the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) code: i32,
     pub(super) message: String,
 }
 
-/// What the core's outputs act on. Shared by the routes.
+/// The objects that the core's outputs act on. Shared with the routes.
 pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
     pub(super) streams: Arc<Streams>,
     pub(super) answers: Arc<Answers<Answer>>,
     pub(super) containers: ComposingContainerizer,
-    /// Reports to the core.
+    /// Function that passes an input to the core.
     pub(super) report: Report,
     pub(super) clock: Clock,
     pub(super) fetcher: Fetcher,
-    /// Proofs of executors.
+    /// Keys that sign and verify executors' tokens.
     pub(super) tokens: ExecutorTokens,
-    /// What is on the disk.
+    /// Checkpoints on the disk.
     pub(super) keeper: Arc<Keeper>,
-    /// Volumes that come and go.
+    /// Persistent volumes to create and to destroy.
     pub(super) volume_changes: Arc<VolumeChanges>,
-    /// Deletes what is not needed any more.
+    /// Deletes files that are no longer needed.
     pub(super) deleter: Deleter,
-    /// The directory of checkpoints.
+    /// Directory of the checkpoints.
     pub(super) meta: PathBuf,
-    /// Makes leader detection report again.
+    /// Makes the detector of the leading master report again.
     pub(super) redetect: Arc<Notify>,
-    /// Pings of masters.
+    /// Last sign of life of the leading master, such as a ping.
     pub(super) signs: Arc<Signs>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) common: Arc<Common>,
-    /// The agent's capabilities.
+    /// Capabilities of the agent.
     pub(super) capabilities: Vec<Capability>,
 }
 
 impl World<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         for entry in &entries {
-            // They make a directory that may be about to be deleted.
+            // These entries create a directory that may be about to be deleted.
             if let Persist::Directory { path } | Persist::Replace { path, .. } = entry {
                 self.deleter.wait(&self.meta.join(path));
             }
@@ -132,7 +132,7 @@ impl World<Agent> for Shell {
 }
 
 impl Shell {
-    /// Looks at what containers use, in the background.
+    /// Measures the load of the host and the usage of containers in the background, and reports them to the core.
     fn measure(&self) {
         let (containers, report, clock) = (self.containers.clone(), self.report.clone(), self.clock);
         tokio::task::spawn_blocking(move || {
@@ -161,7 +161,8 @@ fn link_volumes(
     volumes::show(sandbox, appear, user.as_ref())
 }
 
-/// Shows a sandbox under its three names (docs/mesos/endpoints.md). Containers inside others are reached through those.
+/// Attaches a sandbox under its three virtual paths (docs/mesos/endpoints.md). Nested containers are reached through
+/// those of their parents.
 pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
     if container.parent().is_some() {
         return;
@@ -175,7 +176,7 @@ pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
     }
 }
 
-/// Takes away the names of all sandboxes in a directory that is about to be deleted.
+/// Detaches all sandboxes in a directory that is about to be deleted.
 pub(super) fn detach_below(files: &Files, path: &str) {
     files.detach_below(path);
     if let Some(at) = path.rfind("/frameworks/") {

@@ -1,4 +1,4 @@
-//! `--resource_estimator` and `--qos_controller`: which of the agent's policies are in force, and with what settings.
+//! Reads `--resource_estimator` and `--qos_controller`: which of the agent's policies are used, and with what settings.
 //!
 //! The policies themselves are in the crate `agent`. As with Mesos they are named as modules, with parameters in
 //! `--modules`; modules in files cannot be loaded.
@@ -12,9 +12,10 @@ use resources::{Resources, Role};
 use crate::flags::agent::OversubscriptionFlags;
 use crate::flags::{FlagError, Json, json};
 
-/// The estimator that always offers the same; its parameter is `resources`.
+/// Name of the estimator that always estimates the same resources; its parameter is `resources`.
 const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
-/// The controller of the load; its parameters are `load_threshold_5min` and `load_threshold_15min`.
+/// Name of the QoS controller that limits the load; its parameters are `load_threshold_5min` and
+/// `load_threshold_15min`.
 const LOAD: &str = "org_apache_mesos_LoadQoSController";
 
 pub(super) type Parameters = BTreeMap<String, String>;
@@ -26,7 +27,7 @@ fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
 /// Reads the flags of oversubscription.
 ///
 /// # Errors
-/// A module that is not one of ours, and parameters that cannot be used.
+/// A module that is not built in, or invalid parameters.
 pub(super) fn policy(flags: &OversubscriptionFlags) -> Result<Policy, FlagError> {
     let modules = modules(flags.modules.as_ref())?;
     let mut policy = Policy {
@@ -45,8 +46,8 @@ pub(super) fn policy(flags: &OversubscriptionFlags) -> Result<Policy, FlagError>
     Ok(policy)
 }
 
-/// The parameters of the modules in `--modules`:
-/// `{"libraries": [{"modules": [{"name": _, "parameters": [{"key": _, "value": _}]}]}]}`.
+/// Parses the parameters of the modules in `--modules`: `{"libraries": [{"modules": [{"name": _, "parameters": [{"key":
+/// _, "value": _}]}]}]}`.
 pub(super) fn modules(given: Option<&Json>) -> Result<BTreeMap<String, Parameters>, FlagError> {
     let Some(text) = given else { return Ok(BTreeMap::new()) };
     let value = Value::parse(text.as_bytes()).map_err(|error| refused("modules", error.to_string()))?;
@@ -66,10 +67,10 @@ pub(super) fn modules(given: Option<&Json>) -> Result<BTreeMap<String, Parameter
     Ok(found)
 }
 
-/// Whether all keys are those of Mesos's `Modules`.
+/// Checks that all keys are those of Mesos's `Modules`.
 ///
 /// # Errors
-/// The first that is not.
+/// The first key that is not.
 fn known_keys(value: &Value) -> Result<(), String> {
     json::only(value, "", &["libraries"])?;
     for library in list(value, "libraries") {
@@ -84,7 +85,7 @@ fn known_keys(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The items of a field that is an array; none if it is missing or something else.
+/// Returns the items of a field that is an array; none if the field is missing or has another type.
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The directories that only the agent's user can read: checkpoints and records contain secrets of tasks.
+//! Creates the directories that only the agent's user can read: checkpoints and records contain secrets of tasks.
 //!
 //! Sandboxes and volumes are not among them: they belong to the tasks' users.
 
@@ -8,29 +8,29 @@ use std::path::Path;
 use anyhow::Context;
 use store::{Access, create_directories, create_private, make_private};
 
-/// What lies directly in `--runtime_dir`.
+/// Names of the private directories in `--runtime_dir`.
 const PARTS: [&str; 3] = ["containers", "isolators", "secrets"];
 
-/// Creates the directories. Those that an older version left readable are closed here, and the modes of their files are
-/// changed in the background: nothing below a directory with mode 0700 can be reached meanwhile.
+/// Creates the directories. Those that an older version left readable get the mode 0700, and the modes of their files
+/// are changed in the background: nothing below a directory with mode 0700 can be reached meanwhile.
 ///
 /// # Errors
-/// The disk refuses.
+/// An error of the disk.
 pub(super) fn prepare(meta: &Path, runtime_dir: &Path) -> anyhow::Result<()> {
-    // One that is there may be shared, as /var/run/mesos is: what is in it is ours.
+    // An existing directory may be shared, as /var/run/mesos is; only the agent's directories in it are private.
     if !runtime_dir.exists() {
         create_directories(runtime_dir.parent().unwrap_or(runtime_dir), Access::All)
             .and_then(|()| create_private(runtime_dir))
             .with_context(|| format!("cannot make the directory '{}'", runtime_dir.display()))?;
     }
-    // Files that tasks see through mounts lie in `isolators`, and keep their modes.
+    // `isolators` has files that tasks see through mounts; those keep their modes.
     for (path, with_all) in PARTS.iter().map(|part| (runtime_dir.join(part), *part == "containers")) {
         close(&path, with_all)?;
     }
     close(meta, true)
 }
 
-/// Makes a directory private; and `with_all` that is in it, if it was not.
+/// Makes a directory private, and `with_all` also its content, if it was not private before.
 fn close(path: &Path, with_all: bool) -> anyhow::Result<()> {
     let was_open = std::fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0);
     create_private(path).with_context(|| format!("cannot make the directory '{}' private", path.display()))?;

@@ -1,8 +1,8 @@
-//! The program that executors run: the agent's own, which has the command `executor`, or a small static one where the
-//! build packed it in (`build.rs`).
+//! The program that executors run: the agent's own, which has the command `executor`, or a small static one that the
+//! build has packed into it (`build.rs`).
 //!
-//! How executors start is in `worker`: as copies of one process that runs this program, so what a program costs at its
-//! start is paid once for each agent.
+//! The launcher of the crate `containerizer` starts executors as copies of one process that runs this program, so the
+//! cost of starting the program is paid once for each agent.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use containers::ProgramFile;
 use flate2::read::ZlibDecoder;
 
-/// The packed program; empty in a build that was given none.
+/// The packed program; empty if the build had none.
 static BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tepui-executor.z"));
 
 /// Opens the program. Returns `None` if the file cannot be opened; executors then start by the path of the agent's
@@ -31,7 +31,7 @@ pub(super) fn open() -> Option<ProgramFile> {
     .ok()
 }
 
-/// Whether the program runs in any root filesystem, also in one without a C library.
+/// Returns whether the program runs in any root filesystem, also in one without a C library.
 pub(super) fn is_static() -> bool {
     !BUILT_IN.is_empty() || cfg!(target_feature = "crt-static")
 }

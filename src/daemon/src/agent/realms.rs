@@ -1,7 +1,7 @@
 //! HTTP authentication of an agent, from its flags.
 //!
-//! Calls of executors are in a realm of their own, where their tokens count (`executor_tokens.rs`). On `/api/v1`, the
-//! operators' realm, tokens count beside passwords.
+//! Calls of executors are in a realm of their own, which accepts their tokens (`executor_tokens.rs`). `/api/v1`, the
+//! operators' realm, accepts tokens beside passwords.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::flags::agent::AccessFlags;
 use crate::realms::{Guard, Realm, Realms};
 
 const WWW_AUTHENTICATE: HeaderName = HeaderName::from_static("www-authenticate");
-/// The flag that names the users.
+/// Name of the flag with the users.
 const USERS: &str = "http_credentials";
 
-/// Reads the flags.
+/// Reads the flags for HTTP authentication, and returns the protected realms.
 ///
 /// # Errors
-/// Credentials that cannot be read, or a protected realm without users.
+/// Invalid credentials, or a protected realm without users.
 pub(super) fn read(flags: &AccessFlags) -> Result<Realms, FlagError> {
     let guard = |realm, name, flag, is_on| Guard { realm, name, flag, is_on };
     let guards = [
@@ -33,20 +33,20 @@ pub(super) fn read(flags: &AccessFlags) -> Result<Realms, FlagError> {
     Realms::read(&guards, USERS, credentials::of_list(USERS, flags.http_credentials.as_deref())?)
 }
 
-/// The container of the executor that sends a request to `/api/v1`, by its token; `None` without a valid one.
+/// Returns the container of the executor that sends a request to `/api/v1`, by its token; `None` without a valid one.
 pub(super) fn executor(tokens: &ExecutorTokens, request: &Request) -> Option<ContainerName> {
     let header = request.header("authorization").filter(|header| is_bearer(header))?;
     let claims = tokens.bearer(header).ok()?;
     Some(ContainerName::top(&ContainerId::new(&claims.container).ok()?))
 }
 
-/// Authenticates a request to `/api/v1`: a user by password, else an executor by its token (SEC-13). Returns the
-/// user; `None` if it is an executor, or if the realm is open.
+/// Authenticates a request to `/api/v1`: a user by password, or an executor by its token (SEC-13). Returns the user;
+/// `None` if it is an executor, or if the realm is open.
 ///
-/// In an open realm an invalid token counts as none.
+/// An open realm ignores an invalid token.
 ///
 /// # Errors
-/// 401. It offers tokens only if they are asked for or sent: Mesos does not know them by default.
+/// 401. The challenge offers tokens only if they are required or one was sent: Mesos does not accept them by default.
 pub(super) fn operator(
     realms: &Realms,
     tokens: &ExecutorTokens,
@@ -69,7 +69,7 @@ pub(super) fn operator(
     Err(Box::new(both(&refusal, &challenge(AGENT_READWRITE, error.as_ref()))))
 }
 
-/// The refusals of both authenticators as one.
+/// Combines the refusals of both authenticators in one response.
 fn both(basic: &Response, bearer: &str) -> Response {
     let challenge = basic.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let said = |scheme: &str| format!("\"{scheme}\" authenticator returned:\n401 Unauthorized.");

@@ -1,4 +1,5 @@
-//! The token by which masters recognise this agent, and it recognises its master: `meta/session` in the work directory.
+//! The session token by which masters recognise this agent, and it recognises its master: `meta/session` in the work
+//! directory.
 //!
 //! It survives the agent's process, so that no other process can take the agent's place while it restarts.
 
@@ -9,8 +10,8 @@ use wire::libprocess::Session;
 
 use crate::random;
 
-/// The token in the directory; a new one if there is none, or if the file is invalid. A new one that cannot be written
-/// serves this process.
+/// Returns the token in the directory; a new one if the file is missing or invalid. If a new one cannot be written,
+/// only this process uses it.
 pub(super) fn of(meta: &Path) -> Session {
     let path = meta.join("session");
     match std::fs::read_to_string(&path).map(|text| text.trim().parse()) {

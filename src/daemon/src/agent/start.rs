@@ -1,6 +1,6 @@
-//! Starts an agent: reads its flags, recovers its checkpoints and containers, then serves.
+//! Starts an agent: reads its flags, recovers its checkpoints and containers, then serves requests.
 //!
-//! How a running agent ends is in the parent module.
+//! The parent module ends a running agent.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,14 +47,14 @@ use crate::webui::Webui;
 /// Starts an agent in the current runtime, which must be a single-threaded one for the best speed.
 ///
 /// # Errors
-/// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
+/// Invalid flags, an address that cannot be bound, or checkpoints that cannot be used.
 pub async fn start(given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
     let setup = Setup::read(given, log_level)?;
     let recovery = Recovery::run(&setup).await?;
     serve(setup, recovery).await
 }
 
-/// What the flags say, and the socket that they name.
+/// The agent's settings from its flags, and its listening socket.
 struct Setup {
     common: Arc<Common>,
     flags: AgentFlags,
@@ -118,16 +118,16 @@ impl Setup {
     }
 }
 
-/// A core that continues what an earlier agent has left, and its host.
+/// A core that has recovered the state of an earlier agent, and its containerizer host.
 struct Recovery {
     driver: Driver<Agent>,
-    /// The first outputs of the core.
+    /// First outputs of the core.
     out: Outbox,
     clock: Clock,
     host: Host,
     checkpoints: Checkpoints,
     meta: PathBuf,
-    /// The executors' program under the name that the core knows it by.
+    /// Path by which the core knows the executors' program, and the open program.
     executor: Option<(String, ProgramFile)>,
     authorizer: Authorizer,
     capabilities: Vec<Capability>,
@@ -145,7 +145,7 @@ impl Recovery {
             config.first_registration_wait = Duration::ZERO;
         }
         if let Some(tls) = &setup.common.tls {
-            // What --executor_environment_variables sets comes later, and wins.
+            // Variables of --executor_environment_variables come later and override these.
             config.executor_environment.splice(..0, crate::tls::executor_environment(tls.settings()));
         }
         let meta = PathBuf::from(config.meta_dir());
@@ -182,7 +182,7 @@ impl Recovery {
     }
 }
 
-/// Launches the containerizer, and connects all parts with each other.
+/// Launches the containerizer, connects all parts, and serves requests.
 async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent> {
     let Setup { common, flags, .. } = setup;
     let Recovery { driver, host, .. } = recovery;
@@ -272,7 +272,7 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     })
 }
 
-/// The work directory, created if needed, as an absolute path.
+/// Creates the work directory if it is missing, and returns its absolute path.
 fn work_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let given = given.ok_or(FlagError::Missing { name: "work_dir", why: "" })?;
     store::create_directories(given, Access::All)
@@ -280,7 +280,7 @@ fn work_dir(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     given.canonicalize().with_context(|| format!("cannot use the work directory '{}'", given.display()))
 }
 
-/// `--runtime_dir`: for what need not survive a reboot.
+/// Returns the directory of `--runtime_dir` or its default: for files that need not survive a reboot.
 fn runtime_dir(given: Option<&Path>) -> PathBuf {
     match given {
         Some(path) => path.to_owned(),
@@ -289,7 +289,7 @@ fn runtime_dir(given: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The top-level containers of the previous agent that are recovered.
+/// Returns the top-level containers of the previous agent that are recovered.
 fn taken_up(out: &Outbox) -> BTreeSet<String> {
     let one = |output: &Output| match output {
         Output::Reattach { container, .. } => Some(container.root().as_str().to_owned()),
@@ -298,7 +298,7 @@ fn taken_up(out: &Outbox) -> BTreeSet<String> {
     out.outputs.iter().filter_map(one).collect()
 }
 
-/// Asks the core what the containers of running executors hold.
+/// Returns a function that asks the core for the containers of running executors, with their sandboxes and resources.
 fn holdings(driver: &Driver<Agent>) -> Holdings {
     let driver = driver.clone();
     Arc::new(move || {
@@ -327,7 +327,7 @@ fn read_checkpoints(tree: &Tree, meta: &Path, strict: bool) -> anyhow::Result<Re
     })
 }
 
-/// Shows the sandboxes that an earlier agent has left.
+/// Attaches the sandboxes of an earlier agent to the virtual paths of `/files`.
 async fn attach_sandboxes(handler: &Handler) {
     let snapshot = handler.snapshot().await;
     for framework in snapshot.frameworks.values().chain(&*snapshot.completed_frameworks) {
@@ -337,7 +337,7 @@ async fn attach_sandboxes(handler: &Handler) {
     }
 }
 
-/// Tells the core how full the disk is.
+/// Starts a task that regularly reports the disk usage of the work directory to the core.
 fn watch_disk(work_dir: PathBuf, interval: Duration, driver: Driver<Agent>) -> tokio::task::JoinHandle<()> {
     let interval = interval.max(Duration::from_millis(10));
     tokio::spawn(async move {

@@ -13,7 +13,7 @@ fn present(there: bool, name: &str) -> Result<(), String> {
     if there { Ok(()) } else { Err(format!("Expecting '{name}' to be present")) }
 }
 
-/// Checks an executor's call alone.
+/// Checks an executor's call, without the state of the agent.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate Executor::Call: `.
@@ -57,7 +57,7 @@ fn status(call: &executor::Call, status: &mesos::TaskStatus) -> Result<(), Strin
     status.check_status.as_ref().map_or(Ok(()), check_status)
 }
 
-/// What a check has found must be of its own kind.
+/// Checks that the status of a check has the field of its type.
 fn check_status(found: &mesos::CheckStatusInfo) -> Result<(), String> {
     use mesos::check_info::Type;
     let kind = found.r#type.ok_or("CheckStatusInfo must specify 'type'")?;
@@ -70,7 +70,7 @@ fn check_status(found: &mesos::CheckStatusInfo) -> Result<(), String> {
     if there { Ok(()) } else { Err(format!("Expecting '{field}' to be set for {name} check's status")) }
 }
 
-/// Checks a call of the operator API alone.
+/// Checks a call of the operator API, without the state of the agent.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate agent::Call: `.
@@ -104,7 +104,7 @@ pub(super) fn operator_call(call: &agent::Call) -> Result<(), String> {
     present(there, &name)
 }
 
-/// The first record of an input names the container.
+/// Checks the first record of an input, which names the container.
 fn first_input(input: &AttachContainerInput) -> Result<(), String> {
     if input.r#type() != attach_container_input::Type::ContainerId {
         return Err("Expecting 'attach_container_input.type' to be CONTAINER_ID".to_owned());
@@ -113,21 +113,21 @@ fn first_input(input: &AttachContainerInput) -> Result<(), String> {
     container_id(id).map_err(|why| format!("'attach_container_input.container_id' is invalid: {why}"))
 }
 
-/// What a later record of an input brings.
+/// The content of a later record of an input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Typed {
-    /// Bytes for the program; none end its input.
+    /// Bytes for the program; no bytes mean the end of its input.
     Data(Vec<u8>),
-    /// The terminal's rows and columns.
+    /// Rows and columns of the terminal.
     Size(u32, u32),
-    /// A sign of life.
+    /// A heartbeat, which needs no action.
     Nothing,
 }
 
 /// Checks a record of an input that follows the first one.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// The rule that the record breaks.
 pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> {
     if input.r#type() != attach_container_input::Type::ProcessIo {
         let kind = input.r#type().as_str_name();
@@ -160,8 +160,8 @@ pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> 
     }
 }
 
-/// LAUNCH_CONTAINER, the only call that names resources: those of a container inside another are its parent's, unless
-/// it has control groups of its own.
+/// Checks LAUNCH_CONTAINER, the only call with resources. A nested container uses those of its parent, unless it has
+/// control groups of its own.
 fn launch(call: &agent::Call, kind: OperatorType, name: &str) -> Result<(), String> {
     container(call, kind, name)?;
     let Some(launch) = &call.launch_container else { return Ok(()) };
@@ -180,7 +180,7 @@ fn launch(call: &agent::Call, kind: OperatorType, name: &str) -> Result<(), Stri
     launched(call, name)
 }
 
-/// What a launch is to run, and in what.
+/// Checks the command and the container of a launch.
 #[allow(deprecated)]
 fn launched(call: &agent::Call, name: &str) -> Result<(), String> {
     let parts = match call.r#type() {
@@ -200,7 +200,7 @@ fn launched(call: &agent::Call, name: &str) -> Result<(), String> {
     }
 }
 
-/// The calls that describe a resource provider: the agent gives it its id.
+/// Checks the info of a call about a resource provider. It must have no id: the agent generates it.
 fn provider(info: Option<&mesos::ResourceProviderInfo>, name: &str) -> Result<(), String> {
     let info = info.ok_or_else(|| format!("Expecting '{name}' to be present"))?;
     match info.id {
@@ -209,7 +209,7 @@ fn provider(info: Option<&mesos::ResourceProviderInfo>, name: &str) -> Result<()
     }
 }
 
-/// The calls that name a container.
+/// Checks the container id of a call that has one.
 fn container(call: &agent::Call, kind: OperatorType, name: &str) -> Result<(), String> {
     let (id, nested) = match kind {
         OperatorType::LaunchNestedContainer => (call.launch_nested_container.as_ref().map(|c| &c.container_id), true),

@@ -1,7 +1,7 @@
-//! Changes of persistent volumes, made in the order of the core's requests.
+//! Creates and removes persistent volumes, in the order of the core's requests.
 //!
-//! A change that fails with a transient error is repeated until it succeeds, and later ones wait: the agent stays up,
-//! and so do its tasks. An error that needs a repair ends the agent, whose state would otherwise differ from the disk.
+//! A change that fails with a transient error is repeated until it succeeds, and later ones wait: the agent and its
+//! tasks keep running. An error that needs a repair ends the agent, whose state would otherwise differ from the disk.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ use containerizer::{Report, volumes};
 
 use super::outputs::Exit;
 
-/// Volumes that go, and others that are made.
+/// Volumes to remove and volumes to create.
 #[derive(Debug)]
 pub(super) struct VolumeChange {
-    /// Its number, for the core.
+    /// Number of the change, for the report to the core.
     pub(super) change: u64,
     pub(super) gone: Vec<GoneVolume>,
     pub(super) new: Vec<String>,
 }
 
-/// Makes and takes away volumes; the directories that are still to be deleted.
+/// Removes and creates volumes. Returns the directories that are still to be deleted.
 type Make = fn(&[GoneVolume], &[String]) -> anyhow::Result<Vec<PathBuf>>;
 
-/// The changes that have not been made.
+/// The queue of changes that have not been made.
 pub(super) struct VolumeChanges {
     waiting: Mutex<VecDeque<VolumeChange>>,
     make: Make,
@@ -41,7 +41,7 @@ impl VolumeChanges {
         Arc::new(VolumeChanges { waiting: Mutex::default(), make: volumes::change, report, exit })
     }
 
-    /// Makes a change, after those that wait.
+    /// Makes a change, after those in the queue.
     pub(super) fn add(self: &Arc<VolumeChanges>, change: VolumeChange) {
         let mut waiting = lock(&self.waiting);
         waiting.push_back(change);
@@ -63,10 +63,10 @@ impl VolumeChanges {
         });
     }
 
-    /// Makes what waits.
+    /// Makes the changes in the queue.
     ///
     /// # Errors
-    /// What the disk refuses for the time being.
+    /// A transient error of the disk.
     fn make_waiting(&self, waiting: &mut VecDeque<VolumeChange>) -> anyhow::Result<()> {
         while let Some(VolumeChange { change, gone, new }) = waiting.front() {
             match (self.make)(gone, new) {
@@ -100,7 +100,8 @@ mod tests {
 
     use super::*;
 
-    /// Does this many changes, and reports of them; which were made, and whether the agent is to end.
+    /// Makes this many changes, and waits for `wanted` reports. Returns which were made, and whether the agent is to
+    /// end.
     async fn made(make: Make, changes: u64, wanted: usize) -> (Vec<u64>, bool) {
         let (made, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
         let (reported, notified) = (made.clone(), seen.clone());

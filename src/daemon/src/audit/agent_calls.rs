@@ -7,7 +7,7 @@ use protos::mesos::{self, agent};
 use super::calls::Asked;
 use super::entry::Target;
 
-/// The change that an operator's call asks an agent for; none if it reads.
+/// Returns the change that an operator's call asks an agent for; `None` if it reads.
 #[allow(deprecated, reason = "the calls for nested containers are calls still")]
 pub(crate) fn agent_call(call: &agent::Call) -> Option<Asked> {
     use agent::call::Type;
@@ -42,7 +42,7 @@ pub(crate) fn agent_call(call: &agent::Call) -> Option<Asked> {
         Type::LaunchNestedContainerSession => {
             container(call.launch_nested_container_session.as_ref().map(|body| &body.container_id))
         }
-        // What is typed in is executed.
+        // The container executes its input.
         Type::AttachContainerInput => {
             container(call.attach_container_input.as_ref().and_then(|body| body.container_id.as_ref()))
         }
@@ -70,7 +70,7 @@ pub(crate) fn agent_call(call: &agent::Call) -> Option<Asked> {
     Some(Asked::new(kind.as_str_name(), target))
 }
 
-/// The container with its parents, outermost first, as in Mesos's logs: `a.b`.
+/// Returns the container with its parents, outermost first, as in Mesos's logs: `a.b`.
 fn container(id: Option<&mesos::ContainerId>) -> Target {
     let mut names: Vec<&str> = Vec::new();
     let mut next = id;

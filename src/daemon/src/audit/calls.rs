@@ -9,7 +9,7 @@ use protos::mesos::{self, master, scheduler};
 
 use super::entry::Target;
 
-/// A change that is asked for.
+/// A change that a call or a message asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) call: Cow<'static, str>,
@@ -22,7 +22,7 @@ impl Asked {
     }
 }
 
-/// The change that an operator's call asks a master for; none if it reads.
+/// Returns the change that an operator's call asks a master for; `None` if it reads.
 #[allow(deprecated, reason = "SET_QUOTA and REMOVE_QUOTA are calls still")]
 pub(crate) fn master_call(call: &master::Call) -> Option<Asked> {
     use master::call::Type;
@@ -101,7 +101,7 @@ pub(crate) fn master_call(call: &master::Call) -> Option<Asked> {
     Some(Asked::new(kind.as_str_name(), target))
 }
 
-/// The change that a framework's call asks for; none if it changes nothing.
+/// Returns the change that a framework's call asks for; `None` if it changes nothing.
 pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<Asked> {
     use scheduler::call::Type;
     let kind = call.r#type();
@@ -126,7 +126,7 @@ pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<Asked> {
             call.update_framework.as_ref().map_or_else(Target::default, |update| framework(&update.framework_info))
         }
         Type::Teardown => own,
-        // Without operations it declines.
+        // An ACCEPT without operations declines.
         Type::Accept => {
             operations(own, &call.accept.as_ref().filter(|accept| !accept.operations.is_empty())?.operations)
         }
@@ -140,7 +140,7 @@ pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<Asked> {
     Some(Asked::new(kind.as_str_name(), target))
 }
 
-/// The framework that subscribes.
+/// Returns the ids of a framework that subscribes.
 pub(super) fn framework(info: &mesos::FrameworkInfo) -> Target {
     let roles = info.roles.iter().chain(&info.role).map(|role| &**role);
     Target::default()
@@ -163,7 +163,7 @@ fn operations(mut target: Target, operations: &[mesos::offer::Operation]) -> Tar
     target
 }
 
-/// Adds a task that is launched.
+/// Adds the ids of a task that is launched.
 pub(super) fn task(target: Target, task: &mesos::TaskInfo) -> Target {
     target.with("task", &task.task_id.value).with("agent", &task.slave_id.value)
 }

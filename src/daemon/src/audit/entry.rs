@@ -1,7 +1,7 @@
 //! A line of the audit log: its fields, their limits, its JSON form.
 //!
-//! No field holds a request's body, a header or a password. Texts of clients are shortened, and serde_json escapes
-//! them: a client cannot begin a line of its own.
+//! No field has a request's body, a header or a password. Texts of clients are shortened, and serde_json escapes them:
+//! a client cannot start a line of its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,28 +10,28 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 use wire::http::StatusCode;
 
-/// Maximum length of a text in bytes.
+/// Maximum length of a client's text in a line, in bytes.
 const TEXT_MAX: usize = 256;
-/// Maximum number of ids of one kind; the others are counted.
+/// Maximum number of ids of one kind in a line; the others are counted.
 const IDS_MAX: usize = 16;
 
-/// What became of a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Decision {
-    /// It was carried out, or begun.
+    /// The request was carried out, or its execution has started.
     Allowed,
     /// A message was passed to the core. Messages have no answer: a refusal is another line.
     Received,
-    /// Its sender may not make it, or has not proved its identity.
+    /// The sender is not authorized, or has not authenticated.
     Denied,
-    /// It breaks a rule.
+    /// The request breaks a rule.
     Invalid,
-    /// It could not be carried out.
+    /// The request could not be carried out.
     Failed,
 }
 
 impl Decision {
-    /// That of an HTTP answer.
+    /// Returns the decision that a status of an HTTP response stands for.
     pub(super) fn of(status: StatusCode) -> Decision {
         match status.as_u16() {
             401 | 403 => Decision::Denied,
@@ -52,11 +52,11 @@ impl Decision {
     }
 }
 
-/// The ids that a request is about, by their kind: `agent`, `framework`, `task`.
+/// The ids of the objects of a request, by their kind: `agent`, `framework`, `task`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target(BTreeMap<&'static str, Ids>);
 
-/// Ids of one kind.
+/// The ids of one kind in a target, and their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ids {
     shown: Vec<String>,
@@ -76,14 +76,14 @@ impl Target {
         }
     }
 
-    /// Adds an id.
+    /// Adds an id, and returns the target.
     #[must_use]
     pub(crate) fn with(mut self, kind: &'static str, id: &str) -> Target {
         self.add(kind, id);
         self
     }
 
-    /// Adds ids.
+    /// Adds several ids of one kind, and returns the target.
     #[must_use]
     pub(crate) fn with_all<'a>(mut self, kind: &'static str, ids: impl IntoIterator<Item = &'a str>) -> Target {
         ids.into_iter().for_each(|id| self.add(kind, id));
@@ -104,26 +104,26 @@ impl Target {
     }
 }
 
-/// A line.
+/// A line of the audit log about a request or a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(super) time: SystemTime,
-    /// The authenticated principal.
+    /// Authenticated principal of the sender.
     pub(super) principal: Option<String>,
-    /// The address that the request came from; none if the core reports a refusal later.
+    /// Address of the sender; `None` if the core reports a refusal later.
     pub(super) address: Option<SocketAddr>,
-    /// The libprocess process that the sender of a message names; none for HTTP.
+    /// libprocess pid that a message names as its sender; `None` for HTTP.
     pub(super) pid: Option<String>,
     pub(super) call: String,
     pub(super) target: Target,
     pub(super) decision: Decision,
     pub(super) status: Option<u16>,
-    /// What decided: an action of the access control lists, a realm, or the rule that is broken.
+    /// Rule that decided: an action of the access control lists, a realm, or the rule that the request breaks.
     pub(super) rule: Option<String>,
 }
 
 impl Entry {
-    /// The line, without its end.
+    /// Returns the line as JSON, without a line feed.
     pub(super) fn json(&self, daemon: &str) -> String {
         let mut fields = head(self.time, daemon);
         let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -146,7 +146,7 @@ impl Entry {
     }
 }
 
-/// A line about lines that are missing, without its end. `reason` is `dropped` or `left_out`.
+/// Returns a line that reports missing lines, without a line feed. `reason` is `dropped` or `left_out`.
 pub(super) fn missing(daemon: &str, reason: &str, count: u64, decision: Option<Decision>) -> String {
     let mut fields = head(now(), daemon);
     fields.insert(reason.to_owned(), json!(count));
@@ -163,13 +163,13 @@ fn head(time: SystemTime, daemon: &str) -> Map<String, Value> {
     fields
 }
 
-/// The present time: auditors compare it with the clocks of other programs.
+/// Returns the current time of the wall clock: auditors compare it with the clocks of other programs.
 #[allow(clippy::disallowed_methods, reason = "the time of a line is not a decision of a core")]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// A text within its limit, on one line. Characters that could mislead a terminal are replaced.
+/// Shortens a text to its limit, and makes it one line. Characters that could mislead a terminal are replaced.
 pub(super) fn bounded(text: &str) -> String {
     let is_misleading = |c: char| {
         c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}')
@@ -186,7 +186,7 @@ pub(super) fn bounded(text: &str) -> String {
     shown
 }
 
-/// A line for tests.
+/// Creates an entry for tests.
 #[cfg(test)]
 pub(super) fn entry(call: &str) -> Entry {
     Entry {

@@ -1,4 +1,5 @@
-//! The file of the audit log: appended to, with the mode 0600, and rotated by its size: FILE, FILE.1, FILE.2.
+//! The file of the audit log. Lines are appended to it; it has the mode 0600, and is rotated by its size: FILE, FILE.1,
+//! FILE.2.
 //!
 //! It is opened again if it was renamed or removed, as logrotate does.
 
@@ -9,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use store::Access;
 
-/// A file that is rotated.
+/// A log file that is rotated by its size.
 #[derive(Debug)]
 pub(super) struct RotatedFile {
     path: PathBuf,
     file: File,
     size: u64,
     max_size: u64,
-    /// Number of files, the one that is written included; at least 1.
+    /// Maximum number of files, the current one included; at least 1.
     max_files: u64,
 }
 
@@ -30,7 +31,7 @@ impl RotatedFile {
         Ok(RotatedFile { path: path.to_owned(), file, size, max_size, max_files })
     }
 
-    /// Opens the file again if the path does not lead to it any more.
+    /// Opens the file again if another file, or none, is at its path.
     ///
     /// # Errors
     /// The file cannot be opened or created.
@@ -38,7 +39,7 @@ impl RotatedFile {
         let own = self.file.metadata()?;
         let is_there = fs::metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
         if is_there {
-            // It may have been truncated.
+            // The file may have been truncated.
             self.size = own.len();
         } else {
             (self.file, self.size) = open(&self.path)?;
@@ -46,10 +47,10 @@ impl RotatedFile {
         Ok(())
     }
 
-    /// Writes a line and its end. If that fails, no part of it remains.
+    /// Writes a line and a line feed. If that fails, no part of it remains.
     ///
     /// # Errors
-    /// The file cannot be opened or created.
+    /// The file cannot be opened, created or written.
     pub(super) fn write(&mut self, line: &str) -> io::Result<()> {
         let bytes = [line.as_bytes(), b"\n"].concat();
         let length = bytes.len() as u64;

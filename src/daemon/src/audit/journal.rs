@@ -1,12 +1,12 @@
-//! The journal of systemd as the place of the audit log: datagrams to its native socket.
+//! Writes the audit log to systemd's journal: datagrams to its native socket.
 //!
-//! The values contain no ends of lines, so that each field is one line of the datagram.
+//! The values contain no line feeds, so each field is one line of the datagram.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// The socket of journald.
+/// Path of the socket of journald.
 pub(super) const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// A connection to journald.
@@ -17,18 +17,18 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Connects.
+    /// Connects to journald at `path`.
     ///
     /// # Errors
-    /// The system's: no journald receives at the path.
+    /// An error of the system: no journald receives at the path.
     pub(super) fn open(path: &Path) -> io::Result<Journal> {
         Ok(Journal { path: path.to_owned(), socket: connect(path)? })
     }
 
-    /// Sends a line. `fields` are its values by the name of the journal's field.
+    /// Sends a line. `fields` are the names and values of further fields of the journal.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub(super) fn write(&mut self, line: &str, identifier: &str, fields: &[(&str, &str)]) -> io::Result<()> {
         let mut datagram = format!("MESSAGE={line}\nPRIORITY=5\nSYSLOG_IDENTIFIER={identifier}\n");
         for (name, value) in fields {

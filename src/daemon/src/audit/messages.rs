@@ -8,7 +8,7 @@ use master::Message;
 use super::calls::{Asked, framework, scheduler_call, task};
 use super::entry::Target;
 
-/// The change that a message asks a master for.
+/// Returns the change that a message asks a master for; `None` if it changes nothing.
 pub(crate) fn master_message(message: &Message) -> Option<Asked> {
     let target = match message {
         Message::PongSlave { .. }
@@ -28,7 +28,7 @@ pub(crate) fn master_message(message: &Message) -> Option<Asked> {
         Message::ReregisterFramework(message) => framework(&message.framework),
         Message::UnregisterFramework(message) => own(&message.framework_id),
         Message::DeactivateFramework(message) => own(&message.framework_id),
-        // Without tasks it declines.
+        // A LaunchTasksMessage without tasks declines.
         Message::LaunchTasks(message) if message.tasks.is_empty() => return None,
         Message::LaunchTasks(message) => message.tasks.iter().fold(own(&message.framework_id), task),
         Message::KillTask(message) => own(&message.framework_id).with("task", &message.task_id.value),

@@ -1,7 +1,7 @@
 //! The audit log: one line for each change that an operator, a framework or an agent asks for, and for each failed
 //! log-in (docs/security.md).
 //!
-//! `calls.rs` decides what is a change, `request.rs` collects what is known about an HTTP request, `queue.rs` and the
+//! `calls.rs` decides what is a change, `request.rs` collects the facts about an HTTP request, `queue.rs` and the
 //! thread of this file write. It decides nothing about requests.
 
 mod agent_calls;
@@ -34,7 +34,7 @@ pub(crate) use messages::master_message;
 use queue::{Item, Queue};
 pub(crate) use request::{current, note_call, note_path, note_principal, note_rule, within};
 
-/// How long the end of a daemon waits for lines.
+/// Time for which a daemon that ends waits until its lines are written.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// The audit log of a daemon. Cheap to clone; without `--audit_log` it does nothing.
@@ -46,14 +46,14 @@ struct Log {
     queue: Arc<Queue>,
 }
 
-/// Where lines go.
+/// The destination of the lines.
 enum Place {
     File(RotatedFile),
     Journal(Journal),
 }
 
 impl Audit {
-    /// Opens the log of the flags, and starts its thread.
+    /// Opens the log that the flags name, and starts its thread.
     ///
     /// # Errors
     /// The file cannot be opened, or there is no journald.
@@ -83,7 +83,7 @@ impl Audit {
         Ok(Audit(Some(Arc::new(Log { queue }))))
     }
 
-    /// Whether lines are written.
+    /// Returns whether the daemon has an audit log.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
@@ -94,7 +94,7 @@ impl Audit {
         }
     }
 
-    /// Writes a message that is passed to the core.
+    /// Writes a line about a message that is passed to the core.
     pub(crate) fn message(&self, asked: Asked, from: &Pid, peer: SocketAddr, principal: Option<&str>) {
         self.write(Entry {
             time: now(),
@@ -109,7 +109,7 @@ impl Audit {
         });
     }
 
-    /// Writes what the core has refused of a request that was answered before, or of a message.
+    /// Writes a line about a refusal of the core, of a message or of a request that was answered before.
     pub(crate) fn refused(&self, refusal: Refusal) {
         if !self.is_on() {
             return;
@@ -131,11 +131,11 @@ impl Audit {
         });
     }
 
-    /// Writes a log-in by HTTP that failed: the user that an `Authorization` header names, and the realm. Requests
+    /// Writes a line about a failed log-in by HTTP: the user of the `Authorization` header, and the realm. Requests
     /// without the header are not log-ins.
     pub(crate) fn failed_http_login(&self, authorization: Option<&str>, peer: SocketAddr, realm: &str) {
         let Some(header) = authorization.filter(|_| self.is_on()) else { return };
-        // What is not a user and password is not repeated: it may be a password.
+        // A header without user and password is not repeated: it may be a password.
         let user = wire::auth::basic_credentials(Some(header)).map(|(user, _)| user).unwrap_or_default();
         self.write(Entry {
             time: now(),
@@ -150,7 +150,7 @@ impl Audit {
         });
     }
 
-    /// Writes a log-in of a libprocess client that failed, and why.
+    /// Writes a line about a failed log-in of a libprocess client, with the reason.
     pub(crate) fn failed_login(&self, client: &Pid, peer: SocketAddr, user: &str, why: &str) {
         if !self.is_on() {
             return;
@@ -168,11 +168,11 @@ impl Audit {
         });
     }
 
-    /// Waits until all lines are written, for a limited time. To be called at the end.
+    /// Waits until all lines are written, for a limited time. Called when the daemon ends.
     pub(crate) async fn flush(&self) {
         let Some(log) = self.0.clone() else { return };
         log.queue.close();
-        // Without a runtime that could run it there is nothing to wait for.
+        // If the runtime has ended, there is nothing to wait for.
         let _ = tokio::task::spawn_blocking(move || log.queue.wait_until_written(FLUSH)).await;
     }
 }

@@ -11,29 +11,29 @@ use base::lock;
 use super::entry::{Decision, Entry};
 use crate::window::{Window, instant};
 
-/// Maximum number of waiting lines. One has at most a few KB.
+/// Maximum number of lines in the queue. A line has at most a few KB.
 const WAITING_MAX: usize = 8192;
-/// Maximum number of lines a minute about refused requests, of each kind of refusal: clients without any permission
-/// cause them.
+/// Maximum number of lines a minute about refused requests, for each decision: clients without any permission cause
+/// them.
 const REFUSALS_MAX: u32 = 1_000;
-/// As above, about messages of senders without a principal.
+/// Maximum number of lines a minute about messages of senders without a principal.
 const STRANGERS_MAX: u32 = 10_000;
-/// How often counts of missing lines are examined while there are some.
+/// Interval of checks of the number of missing lines, while there are some.
 const LOOK: Duration = Duration::from_secs(1);
-/// As above, while there are none.
+/// Interval of checks of the number of missing lines, while there are none.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// What the thread writes.
+/// An item of the queue, which becomes a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Entry(Box<Entry>),
-    /// This many lines were lost between the lines before and after: the queue was full, or a write failed.
+    /// Number of lines that were lost between the lines before and after: the queue was full, or a write failed.
     Dropped(u64),
-    /// This many lines were above the limit of refused requests.
+    /// Number of lines with this decision that were left out, above the limit of refused requests.
     LeftOut(Decision, u64),
 }
 
-/// The queue.
+/// The queue of lines of the audit log.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -43,13 +43,13 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     waiting: VecDeque<Item>,
-    /// Lines that were lost behind those that wait.
+    /// Number of lines that were lost after those in the queue.
     dropped: u64,
-    /// When a write is tried again that has failed.
+    /// Time at which the number of lost lines is written again after a failed write; `None` if no write failed.
     retry_at: Option<Instant>,
-    /// Limits of lines.
+    /// Limits of the lines of each decision.
     windows: [(Decision, Window); 4],
-    /// The thread writes what it took last.
+    /// Whether the thread writes the items that it took last.
     is_writing: bool,
     is_closed: bool,
 }
@@ -63,7 +63,7 @@ impl Queue {
         Queue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Adds a line, or counts it.
+    /// Adds a line, or counts it if it is above a limit or the queue is full.
     pub(super) fn push(&self, entry: Entry) {
         let mut state = lock(&self.state);
         state.take_left_out(instant());
@@ -74,14 +74,14 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Counts lines that could not be written.
+    /// Adds lines that could not be written to the number of lost ones.
     pub(super) fn lost(&self, count: u64) {
         let mut state = lock(&self.state);
         state.dropped += count;
         state.retry_at = Some(instant() + LOOK);
     }
 
-    /// Waits for lines, and takes them in their order; none after the end.
+    /// Waits for items, and removes and returns them in their order; `None` after the end of the queue.
     pub(super) fn take(&self) -> Option<Vec<Item>> {
         let mut state = lock(&self.state);
         state.is_writing = false;
@@ -101,12 +101,12 @@ impl Queue {
                 return None;
             }
             let wait = if state.is_left_out() || state.dropped > 0 { LOOK } else { LONG };
-            // A poisoned lock belongs to a thread that has panicked: nothing here does.
+            // Only a thread that has panicked poisons the lock, and none here panics.
             state = self.changed.wait_timeout(state, wait).unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
 
-    /// Ends the queue: [`Queue::take`] returns what waits, counts included, and then nothing.
+    /// Ends the queue: [`Queue::take`] returns the waiting items, counts included, and then `None`.
     pub(super) fn close(&self) {
         let mut state = lock(&self.state);
         state.end_windows(instant());
@@ -115,7 +115,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits until all lines are written, or for so long.
+    /// Waits until all lines are written, at most for `limit`.
     pub(super) fn wait_until_written(&self, limit: Duration) {
         let state = lock(&self.state);
         let is_busy = |state: &mut State| {

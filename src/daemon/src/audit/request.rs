@@ -1,6 +1,7 @@
-//! What is known about an HTTP request while it is answered: its principal, its call, the rule that refuses it.
+//! The facts about an HTTP request that are collected while it is answered: its principal, its call, the rule that
+//! refuses it.
 //!
-//! Each step of the answer notes what it knows, and the line is written when there is an answer. The notes belong to
+//! Each step of the answer notes what it finds, and the line is written when there is an answer. The notes belong to
 //! the task of the request, so that the steps need not pass them on. A request without the note of a call is not a
 //! change, and has no line.
 
@@ -18,21 +19,22 @@ tokio::task_local! {
     static NOTES: Notes;
 }
 
-/// The notes about a request.
+/// The notes about a request, shared by the threads that answer it.
 pub(crate) type Notes = Arc<Mutex<Noted>>;
 
-/// What is known about a request.
+/// The facts about a request that were noted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     principal: Option<Arc<str>>,
     asked: Option<Asked>,
-    /// Whether the body was decoded: texts of answers about others repeat parts of it, which may be secret.
+    /// Whether the body was decoded. The text of an answer to a request that was not may repeat parts of the body,
+    /// which may be secret.
     is_decoded: bool,
     rule: Option<String>,
 }
 
 impl Audit {
-    /// Answers a request, and writes its line if it asks for a change.
+    /// Answers a request, and writes a line if it asks for a change.
     pub(crate) async fn observe(&self, request: Request, answer: impl AsyncFnOnce(Request) -> Response) -> Response {
         if !self.is_on() {
             return answer(request).await;
@@ -44,8 +46,8 @@ impl Audit {
         response
     }
 
-    /// Passes on what the check of a request before its body has led to, and writes a line if it forbids a change: by
-    /// the firewall, or as a request of another origin.
+    /// Returns the result of the check of a request before its body, and writes a line if it forbids a change: by the
+    /// firewall, or as a request of another origin.
     pub(crate) fn admitted<T>(&self, request: &Request, checked: Result<T, Box<Response>>) -> Result<T, Box<Response>> {
         if let Err(refusal) = &checked
             && self.is_on()
@@ -58,7 +60,7 @@ impl Audit {
     }
 }
 
-/// A request that is being answered. If the client goes away before, the line is written without a status: the change
+/// A request that is being answered. If the client disconnects before, the line is written without a status: the change
 /// may have been carried out.
 struct Observed<'a> {
     audit: &'a Audit,
@@ -87,7 +89,7 @@ impl<'a> Observed<'a> {
         let is_read = self.method == Method::GET || self.method == Method::HEAD;
         let asked = match noted.asked {
             Some(asked) => asked,
-            // Refused before it was decoded: by the firewall, or as a request of another origin.
+            // The request was refused before it was decoded: by the firewall, or as a request of another origin.
             None if status == Some(StatusCode::FORBIDDEN) && !is_read => path_call(&self.method, &self.path),
             None => return,
         };
@@ -122,13 +124,13 @@ impl Drop for Observed<'_> {
     }
 }
 
-/// A change that is named by its path.
+/// Returns a change that is named by the method and path of its request.
 fn path_call(method: &Method, path: &str) -> Asked {
     Asked { call: format!("{method} {path}").into(), target: Target::default() }
 }
 
 fn note(change: impl FnOnce(&mut Noted)) {
-    // Without an audit log there are no notes.
+    // An error means that there is no audit log, so there are no notes.
     let _ = NOTES.try_with(|notes| change(&mut lock(notes)));
 }
 
@@ -137,14 +139,14 @@ pub(crate) fn note_principal(principal: Option<&Arc<str>>) {
     note(|noted| noted.principal = principal.cloned());
 }
 
-/// Notes that the request asks an older endpoint for a change, before its body is decoded.
+/// Notes that a request asks a legacy endpoint for a change, before its body is decoded.
 pub(crate) fn note_path(method: &str, path: &str) {
     note(|noted| {
         noted.asked = Some(Asked { call: format!("{method} {path}").into(), target: Target::default() });
     });
 }
 
-/// Notes the decoded call, if it asks for a change. An endpoint that was noted before keeps its name.
+/// Notes the decoded call, if it asks for a change. A legacy endpoint that was noted before keeps its name.
 pub(crate) fn note_call(asked: impl FnOnce() -> Option<Asked>) {
     note(|noted| {
         noted.is_decoded = true;
@@ -161,12 +163,12 @@ pub(crate) fn note_rule(rule: impl FnOnce() -> String) {
     note(|noted| noted.rule = Some(bounded(&rule())));
 }
 
-/// The notes of the current request, for another thread.
+/// Returns the notes of the current request, for another thread.
 pub(crate) fn current() -> Option<Notes> {
     NOTES.try_with(Clone::clone).ok()
 }
 
-/// Does something on another thread with the notes of a request.
+/// Calls `action` on another thread with the notes of a request.
 pub(crate) fn within<T>(notes: Option<Notes>, action: impl FnOnce() -> T) -> T {
     match notes {
         Some(notes) => NOTES.sync_scope(notes, action),

@@ -1,6 +1,6 @@
-//! The calls that master and agent answer alike: health, version, flags, metrics, log level, files.
+//! The operator calls that master and agent answer in the same way: health, version, flags, metrics, log level, files.
 //!
-//! The messages of the two daemons have the same fields and no type in common; so a macro fills them in.
+//! The messages of the two daemons have the same fields and no type in common; so a macro sets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::files::elsewhere;
 use super::{BUILD, Common, MESOS_VERSION};
 use crate::files::{FileInfo, FilesError, Part};
 
-/// The body of a function that answers such a call: `Ok(None)` if the response has no content. `$api` is `master` or
-/// `agent`, `$metrics` a future of the daemon's metrics.
+/// Expands to the body of a function that answers such a call: `Ok(None)` if the response has no content. `$api` is
+/// `master` or `agent`, `$metrics` a future of the daemon's metrics.
 macro_rules! of_the_daemon {
     ($api:ident, $common:expr, $call:expr, $metrics:expr) => {{
         use protos::mesos::$api::{Response, call::Type, response};
@@ -65,7 +65,7 @@ macro_rules! of_the_daemon {
 }
 pub(crate) use of_the_daemon;
 
-/// `VersionInfo` of this build.
+/// Returns the `VersionInfo` of this build.
 pub fn version() -> mesos::VersionInfo {
     mesos::VersionInfo {
         version: MESOS_VERSION.to_owned(),
@@ -78,24 +78,24 @@ pub fn version() -> mesos::VersionInfo {
     }
 }
 
-/// All set flags.
+/// Returns all flags that are set.
 pub fn flags(common: &Common) -> Vec<mesos::Flag> {
     let flags = common.flags.iter();
     flags.map(|(name, value)| mesos::Flag { name: name.to_owned(), value: Some(value.into_owned()) }).collect()
 }
 
-/// Puts a log level into force for a while.
+/// Sets the log level for a limited time.
 pub fn set_logging_level(common: &Common, level: u32, duration: &mesos::DurationInfo) {
     common.log_level.set(level, Duration::from_nanos(u64::try_from(duration.nanoseconds).unwrap_or(0)));
 }
 
-/// LIST_FILES.
+/// Answers LIST_FILES.
 pub async fn list_files(common: &Arc<Common>, path: String) -> Result<Vec<mesos::FileInfo>, Box<Response>> {
     let found = elsewhere(common, move |files| files.browse(&path)).await.map_err(refused)?;
     Ok(found.into_iter().map(file_info).collect())
 }
 
-/// READ_FILE.
+/// Answers READ_FILE.
 pub async fn read_file(
     common: &Arc<Common>,
     path: String,

@@ -1,6 +1,6 @@
-//! `/files/browse`, `/files/read`, `/files/download`, `/files/debug`: HTTP around [`crate::files`].
+//! The endpoints `/files/browse`, `/files/read`, `/files/download`, `/files/debug`: HTTP around [`crate::files`].
 //!
-//! Disks may be slow: the work is done off the reactor's thread.
+//! Disks may be slow: the work is done on another thread than the reactor's.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use wire::http::{Request, Response, StatusCode, TEXT, header};
 use super::{Common, number};
 use crate::files::{FileInfo, Files, FilesError, Part, mode_text};
 
-/// Does slow work on `files` elsewhere.
+/// Does slow work on `files` on a thread that may block.
 pub async fn elsewhere<T: Send + 'static>(
     common: &Arc<Common>,
     work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,
@@ -64,7 +64,7 @@ fn browse_json(entries: &[FileInfo]) -> Vec<u8> {
     out
 }
 
-/// `offset` and `length`: missing and -1 both mean "not given".
+/// Parses the parameter `offset` or `length`; missing and -1 both mean that it is not set.
 fn place(request: &Request, name: &str) -> Result<Option<u64>, FilesError> {
     match number(&request.query, name) {
         Err(why) => Err(FilesError::Refused(format!("Failed to parse {name}: {why}."))),
@@ -110,8 +110,8 @@ pub(super) async fn download(common: &Arc<Common>, request: &Request) -> Respons
     }
 }
 
-/// The header by which a browser saves a file and never shows it. Tasks choose the names of files: characters that end
-/// or continue a header's value become `_`, and the whole name follows as of RFC 6266.
+/// Returns the header by which a browser saves a file and never shows it. Tasks choose the names of files: characters
+/// that end or continue a header's value become `_`, and the whole name follows as of RFC 6266.
 fn disposition(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+@#~".contains(c);
     if name.chars().all(is_plain) {
@@ -121,7 +121,7 @@ fn disposition(name: &str) -> String {
     format!("attachment; filename={plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
-/// The type that a browser should see; everything unknown is bytes.
+/// Returns the content type of a file by its extension; that of an unknown one is bytes.
 fn media_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html" | "htm") => "text/html",

@@ -1,4 +1,4 @@
-//! `/help`: the endpoints of a daemon on one plain page. A test beside the routes checks that it is complete.
+//! The page `/help`: the endpoints of a daemon. A test beside the routes checks that it is complete.
 
 use wire::http::Response;
 
@@ -75,7 +75,7 @@ pub(super) fn page(part: Part) -> Response {
     Response::ok_body("text/html", text)
 }
 
-/// The paths on the page that lead nowhere, and the endpoints that it leaves out: both should be none.
+/// Returns the paths on the page that have no endpoint, and the endpoints that the page leaves out: both must be none.
 #[cfg(test)]
 pub fn gaps<T>(part: Part, routes: &wire::route::Table<T>) -> (Vec<String>, Vec<String>) {
     let listed: Vec<&str> = endpoints(part).map(|(path, _)| path.split('?').next().unwrap_or(path)).collect();

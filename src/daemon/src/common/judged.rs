@@ -1,17 +1,18 @@
-//! Decodes large calls on a thread that may block.
+//! Decodes and checks large calls on a thread that may block.
 
 use wire::http::{Body, Query, Request, Response};
 
 use crate::audit;
 
-/// A body that is longer takes milliseconds to read, in which the reactor's thread would do nothing else.
+/// Size in bytes from which a body is large: it takes milliseconds to decode, in which the reactor's thread would do
+/// nothing else.
 const LARGE: usize = 1 << 20;
 
-/// What `judge` makes of a request: off the reactor's thread, with method, headers and body alone, if the body is
-/// large.
+/// Returns the result of `judge` for a request. If the body is large, `judge` runs on another thread than the
+/// reactor's, with method, headers and body only.
 ///
 /// # Errors
-/// What `judge` answers; 500 if it panics.
+/// The response of `judge`; 500 if it panics.
 pub async fn judged<T: Send + 'static>(
     request: &Request,
     judge: impl FnOnce(&Request) -> Result<T, Box<Response>> + Send + 'static,

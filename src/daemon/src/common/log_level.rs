@@ -1,6 +1,6 @@
-//! `/logging/toggle` and SET_LOGGING_LEVEL: more log lines for a while.
+//! `/logging/toggle` and SET_LOGGING_LEVEL: more log lines for a limited time.
 //!
-//! It does not write log lines; the set-up of logging provides the switch.
+//! It does not write log lines; `logging` provides the switch.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,18 +11,18 @@ use wire::http::{Request, Response, TEXT};
 
 use crate::audit::{self, Asked, Target};
 
-/// Notes for the audit log that the endpoint is asked for another level.
+/// Notes for the audit log that a request asks for another log level.
 pub(crate) fn note_toggle(request: &Request) {
     if let Some(level) = request.query.get("level") {
         audit::note_call(|| Some(Asked::new("/logging/toggle", Target::default().with("level", level))));
     }
 }
 
-/// Changes how much is logged: 0 is the level of the start, 1 adds what happened to single tasks, 2 and more
-/// everything.
+/// A function that sets the log level: 0 is the level of the start, 1 adds events of single tasks, 2 and more add all
+/// lines.
 pub type Switch = Arc<dyn Fn(u32) + Send + Sync>;
 
-/// How much is logged now.
+/// The current log level of a process.
 pub struct LogLevel {
     switch: Switch,
     state: Mutex<State>,
@@ -31,7 +31,7 @@ pub struct LogLevel {
 #[derive(Debug, Default)]
 struct State {
     level: u32,
-    /// Counts changes, so that the end of an older one does not undo a newer one.
+    /// Number of changes, so that the end of an older one does not undo a newer one.
     change: u64,
 }
 
@@ -42,17 +42,17 @@ impl fmt::Debug for LogLevel {
 }
 
 impl LogLevel {
-    /// A level that `switch` puts into force.
+    /// Creates a log level that is set by `switch`.
     pub fn new(switch: Switch) -> Arc<LogLevel> {
         Arc::new(LogLevel { switch, state: Mutex::default() })
     }
 
-    /// The level in force.
+    /// Returns the current level.
     pub fn level(&self) -> u32 {
         lock(&self.state).level
     }
 
-    /// Puts `level` into force, and the start's level again after `duration`.
+    /// Sets the level, and that of the start again after `duration`.
     pub fn set(self: &Arc<Self>, level: u32, duration: Duration) {
         let change = {
             let mut state = lock(&self.state);
@@ -72,7 +72,7 @@ impl LogLevel {
         });
     }
 
-    /// The endpoint (LEG-20).
+    /// Answers `/logging/toggle` (LEG-20).
     pub(super) fn toggle(self: &Arc<Self>, request: &Request) -> Response {
         match self.understand(request) {
             Ok(None) => Response::ok_body(TEXT, format!("{}\n", self.level())),

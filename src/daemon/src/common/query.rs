@@ -1,11 +1,11 @@
-//! Reading parameters of legacy endpoints: numbers of a query, forms of a body.
+//! Parses the parameters of legacy endpoints: numbers of a query, forms of a body.
 
 use wire::http::Query;
 
-/// Reads an integer parameter.
+/// Parses an integer parameter; `None` if it is missing.
 ///
 /// # Errors
-/// The parser's words, for the answer.
+/// The text of the response: the parameter is not an integer.
 pub fn number(query: &Query, name: &str) -> Result<Option<i64>, String> {
     match query.get(name) {
         None => Ok(None),
@@ -13,10 +13,10 @@ pub fn number(query: &Query, name: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// Reads a body of the form `name=value&...`.
+/// Parses a body of the form `name=value&...`.
 ///
 /// # Errors
-/// A text that is not percent-encoded as it should be.
+/// The text is not UTF-8, or its percent-encoding is invalid.
 pub fn form(body: &[u8]) -> Result<Query, String> {
     let text = std::str::from_utf8(body).map_err(|_| "Unable to decode query string: not UTF-8".to_owned())?;
     Query::parse(text.trim()).map_err(|error| format!("Unable to decode query string: {error}"))

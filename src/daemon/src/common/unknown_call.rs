@@ -1,14 +1,14 @@
-//! Reports calls of a type that does not exist in the log: Mesos's answer, which clients compare, does not name it.
+//! Logs calls of an unknown type: Mesos's answer, which clients compare, does not name it.
 
 use serde::Deserialize;
 use wire::http::Request;
 
 use crate::flags::nearest;
 
-/// Longer names are not logged.
+/// Maximum length of a name in bytes; longer ones are not logged.
 const NAME_MAX: usize = 64;
 
-/// Above the number of every type of call.
+/// A number above those of all types of calls.
 const NUMBERS: i32 = 256;
 
 /// Logs the type of a JSON call if it is unknown; `name_of` has the names of the known types.

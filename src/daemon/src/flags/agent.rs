@@ -278,7 +278,7 @@ flags! {
     }
 }
 
-/// Flags whose values nothing reads.
+/// Flags that no code reads.
 pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("agent_subsystems", Kind::Text, None, "cgroup subsystems for the agent process itself")
         .with_aliases(&["slave_subsystems"]),
@@ -372,7 +372,7 @@ pub struct AgentFlags {
     pub(crate) oversubscription: OversubscriptionFlags,
 }
 
-/// The groups of flags, and those that nothing reads.
+/// The groups of flags, and the flags that no code reads.
 pub(super) const AGENT: &[Group] = &[
     NetworkFlags::GROUP,
     TlsFlags::GROUP,
@@ -395,7 +395,7 @@ pub(super) const AGENT: &[Group] = &[
 ];
 
 impl AgentFlags {
-    /// Converts the texts.
+    /// Converts the texts of all flags to typed values.
     ///
     /// # Errors
     /// The first value that does not have the type of its flag.

@@ -1,25 +1,25 @@
-//! Flags whose value is a message as JSON. A key that the message does not have is refused: it is a slip, and what it
-//! should say would not be in force.
+//! Parses flags whose value is a message as JSON. An unknown key is rejected: it is probably misspelt, and its value
+//! would have no effect.
 
 use protos::Described;
 use protos::json::{Dialect, FromJson, UnknownKey, Value, unknown_key};
 
 use super::FlagError;
 
-/// Reads a flag's value.
+/// Parses a flag's value as a message.
 ///
 /// # Errors
-/// No JSON, not this message, or a key that it does not have.
+/// The text is not JSON, not of this message, or has an unknown key.
 pub(crate) fn message<M: FromJson + Described>(name: &'static str, text: &str) -> Result<M, FlagError> {
     read(text).map_err(|why| FlagError::Refused { name, why })
 }
 
-/// The same for a part of a value.
+/// Parses a part of a flag's value as a message.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub(crate) fn read<M: FromJson + Described>(text: &str) -> Result<M, String> {
-    // First, because a slip is why a required field is missing.
+    // This comes first, because a misspelt key also causes the error of a missing required field.
     if let Some(UnknownKey { place, key, known }) =
         unknown_key::<M>(text.as_bytes()).map_err(|error| error.to_string())?
     {
@@ -28,7 +28,7 @@ pub(crate) fn read<M: FromJson + Described>(text: &str) -> Result<M, String> {
     M::from_json(text.as_bytes(), Dialect::V0).map_err(|error| error.to_string())
 }
 
-/// The words for a key that is not known.
+/// Returns the error text for an unknown key.
 pub(crate) fn unknown(place: &str, key: &str, known: &[&str]) -> String {
     let place = if place.is_empty() { String::new() } else { format!(" in '{place}'") };
     let near = known.iter().map(|name| (strsim::osa_distance(name, key), name)).min();
@@ -37,10 +37,10 @@ pub(crate) fn unknown(place: &str, key: &str, known: &[&str]) -> String {
     format!("the key '{key}'{place} is not known{meant}")
 }
 
-/// Checks that an object, which is not a message, has no other keys.
+/// Checks that an object, which is not a message, has only known keys.
 ///
 /// # Errors
-/// The first key that it should not have.
+/// The first unknown key.
 pub(crate) fn only(value: &Value, place: &str, known: &[&str]) -> Result<(), String> {
     let keys = value.as_object().into_iter().flat_map(|object| object.keys());
     match keys.into_iter().find(|key| !known.contains(&key.as_str())) {

@@ -181,7 +181,7 @@ flags! {
     }
 }
 
-/// Flags whose values nothing reads.
+/// Flags that no code reads.
 pub(super) const UNREAD: &[Flag] = &[
     Flag::unsupported("hooks", Kind::Text, None, "hook modules"),
     Flag::without_effect(
@@ -220,7 +220,7 @@ pub struct MasterFlags {
     pub(crate) frameworks: FrameworkFlags,
 }
 
-/// The groups of flags, and those that nothing reads.
+/// The groups of flags, and the flags that no code reads.
 pub(super) const MASTER: &[Group] = &[
     NetworkFlags::GROUP,
     TlsFlags::GROUP,
@@ -238,7 +238,7 @@ pub(super) const MASTER: &[Group] = &[
 ];
 
 impl MasterFlags {
-    /// Converts the texts.
+    /// Converts the texts of all flags to typed values.
     ///
     /// # Errors
     /// The first value that does not have the type of its flag.

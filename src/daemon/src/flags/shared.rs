@@ -76,7 +76,7 @@ flags! {
     }
 }
 
-/// Flags whose values nothing reads.
+/// Flags that no code reads.
 pub(super) const UNREAD: &[Flag] = &[
     Flag::without_effect(
         "initialize_driver_logging",

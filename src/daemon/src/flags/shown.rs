@@ -1,4 +1,4 @@
-//! Flags as others may see them: by `/flags`, `/state`, GET_FLAGS and in the log. Secrets are not shown.
+//! Flags as they are shown by `/flags`, `/state`, GET_FLAGS and in the log: without secrets.
 //!
 //! Flags that name the file of a secret show its name.
 
@@ -6,19 +6,19 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "***";
 
-/// Names of JSON fields whose text is a secret, in small letters.
+/// Names of JSON fields whose text is a secret, in lower case.
 const SECRETS: [&str; 8] =
     ["auth", "data", "identitytoken", "password", "registrytoken", "secret", "token", "authorization"];
 
-/// A flag's value without what is secret.
+/// Returns a flag's value without secrets.
 pub(super) fn shown<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
-        // Logins to registries, in any of Docker's forms.
+        // The value contains log-ins for registries, in any of Docker's forms.
         "docker_config" if !value.is_empty() => Cow::Borrowed(HIDDEN),
-        // Any variable may hold a password; the names are shown.
+        // Any variable may contain a password; only the names are shown.
         "executor_environment_variables" => {
             masked(value, |value| value.as_object_mut().map(|fields| fields.values_mut().for_each(hide)).is_some())
         }
@@ -27,7 +27,8 @@ pub(super) fn shown<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// The JSON text after `change`, which returns whether it has changed anything. Invalid JSON is not shown at all.
+/// Returns the JSON text after `change`, which returns whether it has changed a value. Invalid JSON is hidden as a
+/// whole.
 fn masked(text: &str, change: impl FnOnce(&mut Value) -> bool) -> Cow<'_, str> {
     if text.is_empty() {
         return Cow::Borrowed(text);
@@ -40,10 +41,10 @@ fn hide(value: &mut Value) {
     *value = Value::from(HIDDEN);
 }
 
-/// Hides the secrets of volumes and the variables of Docker's parameters; whether there was one.
+/// Hides the secrets of volumes and the variables of Docker's parameters. Returns whether there was one.
 fn mask(value: &mut Value) -> bool {
     match value {
-        // All of them: one that is hidden does not end the search.
+        // All items are visited: a hidden one does not end the search.
         Value::Array(items) => items.iter_mut().map(mask).filter(|hidden| *hidden).count() > 0,
         Value::Object(fields) => {
             let variable = fields.get("key").and_then(Value::as_str).is_some_and(|key| matches!(key, "env" | "e"));

@@ -1,47 +1,47 @@
 //! Descriptions of flags, the types of their values, and the macro that defines groups of flags.
 //!
-//! It does not know flags by name; the groups do.
+//! The groups define the names of flags.
 
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One flag of a daemon, as Mesos 1.11 has it.
+/// The description of a flag of a daemon, as of Mesos 1.11.
 #[derive(Debug)]
 pub struct Flag {
-    /// Name without dashes in front.
+    /// Name, without the dashes.
     pub name: &'static str,
-    /// Older names, which are accepted.
+    /// Older names, which are accepted with a warning.
     pub aliases: &'static [&'static str],
     /// Default text; `None` means unset.
     pub default: Option<&'static str>,
-    /// Form of its text.
+    /// Form of the text.
     pub kind: Kind,
-    /// One line for `--help`.
+    /// Help text, one line.
     pub help: &'static str,
-    /// What happens to its value.
+    /// What the value is used for.
     pub(crate) effect: Effect,
 }
 
-/// Flags that belong together.
+/// A group of flags about one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// The subject, as a title.
     pub about: &'static str,
-    /// The flags.
+    /// Descriptions of the flags in the group.
     pub flags: &'static [Flag],
 }
 
-/// What happens to the value of a flag.
+/// The use of the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It is a field of a group of flags.
+    /// The value is read as a field of a group of flags.
     Read,
-    /// It is used while the flags are loaded.
+    /// The value is used while the flags are loaded.
     Loader,
     /// Another value than the default is an error.
     Unsupported,
-    /// It has no effect, for this reason. Another value than the default is named in the log.
+    /// The value has no effect, for this reason. Another value than the default is named in the log.
     None(&'static str),
 }
 
@@ -56,7 +56,7 @@ impl Flag {
         Flag { name, aliases: &[], default, kind, help, effect }
     }
 
-    /// A flag that is used while the flags are loaded.
+    /// Describes a flag that is used while the flags are loaded.
     pub(super) const fn of_loader(
         name: &'static str,
         kind: Kind,
@@ -66,7 +66,7 @@ impl Flag {
         Flag::new(name, kind, default, help, Effect::Loader)
     }
 
-    /// A flag that must have its default.
+    /// Describes a flag that must have its default.
     pub(super) const fn unsupported(
         name: &'static str,
         kind: Kind,
@@ -76,7 +76,7 @@ impl Flag {
         Flag::new(name, kind, default, help, Effect::Unsupported)
     }
 
-    /// A flag without effect, for the reason `why`.
+    /// Describes a flag without effect, for the reason `why`.
     pub(super) const fn without_effect(
         name: &'static str,
         kind: Kind,
@@ -87,19 +87,19 @@ impl Flag {
         Flag::new(name, kind, default, help, Effect::None(why))
     }
 
-    /// The same flag with older names.
+    /// Returns the flag with older names.
     pub(super) const fn with_aliases(self, aliases: &'static [&'static str]) -> Flag {
         Flag { aliases, ..self }
     }
 
-    /// The help with the default, and a note about a flag that is not read.
+    /// Returns the help with the default, and a note about a flag that is not read.
     pub fn described(&self) -> String {
         let default = self.default.map(|default| format!(" [{default}]")).unwrap_or_default();
         let note = self.note().map(|note| format!(" ({note})")).unwrap_or_default();
         format!("{}{default}{note}", self.help.trim())
     }
 
-    /// Note for `--help` about a flag that is not read.
+    /// Returns the note for `--help` about a flag that is not read; `None` for others.
     pub fn note(&self) -> Option<&'static str> {
         match self.effect {
             Effect::Read | Effect::Loader => None,
@@ -153,7 +153,7 @@ pub(super) use flags;
 
 /// The type of a flag's value.
 pub(crate) trait FlagValue: Sized {
-    /// Form of the text.
+    /// Form of the flag's text.
     const KIND: Kind;
 
     /// Converts the text of a flag; `None` if it is not set.
@@ -163,7 +163,7 @@ pub(crate) trait FlagValue: Sized {
     fn read(text: Option<&str>) -> Result<Self, ValueError>;
 }
 
-/// A type of values without `None`.
+/// The type of a flag's value that is always set; `Option` of it is a flag that may be unset.
 pub(crate) trait Parse: Sized {
     const KIND: Kind;
     /// Whether the empty text means that the flag is not set.
@@ -188,15 +188,15 @@ impl<T: Parse> FlagValue for Option<T> {
     }
 }
 
-/// A JSON document.
+/// The value of a flag that is a JSON document.
 #[derive(Clone, Debug)]
 pub(crate) struct Json(String);
 
-/// A name of a file or the address of a server.
+/// The value of a flag that is the path of a file or the address of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Address(String);
 
-/// An amount of bytes.
+/// The value of a flag that is an amount of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(pub u64);
 
@@ -294,7 +294,7 @@ impl Parse for f64 {
     }
 }
 
-/// What a flag's text must look like (FLG-01 to FLG-04).
+/// The form of a flag's text (FLG-01 to FLG-04).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true`, `false`, `1`, `0`; `--name` and `--no-name` are enough.
@@ -303,40 +303,40 @@ pub enum Kind {
     Text,
     /// JSON: an object or a list as text; anything else is the path of a file with it.
     Json,
-    /// Like text, but `file://` is left alone: the flag names a file or an address.
+    /// Any text, of which `file://` stays a part: the flag names a file or an address.
     Path,
-    /// Such as `15secs`.
+    /// A duration, such as `15secs`.
     Duration,
-    /// An integer with `B`, `KB`, `MB`, `GB` or `TB`, in steps of 1024.
+    /// An amount of bytes: an integer with `B`, `KB`, `MB`, `GB` or `TB`, in steps of 1024.
     Bytes,
-    /// A whole number, not negative.
+    /// An integer that is not negative.
     Count,
     /// A decimal number.
     Number,
 }
 
-/// Why a value does not fit its flag.
+/// The error for a text that does not have the form of its flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// Not one of the four words.
+    /// The text is none of `true`, `false`, `1`, `0`.
     #[error("'{0}' is not a boolean: use true, false, 1 or 0")]
     Bool(String),
-    /// Not a duration.
+    /// The text is not a duration.
     #[error(transparent)]
     Duration(#[from] base::DurationTextError),
-    /// Not an amount of bytes.
+    /// The text is not an amount of bytes.
     #[error("'{0}' is not an amount of bytes: write for example 512MB")]
     Bytes(String),
-    /// Not a whole number.
+    /// The text is not an integer, or is negative.
     #[error("'{0}' is not a whole number")]
     Count(String),
-    /// Not a number.
+    /// The text is not a number.
     #[error("'{0}' is not a number")]
     Number(String),
 }
 
 impl Kind {
-    /// Checks `text` and gives the form in which `/flags` shows it: `60secs` becomes `1mins`.
+    /// Checks `text` and returns the form in which `/flags` shows it: `60secs` becomes `1mins`.
     ///
     /// # Errors
     /// Names the text and the rule.
@@ -352,10 +352,10 @@ impl Kind {
     }
 }
 
-/// Reads a boolean flag's text.
+/// Parses the text of a boolean flag.
 ///
 /// # Errors
-/// Anything but `true`, `false`, `1`, `0`.
+/// Any text but `true`, `false`, `1`, `0`.
 fn parse_bool(text: &str) -> Result<bool, ValueError> {
     match text {
         "true" | "1" => Ok(true),
@@ -364,7 +364,7 @@ fn parse_bool(text: &str) -> Result<bool, ValueError> {
     }
 }
 
-/// Reads a duration flag's text.
+/// Parses the text of a duration flag.
 ///
 /// # Errors
 /// See [`base::parse_duration`].
@@ -372,7 +372,7 @@ fn parse_duration(text: &str) -> Result<Duration, ValueError> {
     Ok(base::parse_duration(text)?)
 }
 
-/// Reads an amount of bytes: an integer and a unit, without a blank.
+/// Parses an amount of bytes: an integer and a unit, without a space between.
 ///
 /// # Errors
 /// See [`base::parse_bytes`].

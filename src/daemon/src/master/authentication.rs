@@ -23,12 +23,12 @@ use crate::logins::{Attempt, Logins};
 use crate::random;
 use crate::senders::Senders;
 
-/// The name of the message that begins a conversation.
+/// Name of the message that begins a conversation.
 const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";
-/// How the processes that lead conversations are called, before their numbers.
+/// Prefix of the libprocess ids of conversations; the number follows.
 const SESSION: &str = "crammd5-authenticator-session";
 
-/// Leads conversations.
+/// The live authenticator: passes messages of conversations to `master::Authenticator`.
 pub(super) struct Authentication {
     state: Mutex<State>,
     attempts: AtomicU64,
@@ -38,17 +38,17 @@ pub(super) struct Authentication {
     driver: Driver<Live>,
     clock: Clock,
     audit: Audit,
-    /// There is a conversation where there was none.
+    /// Notified when a conversation begins, so that `watch` waits for its timeout.
     begun: Notify,
 }
 
 struct State {
     authenticator: Authenticator,
-    /// Those in progress, by number.
+    /// Conversations in progress, by number.
     conversations: FxHashMap<u64, Conversation>,
-    /// Their numbers by connection.
+    /// Numbers of the conversations over each connection.
     over: FxHashMap<ConnectionId, Vec<u64>>,
-    /// For each client the conversation that the core knows of.
+    /// For each client the number of the conversation that the core knows.
     leading: FxHashMap<Pid, u64>,
 }
 
@@ -80,7 +80,7 @@ impl State {
         Some(conversation)
     }
 
-    /// Whether the client authenticates over another connection, which is open.
+    /// Returns whether the client authenticates over another connection, which is open.
     fn is_led_elsewhere(&self, client: &Pid, connection: ConnectionId) -> bool {
         let leading = self.leading.get(client).and_then(|attempt| self.conversations.get(attempt));
         leading.is_some_and(|one| one.is_open && one.origin.connection != connection)
@@ -95,18 +95,18 @@ impl State {
     }
 }
 
-/// Where a conversation takes place.
+/// A conversation that authenticates a client, and its connection.
 struct Conversation {
     client: Pid,
-    /// The peer's process that answers.
+    /// Process of the peer that sends the answers.
     peer: Pid,
     origin: Origin,
-    /// The principal that the peer claims; empty before it has answered.
+    /// Principal that the peer claims; empty before its first answer.
     principal: String,
-    /// The connection is open.
+    /// Whether the connection is open.
     is_open: bool,
-    /// The client is registered, or authenticates, over another connection: the core learns of this conversation only
-    /// if it proves something, so that a forged one changes nothing.
+    /// Whether the client is registered, or authenticates, over another connection. Then this conversation is reported
+    /// to the core only if it succeeds, so that a forged one changes nothing.
     is_tentative: bool,
 }
 
@@ -115,7 +115,7 @@ impl Conversation {
         Conversation { client, peer, origin, principal: String::new(), is_open: true, is_tentative }
     }
 
-    /// Whether a message comes from the peer.
+    /// Returns whether a message with this origin comes from the peer.
     fn may_speak(&self, origin: &Origin) -> bool {
         let is_bound = self.is_open && self.origin.is_libprocess;
         let is_near = self.origin.peer.ip() == origin.peer.ip();
@@ -123,7 +123,7 @@ impl Conversation {
     }
 }
 
-/// The authenticator of libprocess clients. `known` are the users of `--credentials`.
+/// Creates the authenticator of libprocess clients. `known` are the users of `--credentials`.
 ///
 /// # Errors
 /// Authentication is required, and there are no credentials.
@@ -162,7 +162,7 @@ impl Authentication {
         Authentication { state, attempts, senders, logins, shell, driver, clock, audit, begun }
     }
 
-    /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
+    /// Handles a message that belongs to a conversation or begins one. Returns whether it is such a message.
     pub(super) fn hears(&self, message: &Message) -> bool {
         let (to, name) = (message.to.as_str(), message.name.as_str());
         if to == "master" && name == AUTHENTICATE {
@@ -188,7 +188,7 @@ impl Authentication {
         true
     }
 
-    /// Ends conversations that take too long, as long as it is polled.
+    /// Ends conversations that take too long; runs until it is dropped.
     pub(super) async fn watch(self: Arc<Authentication>) {
         loop {
             let wake = lock(&self.state).authenticator.next_wake();
@@ -200,19 +200,19 @@ impl Authentication {
         }
     }
 
-    /// Numbers of log-ins that failed, and that had to wait.
+    /// Returns the numbers of log-ins that failed, and that had to wait.
     pub(super) fn failures(&self) -> (u64, u64) {
         self.logins.counts()
     }
 
-    /// A connection has closed: the peers of its conversations may continue over others.
+    /// Records that a connection has closed: the peers of its conversations may continue over others.
     pub(super) fn closed(&self, connection: ConnectionId) {
         lock(&self.state).close(connection);
         self.logins.closed(connection);
     }
 
-    /// Whether an answer to a challenge comes too soon after others that were wrong. It is not answered then: the
-    /// client begins anew after its time.
+    /// Returns whether an answer to a challenge comes too soon after wrong ones. Then it gets no reply: the client
+    /// begins again after its timeout.
     fn is_held_up(&self, input: &AuthInput, origin: &Origin) -> bool {
         let AuthInput::Step { attempt, message, .. } = input else { return false };
         let principal = principal(&message.data);
@@ -226,7 +226,7 @@ impl Authentication {
 
     fn may_speak(&self, input: &AuthInput, origin: &Origin) -> bool {
         let (AuthInput::Start { attempt, .. } | AuthInput::Step { attempt, .. }) = input else { return true };
-        // The authenticator knows what to do about a conversation that there is not.
+        // The authenticator handles messages of unknown conversations.
         lock(&self.state).conversations.get(attempt).is_none_or(|one| one.may_speak(origin))
     }
 
@@ -245,7 +245,7 @@ impl Authentication {
         let is_bound = self.senders.are_others_bound(&client, &origin);
         let is_tentative = is_bound || lock(&self.state).is_led_elsewhere(&client, origin.connection);
         if !is_tentative {
-            // Before anything that the client may ask for next.
+            // Submitted before any later message of the client.
             self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
         }
         let conversation = Conversation::new(client.clone(), from.clone(), origin, is_tentative);
@@ -257,7 +257,7 @@ impl Authentication {
 
     fn handle(&self, input: AuthInput) {
         let mut out = Vec::new();
-        // Locked until all is carried out, so that the order stays.
+        // Locked until all outputs are carried out, so that they keep their order.
         let state = &mut *lock(&self.state);
         state.authenticator.handle(input, self.clock.now(), &mut out);
         for output in out {
@@ -284,7 +284,7 @@ impl Authentication {
     }
 }
 
-/// The principal of an answer to a challenge, as far as it can be read.
+/// Returns the principal of an answer to a challenge; empty if it cannot be read.
 fn principal(answer: &[u8]) -> String {
     let text = std::str::from_utf8(answer).ok().and_then(|text| text.rsplit_once(' '));
     text.map(|(principal, _)| principal.to_owned()).unwrap_or_default()
@@ -301,7 +301,8 @@ impl Authentication {
             if principal.is_some() { self.logins.succeeded(login) } else { self.logins.failed(login) }
         }
         match (&principal, conversation) {
-            // mesos-go's older driver authenticates through a socket of its own, which says nothing of its others.
+            // mesos-go's older driver authenticates through a socket of its own, which proves nothing about its other
+            // connections.
             (Some(_), Some(one)) if one.peer.address() == pid.address() => {
                 self.senders.prove(&pid, &one.origin, one.is_open);
             }

@@ -1,4 +1,4 @@
-//! The master's flags as the core's settings, with the checks of their ranges.
+//! Converts the master's flags to the core's settings, and checks their ranges.
 //!
 //! It reads no environment and starts nothing.
 
@@ -13,7 +13,7 @@ use super::policies;
 use crate::flags::master::AllocationFlags;
 use crate::flags::{FlagError, Json, MasterFlags, json};
 
-/// The settings of the core.
+/// Returns the settings of the core.
 ///
 /// # Errors
 /// The first flag whose value is out of its range.
@@ -74,15 +74,16 @@ pub(super) fn config(flags: &MasterFlags) -> Result<Config, FlagError> {
     })
 }
 
-/// A count as the size of a collection.
+/// Converts a count to the size of a collection.
 fn size(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// `--domain`: where the master is. Agents of other regions are offered to region-aware frameworks only.
+/// Parses `--domain`, the fault domain of the master. Agents of other regions are offered only to region-aware
+/// frameworks.
 ///
 /// # Errors
-/// It cannot be read, or has no fault domain.
+/// The value is invalid, or has no fault domain.
 pub(super) fn domain(given: Option<&Json>) -> Result<Option<mesos::DomainInfo>, FlagError> {
     const NAME: &str = "domain";
     let Some(text) = given else { return Ok(None) };
@@ -93,7 +94,7 @@ pub(super) fn domain(given: Option<&Json>) -> Result<Option<mesos::DomainInfo>, 
     Ok(Some(domain))
 }
 
-/// Reads `--rate_limits`.
+/// Parses `--rate_limits`.
 fn rate_limits(text: &Json) -> Result<RateLimits, FlagError> {
     const NAME: &str = "rate_limits";
     let given: mesos::RateLimits = json::message(NAME, text)?;
@@ -131,7 +132,7 @@ fn ranged(name: &'static str, value: Duration, least: Duration, most: Duration) 
     Err(refused(name, format!("must be at least {least}{most}")))
 }
 
-/// `n/duration`
+/// Parses `--agent_removal_rate_limit`, of the form `n/duration`.
 fn removal_rate(text: &str) -> Result<(u32, Duration), FlagError> {
     const NAME: &str = "agent_removal_rate_limit";
     let wrong =
@@ -149,10 +150,10 @@ fn recovery_factor(factor: f64) -> Result<f64, FlagError> {
     }
 }
 
-/// `--roles`: the only roles that there are, beside the default role; none if any may be.
+/// Parses `--roles`, the only roles that are allowed, and adds the default role; `None` if all are allowed.
 ///
 /// # Errors
-/// One that cannot be a role.
+/// An invalid role.
 pub(super) fn roles(flags: &AllocationFlags) -> Result<Option<BTreeSet<String>>, FlagError> {
     let Some(text) = &flags.roles else { return Ok(None) };
     let mut names: BTreeSet<String> = listed(text).map(str::to_owned).collect();
@@ -161,17 +162,17 @@ pub(super) fn roles(flags: &AllocationFlags) -> Result<Option<BTreeSet<String>>,
     Ok(Some(names))
 }
 
-/// The parts of a list with commas.
+/// Returns the parts of a list that is separated by commas.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// Whether a flag's text is a role.
+/// Checks that a flag's text is a role.
 fn role(flag: &'static str, name: &str) -> Result<(), FlagError> {
     name.parse::<resources::Role>().map(|_| ()).map_err(|error| refused(flag, error.to_string()))
 }
 
-/// A percentage, as a share.
+/// Parses `--recovery_agent_removal_limit`, a percentage, and returns it as a share.
 fn removal_limit(text: &str) -> Result<f64, FlagError> {
     const NAME: &str = "recovery_agent_removal_limit";
     let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
@@ -188,7 +189,7 @@ fn sorter(name: &'static str, text: &str) -> Result<SorterKind, FlagError> {
     })
 }
 
-/// `role=weight,...`
+/// Parses `--weights`, of the form `role=weight,...`.
 fn weights(text: &str) -> Result<Vec<(String, f64)>, FlagError> {
     text.split(',')
         .map(|pair| {

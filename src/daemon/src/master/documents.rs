@@ -1,7 +1,8 @@
-//! Writes documents one at a time, off the reactor's thread, and each only once for one state of the cluster.
+//! Writes documents one at a time, on another thread than the reactor's, and each only once for one state of the
+//! cluster.
 //!
-//! Requests that wait for the same document share it: a crowd of readers costs as much as one. It does not know what
-//! the documents say.
+//! Requests that wait for the same document share it: many readers cost as much as one. It does not depend on the
+//! content of the documents.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +19,13 @@ const KEPT: usize = 8;
 /// The documents of the newest requested state.
 #[derive(Debug)]
 pub(super) struct Documents {
-    /// One writer at a time: the other core is the cluster's.
+    /// Permits one writer at a time: the other processor is for the core of the master.
     turn: Semaphore,
     written: Mutex<Written>,
     hits: AtomicU64,
 }
 
-/// Texts written from one snapshot, without a reference that keeps the snapshot.
+/// Texts written from one snapshot. The weak reference does not keep the snapshot in memory.
 #[derive(Debug, Default)]
 struct Written {
     of: Weak<Snapshot>,
@@ -36,15 +37,15 @@ impl Documents {
         Documents { turn: Semaphore::new(1), written: Mutex::default(), hits: AtomicU64::new(0) }
     }
 
-    /// How often a reader was given what had been written for another one.
+    /// Returns how often a reader received a document that was written for another one.
     pub(super) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// The document `name` of the state that `snapshot` gives once it is this reader's turn.
+    /// Returns the document `name` of the state that `snapshot` returns when it is this reader's turn.
     ///
     /// # Errors
-    /// When writing it has failed.
+    /// If writing the document has failed.
     pub(super) async fn get(
         &self,
         name: String,
@@ -68,7 +69,7 @@ impl Documents {
     fn known(&self, snapshot: &Arc<Snapshot>, name: &str) -> Option<Arc<[Bytes]>> {
         let written = lock(&self.written);
         let same = std::ptr::eq(written.of.as_ptr(), Arc::as_ptr(snapshot));
-        // A weak reference keeps its address from being used again, so equal addresses mean the same state.
+        // A weak reference keeps its address from being reused, so equal addresses mean the same state.
         written.bodies.get(name).filter(|_| same).cloned()
     }
 

@@ -1,4 +1,5 @@
-//! A master among others: it waits until it leads, and ends when it does not lead any more (docs/mesos/zookeeper.md).
+//! The election of a master in a group: it waits until it leads, and ends when it no longer leads
+//! (docs/mesos/zookeeper.md).
 //!
 //! The crates `detector` and `peers` find the leader. This file does not depend on what a leading master does.
 
@@ -24,16 +25,16 @@ use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::{etcd, random, zookeeper};
 
-/// Where a master finds the others of its group.
+/// The way in which the masters of a group elect their leader.
 pub(super) enum Group {
-    /// The URL, and the timeout of a session.
+    /// Through ZooKeeper, with the URL and the timeout of a session.
     ZooKeeper(Url, Duration),
     Peers(GroupFlags),
-    /// The length of a lease.
+    /// Through etcd, with the duration of a lease.
     Etcd(Service, Duration),
 }
 
-/// Reads `--etcd`, `--zk` and `--peers` and what belongs to them; none if there is one master only.
+/// Reads `--etcd`, `--zk` and `--peers` and the flags that depend on them; `None` if there is only one master.
 ///
 /// # Errors
 /// One of the flags is invalid, or `--quorum` is missing.
@@ -60,14 +61,14 @@ pub(super) enum Election {
     Etcd { detector: Detector, service: Service, resignation: Resignation },
 }
 
-/// Lets another master lead when this one ends.
+/// A handle that lets another master lead when this one ends.
 pub(super) enum Successor {
     Peers(Peers),
     Etcd(Resignation),
 }
 
 impl Successor {
-    /// Gives the lead up, if this master has it.
+    /// Resigns the leadership, if this master has it.
     pub(super) async fn resign(&mut self) {
         match self {
             Successor::Peers(peers) => peers.resign().await,
@@ -110,7 +111,7 @@ impl Election {
         })
     }
 
-    /// The handle of the member, in a group of peers.
+    /// Returns the handle of the member, in a group of peers.
     pub(super) fn peers(&self) -> Option<&Peers> {
         match self {
             Election::Peers(peers) => Some(peers),
@@ -118,7 +119,8 @@ impl Election {
         }
     }
 
-    /// What lets another master lead when this one ends. ZooKeeper needs none: the end of the session is enough.
+    /// Returns the handle that lets another master lead when this one ends. ZooKeeper needs none: the end of the
+    /// session is enough.
     pub(super) fn successor(&self) -> Option<Successor> {
         match self {
             Election::Peers(peers) => Some(Successor::Peers(peers.clone())),
@@ -148,7 +150,7 @@ impl Election {
         }
     }
 
-    /// Where the registry is, for the leader with that member.
+    /// Returns the place of the registry, for the leader with this member.
     fn registry(&self, member: String, owner: String) -> registry::Place {
         match self {
             Election::ZooKeeper { url, session_timeout, .. } => {
@@ -163,11 +165,11 @@ impl Election {
     }
 }
 
-/// What answers at first, and what answers from the moment that this master leads.
+/// Switches from the handler of a standby master to that of a leading one, from the moment that this master leads.
 pub(super) struct Switch {
     first: Arc<Handler>,
     leading: OnceLock<(Arc<Handler>, Arc<Lease>)>,
-    /// Takes messages of the other masters.
+    /// Receives messages of the other masters; `None` without a group of peers.
     peers: Option<Peers>,
 }
 
@@ -176,8 +178,8 @@ impl Switch {
         Switch { first, leading: OnceLock::new(), peers }
     }
 
-    /// `None` if this master has led and cannot be sure any more that it does: it ends, and answers nothing until then.
-    /// For clients that equals a crash, which all can handle.
+    /// Returns the current handler. It is `None` if this master has led and its lease is over: it ends, and answers
+    /// nothing until then. For clients that equals a crash, which all can handle.
     fn now(&self) -> Option<&Arc<Handler>> {
         match self.leading.get() {
             Some((_, lease)) if lease.is_over() => None,
@@ -189,7 +191,7 @@ impl Switch {
 
 impl wire::http::Handler for Switch {
     fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
-        // A master that is not sure to lead any more answers nothing; `handle` sees to that.
+        // A master whose lease is over answers nothing; `handle` does not return then.
         self.now().unwrap_or(&self.first).admit(request)
     }
 
@@ -220,10 +222,10 @@ impl MessageSink for Switch {
     }
 }
 
-/// Contends, waits as `idle`, and leads when it is elected.
+/// Contends, serves as `idle` until this master is elected, and leads then.
 ///
 /// # Errors
-/// Why the master must end: it has led and another one may lead by now, or the error of [`Served::run`].
+/// The reason why the master must end: it has led and another one may lead by now, or the error of [`Served::run`].
 pub(super) async fn contend(
     parts: Parts,
     mut election: Election,
@@ -246,7 +248,7 @@ pub(super) async fn contend(
         () = deposed(&mut election) => anyhow::bail!(DEPOSED),
     };
     let served = parts.serve(registry, None)?;
-    // It is set once, here.
+    // It is set only once, here, so there is no error.
     let _ = switch.leading.set((served.handler.clone(), election.lease()));
     standby.set(Place::Ready(host, port));
     tokio::select! {
@@ -265,16 +267,16 @@ pub(super) async fn contend(
 
 const DEPOSED: &str = "this master has lost the lead, or cannot be sure of it any more";
 
-/// The data of the candidate's node: MasterInfo with sorted keys.
+/// Returns the data of the candidate's node: MasterInfo as JSON with sorted keys.
 fn node(parts: &Parts) -> anyhow::Result<String> {
     let info: serde_json::Value = serde_json::from_slice(&parts.info.json(Dialect::V0))?;
     Ok(info.to_string())
 }
 
-/// Returns when this master leads, with the name of its node.
+/// Waits until this master leads. Returns the name of its member, such as its node in ZooKeeper.
 ///
 /// # Errors
-/// It is not let in, or the leader is in another region.
+/// The group refuses this master, or the leader is in another region.
 async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -> anyhow::Result<String> {
     let region = own.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref()).map(|domain| &domain.region.name);
     loop {
@@ -297,14 +299,14 @@ async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -
     }
 }
 
-/// Returns when this master does not lead any more, as far as is known.
+/// Waits until this master no longer leads, as far as it knows.
 async fn deposed(election: &mut Election) {
     while election.known().leader().is_some_and(|leader| leader.is_own) {
         election.changed().await;
     }
 }
 
-/// Ends a task with its owner.
+/// A guard that aborts a task when it is dropped.
 struct Abort(tokio::task::AbortHandle);
 
 impl Drop for Abort {

@@ -1,6 +1,7 @@
-//! A registry whose entries are not in a file of this master: in ZooKeeper, or in the log of a group of masters.
+//! A registry whose entries are not in a file of this master: in ZooKeeper, in etcd, or in the log of a group of
+//! masters.
 //!
-//! Where and how they are written is up to the writers.
+//! The writers decide where and how the entries are written.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -9,36 +10,36 @@ use std::path::Path;
 use protos::mesos::internal::Registry;
 use store::{RegistryStore, StoreError, Update};
 
-/// The key of an entry, and its new value, or none to delete it.
+/// The key of an entry and its new value; `None` deletes the entry.
 pub(super) type Change = (String, Option<Vec<u8>>);
 
-/// Writes entries.
+/// A writer of the registry's entries.
 pub(super) trait Writer: Send {
-    /// Where they are.
+    /// Name of the place of the entries, for messages.
     const PLACE: &'static str;
 
     /// Makes all changes durable, or none. Blocks.
     ///
     /// # Errors
-    /// It is unknown whether the changes are made.
+    /// It is unknown whether the changes are durable.
     fn write(&mut self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// A registry that this master has taken over.
 pub(super) struct EntriesRegistry<W> {
     writer: W,
-    /// A copy: no other process writes as long as this master leads.
+    /// Copy of the entries: no other process writes them while this master leads.
     entries: BTreeMap<String, Vec<u8>>,
 }
 
 impl<W: Writer> EntriesRegistry<W> {
-    /// A registry that has these entries.
+    /// Creates a registry with these entries.
     pub(super) fn new(writer: W, entries: BTreeMap<String, Vec<u8>>) -> EntriesRegistry<W> {
         EntriesRegistry { writer, entries }
     }
 }
 
-/// An error of the place.
+/// Converts an error of the place of the entries.
 pub(super) fn elsewhere<W: Writer>(error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
     StoreError::Elsewhere { place: W::PLACE, source: error.into() }
 }

@@ -1,11 +1,11 @@
-//! The answer to EXPLAIN as a document: an explanation's text, and its result for each agent.
+//! Writes the answer to EXPLAIN as JSON: the text of an explanation, and its result for each agent.
 
 use allocator::{Explanation, Held, HeldBy, Inactivity, Obstacle, Standing};
 use base::AgentId;
 use master::KeptFrom;
 use serde_json::{Map, Value, json};
 
-/// `/allocator/offer_constraints_debug` (SCH-114).
+/// Returns the document `/allocator/offer_constraints_debug` (SCH-114).
 pub(super) fn constraints(frameworks: &[KeptFrom]) -> Value {
     let excluded = |kept: &KeptFrom| -> Map<String, Value> {
         let ids = |agents: &[AgentId]| agents.iter().map(|agent| json!(agent.as_str())).collect::<Vec<Value>>();
@@ -21,7 +21,7 @@ pub(super) fn constraints(frameworks: &[KeptFrom]) -> Value {
     json!({ "frameworks": frameworks.iter().map(entry).collect::<Map<String, Value>>() })
 }
 
-/// All explanations of a framework, one a role.
+/// Returns the document with all explanations of a framework, one for each role.
 pub(super) fn document(explanations: &[Explanation]) -> Value {
     json!({ "explanations": explanations.iter().map(explanation).collect::<Vec<Value>>() })
 }
@@ -55,7 +55,7 @@ fn explanation(explanation: &Explanation) -> Value {
     })
 }
 
-/// Times are seconds since the epoch.
+/// Returns the reason of an agent's result. Times are in seconds since the epoch.
 fn reason(obstacle: &Obstacle) -> Value {
     match obstacle {
         Obstacle::Nothing(offer) => json!({ "reason": "NOTHING", "would_be_offered": offer.to_string() }),

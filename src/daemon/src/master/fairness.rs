@@ -1,4 +1,4 @@
-//! Fairness as a document, as flat metrics in Mesos's style, and as families of Prometheus.
+//! Writes the fairness report as a document, as flat metrics in Mesos's style, and as families of Prometheus.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use crate::metrics::Metrics;
 use crate::prometheus::{Kind, Text};
 
-/// What frameworks are called.
+/// The names of frameworks.
 pub(super) type Names = BTreeMap<FrameworkId, String>;
 
 fn name_of(names: &Names, id: &FrameworkId) -> String {
     names.get(id).cloned().unwrap_or_default()
 }
 
-/// The answer to GET_FAIRNESS. Times are seconds.
+/// Returns the answer to GET_FAIRNESS. Times are in seconds.
 pub(super) fn document(report: &Report) -> Value {
     let measures = &report.measures;
     let roles: Vec<Value> = report
@@ -75,12 +75,12 @@ fn amounts(amounts: &ResourceSeconds) -> Value {
     amounts.iter().map(|(name, amount)| (name.as_str().to_owned(), json!(amount))).collect()
 }
 
-/// How long it has been waiting by now, in seconds; 0 if it is not.
+/// Returns how long a client has been waiting for an offer, in seconds; 0 if it is not.
 fn waits(client: &ClientFairness, now: Time) -> f64 {
     client.waiting.since.map_or(0.0, |since| now.since(since).as_secs_f64())
 }
 
-/// Names in the style of Mesos's.
+/// Sets the metrics with names in Mesos's style.
 pub(super) fn flat(metrics: &mut Metrics, report: &Report, names: Option<&Names>, now: Time) {
     let measures = &report.measures;
     metrics.set("allocator/mesos/fairness/jain_index", measures.jain);
@@ -123,7 +123,7 @@ pub(super) fn flat(metrics: &mut Metrics, report: &Report, names: Option<&Names>
     }
 }
 
-/// Families with labels.
+/// Adds the metrics as families with labels.
 pub(super) fn families(text: &mut Text, report: &Report, names: &Names, now: Time) {
     for (name, help, value) in [
         ("tepui_fairness_jain_index", "Jain's index of shares by fair shares: 1 is fair.", report.measures.jain),

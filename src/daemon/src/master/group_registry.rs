@@ -17,22 +17,22 @@ use tokio::sync::mpsc;
 use super::entries_registry::{Change, EntriesRegistry, Writer, elsewhere};
 use super::registry_file;
 
-/// How long to wait for the place.
+/// Time limits for requests to ZooKeeper or etcd.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// For all entries, at the start.
+    /// Time limit for reading all entries at the start.
     pub fetch: Duration,
-    /// For a change.
+    /// Time limit for writing a change.
     pub store: Duration,
 }
 
-/// A store that takes a registry over.
+/// A claim of the registry in ZooKeeper or etcd, by which a leading master takes it over.
 pub(super) trait Claim: Send + 'static {
-    /// The name of the place in messages.
+    /// Name of the place of the entries, for messages.
     const PLACE: &'static str;
-    /// The entries there.
+    /// The entries that were taken over.
     type Entries: SharedEntries<Error = Self::Error> + 'static;
-    /// Why they cannot be read or written.
+    /// The error when entries cannot be read or written.
     type Error: Error + Send + Sync + 'static;
 
     /// Takes the entries over and reads them.
@@ -47,9 +47,9 @@ pub(super) trait Claim: Send + 'static {
 pub(super) struct ZooKeeperClaim {
     pub url: Url,
     pub session_timeout: Duration,
-    /// The name of the leading master's node in the group.
+    /// Name of the leading master's node in the group.
     pub member: String,
-    /// Its pid.
+    /// Pid of the leading master.
     pub owner: String,
 }
 
@@ -67,9 +67,9 @@ impl Claim for ZooKeeperClaim {
 #[derive(Debug)]
 pub(super) struct EtcdClaim {
     pub service: Service,
-    /// The leading master's term.
+    /// Term of the leading master.
     pub member: String,
-    /// Its pid.
+    /// Pid of the leading master.
     pub owner: String,
 }
 
@@ -83,12 +83,12 @@ impl Claim for EtcdClaim {
     }
 }
 
-/// Has the thread write entries.
+/// A writer that passes changes to the thread of the registry.
 pub(super) struct GroupWriter<C: Claim>(mpsc::UnboundedSender<Job<C::Error>>);
 
 type Fetched<E> = Result<BTreeMap<String, Vec<u8>>, E>;
 
-/// A write, and its caller.
+/// Changes to write, and the sender of the result to the caller.
 struct Job<E> {
     changes: Vec<Change>,
     done: blocking::SyncSender<Result<(), E>>,
@@ -125,7 +125,7 @@ impl<C: Claim> Writer for GroupWriter<C> {
     }
 }
 
-/// Writes until there are no callers any more.
+/// Writes the changes of jobs until there are no more callers.
 async fn serve<C: Claim>(
     claim: C,
     limits: Limits,
@@ -135,7 +135,7 @@ async fn serve<C: Claim>(
     let mut entries = match claim.open(limits.fetch).await {
         Ok(entries) => entries,
         Err(error) => {
-            // A missing caller needs no error.
+            // A caller that has gone needs no error.
             let _ = fetched.send(Err(error));
             return;
         }
@@ -159,13 +159,13 @@ pub(super) fn adopt(
     accepted: Option<u64>,
 ) -> anyhow::Result<()> {
     let kept = registry_file::kept(file);
-    // Each leader writes its own entry before it does anything else.
+    // The registry of a group that has had a leader names a master: each leader writes its own entry before all others.
     if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
         return Ok(());
     }
-    // Otherwise a crash has interrupted the renaming below.
+    // Otherwise a crash has interrupted the renaming below, and the entries are copied already.
     if file.exists() || !kept.exists() {
-        // Without the entry of a master the next leader starts again after an interruption.
+        // Without the entry of a master the next leader copies again after an interruption.
         group.commit(&registry_file::left(file, accepted)?)?;
     }
     registry_file::put_away(file, place)

@@ -1,6 +1,6 @@
-//! The master's routes: which endpoint a request is for, and messages for its processes.
+//! The master's routes: they select the endpoint of a request, and pass messages to the master's processes.
 //!
-//! What an endpoint answers is in the file of its name.
+//! The responses of an endpoint are in the file of its name.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -51,7 +51,7 @@ enum Route {
     Legacy(legacy::Endpoint),
 }
 
-/// What answers the master's requests.
+/// Handles the master's requests and messages.
 pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) flags: Arc<MasterFlags>,
@@ -63,21 +63,21 @@ pub(super) struct Handler {
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
     pub(super) documents: Documents,
-    /// Acknowledgements that the core has not seen.
+    /// Numbers of invalid acknowledgements that were not passed to the core.
     pub(super) refused: Arc<scheduler_api::Refused>,
-    /// What documents share.
+    /// Texts of parts of the state that documents share.
     pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
-    /// What `--firewall_rules` closes.
+    /// Routes that `--firewall_rules` disables.
     closed: Vec<Route>,
-    /// The leading master, if it is not this one.
+    /// Knowledge of the leading master; `None` if this master leads.
     pub(super) standby: Option<Arc<Standby>>,
-    /// This master's member of a group of peers.
+    /// Handle of this master's member in a group of peers.
     pub(super) peers: Arc<OnceLock<Peers>>,
 }
 
 impl Handler {
-    /// `standby`: the leader, if it is not this master.
+    /// Creates a handler. `standby` is `None` if this master leads.
     pub(super) fn new(
         parts: &Parts,
         driver: Driver<Live>,
@@ -108,12 +108,12 @@ impl Handler {
         }
     }
 
-    /// What the cluster looks like after everything that was asked for before.
+    /// Returns the state of the cluster after all earlier inputs.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
         self.driver.read(Live::snapshot).await.0
     }
 
-    /// What the core answers to a call; none if it has none, because it is ending.
+    /// Returns the core's answer to a call; `None` if the core ends before.
     pub(super) async fn decide(&self, input: impl FnOnce(RequestId) -> Input) -> Option<Answer> {
         let (number, outcome) = self.shell.answers.ask();
         self.driver.handle_now(input(RequestId(number)));
@@ -147,7 +147,7 @@ impl Handler {
             return match route {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
                 Route::Redirect => standby.name(request).await,
-                // The masters are wanted above all while none leads.
+                // GET_MASTERS is needed above all while no master leads.
                 Route::Operator if own_calls::is_answered_by_all(request) => {
                     operator_api::answer(self, request, Asker::new(self.shell.authorizer.clone(), principal)).await
                 }
@@ -181,7 +181,7 @@ impl Handler {
         }
     }
 
-    /// Whether an endpoint may be asked for what it is asked.
+    /// Checks that the sender may use an endpoint with this request.
     ///
     /// # Errors
     /// 403.
@@ -195,10 +195,10 @@ impl Handler {
             }
             Route::Shared(endpoint) => asker.must_reach(endpoint, request),
             Route::Metrics | Route::Prometheus => asker.must(Action::GetEndpoint, Some("/metrics/snapshot")),
-            // They show all frameworks or roles, and cannot leave some out.
+            // These documents show all frameworks or roles, and cannot leave some out.
             Route::Registry | Route::OfferConstraints => {
                 let sight = Sight::of(asker.clone());
-                // The registry has what is planned for machines, too.
+                // The registry has the maintenance schedule and states of machines, too.
                 let whole = route != Route::Registry || sight.maintenance() == (true, true);
                 if sight.is_wide() && whole { Ok(()) } else { Err(Box::new(acls::forbidden())) }
             }
@@ -206,14 +206,14 @@ impl Handler {
         }
     }
 
-    /// Numbers of refused messages, and of log-ins that failed or had to wait.
+    /// Returns the number of refused messages, and the numbers of log-ins that failed or had to wait.
     pub(super) fn refusals(&self) -> (u64, (u64, u64)) {
         let [(failed, held_up), (messages, held_up_messages)] =
             [self.realms.failures(), self.authentication.failures()];
         (self.senders.refused(), (failed + messages, held_up + held_up_messages))
     }
 
-    /// Whether a file may be read: a master shows its log, and nothing else.
+    /// Checks that the sender may read a file. A master serves only its log.
     ///
     /// # Errors
     /// 403.
@@ -221,7 +221,7 @@ impl Handler {
         asker.may_read_log(&self.common, path).unwrap_or(Ok(()))
     }
 
-    /// Writes a message that asks for a change into the audit log.
+    /// Writes a line to the audit log about a message that asks for a change.
     fn audit_message(&self, message: &wire::libprocess::Message, decoded: &Message) {
         if !self.common.audit.is_on() {
             return;
@@ -232,7 +232,7 @@ impl Handler {
         }
     }
 
-    /// Writes a document off the reactor's thread.
+    /// Answers with a document, which is written on another thread than the reactor's.
     async fn view(
         &self,
         route: Route,
@@ -249,10 +249,11 @@ impl Handler {
         }
     }
 
-    /// The document of this name for a principal: what `write` makes, or has made for another reader of the same state.
+    /// Returns the document `name` for a principal: the result of `write`, now or for an earlier reader of the same
+    /// state.
     ///
     /// # Errors
-    /// When writing it has failed.
+    /// If writing the document has failed.
     pub(super) async fn document(
         &self,
         name: String,
@@ -297,7 +298,7 @@ impl Handler {
     }
 }
 
-/// What is where.
+/// Returns the routes of the master's paths.
 fn routes() -> Table<Route> {
     let routes = common::add_routes(Table::new("master"), "master", Route::Shared)
         .add("master", "/app", Route::Shared(Shared::Webui("app")))
@@ -320,13 +321,13 @@ fn routes() -> Table<Route> {
         .fold(routes, |routes, endpoint| routes.add("master", endpoint.path(), Route::Legacy(*endpoint)))
 }
 
-/// Whether only the leading master can answer (docs/mesos/clients.md).
+/// Returns whether only the leading master can answer requests for a route (docs/mesos/clients.md).
 fn is_leaders(route: Route) -> bool {
     let own = [Route::Metrics, Route::Prometheus, Route::Registry, Route::OfferConstraints];
     !matches!(route, Route::Shared(_)) && !own.contains(&route)
 }
 
-/// The authentication realm of a path (docs/mesos/security.md).
+/// Returns the authentication realm of a route (docs/mesos/security.md).
 fn realm(route: Route) -> Realm {
     match route {
         Route::Shared(shared) => Realm::of(shared),
@@ -341,11 +342,11 @@ fn realm(route: Route) -> Realm {
     }
 }
 
-/// Limit of the bodies of requests, in bytes. Launches of many tasks are the longest.
+/// Returns the maximum length of a request's body, in bytes. Launches of many tasks are the longest.
 fn body_limit(route: Route) -> usize {
     match route {
         Route::Scheduler => 64 << 20,
-        // A maintenance schedule names all machines of a cluster.
+        // A maintenance schedule may name all machines of a cluster.
         Route::Operator | Route::Legacy(legacy::Endpoint::MaintenanceSchedule) => 16 << 20,
         _ => 1 << 20,
     }

@@ -1,5 +1,5 @@
-//! The older endpoints that change something, or that answer as a call does (LEG-10 to LEG-17): each becomes an
-//! operator call.
+//! The legacy endpoints that change the cluster, or that answer as a call does (LEG-10 to LEG-17): each request becomes
+//! an operator call.
 //!
 //! The core answers.
 
@@ -21,7 +21,7 @@ use crate::acls::Asker;
 use crate::audit;
 use crate::common;
 
-/// An older endpoint.
+/// A legacy endpoint, which becomes an operator call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is named as its path")]
 pub(super) enum Endpoint {
@@ -38,7 +38,7 @@ pub(super) enum Endpoint {
     MachineUp,
 }
 
-/// How many bytes of a body a refusal repeats.
+/// Maximum number of bytes of a body that a refusal repeats.
 const SHOWN: usize = 1024;
 
 impl Endpoint {
@@ -111,7 +111,7 @@ pub(super) async fn answer(
     }
 }
 
-/// The answer to a GET.
+/// Returns the document that answers a GET.
 async fn document(handler: &Handler, endpoint: Endpoint, asker: Asker) -> Vec<u8> {
     let sight = &Sight::of(asker);
     let snapshot = handler.snapshot().await;
@@ -132,7 +132,7 @@ async fn document(handler: &Handler, endpoint: Endpoint, asker: Asker) -> Vec<u8
     }
 }
 
-/// `DELETE /quota/<role>`: the role may have slashes. The path stands in each refusal.
+/// Answers `DELETE /quota/<role>`; the role may contain slashes. Each refusal has the path.
 async fn remove_quota(handler: &Handler, role: &str, principal: Option<Arc<str>>) -> Response {
     let role = role.trim_matches('/');
     if role.is_empty() {
@@ -251,7 +251,7 @@ fn weights(body: &[u8]) -> Result<Vec<mesos::WeightInfo>, String> {
     list(&items).map_err(|why| format!("Failed to convert weights JSON array to protobuf '{}': {why}", shown()))
 }
 
-/// A body in the words of a refusal: its beginning, if it is long.
+/// Returns a body as text for a refusal; only the beginning, if it is long.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned();
     if body.len() > SHOWN { text + "..." } else { text }

@@ -1,4 +1,4 @@
-//! Calls about the group of masters (`--peers`): its members, and changes of them.
+//! Answers the calls about the group of masters (`--peers`): its members, and changes of them.
 
 use ::peers::ChangeError;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use super::handler::Handler;
 use super::own_calls::reply;
 use super::peers::{Peers, Wish, address_of};
 
-/// The handle of this master's member of the group.
+/// Returns the handle of this master's member of the group.
 fn group(handler: &Handler) -> Result<&Peers, Box<Response>> {
     let why = "This master has no group of peers: it was started without --peers. With --etcd or --zk a master joins by \
                being started and leaves by being ended, and GET /redirect of any of them names the leader";
     handler.peers.get().ok_or_else(|| Box::new(Response::text(StatusCode::CONFLICT, why)))
 }
 
-/// GET_MASTERS. Any master answers it, with what it knows.
+/// Answers GET_MASTERS. Any master answers it, with what it knows.
 pub(super) async fn show(handler: &Handler) -> Response {
     match group(handler) {
         Ok(peers) => match peers.status().await {
@@ -26,7 +26,7 @@ pub(super) async fn show(handler: &Handler) -> Response {
     }
 }
 
-/// ADD_MASTER and REMOVE_MASTER.
+/// Answers ADD_MASTER and REMOVE_MASTER.
 pub(super) async fn change(handler: &Handler, call: &Value, wish: impl FnOnce(String) -> Wish) -> Response {
     match call["address"].as_str() {
         Some(address) => match address_of(address) {
@@ -37,7 +37,7 @@ pub(super) async fn change(handler: &Handler, call: &Value, wish: impl FnOnce(St
     }
 }
 
-/// TRANSFER_LEADERSHIP, to an address or to any other master.
+/// Answers TRANSFER_LEADERSHIP, to the master at an address or to any other one.
 pub(super) async fn transfer(handler: &Handler, call: &Value) -> Response {
     let address = match call["address"].as_str().map(address_of).transpose() {
         Ok(address) => address,

@@ -25,15 +25,15 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, made(handler, |metrics| metrics.json())).await
 }
 
-/// All metrics as of now.
+/// Collects all metrics at the current time.
 pub(super) async fn collect(handler: &Handler) -> Metrics {
     made(handler, |metrics| metrics).await
 }
 
-/// Computes a result from all current metrics, off the reactor's thread, because a big cluster takes a while to sum up
-/// and to write.
+/// Calls `make` with all current metrics, on another thread than the reactor's, because the metrics of a large cluster
+/// take a while to compute and write.
 ///
-/// If that fails (a thread that panics), the result is the default.
+/// Returns the default if that thread panics.
 async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) -> T) -> T {
     let (snapshot, mut report, facts) = look(handler).await;
     let computed = tokio::task::spawn_blocking(move || {
@@ -50,7 +50,7 @@ async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) 
     })
 }
 
-/// `/metrics`: the same figures in Prometheus's text format.
+/// Answers `/metrics`: the metrics in Prometheus's text format.
 pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response {
     if !crate::common::gets(request) {
         return Response::method_not_allowed(&["GET"], request.method.as_str());
@@ -74,12 +74,12 @@ fn names(snapshot: &Snapshot) -> fairness::Names {
     snapshot.frameworks.values().map(|framework| (framework.id.clone(), framework.info.name.clone())).collect()
 }
 
-/// All that metrics are made of, as of now.
+/// Returns the current data from which metrics are computed.
 async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
     let look = |live: &mut Live| (live.snapshot(), live.fairness());
     let ((snapshot, runs), report) = handler.driver.read(look).await;
     let shell = handler.shell.clone();
-    // Off the reactor's thread, because something may be stored at the moment.
+    // On another thread than the reactor's, because a write may hold the lock of the registry.
     let of_registry = tokio::task::spawn_blocking(move || {
         let (registry, mut timers) = (base::lock(&shell.registry), Metrics::default());
         registry.timings(&mut timers);
@@ -101,10 +101,10 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
     (snapshot, report, facts)
 }
 
-/// What the snapshot does not hold.
+/// Data of metrics that the snapshot does not have.
 struct Facts {
     timers: Metrics,
-    /// How many messages a master has dropped that does not lead.
+    /// Number of messages that this master has dropped; `None` if it leads.
     standby: Option<u64>,
     uptime: Duration,
     cache_hits: u64,
@@ -112,7 +112,7 @@ struct Facts {
     registry_bytes: usize,
     per_framework: bool,
     connections: ConnectionCounts,
-    /// Refused messages; log-ins that failed, and that had to wait.
+    /// Number of refused messages, and numbers of log-ins that failed and that had to wait.
     refusals: (u64, (u64, u64)),
 }
 
@@ -216,7 +216,7 @@ const OPERATION_STATES: [(OperationState, &str); 8] = [
     (OperationState::OperationGoneByOperator, "gone_by_operator"),
 ];
 
-/// Operations by type and state: gauges of pending ones, counters of ended ones.
+/// Sets the metrics of operations by type and state: gauges of pending ones, counters of ended ones.
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
     let held: Vec<_> = snapshot
         .operations
@@ -268,7 +268,7 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, roles_reported: &Report
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
 }
 
-/// The allocator's figures of each role: share, refusals, quota.
+/// Sets the allocator's metrics of each role: share, offer filters, quota.
 fn roles(metrics: &mut Metrics, snapshot: &Snapshot, roles_reported: &ReportedRoles<'_>) {
     let mut consumed = resources::Quantities::new();
     for view in &snapshot.roles {
@@ -303,7 +303,7 @@ fn quota(metrics: &mut Metrics, view: &RoleView) {
     }
 }
 
-/// The root of all roles has no name.
+/// Sets the metrics of the quota that a role consumes. The root of all roles has the empty name.
 fn consumption(metrics: &mut Metrics, role: &str, consumed: &resources::Quantities) {
     for (name, amount) in consumed.iter() {
         metrics.set(format!("allocator/mesos/quota/roles/{role}/resources/{name}/consumed"), amount.to_f64());
@@ -317,10 +317,10 @@ fn registrar(metrics: &mut Metrics, bytes: usize) {
     metrics.count("registrar/registry_size_bytes", bytes);
 }
 
-/// More than the numbers of calls, of events and of operations.
+/// A number that is above those of all calls, events and operations.
 const MOST_KINDS: i32 = 64;
 
-/// The states that a framework's ended tasks are counted by.
+/// Terminal states by which a framework's ended tasks are counted.
 const TERMINAL: [TaskState; 8] = [
     TaskState::TaskFinished,
     TaskState::TaskFailed,
@@ -332,7 +332,8 @@ const TERMINAL: [TaskState; 8] = [
     TaskState::TaskGoneByOperator,
 ];
 
-/// Messages of drivers by their frameworks' principal (MET-04). Those that rate limits hold back are received only.
+/// Sets the numbers of messages of drivers by their frameworks' principal (MET-04). Messages that rate limits delay or
+/// drop count as received only.
 fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
     let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for framework in snapshot.frameworks.values() {
@@ -349,10 +350,10 @@ fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
     }
 }
 
-/// A sum, and one count for each kind; 0 for kinds without a count, so that all names exist.
+/// Sets a counter for the sum, and one for each kind; 0 for kinds without a count, so that all names exist.
 fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name: impl Fn(i32) -> Option<&'static str>) {
     metrics.counter(prefix, counts.values().sum::<u64>() as f64);
-    // No enum of the three has more numbers; 0 is the unknown kind.
+    // None of the three enums has larger numbers; 0 is the unknown kind.
     for (number, name) in (1..=MOST_KINDS).filter_map(|number| Some((number, name(number)?))) {
         let count = counts.get(&number).copied().unwrap_or_default();
         metrics.counter(format!("{prefix}/{}", name.to_lowercase()), count as f64);

@@ -71,21 +71,21 @@ use peers::Peers;
 use registry::RegistryStore;
 use standby::Standby;
 
-/// The directory of a member of a group (`--peers`), below the work directory of its master.
+/// Name of the directory of a member of a group (`--peers`), below the work directory of its master.
 pub const GROUP_DIRECTORY: &str = peers::DIRECTORY;
 
-/// A master that serves.
+/// A master that serves requests.
 pub struct RunningMaster {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     server: wire::http::Running,
-    /// What leads, or waits until it may.
+    /// Task that leads, or waits until this master is elected.
     core: JoinHandle<anyhow::Result<()>>,
     audit: Audit,
     successor: Option<Successor>,
 }
 
-/// All that a master is made of, except for what it remembers.
+/// The parts of a master, except its registry.
 struct Parts {
     common: Arc<Common>,
     flags: Arc<MasterFlags>,
@@ -97,18 +97,18 @@ struct Parts {
     peers: Arc<OnceLock<Peers>>,
 }
 
-/// A core with all that belongs to it.
+/// A core with its handler and its tasks.
 struct Served {
     handler: Arc<Handler>,
     exit: watch::Receiver<Option<String>>,
-    /// They end with this.
+    /// Tasks that are aborted when this is dropped.
     tasks: JoinSet<anyhow::Result<()>>,
 }
 
 /// Starts a master in the current runtime, which must be a single-threaded one for the best speed.
 ///
 /// # Errors
-/// Flags that do not fit, an address that cannot be bound, a registry that cannot be read.
+/// Invalid flags, an address that cannot be bound, or a registry that cannot be read.
 pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
     given.check_unread()?;
     let connections = connections(&mut given)?;
@@ -117,7 +117,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let firewall = Firewall::read(flags.network.firewall_rules.as_ref())?;
     let group = election::group(&flags.state)?;
     let identity = identity(&flags.network, flags.identity.port)?;
-    // A master among others remembers nothing before it leads.
+    // A master in a group reads the registry when it is elected.
     let registry = match &group {
         Some(_) => RegistryStore::empty()?,
         None => RegistryStore::open(&flags.state, None)?,
@@ -154,7 +154,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
     let successor = election.as_ref().and_then(Election::successor);
     let peers = election.as_ref().and_then(Election::peers).cloned();
-    // It is set once, here.
+    // It is set only once, here, so there is no error.
     peers.iter().for_each(|peers| drop(parts.peers.set(peers.clone())));
     let switch = Arc::new(Switch::new(served.handler.clone(), peers));
     let server = server.serve(switch.clone(), switch.clone());
@@ -166,7 +166,7 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
 }
 
 impl Parts {
-    /// Puts a core to work on a registry: one that leads, or one that is idle as long as another master does.
+    /// Starts a core with a registry: a leading one, or an idle one while another master leads.
     fn serve(&self, registry: RegistryStore, standby: Option<Arc<Standby>>) -> anyhow::Result<Served> {
         let flags = &*self.flags;
         let core_config = config::config(flags)?;
@@ -215,7 +215,7 @@ impl Parts {
         });
         if let Some(path) = whitelist_path(&flags.allocation) {
             let driver = driver.clone();
-            // If the list is not read any more, the master continues.
+            // If the whitelist can no longer be read, the master continues.
             tasks.spawn(async move {
                 whitelist::watch(path, driver).await;
                 std::future::pending().await
@@ -241,10 +241,10 @@ impl Parts {
 }
 
 impl Served {
-    /// Serves until it must end.
+    /// Serves until the master must end.
     ///
     /// # Errors
-    /// Why the master cannot continue.
+    /// The reason why the master cannot continue.
     async fn run(mut self) -> anyhow::Result<()> {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
@@ -257,17 +257,17 @@ impl Served {
     }
 }
 
-/// The settings of a recorded master, from the flags in the head of its recording.
+/// Returns the settings of a recorded master, from the flags in the head of its recording.
 ///
 /// # Errors
-/// A flag that this version does not take.
+/// A flag that this version does not accept.
 pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> {
     let mut flags = Flags::defaults(Part::Master);
     let mut policies = None;
     for (name, value) in recorded {
         match name.as_str() {
             record::POLICIES => policies = Some(serde_json::from_str(value).context("the recorded policies")?),
-            // The recorded policies contain their values.
+            // The recorded policies include the values of these flags.
             "policies" | "offer_timeout" | "offer_granularity" | "record" => {}
             name => flags.set(name, value)?,
         }
@@ -279,7 +279,7 @@ pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> 
 /// Reads a file of `--policies`.
 ///
 /// # Errors
-/// It cannot be read, or is invalid.
+/// The file cannot be read, or is invalid.
 pub fn policies_of_file(path: &str) -> Result<allocator::policies::Policies, FlagError> {
     let policies = policies::of_file(path)?;
     policies.check().map_err(|why| FlagError::Refused { name: "policies", why: why.to_string() })?;
@@ -287,10 +287,10 @@ pub fn policies_of_file(path: &str) -> Result<allocator::policies::Policies, Fla
 }
 
 impl RunningMaster {
-    /// Serves until `stop` is ready, or until it must end.
+    /// Serves until `stop` is ready, or until the master must end.
     ///
     /// # Errors
-    /// Why the master cannot continue.
+    /// The reason why the master cannot continue.
     pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let result = tokio::select! {
             () = stop => Ok(()),
@@ -302,7 +302,7 @@ impl RunningMaster {
         if let Some(successor) = self.successor.as_mut().filter(|_| result.is_ok()) {
             successor.resign().await;
         }
-        // The core ends before the streams do: it must not take that for the end of its frameworks.
+        // The core ends before the streams do: otherwise it would take their end for the end of its frameworks.
         self.core.abort();
         // A master that must not continue sends no further answers.
         if result.is_ok() {
@@ -316,7 +316,7 @@ impl RunningMaster {
     }
 }
 
-/// The file of `--whitelist`; none if there is no such flag, or all agents may be offered.
+/// Returns the path of the file of `--whitelist`; `None` without the flag, or if all agents may be offered.
 fn whitelist_path(flags: &AllocationFlags) -> Option<PathBuf> {
     let text = flags.whitelist.as_ref()?.to_str().filter(|text| *text != "*")?;
     Some(PathBuf::from(text.strip_prefix("file://").unwrap_or(text)))

@@ -1,6 +1,7 @@
 //! `POST /api/v1`: the operator API of the master (docs/mesos/operator-api.md).
 //!
-//! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
+//! A snapshot answers calls that read, on another thread than the reactor's; the core answers calls that change the
+//! cluster.
 
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
     }
 }
 
-/// A call that a snapshot answers.
+/// Answers a call from a snapshot.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -> Response {
     let name = format!("{} {encoding:?}", kind.as_str_name());
     let write = move |context: views::Context| vec![views::calls::answer(&context, kind, encoding).into()];
@@ -85,7 +86,7 @@ async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -
     }
 }
 
-/// Answers a call about the process rather than the cluster; without a message if there is no content.
+/// Answers a call about the process rather than the cluster. Returns `None` if the response has no content.
 async fn of_the_daemon(handler: &Handler, call: Call, asker: &Asker) -> Result<Option<Answer>, Box<Response>> {
     match call.r#type() {
         Type::GetFlags => asker.must(Action::ViewFlags, None)?,
@@ -97,19 +98,19 @@ async fn of_the_daemon(handler: &Handler, call: Call, asker: &Asker) -> Result<O
     calls::of_the_daemon!(master, &handler.common, call, metrics::collect(handler))
 }
 
-/// A call that changes the cluster: the core's.
+/// Passes a call that changes the cluster to the core, and answers with its result.
 pub(super) async fn change(handler: &Handler, call: Call, principal: Option<Arc<str>>) -> Response {
     respond_or_fail(decide(handler, call, principal).await)
 }
 
-/// What the core answers; none if it has none, because it is ending.
+/// Returns the core's answer; `None` if the core ends before.
 pub(super) async fn decide(handler: &Handler, call: Call, principal: Option<Arc<str>>) -> Option<master::Answer> {
     let call = Box::new(call);
     handler.decide(|request| Input::OperatorCall { request, call, principal }).await
 }
 
 async fn subscribe(handler: &Handler, encoding: Encoding, principal: Option<Arc<str>>) -> Response {
-    // Its first event is the state of the whole cluster.
+    // The first event of the stream is the state of the whole cluster.
     if let Err(refusal) = handler.shell.streams.check_room() {
         return *refusal;
     }

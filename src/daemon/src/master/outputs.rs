@@ -1,4 +1,5 @@
-//! Carries out the outputs of the master's core: messages go to the network, events to streams, the registry to disk.
+//! Carries out the outputs of the master's core: it sends messages to the network and events to streams, and writes the
+//! registry to disk.
 //!
 //! It decides nothing.
 
@@ -27,16 +28,16 @@ use crate::driver::World;
 use crate::metrics::{Metrics, Timings};
 use crate::streams::{LastEvent, Streams};
 
-/// The core, and what its runs of the allocator have cost: the core itself reads no clock.
+/// The core, with the measured durations of its allocation runs: the core itself reads no clock.
 pub(super) struct Live {
     core: Master,
     runs: Runs,
-    /// When the batch began that is being handled.
+    /// Start of the current batch; `None` between batches.
     began: Option<Stopwatch>,
     recording: Option<Recording>,
 }
 
-/// The allocator's runs so far.
+/// The allocation runs so far.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
     count: u64,
@@ -44,7 +45,7 @@ pub(super) struct Runs {
     latency: Arc<Mutex<Timings>>,
 }
 
-/// How far back the statistics of runs reach.
+/// Period of the statistics of allocation runs.
 const RUNS_WINDOW: Duration = Duration::from_secs(3600);
 
 impl Live {
@@ -53,25 +54,25 @@ impl Live {
         Live { core, runs: Runs { count: 0, took: timings(), latency: timings() }, began: None, recording }
     }
 
-    /// What a reader may see.
+    /// Returns a snapshot of the core's state, and the allocation runs.
     pub(super) fn snapshot(&mut self) -> (Arc<Snapshot>, Runs) {
         (self.core.snapshot(), self.runs.clone())
     }
 
-    /// The principal that a libprocess client has proved to be.
+    /// Returns the authenticated principal of a libprocess client.
     pub(super) fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
         self.core.principal(pid)
     }
 
-    /// The policies of holding and refusal.
+    /// Returns the policies of holding and refusal.
     pub(super) fn policies(&mut self) -> Policies {
         self.core.policies().clone()
     }
 
-    /// Why a framework has no offers.
+    /// Explains why a framework has no offers.
     ///
     /// # Errors
-    /// What is wrong with the question.
+    /// An invalid framework, role or need.
     pub(super) fn explain(
         &mut self,
         framework: &str,
@@ -81,20 +82,20 @@ impl Live {
         self.core.explain(framework, role, need)
     }
 
-    /// What suppressed roles and offer constraints keep from each framework.
+    /// Returns the roles that each framework has suppressed, and the agents that its offer constraints exclude.
     pub(super) fn constraints(&mut self) -> Vec<KeptFrom> {
         self.core.constraints()
     }
 
-    /// Shares and fair shares of frameworks.
+    /// Returns the shares and fair shares of frameworks.
     pub(super) fn fairness(&mut self) -> Report {
         self.core.fairness()
     }
 }
 
 impl Runs {
-    /// `allocator/mesos/allocation_runs` and the timers of runs. A run never waits for another: its latency is the time
-    /// that the batch before it took.
+    /// Sets `allocator/mesos/allocation_runs` and the timers of runs. A run never waits for another one: its latency is
+    /// the time that the batch before it took.
     pub(super) fn tell(&self, metrics: &mut Metrics) {
         metrics.counter("allocator/mesos/allocation_runs", self.count as f64);
         lock(&self.took).tell("allocator/mesos/allocation_run_ms", metrics);
@@ -137,24 +138,24 @@ impl Core for Live {
 /// The result of a request to the core.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The stream is open: send its response.
+    /// The stream is open: send the response of the stream.
     Open,
-    /// Answer with this.
+    /// Respond with this answer.
     Answer(Answer),
 }
 
-/// What the core's outputs act on. Shared by the routes.
+/// The objects that the core's outputs act on. Shared with the routes.
 pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
     pub(super) streams: Streams,
-    /// The operators' event that was sent last: it goes to all their streams.
+    /// Operator event that was sent last: it is sent to all operators' streams.
     pub(super) last_event: LastEvent<Event>,
     pub(super) answers: Answers<Outcome>,
     pub(super) registry: Mutex<RegistryStore>,
     /// The access control lists.
     pub(super) authorizer: Authorizer,
-    /// Why the process must end, once the core has decided so.
+    /// Reason why the process must end; `None` until the core has decided that.
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,
 }
 

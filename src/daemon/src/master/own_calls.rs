@@ -1,7 +1,7 @@
 //! Calls of the operator API that Mesos does not have: POST /api/v1 with another `type`.
 //!
-//! They look like Mesos's, without a protobuf form: request and response are JSON. A new one is a line in [`Own::of`],
-//! and a branch of [`answer`]; docs/operator.md describes each.
+//! They are similar to Mesos's, without a protobuf form: request and response are JSON. A new call needs an entry in
+//! [`CALLS`] and a branch of [`answer`]; docs/operator.md describes each.
 
 use allocator::policies::Policies;
 use authorizer::Action;
@@ -24,7 +24,7 @@ use super::{explain, fairness, masters, views};
 use crate::acls::{self, Asker};
 use crate::audit::{self, Asked, Target};
 
-/// A call of tepui's own.
+/// A call that only tepui has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     GetPolicies,
@@ -39,7 +39,7 @@ pub(super) enum Own {
     TransferLeadership,
 }
 
-/// All of them.
+/// All calls that only tepui has, by name.
 const CALLS: [(&str, Own); 10] = [
     ("GET_POLICIES", Own::GetPolicies),
     ("UPDATE_POLICIES", Own::UpdatePolicies),
@@ -54,21 +54,21 @@ const CALLS: [(&str, Own); 10] = [
 ];
 
 impl Own {
-    /// The call by that name.
+    /// Returns the call with this name.
     fn of(name: &str) -> Option<Own> {
         CALLS.iter().find(|(known, _)| *known == name).map(|(_, own)| *own)
     }
 }
 
-/// The names of the calls of a master's operator API that Mesos does not have.
+/// Returns the names of the calls of a master's operator API that Mesos does not have.
 pub fn own_calls() -> impl Iterator<Item = &'static str> {
     CALLS.iter().map(|(name, _)| *name)
 }
 
-/// No call of ours needs a larger body.
+/// Maximum length of the body of such a call, in bytes.
 const MOST: usize = 4 << 20;
 
-/// Which of our calls a request makes, and with what; none if it is one for Mesos's API.
+/// Returns the call of a request and its body; `None` if it is a call of Mesos's API.
 pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
     #[derive(Deserialize)]
     struct Named {
@@ -84,7 +84,7 @@ pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
     Some((own, serde_json::from_slice(body).ok()?))
 }
 
-/// Whether a master answers that does not lead, too.
+/// Returns whether a standby master also answers a request.
 pub(super) fn is_answered_by_all(request: &Request) -> bool {
     find(request).is_some_and(|(own, _)| own == Own::GetMasters)
 }
@@ -151,7 +151,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
     }
 }
 
-/// The change that a call asks for; none if it reads.
+/// Returns the change that a call asks for; `None` if it reads.
 fn asked(own: Own, call: &Value) -> Option<Asked> {
     match own {
         Own::GetPolicies | Own::GetFairness | Own::GetOverview | Own::Explain | Own::GetMasters => None,
@@ -182,9 +182,9 @@ fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
         Own::GetMasters => asker.must_all(Action::ViewFlags),
         // A change of the masters is maintenance of their machines.
         Own::AddMaster | Own::RemoveMaster | Own::TransferLeadership => asker.must_all(Action::StartMaintenance),
-        // It leaves out what the principal may not view.
+        // The answer leaves out what the principal may not view.
         Own::GetOverview => Ok(()),
-        // The core knows whose framework it is, and authorizes it.
+        // The core authorizes the call, because it knows the framework.
         Own::KillTask => Ok(()),
         Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
             true => Ok(()),
@@ -193,7 +193,7 @@ fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
     }
 }
 
-/// The task to kill.
+/// Parses the body of KILL_TASK.
 ///
 /// # Errors
 /// The field that is missing or invalid.
@@ -215,7 +215,7 @@ fn kill(call: &Value) -> Result<KillTask, String> {
     Ok(KillTask { framework, task, kill_policy })
 }
 
-/// GET_OVERVIEW, which leaves out what the principal may not view.
+/// Answers GET_OVERVIEW, which leaves out what the principal may not view.
 async fn overview(handler: &Handler, asker: Asker) -> Response {
     let write = |context: views::Context| context.document(views::overview::write);
     match handler.document("GET_OVERVIEW".to_owned(), Query::default(), asker, write).await {

@@ -1,4 +1,4 @@
-//! `--policies`, `--offer_timeout` and `--offer_granularity`: the policies of holding and refusal at start.
+//! Reads `--policies`, `--offer_timeout` and `--offer_granularity`: the policies of holding and refusal at the start.
 
 use allocator::policies::Policies;
 
@@ -7,10 +7,10 @@ use crate::flags::master::AllocationFlags;
 
 const FILE: &str = "policies";
 
-/// All policies that the flags give. What a flag and the file both say must be the same.
+/// Returns all policies of the flags. A value that both a flag and the file set must be the same.
 ///
 /// # Errors
-/// The flag that cannot be followed, and why.
+/// The flag with an invalid value, and the reason.
 pub(super) fn read(flags: &AllocationFlags) -> Result<Policies, FlagError> {
     let mut policies = match &flags.policies {
         Some(path) => of_file(&path.to_string_lossy())?,

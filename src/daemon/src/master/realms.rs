@@ -19,7 +19,8 @@ fn guards(flags: &AccessFlags) -> [Guard; 3] {
     ]
 }
 
-/// Reads the flags. `known` are the users of `--credentials`, which agents and drivers use as well.
+/// Reads the flags for HTTP authentication, and returns the protected realms. `known` are the users of `--credentials`,
+/// which agents and drivers use as well.
 ///
 /// # Errors
 /// An unknown authenticator, or a protected realm without users.

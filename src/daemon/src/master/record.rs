@@ -1,4 +1,4 @@
-//! `--record`: writes all inputs of the core into a file, for `tepui lab replay`.
+//! `--record`: writes all inputs of the core to a file, for `tepui lab replay`.
 //!
 //! A batch is written before the next one is handled. If the file cannot be written, or is too large, the recording
 //! ends and the master continues.
@@ -14,7 +14,7 @@ use master::record::{FRAME_MAX, Head, MAGIC, Recorder};
 use master::{Input, Outbox};
 use store::Access;
 
-/// The largest recording.
+/// Maximum size of a recording, in bytes.
 const BYTES_MAX: u64 = 16 << 30;
 
 /// A recording in progress.
@@ -31,7 +31,7 @@ impl Recording {
     /// The file exists already, or cannot be created.
     pub(super) fn begin(path: Option<&Path>, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
         let Some(path) = path else { return Ok(None) };
-        // Calls may hold secrets, such as variables of tasks.
+        // Calls may contain secrets, such as variables of tasks.
         let file = store::create_new(path, Access::Owner);
         let file = file
             .with_context(|| format!("--record: cannot make the file '{}', which must be a new one", path.display()))?;
@@ -44,14 +44,14 @@ impl Recording {
         Ok(Some(recording))
     }
 
-    /// Records an input of the batch.
+    /// Records an input of the current batch.
     pub(super) fn input(&mut self, input: &Input) {
         if self.file.is_some() {
             self.recorder.input(input, &text);
         }
     }
 
-    /// Writes the batch, with a hash over what it has led to.
+    /// Writes the batch, with a hash of its outbox.
     pub(super) fn end_batch(&mut self, now: Time, out: &Outbox) {
         if self.file.is_some() {
             let frame = self.recorder.end(now, master::record::outcome(out));
@@ -83,7 +83,7 @@ impl Recording {
     }
 }
 
-/// Under this name the policies in force stand among the flags of a recording; no flag has it.
+/// Name of the policies among the flags of a recording; no flag has this name.
 pub const POLICIES: &str = "policies in force";
 
 fn text(policies: &Policies) -> String {

@@ -1,6 +1,7 @@
-//! The registry of the live master: turns the core's operations into changes of the store.
+//! The registry of the live master: converts the core's operations to changes of the store.
 //!
-//! An operation costs what it changes: what the store holds of agents is kept beside it, by id.
+//! The cost of an operation depends on what it changes, not on the size of the registry: a copy of the store's entries
+//! is indexed by agent id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,19 +23,19 @@ use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::metrics::{Metrics, Timings};
 
-/// How far back the statistics of writes reach.
+/// Period of the statistics of writes.
 const WRITES_WINDOW: Duration = Duration::from_secs(24 * 3600);
-/// What the entry of the leading master takes at least.
+/// Minimum size of the entry of the leading master, in bytes.
 const LEAST_BYTES: usize = 64;
 
-/// Where the masters of a group keep their registry.
+/// The place in which the masters of a group keep their registry.
 pub(super) enum Place {
     ZooKeeper(ZooKeeperClaim),
     Etcd(EtcdClaim),
     Peers(Peers),
 }
 
-/// A store and what the operations need to know of it.
+/// A store, and the entries that operations need.
 pub(super) struct RegistryStore {
     store: Box<dyn store::RegistryStore>,
     loaded: Registry,
@@ -46,16 +47,16 @@ pub(super) struct RegistryStore {
     machines: Option<registry::Machines>,
     schedules: Vec<Schedule>,
     capabilities: Vec<registry::MinimumCapability>,
-    /// How long reading it at the start took, and how long each write.
+    /// Time that reading the registry at the start took; `writes` has the times of writes.
     fetched_in: Duration,
     writes: Timings,
 }
 
 impl RegistryStore {
-    /// One that remembers nothing, for a master that does not lead.
+    /// Creates an empty registry in memory, for a master that does not lead.
     ///
     /// # Errors
-    /// None, as there is nothing to be read.
+    /// None: there is nothing to read.
     pub(super) fn empty() -> anyhow::Result<RegistryStore> {
         RegistryStore::read(Box::new(MemoryRegistry::default()))
     }
@@ -64,7 +65,7 @@ impl RegistryStore {
     /// taken over with a claim. May block.
     ///
     /// # Errors
-    /// Flags that do not fit, or a store that cannot be read.
+    /// Invalid flags, or a store that cannot be read.
     pub(super) fn open(flags: &StateFlags, place: Option<Place>) -> anyhow::Result<RegistryStore> {
         let work_dir = flags.work_dir.as_deref();
         let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), place) {
@@ -115,7 +116,7 @@ impl RegistryStore {
         })
     }
 
-    /// What the masters before have left.
+    /// Returns the registry as earlier masters have left it.
     pub(super) fn registry(&self) -> &Registry {
         &self.loaded
     }
@@ -123,7 +124,7 @@ impl RegistryStore {
     /// Makes operations durable, all or none.
     ///
     /// # Errors
-    /// The store cannot be written, or a file of it is not at its path any more.
+    /// The store cannot be written, or its file is not at its path any more.
     pub(super) fn apply(&mut self, operations: &[RegistryOp]) -> anyhow::Result<()> {
         let mut updates = Vec::with_capacity(operations.len());
         for operation in operations {
@@ -135,21 +136,21 @@ impl RegistryStore {
         Ok(())
     }
 
-    /// The registry as the store holds it now, as JSON.
+    /// Returns the current registry of the store, as JSON.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The store cannot be read.
     pub(super) fn json(&mut self) -> Result<Vec<u8>, StoreError> {
         Ok(self.store.load()?.json(Dialect::V0))
     }
 
-    /// `registrar/state_fetch_ms`, `registrar/state_store_ms` and what is made of the latter (MET-02).
+    /// Sets `registrar/state_fetch_ms`, `registrar/state_store_ms` and the statistics of the latter (MET-02).
     pub(super) fn timings(&self, metrics: &mut Metrics) {
         metrics.set("registrar/state_fetch_ms", self.fetched_in.as_secs_f64() * 1e3);
         self.writes.tell("registrar/state_store_ms", metrics);
     }
 
-    /// About how many bytes the registry takes.
+    /// Returns the approximate size of the registry, in bytes.
     pub(super) fn size(&self) -> usize {
         let agents: usize = self.admitted.values().map(prost::Message::encoded_len).sum();
         let quotas: usize = self.quotas.values().map(prost::Message::encoded_len).sum();
@@ -158,14 +159,14 @@ impl RegistryStore {
         agents + quotas + machines + master.max(LEAST_BYTES)
     }
 
-    /// The changes of the store that one operation makes. What an operation means is the core's to say: it is applied
-    /// to a registry that holds only what it can touch.
+    /// Adds the changes of the store for an operation. The core defines what an operation does: it is applied to a
+    /// registry with only the entries that it can change.
     fn updates(&mut self, operation: &RegistryOp, updates: &mut Vec<Update>) {
         let ids = named_agents(operation);
         let mut part = self.part(operation, &ids);
         let before = part.clone();
         operation.apply(&mut part);
-        // After a failover nearly all agents return as they were.
+        // After a failover nearly all agents reregister unchanged.
         if part == before {
             return;
         }
@@ -186,7 +187,7 @@ impl RegistryStore {
                 part.quotas.clone_from(&self.old_quotas);
                 let named: BTreeSet<&str> = configs.iter().map(|config| config.role.as_str()).collect();
                 part.quota_configs.extend(named.iter().filter_map(|role| self.quotas.get(*role)).cloned());
-                // Other roles' quotas matter, too: the capability stays as long as there are quotas.
+                // Another role's quota is needed, too: the capability stays as long as there are quotas.
                 let other = self.quotas.iter().find(|(role, _)| !named.contains(role.as_str()));
                 part.quota_configs.extend(other.map(|(_, config)| config.clone()));
             }
@@ -201,7 +202,7 @@ impl RegistryStore {
         part
     }
 
-    /// Remembers what the part has become.
+    /// Updates the copy with the entries that an operation has changed.
     fn learn(&mut self, operation: &RegistryOp, ids: &[mesos::SlaveId], part: Registry) {
         let after = Parts::of(&part);
         for id in ids {
@@ -229,7 +230,7 @@ impl RegistryStore {
     }
 }
 
-/// Opens the registry of a group, and brings that of this master into it if the group has none.
+/// Opens the registry of a group, and copies that of this master to it if the group has none.
 fn open_group<C: Claim>(claim: C, limits: Limits, flags: &StateFlags) -> anyhow::Result<Box<dyn store::RegistryStore>> {
     let mut group = group_registry::open(claim, limits).context("the registry cannot be opened")?;
     if let Some(work_dir) = &flags.work_dir {
@@ -239,7 +240,7 @@ fn open_group<C: Claim>(claim: C, limits: Limits, flags: &StateFlags) -> anyhow:
     Ok(Box::new(group))
 }
 
-/// Sets `known` to the present state.
+/// Sets the entry of a key, or removes it.
 fn settle<T: Clone>(known: &mut BTreeMap<String, T>, key: &str, now: Option<&T>) {
     match now {
         Some(entry) => drop(known.insert(key.to_owned(), entry.clone())),
@@ -318,7 +319,7 @@ mod tests {
         Schedule { windows: vec![window] }
     }
 
-    /// The order of agents is irrelevant.
+    /// Sorts the agents of a registry: their order is irrelevant.
     fn sorted(mut registry: Registry) -> Registry {
         registry.slaves.get_or_insert_default().slaves.sort_by_key(|a| a.info.id.clone().map(|id| id.value));
         registry.unreachable.get_or_insert_default().slaves.sort_by_key(|a| a.id.value.clone());
@@ -340,7 +341,7 @@ mod tests {
             RegistryOp::MarkAgentUnreachable { id: id("a"), time },
             RegistryOp::MarkAgentUnreachable { id: id("b"), time },
             RegistryOp::MarkAgentReachable(info("a")),
-            // It has been reachable before.
+            // The agent is reachable already.
             RegistryOp::MarkAgentReachable(info("a")),
             RegistryOp::MarkAgentGone { id: id("c"), time },
             RegistryOp::Prune { unreachable: vec![id("b")], gone: vec![] },

@@ -1,4 +1,4 @@
-//! Opens the registry's file, and reports what was found in it to the operator.
+//! Opens the registry's file, and reports its condition to the operator.
 //!
 //! The crate `store` defines its content, and what counts as a loss.
 
@@ -8,19 +8,19 @@ use anyhow::Context;
 use protos::mesos::internal::Registry;
 use store::{FileRegistry, Loss, Opening, RegistryStore, StoreError, Update};
 
-/// The flag with the number of a loss that the operator accepts.
+/// Name of the flag with the number of a loss that the operator accepts.
 const ACCEPT: &str = "registry_accept_loss";
 
-/// The registry's file of a work directory.
+/// Returns the path of the registry's file in a work directory.
 pub(super) fn path(work_dir: &Path) -> PathBuf {
     work_dir.join(FileRegistry::NAME)
 }
 
-/// Opens the registry, or makes a new one.
+/// Opens the registry, or creates a new one.
 ///
 /// # Errors
-/// It does not hold what was committed last, and `--registry_accept_loss` does not name that loss. What the system
-/// refuses.
+/// The last commit is missing from the file, and `--registry_accept_loss` does not name that loss. An error of the
+/// system.
 pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileRegistry> {
     let registry = match FileRegistry::open(path, accepted) {
         Err(StoreError::Lost(loss)) => {
@@ -56,8 +56,8 @@ pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileReg
     Ok(registry)
 }
 
-/// What a group takes over from the registry of a master without one: all but the entry of that master, which each
-/// leader writes itself.
+/// Returns the entries that a group takes over from the registry of a master without one: all but the entry of that
+/// master, which each leader writes itself.
 ///
 /// # Errors
 /// As [`open`].
@@ -67,7 +67,7 @@ pub(super) fn left(path: &Path, accepted: Option<u64>) -> anyhow::Result<Vec<Upd
     Ok(store::changes(&Registry::default(), &left))
 }
 
-/// The name of a registry's file that a group has taken over.
+/// Returns the name of a registry's file that a group has taken over.
 pub(super) fn kept(path: &Path) -> PathBuf {
     path.with_extension("moved")
 }
@@ -75,7 +75,7 @@ pub(super) fn kept(path: &Path) -> PathBuf {
 /// Renames the file of a registry that is in `place` from now on, so that it is not taken for the registry later.
 ///
 /// # Errors
-/// It cannot be renamed.
+/// The file cannot be renamed.
 pub(super) fn put_away(path: &Path, place: &str) -> anyhow::Result<()> {
     let kept = kept(path);
     FileRegistry::rename(path, &kept)?;
@@ -84,7 +84,7 @@ pub(super) fn put_away(path: &Path, place: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an operator can do.
+/// Returns the advice to the operator about a loss.
 fn advice(loss: &Loss) -> String {
     let rest = match loss.leaves_entries() {
         true => "with what is left of it",

@@ -1,25 +1,25 @@
-//! The roles whose metrics are listed by name. A framework may create any number of roles: with all of them, metrics
-//! would be documents of hundreds of megabytes.
+//! The roles with metrics of their own. A framework may create any number of roles: with all of them, metrics would be
+//! documents of hundreds of megabytes.
 
 use std::collections::BTreeSet;
 
 use allocator::RoleView;
 use allocator::fairness::{ClientFairness, Report};
 
-/// Number of listed roles.
+/// Maximum number of listed roles.
 const ROLES_MAX: usize = 1_000;
-/// This many pairs of a framework and one of its roles.
+/// Maximum number of listed pairs of a framework and one of its roles.
 const PAIRS_MAX: usize = 5_000;
 
-/// The listed roles, and the number of all.
+/// The listed roles, and the number of all roles.
 pub(super) struct ReportedRoles<'a> {
     roles: BTreeSet<&'a str>,
     all: usize,
 }
 
 impl<'a> ReportedRoles<'a> {
-    /// Of too many roles those with a quota come first, then those with allocations, then the others; each in the order
-    /// of their names.
+    /// Selects the roles to list. If there are too many, those with a quota come first, then those with allocations,
+    /// then the others; each in the order of their names.
     pub(super) fn of(views: &'a [RoleView]) -> ReportedRoles<'a> {
         let mut chosen: Vec<&RoleView> = views.iter().collect();
         if chosen.len() > ROLES_MAX {
@@ -29,17 +29,17 @@ impl<'a> ReportedRoles<'a> {
         ReportedRoles { roles: chosen.into_iter().map(|view| view.role.as_str()).collect(), all: views.len() }
     }
 
-    /// Whether a role is listed.
+    /// Returns whether a role is listed.
     pub(super) fn has(&self, role: &str) -> bool {
         self.roles.contains(role)
     }
 
-    /// How many are not.
+    /// Returns the number of roles that are not listed.
     pub(super) fn left_out(&self) -> usize {
         self.all - self.roles.len()
     }
 
-    /// Reduces a report to listed roles.
+    /// Reduces a report to the listed roles.
     pub(super) fn limit(&self, report: &mut Report) {
         report.roles.retain(|role| self.has(role.role.as_str()));
         self.limit_pairs(&mut report.clients);
@@ -50,7 +50,7 @@ impl<'a> ReportedRoles<'a> {
         clients.truncate(PAIRS_MAX);
     }
 
-    /// Pairs of a framework and one of its listed roles.
+    /// Reduces pairs of a framework and a role to those with a listed role, at most [`PAIRS_MAX`].
     pub(super) fn pairs<'p, F>(
         &self,
         pairs: impl Iterator<Item = (F, &'p String)>,

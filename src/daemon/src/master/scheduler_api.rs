@@ -1,7 +1,7 @@
-//! `POST /api/v1/scheduler`: the checks of docs/mesos/scheduler-api.md that need no state, in Mesos's order, then the
-//! core.
+//! `POST /api/v1/scheduler`: the checks of docs/mesos/scheduler-api.md that need no state, in Mesos's order; then the
+//! core handles the call.
 //!
-//! It does not know frameworks.
+//! It has no state of frameworks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::codec;
 use crate::common::judged;
 use crate::rejection::rejection;
 
-/// Acknowledgements that never reach the core, which counts the others that are invalid.
+/// Counts of invalid acknowledgements that are not passed to the core; the core counts further invalid ones.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     updates: AtomicU64,
@@ -34,7 +34,7 @@ impl Refused {
         };
     }
 
-    /// How many there were, by the core's counter for them.
+    /// Returns the counts, with the core's counters to which they are added.
     pub(super) fn counts(&self) -> [(Counter, u64); 2] {
         [
             (Counter::InvalidStatusUpdateAcknowledgements, self.updates.load(Ordering::Relaxed)),
@@ -71,7 +71,7 @@ fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Resul
     Ok(Box::new(call))
 }
 
-/// Row 11: the authenticated principal is that of the framework.
+/// Checks that the authenticated principal is that of the framework (row 11).
 fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), InvalidCall> {
     match &call.subscribe {
         Some(subscribe) if call.r#type() == Type::Subscribe => {
@@ -114,16 +114,16 @@ async fn other(handler: &Handler, request: &Request, call: Box<Call>, principal:
     let stream_id = request.header(STREAM_ID).map(Arc::from);
     let input = |request| Input::SchedulerCall { request, stream_id, call, principal };
     let response = respond_or_fail(handler.decide(input).await);
-    // The calls of a subscribed framework: libraries take the end of their connection for the end of the subscription.
+    // Keep the connection of a subscribed framework: libraries take its end for the end of the subscription.
     if response.status().is_success() { response.keep_connection() } else { response }
 }
 
-/// The core's answer; 500 if it has none, because it is ending.
+/// Converts the core's answer to a response; 500 without an answer, because the core has ended.
 pub(super) fn respond_or_fail(answer: Option<Answer>) -> Response {
     answer.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
 }
 
-/// An answer of the core as a response.
+/// Converts an answer of the core to a response.
 pub(super) fn respond(answer: Answer) -> Response {
     match answer {
         Ok(Done::Complete) => Response::empty(StatusCode::OK),

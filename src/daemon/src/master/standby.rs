@@ -1,6 +1,6 @@
-//! A master that does not lead, or not yet: what it knows of the leader, and what it answers to requests and messages.
+//! A master that does not lead, or not yet: what it knows of the leader, and how it answers requests and messages.
 //!
-//! Which master leads is found out in `election`.
+//! `election` finds out which master leads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,15 +11,15 @@ use detector::{LEADER_HEADER, MASTER_HEADER, PREVIOUS_HEADER, WAIT_HEADER};
 use tokio::sync::watch;
 use wire::http::{HeaderName, Request, Response, StatusCode};
 
-/// How long an answer is held at most, whatever a caller asks for.
+/// Maximum time for which an answer is delayed, whatever a caller asks for.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Held answers go out one after the other at this distance when a leader is known: 10,000 agents that register at once
-/// take a leader about that long each.
+/// Interval between delayed answers when a leader is known: a leader needs about this time for each of 10,000 agents
+/// that register at once.
 const SPREAD: Duration = Duration::from_micros(80);
-/// The longest delay of an answer by the others. A caller has a second more than the time for which it waits.
+/// Maximum further delay of an answer by earlier ones. A caller waits a second more than the time for which it asks.
 const SPREAD_MAX: Duration = Duration::from_millis(800);
 
-/// Messages by which v0 drivers and agents register.
+/// Names of messages by which v0 drivers and agents register.
 const REGISTRATIONS: [&str; 6] = [
     "mesos.scheduler.Call",
     "mesos.internal.SubmitSchedulerRequest",
@@ -29,16 +29,16 @@ const REGISTRATIONS: [&str; 6] = [
     "mesos.internal.ReregisterSlaveMessage",
 ];
 
-/// What a standby master knows about the leader.
+/// The state of a standby master: what it knows of the leader.
 #[derive(Debug)]
 pub(super) struct Standby {
-    /// The PID of this master.
+    /// Pid of this master.
     own: Pid,
     leader: watch::Sender<Seen>,
     dropped: AtomicU64,
 }
 
-/// What is known, and how many held answers it has released.
+/// The known leader, and the number of delayed answers that were sent since it became known.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     place: Place,
@@ -50,16 +50,16 @@ pub(super) enum Place {
     /// No leader is known.
     #[default]
     Unknown,
-    /// Another one leads, and is found there.
+    /// Another master leads; its pid, host and port.
     Elsewhere(Pid, String, u16),
-    /// This one does, but has not read yet what it must remember. It is found there.
+    /// This master is elected, but has not read the registry yet; its host and port.
     Here(String, u16),
-    /// This one does, and is found there.
+    /// This master leads; its host and port.
     Ready(String, u16),
 }
 
 impl Place {
-    /// Whether there is a leader that takes registrations, other than the one that the caller knows of.
+    /// Returns whether a leader accepts registrations that is not `previous`, the one that the caller knows.
     fn is_news(&self, previous: Option<&str>) -> bool {
         match self {
             Place::Unknown | Place::Here(..) => false,
@@ -84,7 +84,7 @@ impl Standby {
         });
     }
 
-    /// The way to the leader with what was asked for.
+    /// Redirects a request to the leader.
     pub(super) fn redirect(&self, request: &Request) -> Response {
         match &self.leader.borrow().place {
             Place::Unknown => no_leader(),
@@ -95,8 +95,8 @@ impl Standby {
         }
     }
 
-    /// Names the leader. A caller that waits gets the answer when there is another leader than the previous one, or
-    /// when its time is over.
+    /// Answers with the leader. If the caller asks to wait, the answer is sent when there is another leader than the
+    /// caller's previous one, or when the time is over.
     pub(super) async fn name(&self, request: &Request) -> Response {
         let wait = request.header(WAIT_HEADER).and_then(|text| text.parse().ok()).map(Duration::from_millis);
         match wait {
@@ -114,7 +114,7 @@ impl Standby {
         let news = tokio::time::timeout(wait, leader.wait_for(|seen| seen.place.is_news(previous))).await;
         let Some(seen) = news.ok().and_then(|seen| seen.ok().map(|seen| seen.clone())) else {
             return match &self.leader.borrow().place {
-                // A caller that waits would register, and this master would drop that.
+                // A caller that waits would register, and this master would drop the message.
                 Place::Here(..) => no_leader(),
                 place => self.named(place),
             };
@@ -133,7 +133,7 @@ impl Standby {
         }
     }
 
-    /// Drops a message. It cannot be passed on: v0 drivers and Mesos's agents ignore answers of any other master than
+    /// Drops a message. It cannot be forwarded: v0 drivers and Mesos's agents ignore answers of any other master than
     /// the one that they have detected, and the leader binds a sender to its connection. Agents with a token follow the
     /// leader by themselves; the log names the other senders, which may wait here without end.
     pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
@@ -154,13 +154,14 @@ impl Standby {
         );
     }
 
-    /// Number of messages that were dropped.
+    /// Returns the number of messages that were dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// The answer of `/redirect` of the master `own`: the leader, with its PID for clients that have a list of masters.
+/// Returns the answer of `/redirect` of the master `own`: the leader, with its pid for clients that have a list of
+/// masters.
 pub(super) fn named(own: &str, leader: &str, host: &str, port: u16) -> Response {
     Response::redirect(host, port, "")
         .with_header(HeaderName::from_static(MASTER_HEADER), own)
@@ -171,7 +172,7 @@ fn no_leader() -> Response {
     Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected")
 }
 
-/// Path and query, with the process that the path may leave out.
+/// Returns the path and query, with the name of the process if the path leaves it out.
 fn full_path(request: &Request) -> String {
     let given = request.path_and_query();
     match given.starts_with("/master/") || request.path == "/master" {
@@ -198,7 +199,7 @@ mod tests {
         Arc::new(standby)
     }
 
-    /// Asks for 2 s, and returns the leader that is named, and after which time.
+    /// Asks for the leader with a wait of 2 s. Returns the leader, and the time after which the answer came.
     async fn answer(standby: &Standby, previous: Option<&str>) -> (String, Duration) {
         let began = tokio::time::Instant::now();
         let response = standby.name_within(Duration::from_secs(2), previous).await;
@@ -211,7 +212,7 @@ mod tests {
         let at_once = |leader: &str| (leader.to_owned(), Duration::ZERO);
         assert_eq!(answer(&standby(elsewhere(OLD)), None).await, at_once(OLD));
         assert_eq!(answer(&standby(elsewhere(NEW)), Some(OLD)).await, at_once(NEW));
-        // This one leads, and no other, whatever the caller has believed.
+        // This master leads, whatever the caller has known before.
         let ready = standby(Place::Ready("h".to_owned(), 5050));
         assert_eq!(answer(&ready, Some(OWN)).await, at_once(OWN));
     }
@@ -221,7 +222,7 @@ mod tests {
         let late = |said: &str| (said.to_owned(), Duration::from_secs(2));
         assert_eq!(answer(&standby(Place::Unknown), None).await, late("503"));
         assert_eq!(answer(&standby(elsewhere(OLD)), Some(OLD)).await, late(OLD));
-        // It would drop a registration.
+        // This master would drop a registration.
         assert_eq!(answer(&standby(Place::Here("h".to_owned(), 5050)), None).await, late("503"));
     }
 
@@ -243,7 +244,7 @@ mod tests {
             let answers = held.join_all().await;
             assert!(answers.iter().all(|(leader, _)| leader == OWN));
             let times = || answers.iter().map(|(_, after)| after.saturating_sub(Duration::from_millis(900)));
-            // Timers have steps of a millisecond.
+            // Timers have a resolution of a millisecond.
             assert!(times().min().unwrap() <= Duration::from_millis(2), "{callers}");
             let longest = times().max().unwrap();
             assert!(longest >= last && longest <= last + Duration::from_millis(3), "{callers}: {longest:?}");

@@ -5,12 +5,12 @@
 use protos::mesos::master::Call;
 use protos::mesos::master::call::Type;
 
-/// Checks a call alone.
+/// Checks an operator call, without the state of the master.
 ///
 /// # Errors
 /// The reason, as it follows `Failed to validate master::Call: `.
 pub(super) fn operator_call(call: &Call) -> Result<(), String> {
-    // An unknown number is as good as none.
+    // An unknown number counts as a missing type.
     let kind = call.r#type.and_then(|number| Type::try_from(number).ok());
     let kind = kind.ok_or("Expecting 'type' to be present")?;
     let there = match kind {

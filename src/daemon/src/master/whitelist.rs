@@ -1,4 +1,4 @@
-//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (ALL-72).
+//! `--whitelist`: a file with the host names whose agents may be offered, read again every few seconds (ALL-72).
 //!
 //! It reports changes to the core.
 
@@ -11,10 +11,10 @@ use master::Input;
 use super::outputs::Live;
 use crate::driver::Driver;
 
-/// How often the file is read.
+/// Interval at which the file is read.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Reports the file's content to the core, forever. An unreadable file changes nothing.
+/// Reports changes of the file's content to the core; does not return. An unreadable file changes nothing.
 pub(super) async fn watch(path: PathBuf, driver: Driver<Live>) {
     let mut known: Option<BTreeSet<String>> = None;
     let mut readable = true;
@@ -40,7 +40,7 @@ pub(super) async fn watch(path: PathBuf, driver: Driver<Live>) {
     }
 }
 
-/// The hostnames; none if all agents may be offered.
+/// Returns the host names; `None` if all agents may be offered.
 fn read(path: &Path) -> std::io::Result<Option<BTreeSet<String>>> {
     Ok(parse(&std::fs::read_to_string(path)?))
 }

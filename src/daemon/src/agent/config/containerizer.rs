@@ -14,13 +14,13 @@ use super::{dns, isolation, refused};
 use crate::flags::agent::{ContainerizerFlags, ImageFlags};
 use crate::flags::{AgentFlags, FlagError, Json, json};
 
-/// The logger that rotates, by Mesos's name.
+/// Mesos's name of the container logger that rotates output files.
 pub(in crate::agent) const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
-/// The one that does not.
+/// Mesos's name of the container logger that does not rotate output files.
 const SANDBOX: &str = "org_apache_mesos_SandboxContainerLogger";
-/// Default prefix of the variables that configure a container's own output.
+/// Default prefix of the environment variables that configure the logger of one container.
 const PREFIX: &str = "CONTAINER_LOGGER_";
-/// Shortest interval between checks of the disk of images.
+/// Shortest interval between checks of the disk with container images.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Reads the settings of the containerizer.
@@ -49,7 +49,7 @@ pub(in crate::agent) fn containerizer(
             frameworks_home: flags.fetcher.frameworks_home.clone(),
             hadoop_home: flags.fetcher.hadoop_home.clone().unwrap_or_default(),
             stall: flags.fetcher.fetcher_stall_timeout,
-            // The files are known when TLS has been read.
+            // The files are set after the TLS flags were read.
             tls: FetcherTls {
                 hosts: flags.fetcher.fetcher_tls_hosts.clone().unwrap_or_default(),
                 ..FetcherTls::default()
@@ -60,7 +60,7 @@ pub(in crate::agent) fn containerizer(
     })
 }
 
-/// `--container_logger` and its parameters.
+/// Reads `--container_logger` and its parameters.
 fn logger(name: Option<&str>, given: Option<&Json>) -> Result<Option<Logger>, FlagError> {
     match name {
         None | Some("" | SANDBOX) => return Ok(None),
@@ -80,7 +80,7 @@ fn logger(name: Option<&str>, given: Option<&Json>) -> Result<Option<Logger>, Fl
     Ok(Some(Logger { rules, prefix }))
 }
 
-/// `--secret_resolver`: a directory, or a program.
+/// Reads `--secret_resolver`: a directory, or a program.
 fn secrets(given: Option<&str>) -> Result<SecretResolver, FlagError> {
     let Some(path) = given.filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Ok(SecretResolver::None);
@@ -96,7 +96,7 @@ fn secrets(given: Option<&str>) -> Result<SecretResolver, FlagError> {
     }
 }
 
-/// The Docker containerizer, if `--containerizers` names it.
+/// Reads the settings of the Docker containerizer; `None` unless `--containerizers` names it.
 fn docker(flags: &ContainerizerFlags, enable_cfs: bool) -> Result<Option<Docker>, FlagError> {
     let names: Vec<&str> = flags.containerizers.split(',').map(str::trim).collect();
     if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(name)) {
@@ -119,10 +119,10 @@ fn docker(flags: &ContainerizerFlags, enable_cfs: bool) -> Result<Option<Docker>
     }))
 }
 
-/// Where this host's systemd looks for units, if executors are to have a slice.
+/// Returns the directory in which this host's systemd looks for units; `None` if executors get no slice.
 fn systemd(flags: &ContainerizerFlags) -> Option<PathBuf> {
     let runtime = &flags.systemd_runtime_directory;
-    // Its presence shows that systemd is the init (sd_booted(3)).
+    // The directory exists only if systemd is the init (sd_booted(3)).
     if !flags.systemd_enable_support || !runtime.is_dir() {
         return None;
     }
@@ -133,7 +133,7 @@ fn systemd(flags: &ContainerizerFlags) -> Option<PathBuf> {
     Some(runtime.clone())
 }
 
-/// Container images, which need `mounts`.
+/// Reads the settings for container images, which need the isolator `filesystem/linux` (`mounts`).
 fn provisioner(flags: &ImageFlags, sandbox: &Path, mounts: bool) -> Result<Provisioner, FlagError> {
     let enabled = match flags.image_providers.as_deref() {
         None | Some("") => false,
@@ -159,7 +159,7 @@ fn provisioner(flags: &ImageFlags, sandbox: &Path, mounts: bool) -> Result<Provi
     })
 }
 
-/// `--image_gc_config`: JSON of the message `ImageGcConfig`.
+/// Parses `--image_gc_config`: JSON of the message `ImageGcConfig`.
 fn image_gc(text: &str) -> Result<ImageGc, String> {
     let config = json::read::<ImageGcConfig>(text)?;
     let headroom = config.image_disk_headroom;

@@ -1,4 +1,4 @@
-//! The disks that `--resources` names.
+//! Prepares the disks that `--resources` names.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! `--default_container_dns`: the name servers of containers on networks of their own, where nothing else names any.
+//! `--default_container_dns`: the name servers of containers on networks of their own, unless another setting names
+//! some.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +10,10 @@ use crate::flags::{FlagError, Json};
 
 const NAME: &str = "default_container_dns";
 
-/// Reads the flag.
+/// Reads `--default_container_dns`.
 ///
 /// # Errors
-/// What is not JSON of this form, a mode that is unknown or the host's, or a network that is there twice.
+/// Invalid JSON, an unknown mode, the host's mode, or two entries for one network.
 pub(super) fn read(given: Option<&Json>) -> Result<DefaultDns, FlagError> {
     let refused = |why: String| FlagError::Refused { name: NAME, why };
     let Some(text) = given else { return Ok(DefaultDns::default()) };

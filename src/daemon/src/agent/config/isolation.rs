@@ -1,4 +1,4 @@
-//! `--launcher`, `--isolation` and what belongs to them: read, and refused where they do not fit.
+//! Reads `--launcher`, `--isolation` and the flags that depend on them, and rejects values that contradict each other.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::{isolators, refused};
 use crate::flags::agent::IsolationFlags;
 use crate::flags::{AgentFlags, FlagError, nearest};
 
-/// Isolators that any launcher has.
+/// Isolators that work with any launcher.
 const PLAIN: [&str; 9] = [
     "posix/cpu",
     "posix/mem",
@@ -21,7 +21,7 @@ const PLAIN: [&str; 9] = [
     "posix/rlimits",
 ];
 
-/// Isolators that Mesos has besides.
+/// Isolators of Mesos that tepui does not have.
 const ELSEWHERE: [&str; 9] = [
     "appc/runtime",
     "disk/xfs",
@@ -34,7 +34,7 @@ const ELSEWHERE: [&str; 9] = [
     "windows/mem",
 ];
 
-/// Why there is no such isolator, and which may be meant.
+/// Returns the error for an unknown isolator, with the known name that is most similar.
 fn unknown(name: &str) -> String {
     if ELSEWHERE.contains(&name) {
         return format!("the isolator '{name}' is not supported by this version of tepui");
@@ -49,10 +49,11 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Reads the flags. Without `--launcher` the isolators decide: as soon as one of them needs it, it is `linux`.
+/// Reads the launcher, the isolators and their settings from the flags. Without `--launcher` the launcher is `linux` if
+/// one of the isolators needs it, otherwise `posix`.
 ///
 /// # Errors
-/// The first flag that does not fit.
+/// The first flag that contradicts the others.
 pub(super) fn read(flags: &AgentFlags) -> Result<Isolation, FlagError> {
     let mut own = Isolation::default();
     for name in flags.isolation.isolation.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -171,7 +172,7 @@ mod tests {
         assert!(read(&["--launcher=linux"]).unwrap().linux);
     }
 
-    /// A device by a path that is not below `/dev`.
+    /// A flag that names a device by a path that is not below `/dev`.
     const OUTSIDE: &str = r#"--allowed_devices={"allowed_devices":[{"device":{"path":"/dev/../dev/null"}}]}"#;
 
     #[test]

@@ -1,6 +1,6 @@
-//! Flags of single isolators: devices, network classes, events, networks, GPUs, ports.
+//! Reads the flags of single isolators: devices, network classes, events, networks, GPUs, ports.
 //!
-//! A flag whose isolator is not in force is refused: it would have no effect.
+//! A flag whose isolator is not enabled is rejected: it would have no effect.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,7 +16,8 @@ use super::refused;
 use crate::flags::agent::{ContainerNetworkFlags, IsolationFlags};
 use crate::flags::{FlagError, json};
 
-/// `--allowed_devices`: JSON of the message `DeviceWhitelist`. Returns the devices, and those below `/dev` as files.
+/// Parses `--allowed_devices`: JSON of the message `DeviceWhitelist`. Returns the devices, and those below `/dev` as
+/// files.
 pub(super) fn devices(text: &str) -> Result<(Vec<Device>, Vec<DeviceFile>), String> {
     let value = Value::parse(text.as_bytes()).map_err(|error| format!("is not JSON: {error}"))?;
     let list = value.get("allowed_devices").and_then(Value::as_array).ok_or("has no list 'allowed_devices'")?;
@@ -55,7 +56,8 @@ fn device(item: &Value) -> Result<(Device, Option<DeviceFile>), String> {
     Ok((Device(format!("{kind} {major}:{minor} {rights}")), file))
 }
 
-/// `--effective_capabilities` and `--bounding_capabilities`: JSON of the message `CapabilityInfo`, as a set of bits.
+/// Parses `--effective_capabilities` or `--bounding_capabilities`: JSON of the message `CapabilityInfo`. Returns a set
+/// of bits.
 pub(super) fn capabilities(text: &str) -> Result<u64, String> {
     let value = Value::parse(text.as_bytes()).map_err(|error| format!("is not JSON: {error}"))?;
     json::only(&value, "", &["capabilities"])?;
@@ -73,10 +75,10 @@ pub(super) fn capabilities(text: &str) -> Result<u64, String> {
 const PRIMARY: &str = "cgroups_net_cls_primary_handle";
 const SECONDARY: &str = "cgroups_net_cls_secondary_handles";
 
-/// The handles of network classes.
+/// Reads the flags of the isolator `cgroups/net_cls`: handles of network classes.
 ///
 /// # Errors
-/// What is not a handle, or would have no effect.
+/// A text that is not a handle, or a flag that would have no effect.
 pub(super) fn net_cls(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
     let (primary, secondary) = (&flags.cgroups_net_cls_primary_handle, &flags.cgroups_net_cls_secondary_handles);
     let (primary, secondary) = (given(primary), given(secondary));
@@ -95,12 +97,12 @@ pub(super) fn net_cls(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<
     }
 }
 
-/// A text that is set and not empty.
+/// Returns the text of a flag, if it is set and not empty.
 fn given(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
-/// A handle: 16 bits in hexadecimal digits, not zero.
+/// Parses a handle of a network class: 16 bits in hexadecimal digits, not zero.
 fn handle(text: &str) -> Option<u16> {
     let text = text.trim();
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
@@ -113,10 +115,10 @@ fn range(text: &str) -> Option<(u16, u16)> {
     (first <= last).then_some((first, last))
 }
 
-/// What `perf` counts.
+/// Reads the flags of the isolator `cgroups/perf_event`: the events to count; `None` without events.
 ///
 /// # Errors
-/// Flags that do not fit each other, or an event that the statistics have no place for.
+/// Flags that contradict each other, or an event that the statistics have no field for.
 pub(super) fn perf(flags: &IsolationFlags, own: &Isolation) -> Result<Option<Perf>, FlagError> {
     let events =
         given(&flags.perf_events).unwrap_or_default().split(',').map(str::trim).filter(|event| !event.is_empty());
@@ -137,7 +139,7 @@ pub(super) fn perf(flags: &IsolationFlags, own: &Isolation) -> Result<Option<Per
     }
 }
 
-/// The networks of containers.
+/// Reads the flags of the isolator `network/cni`.
 ///
 /// # Errors
 /// One of the two directories is missing, or would have no effect.
@@ -154,10 +156,10 @@ pub(super) fn cni(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Opti
     Ok(enabled.then(|| Cni { configs, plugins: plugins.to_string_lossy().into_owned() }))
 }
 
-/// The GPUs that are given as a whole, and those that are shared.
+/// Reads the indexes of the GPUs that are allocated as a whole, and of those that are shared.
 ///
 /// # Errors
-/// What is not a list of numbers, or would have no effect.
+/// A text that is not a list of numbers, or a flag that would have no effect.
 pub(super) fn gpus(flags: &IsolationFlags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
     let list = |name: &'static str, text: &Option<String>| {
         indexes(text.as_deref().unwrap_or_default()).map_err(|why| refused(name, why))
@@ -187,10 +189,10 @@ fn indexes(text: &str) -> Result<Vec<u32>, String> {
     Ok(list)
 }
 
-/// How ports are watched.
+/// Reads the flags of the isolator `network/ports`.
 ///
 /// # Errors
-/// Flags that contradict each other, or that need the isolator, or a range that cannot be read.
+/// Flags that contradict each other, flags that need the isolator, or an invalid range.
 pub(super) fn ports(flags: &ContainerNetworkFlags, own: &Isolation) -> Result<Ports, FlagError> {
     const NAME: &str = "network/ports";
     const RANGE: &str = "container_ports_isolated_range";

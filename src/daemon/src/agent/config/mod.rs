@@ -1,5 +1,5 @@
-//! Converts the agent's flags to the core's settings, and to the agent's info. `containerizer.rs` does so for the
-//! containerizer.
+//! Converts the agent's flags to the core's settings and to the `SlaveInfo` of the agent. `containerizer.rs` converts
+//! those for the containerizer.
 //!
 //! It starts nothing.
 
@@ -30,7 +30,7 @@ use crate::host;
 
 /// Interval of heartbeats on executors' streams (EXE-07).
 const EXECUTOR_HEARTBEAT: Duration = Duration::from_secs(30 * 60);
-/// The shortest pause between attempts to register.
+/// Shortest delay between attempts to register.
 const LEAST_BACKOFF: Duration = Duration::from_millis(1);
 
 /// Reads the settings of the core from flags.
@@ -53,14 +53,14 @@ pub(super) fn config(flags: &AgentFlags, pid: Pid, work_dir: &str) -> Result<Con
     if config.authentication_timeout_min > config.authentication_timeout_max {
         return Err(refused("authentication_timeout_max", "must not be less than --authentication_timeout_min"));
     }
-    // Without a pause a master that is away would be asked without end.
+    // Without a delay the agent would send requests to an unreachable master in a loop.
     config.authentication_timeout_min = config.authentication_timeout_min.max(LEAST_BACKOFF);
     config.credential = credentials::of_agent(registration.credential.as_deref())?;
     config.authorizer = crate::acls::read(flags.access.acls.as_ref(), ("authorizer", &flags.access.authorizer))?;
     if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }
-    // Without a pause a master that is away would be asked without end.
+    // Without a delay the agent would send requests to an unreachable master in a loop.
     config.registration_backoff_factor = config.registration_backoff_factor.max(LEAST_BACKOFF);
     config.first_registration_wait = config.registration_backoff_factor;
     config.executor_reregistration_retry_interval = executors.executor_reregistration_retry_interval;
@@ -101,12 +101,12 @@ fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
 }
 
-/// This very program: it is also the executors' program.
+/// Returns the path of the running program, which is also the executors' program.
 fn program() -> String {
     std::env::current_exe().map_or_else(|_| "/proc/self/exe".to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// A JSON object of strings.
+/// Parses `--executor_environment_variables`: a JSON object of strings.
 fn executor_environment(given: Option<&Json>) -> Result<Vec<(String, String)>, FlagError> {
     const NAME: &str = "executor_environment_variables";
     let Some(text) = given else { return Ok(Vec::new()) };
@@ -121,7 +121,7 @@ fn executor_environment(given: Option<&Json>) -> Result<Vec<(String, String)>, F
         .collect()
 }
 
-/// Of what this agent can do, what `--agent_features` names.
+/// Returns the agent's capabilities, reduced to those that `--agent_features` names.
 fn features(given: Option<&Json>, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
     const NAME: &str = "agent_features";
     let Some(text) = given else { return Ok(all) };
@@ -145,10 +145,10 @@ fn default_container_info(given: Option<&Json>) -> Result<Option<mesos::Containe
     given.map(|text| json::message("default_container_info", text)).transpose()
 }
 
-/// What the agent registers with.
+/// Creates the `SlaveInfo` with which the agent registers.
 ///
 /// # Errors
-/// Resources, attributes or a domain that cannot be read.
+/// Invalid resources, attributes or domain.
 pub(super) fn info(
     flags: &NodeFlags,
     identity: &Identity,
@@ -182,7 +182,7 @@ pub(super) fn info(
     })
 }
 
-/// The resources of `--resources`, and those of the machine of common kinds that it does not name (RES-14).
+/// Returns the resources of `--resources`, and the common ones of the host that it does not name (RES-14).
 fn own_resources(flags: &NodeFlags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
     let role = Role::parse(&flags.default_role).map_err(|error| refused("default_role", error.to_string()))?;
     let text = flags.resources.as_deref().unwrap_or_default().trim();
@@ -220,7 +220,7 @@ fn warn_of_near_names(names: &BTreeSet<Name>) {
     }
 }
 
-/// The common resource that is most likely meant by another name.
+/// Returns the common resource that a similar name probably means.
 fn misspelt(name: &str) -> Option<&'static str> {
     const COMMON: [&str; 5] = ["cpus", "mem", "disk", "gpus", "ports"];
     const OTHERS: [(&str, &str); 4] = [("cores", "cpus"), ("memory", "mem"), ("ram", "mem"), ("gpu", "gpus")];
@@ -239,10 +239,10 @@ fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
     items.iter().map(read).collect()
 }
 
-/// What parts of GPUs are called.
+/// Name of the resource for shared GPUs.
 const GPU_SHARE: &str = "gpu_share";
 
-/// GPUs to be had as a whole and to be shared, if there are any.
+/// Returns the resources for GPUs that are allocated as a whole and for shared ones, if there are any.
 fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
     let (whole, shared) = counts.unwrap_or_default();
     let all = [(Name::Gpus, whole), (Name::from(GPU_SHARE), shared)].into_iter().filter(|(_, count)| *count > 0);
@@ -250,7 +250,7 @@ fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
     all.map(one).collect()
 }
 
-/// Checks that `--resources` has as many devices as there are.
+/// Checks that `--resources`, if it names the devices, has as many as were found.
 fn check_devices(given: &Resources, names: &BTreeSet<Name>, name: &Name, count: usize) -> Result<(), FlagError> {
     let amount = given.get_scalar(name).unwrap_or_default().to_f64();
     if names.contains(name) && amount != count as f64 {
@@ -260,7 +260,7 @@ fn check_devices(given: &Resources, names: &BTreeSet<Name>, name: &Name, count: 
     Ok(())
 }
 
-/// The names that are given, those with an amount of zero included: they are not detected.
+/// Returns the names in `--resources`, those with an amount of zero included: they are not detected.
 fn named(text: &str, given: &Resources) -> BTreeSet<Name> {
     let mut names = given.names();
     for part in text.split(';') {
@@ -272,7 +272,7 @@ fn named(text: &str, given: &Resources) -> BTreeSet<Name> {
     names
 }
 
-/// What `--default_role` makes of a resource that has no role of its own.
+/// Returns the reservation that `--default_role` adds to resources without a role.
 fn static_reservation(role: &Role) -> Vec<Reservation> {
     if role.is_star() {
         return Vec::new();
@@ -280,7 +280,8 @@ fn static_reservation(role: &Role) -> Vec<Reservation> {
     vec![Reservation::fixed(role.clone())]
 }
 
-/// Processors, memory, disk (in MB, with something left for the system) and the usual ports.
+/// Returns the host's resources: processors, memory and disk (in MB, less a part for the system), and the default
+/// ports.
 fn detected(work_dir: &Path) -> Vec<(Name, Resource)> {
     const MEGABYTE: u64 = 1 << 20;
     const GIGABYTE: u64 = 1 << 30;

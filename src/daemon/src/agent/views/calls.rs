@@ -1,4 +1,4 @@
-//! The answers to the reading calls of the agent's v1 operator API (OPA-11 to OPA-16).
+//! The answers to the calls of the agent's v1 operator API that read (OPA-11 to OPA-16).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::acls::Asker;
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
 
-/// Answers a reading call.
+/// Answers a call that reads.
 pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Type, encoding: Encoding) -> Vec<u8> {
     let seen = || Seen { tasks: asker.visible(snapshot, false), executors: asker.visible(snapshot, true) };
     let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &Seen)| {
@@ -30,7 +30,7 @@ pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Ty
     }
 }
 
-/// What may be viewed of an agent: tasks whether or not their executors may be.
+/// The parts of an agent's state that the sender may view. Tasks may be viewed even if their executors may not.
 struct Seen {
     tasks: Arc<Snapshot>,
     executors: Arc<Snapshot>,
@@ -69,7 +69,7 @@ fn tasks(b: &mut Builder<'_, '_>, seen: &Seen) {
     b.list(5, "completed_tasks", completed.map(|task| Item::Borrowed(&**task)));
 }
 
-/// A task that its executor has not been given yet.
+/// Returns a task in the queue for its executor, as a task in TASK_STAGING.
 fn staging(task: &mesos::TaskInfo, executor: &Executor) -> mesos::Task {
     mesos::Task {
         name: task.name.clone(),

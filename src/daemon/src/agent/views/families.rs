@@ -1,4 +1,4 @@
-//! What containers use, as families of the Prometheus format: one sample for each container, those inside others too.
+//! The usage of containers as families of the Prometheus format: one sample for each container, nested ones included.
 //!
 //! It measures nothing itself.
 
@@ -10,10 +10,10 @@ use protos::mesos::ResourceStatistics;
 use super::statistics::{Measured, used};
 use crate::prometheus::{Kind, Text};
 
-/// How many make a second.
+/// Number of microseconds in a second.
 const MICROSECONDS: f64 = 1e6;
 
-/// Adds all families.
+/// Adds all families of containers.
 pub(in crate::agent) fn add(measured: &Measured, text: &mut Text) {
     let mut owners = BTreeMap::new();
     for (executor, statistics, pressures) in measured.running() {
@@ -25,7 +25,7 @@ pub(in crate::agent) fn add(measured: &Measured, text: &mut Text) {
         }
     }
     for (name, usage) in measured.usage.iter().filter(|(name, _)| !owners.contains_key(name)) {
-        // A standalone container has no owner.
+        // A standalone container has no executor.
         let owner = owners.get(&name.root());
         let of = owner.map(|owner| (owner.framework_id.as_str(), owner.id.as_str())).unwrap_or_default();
         container(text, &labels(of.0, of.1, name.as_str()), &used(usage, measured.now));
@@ -67,7 +67,7 @@ fn container(text: &mut Text, labels: &Labels<'_>, statistics: &ResourceStatisti
     }
 }
 
-/// What only control groups count.
+/// Adds the values that only control groups count.
 fn counted(text: &mut Text, labels: &Labels<'_>, io: Option<(u64, u64)>, pressures: Option<&Pressures>) {
     if let Some((read, written)) = io {
         for (name, bytes) in [("io_read_bytes_total", read), ("io_written_bytes_total", written)] {

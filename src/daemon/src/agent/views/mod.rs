@@ -1,6 +1,6 @@
 //! The documents of an agent's read endpoints, written from a snapshot.
 //!
-//! They change nothing.
+//! They change no state.
 
 pub(super) mod calls;
 pub(super) mod families;
@@ -16,24 +16,25 @@ use super::outputs::Shell;
 use crate::acls::Asker;
 use crate::common::Common;
 
-/// What a document is written from.
+/// The data of a document.
 pub(super) struct Context {
-    /// The agent.
+    /// State of the agent.
     pub(super) snapshot: Arc<Snapshot>,
-    /// The same, reduced to what the principal may view of its frameworks.
+    /// State of the agent, reduced to what the principal may view of its frameworks.
     pub(super) visible: Arc<Snapshot>,
-    /// The principal of the request.
+    /// Sender of the request.
     pub(super) asker: Asker,
-    /// What the endpoints of both daemons share.
+    /// Data of the endpoints that both daemons have.
     pub(super) common: Arc<Common>,
-    /// When this agent started.
+    /// Time at which this agent started.
     pub(super) started: Time,
-    /// Its process and its capabilities.
+    /// Pid and capabilities of the agent.
     pub(super) shell: Arc<Shell>,
 }
 
 impl Asker {
-    /// An agent with what may be viewed of its frameworks, with or without executors that may not be.
+    /// Reduces an agent's state to what the sender may view of its frameworks. With `executors`, executors that it may
+    /// not view are left out, too.
     pub(super) fn visible(&self, snapshot: &Arc<Snapshot>, executors: bool) -> Arc<Snapshot> {
         match self.authorizer.is_on() {
             false => snapshot.clone(),
@@ -41,7 +42,7 @@ impl Asker {
         }
     }
 
-    /// Containers of executors that may not be viewed.
+    /// Returns the containers of executors that the sender may not view.
     pub(super) fn hidden_containers(&self, snapshot: &Snapshot) -> Vec<ContainerName> {
         match self.authorizer.is_on() {
             false => Vec::new(),

@@ -1,4 +1,4 @@
-//! `/state` of the agent (LEG-65).
+//! The document `/state` of the agent (LEG-65).
 
 use agent::{Executor, Framework, Queued};
 use authorizer::Action;
@@ -11,7 +11,7 @@ use crate::acls::Asker;
 use crate::common::{BUILD, MESOS_VERSION};
 use crate::parts;
 
-/// `/state`
+/// Writes the document `/state`.
 pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 << 10);
     let snapshot = &context.snapshot;
@@ -53,7 +53,7 @@ pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
     out
 }
 
-/// What the agent has, and what of it is in use.
+/// Writes the agent's resources, and those that executors use.
 fn resources(w: &mut Writer<'_>, context: &Context) {
     let snapshot = &context.snapshot;
     let total = &*snapshot.resources;
@@ -149,7 +149,7 @@ fn task(w: &mut Writer<'_>, task: &mesos::Task) {
     parts::task(w, task, &resources::from_proto(&task.resources).unwrap_or_default());
 }
 
-/// A task that its executor has not been given yet.
+/// Writes a task in the queue for its executor.
 fn queued_task(w: &mut Writer<'_>, task: &mesos::TaskInfo) {
     w.object(|w| {
         w.key("id").string(&task.task_id.value);

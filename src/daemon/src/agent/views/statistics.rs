@@ -1,4 +1,4 @@
-//! What executors use: `/monitor/statistics`, `/containers` and GET_CONTAINERS (LEG-42, LEG-43).
+//! The usage of executors: `/monitor/statistics`, `/containers` and GET_CONTAINERS (LEG-42, LEG-43).
 //!
 //! It measures nothing itself.
 
@@ -16,18 +16,18 @@ use protos::mesos::cgroup_info::blkio;
 
 use super::state::source;
 
-/// An agent, and what its containers use.
+/// An agent's state, and the measured usage of its containers.
 pub(in crate::agent) struct Measured {
     pub(in crate::agent) snapshot: Arc<Snapshot>,
     pub(in crate::agent) usage: BTreeMap<ContainerName, Used>,
     pub(in crate::agent) now: Time,
 }
 
-/// An executor's megabyte.
+/// Number of bytes in a megabyte of the resource `mem`.
 const MEGABYTE: f64 = 1_048_576.0;
 
 impl Measured {
-    /// The executors whose containers run, with what they use.
+    /// Returns the executors whose containers run, with their usage.
     pub(super) fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics, Option<Pressures>)> {
         let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
         executors.filter_map(|executor| {
@@ -38,7 +38,7 @@ impl Measured {
     }
 }
 
-/// What a container uses, without its limits.
+/// Returns the usage of a container, without the limits of an executor.
 pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistics {
     let usage = &used.processes;
     let mut statistics = mesos::ResourceStatistics {
@@ -56,8 +56,9 @@ pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistic
     statistics
 }
 
-/// A control group includes ended processes. Its memory statistics are delayed, and zero below some dozen pages: as
-/// long as they show no memory, that of its processes is reported, which is no more than what is charged to it.
+/// Adds the values of a control group, which includes ended processes. Its memory statistics are delayed, and zero
+/// below some dozen pages: as long as they show no memory, that of its processes is reported, which is no more than
+/// what is charged to it.
 fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
     if let Some(cpu) = group.cpu {
         statistics.cpus_user_time_secs = Some(cpu.user.as_secs_f64());
@@ -91,7 +92,8 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
     }
 }
 
-/// Mesos's message for block devices. Its other part is for a scheduler that the kernel does not have any more (CFQ).
+/// Converts the usage of block devices to Mesos's message. Its fields for a scheduler that the kernel no longer has
+/// (CFQ) stay empty.
 fn block_devices(io: &IoStatistics) -> blkio::Statistics {
     let values = |counts: &[(String, u64)]| {
         let one = |(name, count): &(String, u64)| {
@@ -123,7 +125,7 @@ fn statistics(executor: &Executor, usage: &Used, now: Time) -> mesos::ResourceSt
     }
 }
 
-/// The kernel's pressure stall information: beside the statistics, whose message has no place for it.
+/// Writes the kernel's pressure stall information. It is beside the statistics, whose message has no field for it.
 fn pressures(w: &mut Writer<'_>, pressures: &Pressures) {
     let stalled = |w: &mut Writer<'_>, name: &str, stalled: &Stalled| {
         w.key(name).object(|w| {
@@ -169,7 +171,7 @@ fn status(executor: &Executor) -> mesos::ContainerStatus {
     }
 }
 
-/// `/monitor/statistics`
+/// Writes the document `/monitor/statistics`.
 pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
     let mut out = Vec::new();
     Writer::new(&mut out).array(|w| {
@@ -180,7 +182,7 @@ pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
     out
 }
 
-/// `/containers?container_id=`
+/// Writes the document `/containers?container_id=`.
 pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>, hidden: &[ContainerName]) -> Vec<u8> {
     let mut out = Vec::new();
     Writer::new(&mut out).array(|w| {
@@ -199,7 +201,7 @@ pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>, hi
     out
 }
 
-/// GET_CONTAINERS.
+/// Returns the containers of GET_CONTAINERS.
 pub(in crate::agent) fn messages(
     measured: &Measured,
     live: &ComposingContainerizer,
@@ -233,7 +235,7 @@ pub(in crate::agent) fn messages(
         }
     }
     let executors = |name: &ContainerName| measured.running().any(|(executor, _, _)| executor.container == *name);
-    // An executor whose use cannot be measured just now is hidden all the same.
+    // An executor whose usage cannot be measured at the moment is still hidden.
     let alone = |name: &ContainerName| show_standalone && !executors(&name.root()) && !hidden.contains(&name.root());
     let standalone = measured.usage.iter().filter(|(name, _)| (name.parent().is_none() || show_nested) && alone(name));
     list.extend(standalone.map(|(name, usage)| Container {

@@ -1,6 +1,6 @@
-//! The registry of a master without a group, which comes into the group that this master forms.
+//! The registry of a master without a group, which the group takes over that this master forms.
 //!
-//! The group takes it with its first state. The file is renamed once that is durable here.
+//! The registry becomes a part of the group's first state. The file is renamed once that state is durable here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use store::FileRegistry;
 use super::super::registry_file;
 use super::registry::PLACE;
 
-/// The entries of the registry in a work directory; none if there is no registry.
+/// Returns the entries of the registry in a work directory; `None` if there is no registry.
 ///
 /// # Errors
-/// It cannot be read.
+/// The registry cannot be read.
 pub(super) fn read(work_dir: &Path, accepted: Option<u64>) -> anyhow::Result<Option<BTreeMap<String, Vec<u8>>>> {
     let path = registry_file::path(work_dir);
     if !FileRegistry::is_at(&path) {

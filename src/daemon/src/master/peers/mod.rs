@@ -1,6 +1,6 @@
-//! A master in a group of peers (`--peers`): flags, and the handle of the thread that is this master's member of it.
+//! A master in a group of peers (`--peers`): the flags, and the handle of the thread of this master's member.
 //!
-//! What members do is decided by the crate `peers`.
+//! The crate `peers` decides what members do.
 
 mod adopt;
 mod names;
@@ -29,21 +29,21 @@ use crate::secrets;
 
 pub(super) use registry::open as open_registry;
 
-/// The id of the process that takes the members' messages, and their name.
+/// libprocess id of the process that receives the members' messages; the name of the messages follows.
 pub(super) const PROCESS: &str = "peer";
 const MESSAGE: &str = "tepui.internal.PeerMessage";
-/// The directory of the journal, below the work directory.
+/// Name of the directory of the journal, below the work directory.
 pub(super) const DIRECTORY: &str = "peers";
-/// Messages that wait for the thread; more are left out, as if the network had lost them.
+/// Maximum number of jobs that wait for the thread; further messages are dropped, as if the network had lost them.
 const WAITING_MAX: usize = 4096;
-/// How long a start waits for an earlier process of the same directory to end.
+/// Time for which a start waits until an earlier process with the same directory has ended.
 const LOCK_LIMIT: Duration = Duration::from_secs(10);
-/// The shortest and the longest lease.
+/// Shortest and longest lease.
 const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// How long the others may take to follow a new leader when this one ends.
+/// Time limit for the other masters to elect a new leader when this one ends.
 const HAND_OVER_LIMIT: Duration = Duration::from_millis(500);
 
-/// What the flags say.
+/// The values of the flags for a group of peers.
 #[derive(Clone, Debug)]
 pub(super) struct GroupFlags {
     addresses: Vec<String>,
@@ -54,7 +54,7 @@ pub(super) struct GroupFlags {
     accepted_loss: Option<u64>,
 }
 
-/// Reads `--peers` and what belongs to it; none without it.
+/// Reads `--peers` and the flags that depend on it; `None` without it.
 ///
 /// # Errors
 /// One of the flags is invalid.
@@ -103,7 +103,7 @@ pub(super) fn flags(flags: &StateFlags) -> Result<Option<GroupFlags>, FlagError>
     }))
 }
 
-/// A `host:port` in the form in which it is compared.
+/// Checks an address `host:port`, and returns it in the form in which addresses are compared.
 pub(super) fn address_of(text: &str) -> Result<String, &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("has no port: use host:port")?;
     let port: u16 = port.parse().ok().filter(|port| *port != 0).ok_or("has no valid port")?;
@@ -115,7 +115,7 @@ pub(super) fn address_of(text: &str) -> Result<String, &'static str> {
 }
 
 impl GroupFlags {
-    /// The own address: `--peer_address`, or the one of `--peers` at which this master is advertised.
+    /// Returns this master's address: `--peer_address`, or the one of `--peers` at which it is advertised.
     fn own(&self, pid: &Pid, hostname: &str) -> Result<String, FlagError> {
         let peers = self.addresses.join(",");
         if let Some(own) = &self.own {
@@ -138,15 +138,15 @@ impl GroupFlags {
     }
 }
 
-/// What is known of the group, for tasks that wait for a change.
+/// The known state of the group, for tasks that wait for a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     known: Known,
-    /// The journal cannot be written: this master must end.
+    /// Error of the thread, such as that of the journal: this master must end.
     failed: Option<String>,
 }
 
-/// What the thread is asked for.
+/// A job for the thread of this master's member.
 enum Job {
     Message(Bytes),
     Load(mpsc::SyncSender<std::collections::BTreeMap<String, Vec<u8>>>),
@@ -155,24 +155,24 @@ enum Job {
     Status(oneshot::Sender<Value>),
 }
 
-/// What an operator wants.
+/// A change of the group that an operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// Another member.
+    /// Add the member with this address.
     Add(String),
-    /// One member less.
+    /// Remove the member with this address.
     Remove(String),
-    /// Another leader, at an address or anywhere.
+    /// Transfer the leadership to the member with this address; `None` for any other one.
     HandOver(Option<String>),
 }
 
-/// The handle of the thread. The thread ends with the last one.
+/// The handle of the thread. The thread ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Peers {
     jobs: mpsc::SyncSender<Job>,
     seen: watch::Receiver<Seen>,
     lease: Arc<Lease>,
-    /// How long a write may take.
+    /// Time limit for a write.
     limit: Duration,
 }
 
@@ -217,33 +217,33 @@ impl Peers {
         Ok(Peers { jobs, seen, lease, limit })
     }
 
-    /// A message for the member has come. If too many wait, it is left out.
+    /// Passes a message for the member to the thread; drops it if too many wait. Returns whether it was accepted.
     pub(super) fn receive(&self, name: &str, body: Bytes) -> bool {
         name == MESSAGE && self.jobs.try_send(Job::Message(body)).is_ok()
     }
 
-    /// What is known of the leader.
+    /// Returns what is known of the leader.
     pub(super) fn known(&self) -> Known {
         let seen = self.seen.borrow();
         seen.failed.clone().map_or_else(|| seen.known.clone(), Known::Refused)
     }
 
-    /// Returns when something else is known than when it returned before.
+    /// Waits until the known state has changed since this returned before.
     pub(super) async fn changed(&mut self) {
         if self.seen.changed().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Until when this master may answer as the leader.
+    /// Returns the lease: until its end this master may answer as the leader.
     pub(super) fn lease(&self) -> Arc<Lease> {
         self.lease.clone()
     }
 
-    /// Does what an operator wants.
+    /// Carries out a change of the group.
     ///
     /// # Errors
-    /// Why it is not possible.
+    /// The reason why the change is not possible.
     pub(super) async fn change(&self, wish: Wish) -> Result<(), ChangeError> {
         let (done, outcome) = oneshot::channel();
         let sent = self.jobs.try_send(Job::Change(wish, done));
@@ -253,14 +253,15 @@ impl Peers {
         }
     }
 
-    /// The members and their state, for operators.
+    /// Returns the members and their state, for operators; `None` if the thread has ended.
     pub(super) async fn status(&self) -> Option<Value> {
         let (done, status) = oneshot::channel();
         self.jobs.try_send(Job::Status(done)).ok()?;
         status.await.ok()
     }
 
-    /// Gives the lead to another member, if this one has it, and waits until that one leads or a moment has passed.
+    /// Transfers the leadership to another member, if this one leads, and waits for that at most for
+    /// [`HAND_OVER_LIMIT`].
     pub(super) async fn resign(&mut self) {
         if !self.known().leader().is_some_and(|leader| leader.is_own) {
             return;
@@ -274,8 +275,8 @@ impl Peers {
         }
     }
 
-    /// Waits until another master leads, or a moment has passed: a process that ends at once takes messages with it by
-    /// which the others would know that they may elect another leader. Returns whether another one leads.
+    /// Waits until another master leads, at most for [`HAND_OVER_LIMIT`]: a process that ends at once loses messages
+    /// that tell the others that they may elect another leader. Returns whether another one leads.
     pub(super) async fn await_successor(&mut self) -> bool {
         let followed = async {
             while self.known().leader().is_none_or(|leader| leader.is_own) {
@@ -286,7 +287,7 @@ impl Peers {
     }
 }
 
-/// Opens the journal; waits for an earlier process that is about to end.
+/// Opens the journal. Waits for an earlier process that is about to end.
 #[allow(clippy::disallowed_methods, reason = "a lock cannot be waited for with a timeout")]
 fn open(directory: &std::path::Path) -> anyhow::Result<(Journal, peers::Stored)> {
     let began = Stopwatch::start();

@@ -1,6 +1,6 @@
 //! Sends messages to members, whose addresses may have host names.
 //!
-//! Names are resolved by a thread of their own: that may take seconds, and a member that waits loses its lease.
+//! A thread of its own resolves names: that may take seconds, and a member that waits loses its lease.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -14,12 +14,12 @@ use super::{MESSAGE, PROCESS};
 use crate::clock::Clock;
 use crate::host;
 
-/// How long a resolved name counts, and how long one that could not be resolved is not asked for again.
+/// How long a resolved name is valid, and how long an unresolved one is not requested again.
 const AGES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(2));
 
 type Known = Arc<Mutex<BTreeMap<String, (Option<SocketAddrV4>, Time)>>>;
 
-/// The way to other members.
+/// The sender of messages to other members.
 pub(super) struct Outgoing {
     network: Network,
     own: Pid,
@@ -29,7 +29,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Sends over `network` in the name of `own`.
+    /// Creates a sender over `network`; `own` is the sender's pid in messages.
     pub(super) fn new(network: Network, own: Pid) -> Outgoing {
         let known = Known::default();
         let (wanted, names) = mpsc::channel();
@@ -39,7 +39,7 @@ impl Outgoing {
         Outgoing { network, own, known, clock, wanted }
     }
 
-    /// Sends a message. While its receiver's name is not known, it is left out.
+    /// Sends a message. It is dropped while the receiver's name is not resolved.
     pub(super) fn send(&self, to: &str, bytes: &[u8]) {
         let address = to.parse().ok().or_else(|| self.resolved(to));
         if let Some(address) = address {
@@ -54,7 +54,7 @@ impl Outgoing {
             Some((address, until)) if now < *until => *address,
             old => {
                 let address = old.and_then(|(address, _)| *address);
-                // Until the answer is there, the former one counts.
+                // The former address is used until the name is resolved again.
                 known.insert(to.to_owned(), (address, now + AGES.1));
                 drop(known);
                 let _ = self.wanted.send(to.to_owned());
@@ -64,7 +64,7 @@ impl Outgoing {
     }
 }
 
-/// Resolves names until there are no callers any more.
+/// Resolves names until there are no more callers.
 fn resolve(names: &mpsc::Receiver<String>, known: &Known, clock: Clock) {
     while let Ok(name) = names.recv() {
         let Some((host, port)) = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?))) else {

@@ -10,7 +10,7 @@ use super::{Job, Peers};
 
 pub(super) const PLACE: &str = "the group of masters";
 
-/// A write did not come to an end.
+/// The error when a write was not completed.
 #[derive(Debug, thiserror::Error)]
 enum WriteError {
     #[error("more than half of the masters have not answered within {} ms", .0.as_millis())]
@@ -21,7 +21,7 @@ enum WriteError {
     TakenOver(#[from] peers::ChangeError),
 }
 
-/// The registry that this leading master has taken over. Blocks.
+/// Opens the registry that this leading master has taken over. Blocks.
 ///
 /// # Errors
 /// This master's member of the group has ended.

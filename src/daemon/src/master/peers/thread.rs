@@ -1,6 +1,6 @@
-//! The thread of this master's member: it gives the core messages and the time, and does what the core puts out.
+//! The thread of this master's member: it passes messages and the time to the core, and carries out the core's outputs.
 //!
-//! First records are made durable, then messages are sent, then others see what has changed.
+//! Records are made durable first, then messages are sent, then changes are published.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use super::names::Outgoing;
 use super::{Job, Seen, Wish, adopt};
 use crate::clock::Clock;
 
-/// Jobs that are handled before the core's output is examined: they share one write to the disk.
+/// Maximum number of jobs that are handled before the core's outputs are carried out: they share one write to the disk.
 const TOGETHER: usize = 256;
-/// After which time a warning is logged again, and how many are remembered.
+/// Time after which a warning is logged again, and maximum number of recorded warnings.
 const AGAIN: Duration = Duration::from_secs(60);
 const WARNED_MAX: usize = 64;
 
@@ -30,18 +30,18 @@ struct Member {
     sender: watch::Sender<Seen>,
     lease: Arc<Lease>,
     outgoing: Outgoing,
-    /// Writes that are not decided, with their callers.
+    /// Writes that are not yet committed, with their callers.
     waiting: VecDeque<(u64, mpsc::SyncSender<Result<(), ChangeError>>)>,
-    /// The standing and the leader that were published last.
+    /// Standing and leader that were published last.
     standing: Option<Standing>,
     leader: peers::Leader,
-    /// The registry of a master without a group.
+    /// Path of the registry of a master without a group.
     file: PathBuf,
-    /// When a warning was logged last.
+    /// Time of the last log line of each warning.
     warned: BTreeMap<String, Time>,
 }
 
-/// Starts the thread. It ends when there are no callers any more, or the disk refuses.
+/// Starts the thread. It ends when there are no more callers, or when the journal cannot be written.
 pub(super) fn start(
     (settings, file): (Settings, PathBuf),
     (journal, stored): (Journal, Stored),
@@ -75,10 +75,10 @@ pub(super) fn start(
 }
 
 impl Member {
-    /// Runs until there are no callers any more.
+    /// Runs until there are no more callers.
     ///
     /// # Errors
-    /// Why this master must end.
+    /// The reason why this master must end.
     fn run(&mut self, todo: &mpsc::Receiver<Job>, interval: Duration) -> Result<(), String> {
         let mut next = self.now();
         loop {
@@ -123,7 +123,7 @@ impl Member {
                     Wish::Remove(address) => self.peer.remove(&address, now),
                     Wish::HandOver(to) => self.peer.hand_over(to.as_deref(), now),
                 };
-                // The lease ends before the caller knows.
+                // The lease ends before the caller receives the result.
                 self.lease.end_at(self.clock.instant(self.peer.lease()));
                 let _ = done.send(outcome);
             }
@@ -131,7 +131,7 @@ impl Member {
         }
     }
 
-    /// Does what the core puts out.
+    /// Carries out the core's outputs.
     fn settle(&mut self) -> Result<(), String> {
         let output = self.peer.take();
         if output.anew || !output.changes.is_empty() {
@@ -153,7 +153,7 @@ impl Member {
         self.tell(now)
     }
 
-    /// Logs what masters say again and again until an operator mends it: once in a while.
+    /// Logs a warning that recurs until an operator repairs its cause, at most once a minute.
     fn warn(&mut self, text: String) {
         if self.warned.len() >= WARNED_MAX {
             self.warned.clear();
@@ -165,7 +165,7 @@ impl Member {
         }
     }
 
-    /// Tells callers what has become of their writes.
+    /// Sends callers the results of their writes.
     fn answer(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -180,7 +180,10 @@ impl Member {
         }
     }
 
-    /// Publishes the leader.
+    /// Publishes the standing of this member and the leader.
+    ///
+    /// # Errors
+    /// This master was removed from the group.
     fn tell(&mut self, now: Time) -> Result<(), String> {
         let standing = self.peer.standing();
         if self.standing.as_ref() != Some(&standing) {
@@ -217,7 +220,7 @@ impl Member {
         Ok(())
     }
 
-    /// The master that has taken the registry over last.
+    /// Returns the master that has taken the registry over last.
     fn known(&self, is_own: bool) -> Known {
         let claim = self.peer.state().and_then(|state: &State| state.leader.as_ref());
         let leader = claim.and_then(|claim| {
@@ -238,7 +241,7 @@ impl Member {
         };
         let answering = self.peer.answering(now);
         let members = configuration.members.iter().map(|member| {
-            // Only the leader asks all others.
+            // Only the leader sends requests to all others.
             let answers = match leader {
                 _ if member.number == own => Some(true),
                 Some(leader) if leader == own => Some(answering.contains(&member.number)),

@@ -1,6 +1,6 @@
-//! The answers to the reading calls of the v1 operator API (OPM-10 to OPM-25), and the SUBSCRIBED event.
+//! The answers to the calls of the v1 operator API that read (OPM-10 to OPM-25), and the SUBSCRIBED event.
 //!
-//! The big ones are written straight from the snapshot; the small ones are messages.
+//! Large ones are written directly from the snapshot; small ones are built as messages.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use super::{Context, roles, settings};
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
 
-/// The interval of heartbeats, in seconds; it is fixed.
+/// Interval of heartbeats, in seconds; it is fixed.
 const HEARTBEAT: f64 = 15.0;
 
-/// Answers a reading call. Only for calls that a snapshot can answer; others get an answer without a type.
+/// Answers a call that reads. Only for calls that a snapshot can answer; the answer to others has no type.
 pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Vec<u8> {
     let snapshot = &*context.snapshot;
     let (pieces, sight) = (&*context.pieces, &context.sight);
@@ -49,7 +49,7 @@ pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encodin
     }
 }
 
-/// The first event of an operator's stream.
+/// Returns the first event of an operator's stream.
 pub(in crate::master) fn subscribed(snapshot: &Snapshot, sight: &Sight, encoding: Encoding) -> Vec<u8> {
     message(encoding, |b| {
         b.choice(1, "type", "SUBSCRIBED", mesos::master::event::Type::Subscribed as i32);
@@ -179,7 +179,7 @@ fn framework(
     }
 }
 
-/// The answers that are small enough to be built as messages.
+/// Builds the answers that are small enough for a message.
 fn small(context: &Context, kind: Type) -> Response {
     let (snapshot, sight) = (&*context.snapshot, &context.sight);
     let mut answer = Response::default();

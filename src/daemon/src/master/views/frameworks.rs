@@ -1,4 +1,5 @@
-//! `/frameworks`, and a framework as `/state`, `/state-summary` and `/frameworks` show it (LEG-04, LEG-62).
+//! The document `/frameworks`, and the fields of a framework in `/state`, `/state-summary` and `/frameworks` (LEG-04,
+//! LEG-62).
 
 use master::{Framework, FrameworkKey, Task};
 use protos::json::{Dialect, Writer};
@@ -8,7 +9,7 @@ use super::Context;
 use super::index::{Belongings, Index};
 use crate::parts;
 
-/// `/frameworks?framework_id=`
+/// Writes the document `/frameworks?framework_id=`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("framework_id");
     let is_wanted = |framework: &Framework| wanted.is_none_or(|wanted| wanted == framework.id.as_str());
@@ -16,7 +17,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     Writer::new(out).object(|w| lists(w, context, &index, is_wanted));
 }
 
-/// `frameworks`, `completed_frameworks` and the list that is always empty.
+/// Writes `frameworks`, `completed_frameworks`, and `unregistered_frameworks`, which is always empty.
 pub(super) fn lists(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, is_wanted: impl Fn(&Framework) -> bool) {
     let is_wanted = |framework: &Framework| is_wanted(framework) && context.sight.framework(&framework.info);
     w.key("frameworks").array(|w| {
@@ -32,7 +33,7 @@ pub(super) fn lists(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, is
     w.key("unregistered_frameworks").array(|_| {});
 }
 
-/// What every list of frameworks shows of one.
+/// Writes the fields of a framework that every list of frameworks has.
 pub(super) fn fields(w: &mut Writer<'_>, framework: &Framework, own: &Belongings<'_>) {
     let info = &framework.info;
     w.key("id").string(framework.id.as_str());
@@ -103,7 +104,7 @@ fn info_fields(w: &mut Writer<'_>, framework: &Framework) {
     }
 }
 
-/// `roles` for frameworks that may have several, else `role`.
+/// Writes `roles` for frameworks that may have several, `role` for others.
 #[allow(deprecated, reason = "the field is what frameworks without MULTI_ROLE still use")]
 fn roles(w: &mut Writer<'_>, framework: &Framework) {
     if framework.capabilities.multi_role {
@@ -146,7 +147,7 @@ fn executors(w: &mut Writer<'_>, context: &Context, framework: &Framework, own: 
                 w.key("executor_id").string(id.as_str());
                 w.key("name").string(info.name.as_deref().unwrap_or_default());
                 w.key("framework_id").string(framework.id.as_str());
-                // The default executor has no command, and an empty one here.
+                // The default executor has no command; the document has an empty one.
                 let none = mesos::CommandInfo::default();
                 w.key("command").object(|w| command_fields(w, info.command.as_ref().unwrap_or(&none)));
                 w.key("resources");

@@ -1,4 +1,4 @@
-//! Relations of a snapshot's entities: one pass over it, so that each document needs one more.
+//! Relations of a snapshot's entities: built in one pass, so that each document needs only one more.
 //!
 //! It is built for each document.
 
@@ -11,22 +11,22 @@ use rustc_hash::FxHashMap;
 
 use super::pieces::Pieces;
 
-/// What belongs to one framework.
+/// The resources, offers and executors of a framework.
 #[derive(Default)]
 pub(super) struct Belongings<'s> {
-    /// What its tasks and executors take.
+    /// Resources that its tasks and executors use.
     pub(super) used: Resources,
-    /// What it is offered.
+    /// Resources that are offered to the framework.
     pub(super) offered: Resources,
-    /// Its outstanding offers.
+    /// Outstanding offers to the framework.
     pub(super) offers: Vec<(OfferKey, &'s Offer)>,
-    /// Its outstanding inverse offers.
+    /// Keys of the outstanding inverse offers to the framework.
     pub(super) inverse_offers: Vec<OfferKey>,
-    /// Its executors, and where they run.
+    /// Executors of the framework, with their agents.
     pub(super) executors: Vec<(&'s Agent, &'s ExecutorId, &'s Executor)>,
 }
 
-/// The relations.
+/// The relations of a snapshot: frameworks with their resources and offers, agents by key.
 pub(super) struct Index<'s> {
     frameworks: FxHashMap<FrameworkKey, Belongings<'s>>,
     agents: FxHashMap<AgentKey, &'s Arc<Agent>>,
@@ -62,7 +62,7 @@ impl<'s> Index<'s> {
         Index { frameworks, agents, none: Belongings::default() }
     }
 
-    /// What belongs to a framework; nothing if it has ended.
+    /// Returns the resources, offers and executors of a framework; none if it has ended.
     pub(super) fn of(&self, framework: FrameworkKey) -> &Belongings<'s> {
         self.frameworks.get(&framework).unwrap_or(&self.none)
     }

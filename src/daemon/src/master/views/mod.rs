@@ -1,6 +1,6 @@
-//! The documents of the master's read endpoints, written from a snapshot off the core's thread.
+//! The documents of the master's read endpoints, written from a snapshot on another thread than the core's.
 //!
-//! They change nothing; all their data is in [`Context`].
+//! They change no state; all their data is in [`Context`].
 
 pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
@@ -28,28 +28,28 @@ use self::sight::Sight;
 use crate::common::Common;
 use crate::flags::MasterFlags;
 
-/// What a document is written from.
+/// The data of a document.
 pub(super) struct Context {
-    /// The cluster.
+    /// State of the cluster.
     pub(super) snapshot: Arc<Snapshot>,
-    /// Flags as they are shown, and the log.
+    /// Flags as they are shown, and those of the log.
     pub(super) common: Arc<Common>,
-    /// The master's flags.
+    /// Flags of the master.
     pub(super) flags: Arc<MasterFlags>,
-    /// When this master started.
+    /// Time at which this master started.
     pub(super) started: Time,
-    /// What exactly was asked for.
+    /// Query parameters of the request.
     pub(super) query: Query,
-    /// What the principal may view.
+    /// Permissions of the principal to view parts of the cluster.
     pub(super) sight: Sight,
-    /// What has been made for earlier documents.
+    /// Texts of parts of the state that were written for earlier documents.
     pub(super) pieces: Arc<Pieces>,
-    /// Texts that go into this one.
+    /// Texts that are inserted into this document.
     pub(super) splices: RefCell<Splices>,
 }
 
 impl Context {
-    /// The document that `write` makes.
+    /// Returns the document that `write` writes, in parts.
     pub(super) fn document(self, write: impl FnOnce(&Context, &mut Vec<u8>)) -> Vec<Bytes> {
         let mut out = Vec::with_capacity(64 << 10);
         write(&self, &mut out);

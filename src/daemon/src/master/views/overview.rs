@@ -1,5 +1,5 @@
-//! GET_OVERVIEW: counts of agents, frameworks and tasks, sums of resources, and the share of each agent that is
-//! allocated: what a page shows first of a big cluster. It lists no task.
+//! GET_OVERVIEW: counts of agents, frameworks and tasks, sums of resources, and the allocated share of each agent: the
+//! first data that a page shows of a large cluster. It lists no tasks.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use resources::{Quantities, Resources};
 use super::Context;
 use super::sight::Sight;
 
-/// The answer to GET_OVERVIEW: what the principal may view.
+/// Writes the answer to GET_OVERVIEW, reduced to what the principal may view.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let (snapshot, sight) = (&*context.snapshot, &context.sight);
     let agents: Vec<(&Agent, Amounts)> =
@@ -50,7 +50,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     });
 }
 
-/// Amounts of an agent, or of several.
+/// Amounts of resources of an agent, or sums of several.
 #[derive(Default)]
 struct Amounts {
     total: Quantities,
@@ -90,13 +90,13 @@ impl Amounts {
     }
 }
 
-/// Numbers of the frameworks that have not ended, and of those that are connected.
+/// Returns the number of frameworks that have not ended, and of those that are connected.
 fn frameworks(snapshot: &Snapshot, sight: &Sight) -> (u64, u64) {
     let visible = snapshot.frameworks.values().filter(|framework| sight.framework(&framework.info));
     visible.fold((0, 0), |(all, connected), framework| (all + 1, connected + u64::from(framework.connected())))
 }
 
-/// Numbers of tasks by state: all that the master remembers, as GET_TASKS lists them.
+/// Returns the numbers of tasks by state, of all tasks that GET_TASKS lists.
 fn tasks(snapshot: &Snapshot, sight: &Sight) -> BTreeMap<TaskState, u64> {
     let mut counts = BTreeMap::new();
     let frameworks = snapshot.frameworks.values().chain(snapshot.completed.values());

@@ -1,7 +1,7 @@
-//! What has been made of parts of the cluster's state, kept for as long as those parts do not change.
+//! A cache of texts and sums of parts of the cluster's state, kept as long as those parts do not change.
 //!
-//! A snapshot's tables consist of chunks that never change; a document of a big cluster is mostly the same chunks as
-//! the last one. So their text is written once, and a document refers to it instead of copying it.
+//! A snapshot's tables consist of chunks that never change; most chunks of a large cluster are in the next snapshot,
+//! too. So their text is written once, and a document refers to it instead of copying it.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,21 +12,21 @@ use protos::json::Writer;
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
-/// All that is kept. It grows and shrinks with the cluster, and only with what is asked for.
+/// The cache. Its size depends on the size of the cluster and on the documents that are requested.
 #[derive(Default)]
 pub(in crate::master) struct Pieces {
-    /// Tasks, as `/state` and `/frameworks` list them.
+    /// Texts of tasks, as `/state` and `/frameworks` list them.
     pub(super) tasks: Kept<Task, Bytes>,
-    /// What tasks that are not over take together.
+    /// Sums of the resources of tasks, except those that were released.
     pub(super) used: Kept<Task, Resources>,
-    /// Agents, as `/state` lists them.
+    /// Texts of agents, as `/state` lists them.
     pub(super) agents: Kept<Agent, Bytes>,
-    /// Agents, as `/slaves` lists them.
+    /// Texts of agents, as `/slaves` lists them.
     pub(super) full_agents: Kept<Agent, Bytes>,
 }
 
 impl Pieces {
-    /// What the unfinished tasks of a table take together.
+    /// Returns the resources that the tasks of a table use, except those that were released.
     pub(super) fn used(&self, tasks: &Table<Task>) -> Resources {
         let sum = |chunk: &Chunk<Task>| {
             let mut sum = Resources::default();
@@ -38,7 +38,7 @@ impl Pieces {
         used
     }
 
-    /// Forgets what belongs to chunks that are no more.
+    /// Removes the pieces of chunks that no longer exist.
     pub(super) fn sweep(&self) {
         self.tasks.sweep();
         self.used.sweep();
@@ -47,12 +47,12 @@ impl Pieces {
     }
 }
 
-/// A thing, and the chunk that it belongs to.
+/// A cached value, with its chunk.
 type Piece<T, P> = (Weak<Chunk<T>>, P);
 
-/// One thing by chunk.
+/// Cached values of one kind, one for each chunk.
 pub(super) struct Kept<T, P> {
-    /// By the chunk's address, which is not used again while there is a weak reference to it.
+    /// Values by the address of the chunk, which is not reused while there is a weak reference to it.
     by_chunk: Mutex<FxHashMap<usize, Piece<T, P>>>,
 }
 
@@ -78,11 +78,11 @@ impl<T, P: Clone> Kept<T, P> {
     }
 }
 
-/// Text that belongs into a document, and in place of which of its bytes.
+/// Texts that are inserted into a document, each with the position of the byte that it replaces.
 pub(super) type Splices = Vec<(usize, Bytes)>;
 
 impl<T> Kept<T, Bytes> {
-    /// Lists a table's rows in the array that `w` has open.
+    /// Adds a table's rows to the array that `w` has opened.
     pub(super) fn list(
         &self,
         w: &mut Writer<'_>,
@@ -103,7 +103,7 @@ impl<T> Kept<T, Bytes> {
     }
 }
 
-/// A document in parts.
+/// Inserts the texts, and returns the document in parts.
 pub(super) fn put_together(text: Vec<u8>, splices: Splices) -> Vec<Bytes> {
     let text = Bytes::from(text);
     let mut parts = Vec::with_capacity(2 * splices.len() + 1);

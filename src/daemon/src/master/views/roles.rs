@@ -1,4 +1,4 @@
-//! `/roles` and GET_ROLES: roles with weights, shares and frameworks (LEG-06, OPM-24).
+//! The documents `/roles` and GET_ROLES: roles with weights, shares and frameworks (LEG-06, OPM-24).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use super::pieces::Pieces;
 use super::{Context, index::Index};
 use crate::parts;
 
-/// The figures of one role; amounts include those of the roles below it.
+/// Amounts and frameworks of a role; amounts include those of the roles below it.
 #[derive(Default)]
 pub(in crate::master) struct RoleView {
     pub(in crate::master) weight: Option<f64>,
     pub(in crate::master) allocated: Quantities,
     pub(in crate::master) offered: Quantities,
     pub(in crate::master) reserved: Quantities,
-    /// What counts for quota: as the allocator has it.
+    /// Resources that count for the quota, as the allocator has them.
     consumed: Quantities,
     quota: Quota,
     pub(in crate::master) frameworks: BTreeSet<String>,
 }
 
-/// All roles that have a framework, a reservation, a weight or a quota, and those above them.
+/// Returns all roles that have a framework, a reservation, a weight or a quota, and those above them.
 pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeMap<String, RoleView> {
     let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
     for (role, weight) in &snapshot.weights {
@@ -67,8 +67,8 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
     roles
 }
 
-/// The listed roles: those of `--roles` if it is set, else all that [`collect`] finds, as far as the principal may view
-/// them.
+/// Returns the roles to list: those of `--roles` if it is set, otherwise all that [`collect`] finds; only those that
+/// the principal may view.
 fn listed_roles(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
     let mut roles = collect(&context.snapshot, &context.pieces);
     if let Ok(Some(listed)) = config::roles(&context.flags.allocation) {
@@ -78,7 +78,7 @@ fn listed_roles(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
     roles.into_iter().filter(|(name, _)| context.sight.role(name))
 }
 
-/// Changes a role and all roles above it.
+/// Applies `change` to a role and all roles above it.
 fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change: impl FnMut(&mut RoleView)) {
     change(roles.entry(role.to_owned()).or_default());
     if let Ok(parsed) = Role::parse(role) {
@@ -88,7 +88,7 @@ fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change
     }
 }
 
-/// `/roles`
+/// Writes the document `/roles`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     Writer::new(out).object(|w| {
         w.key("roles").array(|w| {
@@ -132,7 +132,7 @@ fn role(w: &mut Writer<'_>, name: &str, view: &RoleView) {
     });
 }
 
-/// The same as messages, for GET_ROLES.
+/// Returns the roles as messages, for GET_ROLES.
 pub(super) fn messages(context: &Context) -> Vec<mesos::Role> {
     let message = |(name, view): (String, RoleView)| {
         let mut together = view.allocated;

@@ -1,4 +1,4 @@
-//! Settings of operators: quotas, and the maintenance schedule with its state (OPM-35, OPM-36, OPM-41).
+//! Documents of operators' settings: quotas, and the maintenance schedule with its state (OPM-35, OPM-36, OPM-41).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use resources::{Format, Quantities, Resource, Resources};
 
 use super::sight::Sight;
 
-/// `/quota` and GET_QUOTA: each quota in the form of today and in the one of before.
+/// Returns the document of `/quota` and GET_QUOTA: each quota as a `QuotaConfig` and in the older form, a `QuotaInfo`.
 pub(in crate::master) fn quota(snapshot: &Snapshot, sight: &Sight) -> QuotaStatus {
     let mut status = QuotaStatus::default();
     for (role, quota) in snapshot.quotas.iter().filter(|(role, _)| sight.quota(role.as_str())) {
@@ -32,7 +32,7 @@ fn plain(amounts: &Quantities) -> Vec<protos::mesos::Resource> {
     resources.to_proto(Format::PostRefinement)
 }
 
-/// `/maintenance/schedule` and GET_MAINTENANCE_SCHEDULE.
+/// Returns the document of `/maintenance/schedule` and GET_MAINTENANCE_SCHEDULE.
 pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedule {
     if !sight.maintenance().0 {
         return Schedule::default();
@@ -40,8 +40,8 @@ pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedul
     snapshot.maintenance.schedule.as_deref().cloned().unwrap_or_default()
 }
 
-/// `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with what frameworks say to it, and those that
-/// are down.
+/// Returns the document of `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with the frameworks'
+/// answers to inverse offers, and machines that are down.
 pub(in crate::master) fn maintenance_status(snapshot: &Snapshot, sight: &Sight) -> ClusterStatus {
     if !sight.maintenance().1 {
         return ClusterStatus::default();

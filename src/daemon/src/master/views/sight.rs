@@ -1,6 +1,6 @@
-//! What a principal may view of the cluster (OPM-06): everything else is left out.
+//! The parts of the cluster that a principal may view (OPM-06): documents leave out everything else.
 //!
-//! Most may view everything, and share the documents.
+//! Most principals may view everything, and share the documents.
 
 use authorizer::{Action, Verdict, executor_user, launched_user};
 use master::{Framework, Task};
@@ -9,7 +9,7 @@ use resources::{Resource, Resources};
 
 use crate::acls::Asker;
 
-/// What a principal may view.
+/// The permissions of a principal to view parts of the cluster.
 pub(in crate::master) struct Sight {
     asker: Asker,
     frameworks: Verdict,
@@ -32,7 +32,8 @@ impl Sight {
         }
     }
 
-    /// What a document for this one is called besides its own name: what all may view has one name.
+    /// Returns the suffix of the names of documents for this principal; empty if it may view everything, so that those
+    /// principals share documents.
     pub(in crate::master) fn name(&self) -> String {
         let all =
             [self.frameworks, self.tasks, self.executors, self.roles].iter().all(|one| *one == Verdict::Everything);
@@ -42,7 +43,8 @@ impl Sight {
         }
     }
 
-    /// Whether all frameworks and roles may be viewed, which undivided documents require.
+    /// Returns whether all frameworks, roles and quotas may be viewed; documents that cannot leave out parts require
+    /// it.
     pub(in crate::master) fn is_wide(&self) -> bool {
         [self.frameworks, self.roles].iter().all(|one| *one == Verdict::Everything) && self.all_quotas()
     }
@@ -51,7 +53,7 @@ impl Sight {
         self.asker.authorizer.verdict(self.asker.principal.as_deref(), Action::GetQuota) == Verdict::Everything
     }
 
-    /// Whether the schedule of maintenance may be viewed, and its status.
+    /// Returns whether the maintenance schedule and the maintenance status may be viewed.
     pub(in crate::master) fn maintenance(&self) -> (bool, bool) {
         (self.asker.may(Action::GetMaintenanceSchedule, None), self.asker.may(Action::GetMaintenanceStatus, None))
     }
@@ -68,22 +70,23 @@ impl Sight {
         self.one(self.frameworks, Action::ViewFramework, &info.user)
     }
 
-    /// Whether all tasks of a framework that may be viewed may be.
+    /// Returns whether all tasks of a framework that may be viewed may be viewed.
     pub(super) fn all_tasks(&self) -> bool {
         self.tasks == Verdict::Everything
     }
 
-    /// A task of a framework that may be viewed.
+    /// Returns whether a task of a framework that may be viewed may be viewed.
     pub(super) fn task(&self, framework: &Framework, task: &Task) -> bool {
         self.one(self.tasks, Action::ViewTask, launched_user(&task.proto, &framework.info))
     }
 
-    /// An executor of a framework that may be viewed.
+    /// Returns whether an executor of a framework that may be viewed may be viewed.
     pub(super) fn executor(&self, framework: &FrameworkInfo, executor: &ExecutorInfo) -> bool {
         self.one(self.executors, Action::ViewExecutor, executor_user(executor, framework))
     }
 
-    /// Whether an executor may be viewed; one without a known framework only with the right to view all.
+    /// Returns whether an executor and its framework may be viewed. Without a known framework, all frameworks and
+    /// executors must be.
     pub(super) fn executor_of(&self, framework: Option<&FrameworkInfo>, executor: &ExecutorInfo) -> bool {
         match framework {
             Some(info) => self.framework(info) && self.executor(info, executor),
@@ -95,12 +98,12 @@ impl Sight {
         self.one(self.roles, Action::ViewRole, role)
     }
 
-    /// Whether all roles may be viewed.
+    /// Returns whether all roles may be viewed.
     pub(super) fn all_roles(&self) -> bool {
         self.roles == Verdict::Everything
     }
 
-    /// The resources of roles that may be viewed.
+    /// Returns the resources of roles that may be viewed.
     pub(super) fn resources(&self, resources: &Resources) -> Resources {
         let may = |one: &&Resource| {
             let reserved = one.reservations().iter().map(|reservation| &reservation.role);
@@ -113,7 +116,7 @@ impl Sight {
         self.asker.may_view_resource(resource)
     }
 
-    /// Whether all that an operation is done to is of roles that may be viewed.
+    /// Returns whether the roles of all resources of an operation may be viewed.
     pub(super) fn operation(&self, operation: &mesos::offer::Operation) -> bool {
         self.all_roles() || self.asker.may_view_operation(operation)
     }

@@ -1,4 +1,4 @@
-//! `/slaves`, and an agent as `/state`, `/state-summary` and `/slaves` show it (LEG-03, LEG-61).
+//! The document `/slaves`, and the fields of an agent in `/state`, `/state-summary` and `/slaves` (LEG-03, LEG-61).
 
 use master::Agent;
 use protos::json::{Dialect, Writer};
@@ -8,7 +8,7 @@ use super::Context;
 use super::sight::Sight;
 use crate::parts;
 
-/// `/slaves?slave_id=`
+/// Writes the document `/slaves?slave_id=`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("slave_id");
     let is_wanted = |id: &str| wanted.is_none_or(|wanted| wanted == id);
@@ -32,7 +32,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     });
 }
 
-/// The agents of the registry that have not come back.
+/// Writes the agents of the registry that have not reregistered.
 pub(super) fn recovered(w: &mut Writer<'_>, context: &Context, is_wanted: impl Fn(&str) -> bool) {
     for (id, info) in context.snapshot.recovered.iter().filter(|(id, _)| is_wanted(id.as_str())) {
         w.object(|w| {
@@ -47,7 +47,7 @@ pub(super) fn recovered(w: &mut Writer<'_>, context: &Context, is_wanted: impl F
     }
 }
 
-/// What every list of agents shows of one.
+/// Writes the fields of an agent that every list of agents has.
 pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     w.key("id").string(agent.id.as_str());
     w.key("hostname").string(&agent.info.hostname);
@@ -108,7 +108,7 @@ fn full_fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     }
 }
 
-/// What is reserved to roles that may be viewed.
+/// Returns the resources that are reserved to roles that may be viewed, by role.
 fn reservations(agent: &Agent, sight: &Sight) -> impl Iterator<Item = (Role, Resources)> {
     agent.total.reservations().into_iter().filter(|(role, _)| sight.role(role.as_str()))
 }

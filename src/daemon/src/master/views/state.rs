@@ -1,4 +1,4 @@
-//! `/state`: everything (LEG-60).
+//! The document `/state`: all agents, frameworks and tasks (LEG-60).
 
 use master::Agent;
 use protos::json::{Dialect, Writer};
@@ -7,7 +7,7 @@ use super::index::Index;
 use super::{Context, frameworks, slaves};
 use crate::common::{BUILD, MESOS_VERSION};
 
-/// `/state`
+/// Writes the document `/state`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let index = Index::new(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| {

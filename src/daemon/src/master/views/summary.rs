@@ -1,4 +1,4 @@
-//! `/state-summary`: agents and frameworks with counts of tasks instead of tasks (LEG-02).
+//! The document `/state-summary`: agents and frameworks with counts of tasks instead of tasks (LEG-02).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::index::Index;
 use super::{Context, frameworks, slaves};
 
-/// The states that are counted, in their order in the document.
+/// Task states that are counted, in their order in the document.
 const STATES: [TaskState; 10] = [
     TaskState::TaskStaging,
     TaskState::TaskStarting,
@@ -24,7 +24,7 @@ const STATES: [TaskState; 10] = [
     TaskState::TaskUnreachable,
 ];
 
-/// Tasks by state, and the related agents or frameworks.
+/// Numbers of tasks by state of an agent or a framework, and the ids of its frameworks or agents.
 #[derive(Clone, Default)]
 struct Counts<'s> {
     by_state: [u64; STATES.len()],
@@ -50,7 +50,7 @@ impl Counts<'_> {
     }
 }
 
-/// `/state-summary`
+/// Writes the document `/state-summary`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let snapshot = &context.snapshot;
     let index = Index::new(snapshot, &context.pieces);

@@ -1,4 +1,4 @@
-//! `/tasks` (LEG-05).
+//! The document `/tasks` (LEG-05).
 
 use master::Task;
 use protos::json::Writer;
@@ -9,7 +9,7 @@ use crate::parts;
 /// Default number of tasks in `/tasks`.
 const LIMIT: usize = 100;
 
-/// `/tasks?limit=&offset=&order=&framework_id=&task_id=`
+/// Writes the document `/tasks?limit=&offset=&order=&framework_id=&task_id=`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let query = &context.query;
     let number = |name: &str, default| query.get(name).and_then(|text| text.parse().ok()).unwrap_or(default);
