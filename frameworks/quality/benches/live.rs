@@ -1,5 +1,5 @@
-//! The sixteen jobs of `policies.rs` on a real cluster with real workers: a master, two agents of four cores, and the
-//! framework's own command, with slaq, with fair and with shortest. Takes about eight minutes.
+//! Runs the sixteen jobs of `policies.rs` on a real cluster with real workers: a master, two agents of four cores, and
+//! the framework's own command, with slaq, with fair and with shortest. Takes about eight minutes.
 //!
 //! A worker computes at most 400,000 numbers a second, so that eight workers equal eight cores also on a machine with
 //! fewer cores. The benchmark compares the policies, not the machine's scheduler.
@@ -37,7 +37,7 @@ fn main() {
     std::fs::remove_dir_all(&directory).expect("the directory is ours");
 }
 
-/// A cluster of the program; ended with its owner.
+/// A running `tepui local` cluster. Dropping it stops the cluster.
 struct Cluster {
     process: Child,
     master: String,
@@ -82,7 +82,7 @@ fn run(binary: &str, directory: &Path, policy: Policy) -> (Vec<Curve>, Outcome) 
     read(&text)
 }
 
-/// Each job's losses, and when each iteration ended.
+/// Parses a record into each job's losses and the end times of its iterations.
 fn read(record: &str) -> (Vec<Curve>, Outcome) {
     let jobs = sixteen();
     let mut lines: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Compares the policies: sixteen real trainings share eight slots under each, and the benchmark prints the mean
-//! remaining loss over the run and the time until nine tenths are learnt.
+//! Compares the policies: sixteen real trainings share eight slots under each policy. Prints the mean remaining loss
+//! over the run and the time until nine tenths of the loss reduction.
 //!
 //! The losses are those of real trainings, computed here; they do not depend on the placement. Time is virtual: a slot
 //! processes 400,000 numbers a second, and a round has 10 ms of overhead, so that results are equal on every machine.

@@ -53,7 +53,7 @@ fn quantile(errors: &mut [f64], part: f64) -> f64 {
     100.0 * errors.get(place.min(errors.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Jobs in all stages of their training, copied until there are 4,000.
+/// Measures allocation decisions for jobs in all stages of their training, copied until there are 4,000.
 fn decisions(forecasters: &[(Curve, Forecaster)]) {
     const JOBS: usize = 4_000;
     const CORES: u32 = 16_000;

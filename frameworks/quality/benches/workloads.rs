@@ -16,7 +16,8 @@ use support::{POOL, interval, sixteen, train};
 
 const WORKLOADS: u64 = 10;
 
-/// The jobs of one workload: other data, and another order of arrivals with exponential pauses.
+/// Returns the jobs of one workload: other data and another order of arrivals than in other workloads, with exponential
+/// pauses.
 fn workload(number: u64) -> Vec<Job> {
     let mut state = base::scramble(number + 1);
     let mut jobs = sixteen();
@@ -37,7 +38,8 @@ fn workload(number: u64) -> Vec<Job> {
     jobs
 }
 
-/// The four measures of a run.
+/// Returns the four measures of a run: the mean remaining loss in percent, the times to 90 % and to 95 % of the loss
+/// reduction, and the mean completion time.
 fn measures(curves: &[Curve], outcome: &Outcome, until: f64) -> [f64; 4] {
     [
         100.0 * outcome.mean_left(curves, until),

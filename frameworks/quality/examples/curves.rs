@@ -1,5 +1,5 @@
-//! Records the losses of many real trainings as CSV, one training a line: `job,algorithm,losses`, the losses apart by
-//! spaces.
+//! Records the losses of many real trainings as CSV, one training in a line: `job,algorithm,losses`, with spaces
+//! between the losses.
 //!
 //! `cargo run --release -p quality --example curves -- [SEED] [JOBS] > curves.csv`: the same seed gives the same file
 //! on every machine. The reproduction of SLAQ (docs/papers/slaq.md) shares cores among them.
@@ -11,14 +11,15 @@ use quality::learn::Local;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Of its largest change; a loss that has changed by less than this five times in a row has converged.
+/// Convergence tolerance, as a share of a training's largest change of the loss. A loss that has changed by less than
+/// this five times in a row has converged.
 const TOLERANCE: f64 = 0.002;
-/// The most iterations of a training.
+/// Maximum number of iterations of a training.
 const MOST: u64 = 250;
 
-/// A training by its number: all kinds in turn, on data of its own.
+/// Returns the job file of a training by its number. All algorithms take turns, each on data of its own.
 fn text(seed: u64, n: u64) -> String {
-    // Settings that follow from seed and number, and look random.
+    // Settings depend on the seed and the number only, and look random.
     let draw = |what: u64, from: &[&str]| {
         let bits = base::scramble((seed << 32) ^ (n << 8) ^ what);
         from[(bits % from.len() as u64) as usize].to_owned()
@@ -69,7 +70,7 @@ fn text(seed: u64, n: u64) -> String {
     )
 }
 
-/// The losses of a training until it has converged.
+/// Returns the losses of a training until it has converged.
 fn losses(job: &Job) -> Result<Vec<f64>, Failed> {
     let prepared = job.data.prepare(&job.algorithm, None)?;
     let shard = prepared.shard(&job.algorithm, 0, 1)?;

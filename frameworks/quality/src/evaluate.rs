@@ -1,16 +1,17 @@
-//! Evaluates predictions against known labels: a confusion matrix with its measures, or errors of numbers.
+//! Evaluates predictions against known labels: a confusion matrix with its measures, or the errors of predicted
+//! numbers.
 //!
 //! It receives pairs of predictions and labels, and reads no files and no models.
 
 use serde::Serialize;
 
-/// The most classes of a confusion matrix: it has a number for each pair of them.
+/// Maximum number of classes of a confusion matrix, which has a number for each pair of classes.
 const CLASSES_MAX: usize = 1_000;
 
-/// Why predictions cannot be evaluated.
+/// An error that prevents an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
-    /// The model learns no labels.
+    /// The model was trained without labels.
     #[error("{0} learns no labels: there is nothing to compare its answers with")]
     NoLabels(String),
     /// A confusion matrix would be too large.
@@ -18,57 +19,58 @@ pub enum EvaluateError {
     TooManyClasses(usize),
 }
 
-/// How well a model predicts.
+/// The quality of a model's predictions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Evaluation {
-    /// Classes.
+    /// Predicted classes.
     Classes(Confusion),
-    /// Numbers.
+    /// Predicted numbers.
     Numbers(Errors),
 }
 
-/// Predicted classes against those of the labels.
+/// A comparison of predicted classes with those of the labels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Confusion {
-    /// Number of rows.
+    /// Number of rows that were evaluated.
     pub rows: u64,
-    /// The share of rows whose class was predicted.
+    /// Share of rows whose class was predicted.
     pub accuracy: f64,
-    /// Each class, in the model's order.
+    /// Scores of each class, in the model's order.
     pub classes: Vec<ClassScore>,
-    /// For each class of the labels, in the model's order, how many of its rows were predicted to be of each class.
+    /// Confusion matrix, in the model's order: for each class of the labels, the number of its rows that were predicted
+    /// to be of each class.
     pub confusion: Vec<Vec<u64>>,
 }
 
-/// How well one class is predicted.
+/// The quality of the predictions of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassScore {
-    /// Its name.
+    /// Name of the class.
     pub class: String,
     /// Number of rows with this label.
     pub rows: u64,
-    /// The share of the rows predicted to be of this class that are; none if no row was.
+    /// Share of the rows predicted to be of this class that are of it; `None` if no row was predicted so.
     pub precision: Option<f64>,
-    /// The share of its rows that were predicted to be of it; none if it has no rows.
+    /// Share of the class's rows that were predicted to be of it; `None` if it has no rows.
     pub recall: Option<f64>,
 }
 
-/// Predicted numbers against the labels.
+/// A comparison of predicted numbers with the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Errors {
-    /// Number of rows.
+    /// Number of rows that were evaluated.
     pub rows: u64,
-    /// The root of the mean of the squared differences.
+    /// Root of the mean of the squared differences.
     pub root_mean_squared_error: f64,
-    /// The mean of the differences without their signs.
+    /// Mean of the absolute differences.
     pub mean_absolute_error: f64,
-    /// The share of the labels' variance that the predictions explain; none if all labels are the same.
+    /// Share of the labels' variance that the predictions explain; `None` if all labels are equal.
     pub r_squared: Option<f64>,
 }
 
 impl Evaluation {
-    /// From pairs of a predicted class and the label's class, each a place in `classes`.
+    /// Evaluates pairs of a predicted class and the label's class, each an index into `classes`.
     ///
     /// # Errors
     /// There are too many classes.
@@ -100,7 +102,7 @@ impl Evaluation {
         Ok(Evaluation::Classes(Confusion { rows, accuracy, classes: scores, confusion }))
     }
 
-    /// From pairs of a predicted number and the label.
+    /// Evaluates pairs of a predicted number and the label.
     pub fn of_numbers(pairs: impl Iterator<Item = (f64, f64)>) -> Evaluation {
         let pairs: Vec<(f64, f64)> = pairs.collect();
         let rows = pairs.len().max(1) as f64;
@@ -123,7 +125,8 @@ mod tests {
     #[test]
     fn precision_and_recall_are_those_of_a_table_done_by_hand() {
         let classes = ["a", "b", "c"].map(str::to_owned);
-        // Predicted, label: of class a 2 of 3 are right, of b 1 of 1, of c none of none; one a was taken for b.
+        // Pairs of predicted and label: of class a 2 of 3 are right, of b 1 of 1, of c none of none; one a was
+        // predicted to be b.
         let pairs = [(0, 0), (0, 0), (1, 0), (1, 1)];
         let Ok(Evaluation::Classes(found)) = Evaluation::of_classes(&classes, pairs.into_iter()) else { panic!() };
         assert_eq!((found.rows, found.accuracy), (4, 0.75));

@@ -1,4 +1,4 @@
-//! Messages between a job's driver and its workers: binary frames, each after its length.
+//! Messages between a job's driver and its workers: binary frames, each preceded by its length.
 //!
 //! This module opens no connection. A frame that is too long or invalid ends its connection.
 
@@ -7,120 +7,120 @@ use serde::{Deserialize, Serialize};
 
 use crate::learn::Shape;
 
-/// The version of these frames; both sides must have the same.
+/// Version of these frames; both sides must have the same.
 pub const VERSION: u32 = 3;
-/// The longest frame, in bytes.
+/// Maximum length of a frame, in bytes.
 pub const LENGTH_MAX: usize = 256 << 20;
-/// Limit of the first frame of a connection, whose sender is unknown.
+/// Maximum length of the first frame of a connection, whose sender is unknown, in bytes.
 pub const HELLO_MAX: usize = 4096;
 
-/// A message of a worker.
+/// A message from a worker to its driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToDriver {
-    /// The first frame.
+    /// First frame of a connection.
     Hello {
-        /// [`VERSION`].
+        /// Version of the worker's frames, [`VERSION`].
         version: u32,
-        /// Which job it works for.
+        /// Name of the job for which the worker works.
         job: String,
-        /// What shows that it may.
+        /// Secret that authenticates the worker for the job.
         token: String,
-        /// The id of the task that it is.
+        /// Id of the worker's task.
         task: String,
-        /// How many cores it uses.
+        /// Number of cores that the worker uses.
         cores: u32,
     },
-    /// The partial result of a shard.
+    /// Partial result of a shard.
     Partial {
-        /// In which round.
+        /// Number of the round.
         round: u64,
-        /// Of which shard.
+        /// Number of the shard.
         shard: u32,
-        /// How long a core computed, in microseconds.
+        /// Time that a core computed, in microseconds.
         micros: u64,
-        /// The result.
+        /// Numbers of the partial result.
         values: Vec<f64>,
     },
-    /// A line of the program of the user's own.
+    /// Line of output of the user's program.
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         number: u64,
-        /// The line, without its end.
+        /// Text of the line, without its end.
         text: String,
     },
-    /// The program has ended.
+    /// The user's program has ended.
     Ended {
-        /// Its exit status; none if a signal has ended it.
+        /// Exit status of the program; `None` if a signal ended it.
         code: Option<i32>,
-        /// Which signal.
+        /// Number of the signal that ended the program; `None` if it exited.
         signal: Option<i32>,
     },
-    /// It cannot work, and never will.
+    /// The worker cannot work, and retrying would not help.
     Failed {
-        /// Why, in words.
+        /// Reason, in words.
         why: String,
     },
 }
 
-/// A message of a driver.
+/// A message from a driver to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToWorker {
-    /// What the job is; the answer to a hello.
+    /// Answer to a hello: the description of the job.
     Setup {
-        /// The job, as JSON.
+        /// Job, as JSON.
         job: String,
-        /// The shape of its data.
+        /// Shape of the job's data.
         shape: Shape,
     },
-    /// Shards to compute.
+    /// Request to compute shards.
     Compute {
-        /// In which round.
+        /// Number of the round.
         round: u64,
-        /// Which shards.
+        /// Numbers of the shards.
         shards: Vec<u32>,
-        /// The round's parameters.
+        /// Parameters of the round.
         parameters: Vec<f64>,
     },
-    /// Run the job's program from its beginning; one that runs ends.
+    /// Request to start the job's program; a program that is running ends first.
     Run {
-        /// Its first line.
+        /// First line for the program's standard input.
         line: String,
     },
-    /// Write a line to the program's standard input.
+    /// Request to write a line to the program's standard input.
     Say {
-        /// The line, without its end.
+        /// Text of the line, without its end.
         line: String,
     },
-    /// Nothing: the driver is still there.
+    /// Sign of life of the driver, without content.
     Ping,
-    /// The job needs this worker no more.
+    /// The job does not need this worker any more.
     Leave,
-    /// The job does not need this worker any more, but another one does: it must connect to that job's driver.
+    /// The job does not need this worker any more, but another job does: the worker must connect to that job's driver.
     Move {
-        /// Which job.
+        /// Name of the other job.
         job: String,
-        /// What the worker proves itself with from now on.
+        /// Secret with which the worker authenticates from now on.
         token: String,
     },
-    /// The hello is not accepted.
+    /// The worker's hello is not accepted.
     Refused {
-        /// Why, in words.
+        /// Reason, in words.
         why: String,
     },
 }
 
-/// Why bytes are not frames.
+/// An error for bytes that are not frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A frame exceeds the limit.
+    /// A frame is longer than the limit.
     #[error("a frame of {0} bytes is longer than the {1} that are allowed")]
     TooLong(usize, usize),
-    /// A frame's bytes mean nothing.
+    /// A frame cannot be decoded.
     #[error("a frame cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// A frame as bytes, its length before it.
+/// Encodes a frame, preceded by its length.
 ///
 /// # Errors
 /// It is longer than [`LENGTH_MAX`].
@@ -138,10 +138,10 @@ pub fn encode(frame: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     }
 }
 
-/// How long the frame is that follows these four bytes; at most `most`.
+/// Returns the length of the frame that follows these four bytes.
 ///
 /// # Errors
-/// It is longer.
+/// The frame is longer than `most` bytes.
 pub fn length(prefix: [u8; 4], most: usize) -> Result<usize, FrameError> {
     let length = u32::from_le_bytes(prefix) as usize;
     if length <= most { Ok(length) } else { Err(FrameError::TooLong(length, most)) }

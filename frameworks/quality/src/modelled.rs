@@ -1,5 +1,5 @@
-//! The framework with modelled drivers and workers: what `service` does with processes and sockets, over trainings with
-//! recorded losses, in virtual time.
+//! The framework with modelled drivers and workers, in virtual time: it replaces the processes and sockets of `service`
+//! by trainings with recorded losses.
 //!
 //! The scheduler decides the numbers of workers, as it does live. This module computes how long iterations take with
 //! them ([`Curve::seconds`]), and reports that to the scheduler. It trains nothing.
@@ -17,40 +17,40 @@ use crate::scheduler::{
     Answer, Directive, Iteration, JOB_VARIABLE, Outcome, Progress, Quality, Question, Settings, Submission,
 };
 
-/// Ended jobs that the scheduler remembers; older ones are forgotten.
+/// Number of ended jobs that the scheduler remembers; it forgets older ones.
 const REMEMBERED: usize = 1000;
 
 /// An event of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// Its first worker has connected.
+    /// The first worker of this training has connected.
     Begun(String),
-    /// An iteration is done, and this share of what there is to learn is left.
+    /// An iteration of this training is done; the number is the share of the loss reduction that is left.
     Iteration(String, f64),
-    /// It is over, and whether it has learnt all that there was to learn.
+    /// This training has ended; the flag tells whether all its iterations are done.
     Over(String, bool),
 }
 
-/// A training.
+/// A modelled training.
 struct Training {
     curve: Curve,
-    /// Iterations that are done.
+    /// Number of iterations that are done.
     done: usize,
     begun: bool,
     workers: BTreeSet<String>,
-    /// The scheduler is asked what to do next.
+    /// Whether the training waits for the scheduler's answer.
     asking: bool,
     under_way: UnderWay,
 }
 
-/// The iteration that is under way.
+/// The current iteration of a training.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
-    /// The part of it that is still to be done.
+    /// Share of the iteration that is still to be done.
     left: f64,
-    /// Until when it is counted.
+    /// Time up to which the iteration's progress is computed.
     at: Time,
-    /// How long there were workers, and these by time.
+    /// Seconds in which there were workers, and the sum of all workers' seconds.
     seconds: f64,
     worker_seconds: f64,
 }
@@ -62,13 +62,14 @@ impl UnderWay {
 }
 
 impl Training {
-    /// How long a whole iteration takes with the workers that are there.
+    /// Returns the seconds that a whole iteration takes with the present workers; `None` without workers, or while the
+    /// training waits for the scheduler.
     fn whole(&self, cores: u32) -> Option<f64> {
         let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
         (workers > 0 && !self.asking).then(|| self.curve.seconds(workers.saturating_mul(cores)))
     }
 
-    /// Works until now.
+    /// Advances the iteration until now.
     fn advance(&mut self, now: Time, cores: u32) {
         if let Some(whole) = self.whole(cores) {
             let passed = now.since(self.under_way.at).as_secs_f64();
@@ -79,42 +80,42 @@ impl Training {
         self.under_way.at = now;
     }
 
-    /// When its iteration ends if nothing changes.
+    /// Returns the time at which the iteration ends if nothing changes.
     fn ends(&self, cores: u32) -> Option<Time> {
         let left = self.under_way.left.max(0.0) * self.whole(cores)?;
-        // Rounded up, so that nothing is left then.
+        // The time is rounded up, so that nothing is left of the iteration then.
         Some(self.under_way.at + Duration::from_secs_f64(left) + Duration::from_nanos(1))
     }
 }
 
-/// Why the scheduler ran.
+/// The reason of a question to the scheduler.
 enum Why {
     Submitted(String),
     /// An iteration is done.
     Progress(String),
-    /// A worker has ended: has the job failed?
+    /// A worker has ended; the answer tells whether the job has failed.
     Look(String),
     Ended(String),
     Forgotten,
 }
 
-/// See the module's text.
+/// The framework with modelled drivers and workers; see the [module documentation](self).
 pub struct Modelled {
     quality: Quality,
     requester: Requester<Question, Answer>,
     cores: u32,
     trainings: BTreeMap<String, Training>,
-    /// To be submitted.
+    /// Trainings to submit at the next event.
     submitted: Vec<(String, Job)>,
     asked: Vec<(Why, sdk::Answer<Answer>)>,
-    /// Workers that were launched and have not come up: the job that each is for.
+    /// Workers that were launched and are not running yet, with the job of each.
     coming: BTreeMap<String, String>,
     ended: VecDeque<String>,
     happened: Vec<Happening>,
 }
 
 impl Modelled {
-    /// A framework without trainings.
+    /// Creates a framework without trainings.
     pub fn new(settings: Settings) -> Modelled {
         let (requester, requests) = sdk::requests();
         Modelled {
@@ -131,7 +132,7 @@ impl Modelled {
     }
 
     /// Submits a training with these losses at the next event. `job` is its definition for the scheduler; its
-    /// iterations, parts and cores are those of the curve.
+    /// iterations, shards and cores are those of the curve.
     pub fn submit(&mut self, job: Job, curve: Curve, now: Time) {
         let job = Job {
             iterations: curve.losses.len() as u64,
@@ -152,18 +153,18 @@ impl Modelled {
         self.submitted.push((job.name.clone(), job));
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happened)
     }
 
-    /// The mean over the trainings that are there of the share of what there is to learn that is not learnt.
+    /// Returns the share of the loss reduction that is left, as a mean over the active trainings.
     pub fn mean_left(&self) -> Option<f64> {
         let left = self.trainings.values().map(|training| training.curve.left(training.done));
         (!self.trainings.is_empty()).then(|| left.sum::<f64>() / self.trainings.len() as f64)
     }
 
-    /// How many more workers the trainings could use.
+    /// Returns the number of additional workers that the trainings could use.
     pub fn wanted(&self) -> u32 {
         let of = |training: &Training| {
             let most = training.curve.ceiling.div_ceil(self.cores);
@@ -174,7 +175,8 @@ impl Modelled {
     }
 
     fn ask(&mut self, why: Why, question: Question) {
-        // What does not fit into the queue is lost as a message would be; there is one for each job at most.
+        // A question that does not fit into the queue is lost, as a message would be. There is at most one for each
+        // job.
         if let Ok(answer) = self.requester.put(question) {
             self.asked.push((why, answer));
         }
@@ -192,7 +194,7 @@ impl Modelled {
         }
     }
 
-    /// A worker works for a job from now on; if that is over, it ends.
+    /// Adds a worker to a job. If the job has ended, the worker is killed.
     fn join(&mut self, task: &str, job: &str, now: Time, calls: &mut Calls) {
         let Some(training) = self.trainings.get_mut(job) else { return calls.kill(task, None) };
         training.advance(now, self.cores);
@@ -202,7 +204,7 @@ impl Modelled {
         }
     }
 
-    /// A worker is gone.
+    /// Removes a worker that has ended.
     fn lose(&mut self, task: &str, now: Time) {
         let cores = self.cores;
         let Some((name, training)) = self.trainings.iter_mut().find(|(_, one)| one.workers.contains(task)) else {
@@ -216,7 +218,7 @@ impl Modelled {
         }
     }
 
-    /// Applies the answer of the scheduler.
+    /// Applies the answers of the scheduler.
     fn hear(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {
@@ -248,7 +250,7 @@ impl Modelled {
         }
     }
 
-    /// Lets go of the workers that are to leave or to work for others.
+    /// Removes the workers that are to end or to work for other jobs.
     fn obey(&mut self, job: &str, directive: &Directive, now: Time, calls: &mut Calls) {
         let cores = self.cores;
         for task in directive.leave.iter().chain(directive.moves.iter().map(|one| &one.task)) {
@@ -264,7 +266,7 @@ impl Modelled {
         }
     }
 
-    /// The next iteration, or the end.
+    /// Starts the next iteration, or ends the training.
     fn go_on(&mut self, job: &str, failed: Option<String>, now: Time) {
         let Some(training) = self.trainings.get_mut(job) else { return };
         if failed.is_none() && training.done < training.curve.losses.len() {
@@ -322,7 +324,7 @@ impl Modelled {
         }
     }
 
-    /// What was launched comes up later, for the job in its environment.
+    /// Records the launched tasks, which start later, with the job in their environment.
     fn note_launches(&mut self, before: usize, calls: &mut Calls) {
         let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
         let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
@@ -351,7 +353,7 @@ impl Scheduler for Modelled {
         self.quality.on_event(event, now, calls);
         if !self.asked.is_empty() {
             self.quality.on_event(Event::Wake, now, calls);
-            // The answers are there as soon as this event is over.
+            // The answers are available when this event is over.
             calls.wake_at(now);
         }
         self.note_launches(before, calls);

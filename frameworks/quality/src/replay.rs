@@ -7,66 +7,67 @@
 use crate::allocate::{Bid, Policy, decide};
 use crate::predict::{Forecaster, Outlook};
 
-/// A job with its losses, first to last. Not empty.
+/// The recorded losses of a job, first to last, with its costs. Not empty.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// The loss after each iteration.
+    /// Loss after each iteration.
     pub losses: Vec<f64>,
-    /// Seconds after the beginning at which it is submitted.
+    /// Time of submission, in seconds after the beginning.
     pub after: f64,
-    /// What its gain counts, against 1 for others.
+    /// Factor of the job's gain; 1 for ordinary jobs.
     pub priority: f64,
-    /// In how many parts its work can be done at once; the worker with most of them decides how long a round takes.
+    /// Number of parts in which the work can be done in parallel; the worker with the most parts determines the
+    /// duration of a round.
     pub shards: u32,
-    /// The most cores that it can use.
+    /// Maximum number of cores that the job can use.
     pub ceiling: u32,
     /// Seconds that one core computes in a round.
     pub work: f64,
-    /// Seconds that a round takes beside, on any number of cores.
+    /// Seconds of overhead of a round, on any number of cores.
     pub overhead: f64,
-    /// Rounds of an iteration.
+    /// Number of rounds of an iteration.
     pub rounds: f64,
 }
 
 impl Curve {
-    /// The lowest loss that the job reaches.
+    /// Returns the lowest loss that the job reaches.
     pub fn end(&self) -> f64 {
         self.losses.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The share of what there is to learn that is not learnt after this many iterations.
+    /// Returns the share of the loss reduction that is left after this many iterations.
     pub fn left(&self, iterations: usize) -> f64 {
         let at = self.losses[iterations.min(self.losses.len() - 1)];
         (at - self.end()) / (self.losses[0] - self.end())
     }
 
-    /// How long an iteration takes on this many cores.
+    /// Returns the seconds that an iteration takes on this many cores.
     pub fn seconds(&self, cores: u32) -> f64 {
         let most = f64::from(self.shards.div_ceil(cores)) / f64::from(self.shards);
         self.rounds * (self.work * most + self.overhead)
     }
 
-    /// Core-seconds that an iteration computes.
+    /// Returns the core-seconds that an iteration computes.
     pub fn busy(&self) -> f64 {
         self.rounds * self.work
     }
 }
 
-/// Recorded losses cannot be used.
+/// An error in recorded losses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {rule}")]
 pub struct RecordingError {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Rule that the line breaks.
     pub rule: String,
 }
 
-/// Recorded losses, as the example `curves` writes them: `job,algorithm,losses`, a line for each training, with its
-/// losses from first to last.
+/// Parses recorded losses, as the example `curves` writes them: `job,algorithm,losses`, a line for each training, with
+/// its losses from first to last.
 ///
 /// # Errors
-/// The first line that has no such losses: two at least, finite, and the first of them not the lowest.
+/// Returns the first line without such losses: two at least, finite, and the first of them not the lowest.
 pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
     let mut all = Vec::new();
     for (n, line) in text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()) {
@@ -86,32 +87,33 @@ pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
     }
 }
 
-/// What is shared out, and how often.
+/// The cores that are shared, and the times of decisions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pool {
-    /// Cores.
+    /// Number of cores.
     pub cores: u32,
     /// Interval of decisions, in seconds.
     pub epoch: f64,
-    /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which
-    /// it began, which is near the truth while iterations are shorter than epochs.
+    /// Whether cores that are moved work for their new job at once. Otherwise an iteration ends with the cores with
+    /// which it began, which is nearly exact while iterations are shorter than epochs.
     pub at_once: bool,
 }
 
-/// What a policy did with the jobs.
+/// The result of a policy.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// For each job the seconds from its submission until each iteration's end.
+    /// For each job, the seconds from its submission to the end of each iteration.
     pub ends: Vec<Vec<f64>>,
-    /// When the last job ended.
+    /// Time at which the last job ended, in seconds.
     pub makespan: f64,
-    /// At the beginning of each epoch: its time, and the cores of each job that runs, with what it has left to learn.
+    /// At the beginning of each epoch: its time, and for each running job its cores and the share that it has left to
+    /// learn.
     pub epochs: Vec<(f64, Vec<(u32, f64)>)>,
 }
 
 impl Outcome {
-    /// The mean over all jobs of the share that is left to learn, over the time from a job's submission to `until`; a
-    /// job that has ended counts with what it left.
+    /// Returns the share that is left to learn, as a mean over all jobs and over the time from a job's submission to
+    /// `until`; a job that has ended counts with what it left.
     pub fn mean_left(&self, curves: &[Curve], until: f64) -> f64 {
         let mut sums = (0.0, 0.0);
         for (curve, ends) in curves.iter().zip(&self.ends) {
@@ -127,8 +129,8 @@ impl Outcome {
         sums.0 / sums.1
     }
 
-    /// At moments `step` seconds apart, the mean over the jobs that run then of what they have left to learn, as SLAQ's
-    /// paper plots it.
+    /// Returns, at moments `step` seconds apart, the share that is left to learn, as a mean over the jobs that run
+    /// then. SLAQ's paper plots this.
     pub fn left_of_running(&self, curves: &[Curve], step: f64) -> Vec<(f64, f64)> {
         let mut course = Vec::new();
         let mut now = 0.0;
@@ -148,18 +150,18 @@ impl Outcome {
         course
     }
 
-    /// The mean of [`Outcome::left_of_running`] over time.
+    /// Returns the mean of [`Outcome::left_of_running`] over time.
     pub fn mean_left_of_running(&self, curves: &[Curve]) -> f64 {
         let course = self.left_of_running(curves, 0.25);
         course.iter().map(|(_, left)| left).sum::<f64>() / course.len().max(1) as f64
     }
 
-    /// The mean over all jobs of the seconds from submission to the last iteration.
+    /// Returns the seconds from submission to the last iteration, as a mean over all jobs.
     pub fn mean_completion(&self) -> f64 {
         self.ends.iter().filter_map(|ends| ends.last()).sum::<f64>() / self.ends.len() as f64
     }
 
-    /// The mean over all jobs of the seconds until only this share is left to learn.
+    /// Returns the seconds until only this share is left to learn, as a mean over all jobs.
     pub fn mean_time_to(&self, curves: &[Curve], share: f64) -> f64 {
         let time = |(curve, ends): (&Curve, &Vec<f64>)| {
             let done = (0..ends.len()).find(|i| curve.left(*i + 1) <= share).unwrap_or(ends.len() - 1);
@@ -169,11 +171,11 @@ impl Outcome {
     }
 }
 
-/// An iteration that has begun.
+/// The current iteration of a job.
 #[derive(Clone, Copy)]
 struct UnderWay {
     cores: u32,
-    /// The part of it that is still to be done.
+    /// Share of the iteration that is still to be done.
     left: f64,
     seconds: f64,
     core_seconds: f64,
@@ -189,7 +191,7 @@ struct Running {
     done: u32,
 }
 
-/// Runs a policy over the jobs until all have had their last iteration.
+/// Runs a policy over the jobs until all have ended their last iteration.
 pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
     let mut ends: Vec<Vec<f64>> = vec![Vec::new(); curves.len()];
     let fresh = |_| Running {
@@ -215,7 +217,7 @@ pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
             jobs[*job].received += f64::from(cores) * pool.epoch;
         }
         epochs.push((now, active.iter().map(|j| (jobs[*j].cores, curves[*j].left(ends[*j].len()))).collect()));
-        // The next decision: after an epoch, or when a job comes.
+        // The next decision comes after an epoch, or when a job arrives.
         let next = curves.iter().map(|c| c.after).filter(|a| *a > now).fold(now + pool.epoch, f64::min);
         for job in active {
             run(&curves[job], &mut jobs[job], &mut ends[job], (now, next), pool.at_once);
@@ -247,7 +249,7 @@ fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
     }
 }
 
-/// What a job does between two instants.
+/// Advances a job from one instant to another.
 fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f64, f64), at_once: bool) {
     let mut now = from;
     while ends.len() < curve.losses.len() {

@@ -1,108 +1,109 @@
-//! The protocol of a training program of the user's own: lines of JSON on its standard output and standard input.
+//! The protocol of a user's training program: lines of JSON on its standard output and standard input.
 //!
 //! This module reads and writes lines. It runs no program and opens no file.
 //!
-//! | line of the program | what it says |
+//! | line of the program | meaning |
 //! |---|---|
-//! | `{"hello": {"elastic": true, "checkpoints": true}}` | what it can do; without this line, nothing of it |
+//! | `{"hello": {"elastic": true, "checkpoints": true}}` | its capabilities; without this line, none |
 //! | `{"iteration": 7, "loss": 0.5}` | an iteration is done, from 0; also `accuracy`, `validation` (`loss`, `accuracy`), `samples`, `busy` |
 //! | `{"checkpoint": "...", "iteration": 7}` | its state after this iteration: a text of its own form |
 //!
-//! | line for the program | what it asks |
+//! | line for the program | request |
 //! |---|---|
 //! | `{"start": {"job": "a", "cores": 2, "iteration": 8, "checkpoint": "..."}}` | the first line: begin with this iteration, from this state; `null` if there is none. With `"best": 0.5` write a checkpoint after each iteration with a lower validation loss than all before, which is this so far; `null` if there is none |
-//! | `{"request": "checkpoint"}` | write a checkpoint after the iteration that is under way |
+//! | `{"request": "checkpoint"}` | write a checkpoint after the current iteration |
 //! | `{"request": "stop"}` | write a checkpoint and end |
 
 use serde::{Deserialize, Serialize};
 
 use crate::learn::Score;
 
-/// The longest line of a program, in bytes. It bounds the state of a checkpoint.
+/// Maximum length of a line of a program, in bytes. It bounds the state of a checkpoint.
 pub const LINE_MAX: usize = 4 << 20;
-/// How much of a line a message shows, in characters.
+/// Number of characters of a line that a message shows.
 const SHOWN: usize = 60;
 
-/// A line of a program.
+/// A line of a program's standard output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    /// What it can do.
+    /// Capabilities of the program.
     Hello(Manner),
     /// An iteration is done.
     Iteration(Report),
-    /// Its state after an iteration.
+    /// State of the program after an iteration.
     Checkpoint {
-        /// The last iteration that is in it.
+        /// Last iteration that the state includes.
         iteration: u64,
-        /// The state, in a form of its own.
+        /// State, in the program's own form.
         state: String,
     },
 }
 
-/// What a program can do.
+/// The capabilities of a training program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Manner {
-    /// It uses as many cores as its start line names, and continues from a checkpoint with another number.
+    /// Whether the program uses as many cores as its start line names, and continues from a checkpoint with another
+    /// number.
     pub elastic: bool,
-    /// It writes checkpoints when it is asked for them, and continues from them. An elastic program does.
+    /// Whether the program writes checkpoints on request, and continues from them. An elastic program does.
     pub checkpoints: bool,
 }
 
 /// An iteration, as a program reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Its number, from 0.
+    /// Number of the iteration, from 0.
     pub iteration: u64,
-    /// The loss; finite.
+    /// Finite loss of the iteration.
     pub loss: f64,
     /// Share of the examples that are classified correctly.
     pub accuracy: Option<f64>,
-    /// The score on data that it does not learn from.
+    /// Score on data that the program does not learn from.
     pub validation: Option<Score>,
-    /// Number of examples that the iteration was over.
+    /// Number of examples in the iteration.
     pub samples: Option<u64>,
-    /// Core-seconds that the iteration computed; by default all its cores are taken to be busy all the time.
+    /// Core-seconds that the iteration computed; without it all its cores are assumed to be busy all the time.
     pub busy: Option<f64>,
 }
 
-/// Why a line of a program is not accepted. The job has failed then.
+/// An error for a line that is not of the protocol. The job fails with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It is longer than [`LINE_MAX`].
+    /// The line is longer than [`LINE_MAX`].
     #[error("line {0} of its standard output is longer than {LINE_MAX} bytes")]
     TooLong(u64),
-    /// It is not UTF-8.
+    /// The line is not UTF-8.
     #[error("line {0} of its standard output is not UTF-8")]
     NotText(u64),
-    /// It is not JSON of the protocol.
+    /// The line is not JSON of the protocol.
     #[error(
         "line {line} of its standard output is not of the protocol, '{text}': {why}; other output belongs on standard error"
     )]
     Invalid {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Its beginning.
+        /// Beginning of the line.
         text: String,
-        /// The rule that it breaks.
+        /// Rule that the line breaks.
         why: String,
     },
     /// A number of an iteration is not finite, or missing.
     #[error("line {line} of its standard output: {item} must be a finite number")]
     NotANumber {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Which number.
+        /// Name of the number.
         item: &'static str,
     },
-    /// Iterations must follow each other.
+    /// Iterations do not follow each other.
     #[error("line {line} of its standard output reports iteration {got}; {want} comes next")]
     Order {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Which iteration it reports.
+        /// Iteration that the line reports.
         got: u64,
-        /// Which one was to come.
+        /// Iteration that was expected.
         want: u64,
     },
 }
@@ -127,10 +128,10 @@ struct WrittenScore {
     accuracy: Option<f64>,
 }
 
-/// Reads a line; `number` is its number, from 1, for messages.
+/// Parses a line; `number` is its number, from 1, for messages.
 ///
 /// # Errors
-/// It is not a line of the protocol.
+/// The line is not of the protocol.
 pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     if text.len() > LINE_MAX {
         return Err(LineError::TooLong(number));
@@ -143,7 +144,7 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     let not_a_number = |item: &'static str| LineError::NotANumber { line: number, item };
     let written: Written = match serde_json::from_str(text) {
         Ok(written) => written,
-        // What many libraries write for numbers that JSON does not have.
+        // Many libraries write these words for numbers that JSON does not have.
         Err(_) if text.contains("\"loss\"") && (text.contains("NaN") || text.contains("Infinity")) => {
             return Err(not_a_number("loss"));
         }
@@ -176,29 +177,30 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
 /// The first line for a program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Start<'a> {
-    /// Its job.
+    /// Name of the program's job.
     pub job: &'a str,
-    /// Its cores.
+    /// Number of cores of the program.
     pub cores: u32,
-    /// The iteration that it begins with.
+    /// Iteration with which the program begins.
     pub iteration: u64,
-    /// The state from which it continues.
+    /// State from which the program continues; `None` if there is none.
     pub checkpoint: Option<&'a str>,
-    /// If the best model is to be kept: the lowest validation loss of which there is a checkpoint.
+    /// Lowest validation loss with a checkpoint, if the best model is to be saved; the inner value is `None` before the
+    /// first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<Option<f64>>,
 }
 
 impl Start<'_> {
-    /// The line.
+    /// Formats the line.
     pub fn line(&self) -> String {
         serde_json::json!({ "start": self }).to_string()
     }
 }
 
-/// The line that asks for a checkpoint.
+/// The line that requests a checkpoint.
 pub const CHECKPOINT: &str = "{\"request\": \"checkpoint\"}";
-/// The line that asks to end.
+/// The line that requests the end.
 pub const STOP: &str = "{\"request\": \"stop\"}";
 
 #[cfg(test)]

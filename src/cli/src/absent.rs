@@ -1,4 +1,4 @@
-//! Commands of features that this program is built without: they answer with the feature.
+//! Replaces commands whose feature was left out of the build: they fail with the name of the feature.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The command line: every command with its flags. What a command does is in the module of its name.
+//! Defines the command line: every command with its flags. A command is implemented in the module of its name.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::demo;
 use crate::lab;
 use crate::{advise, complete, daemons, dag, execute, framework, job, operate, read, registry, task, tls, top};
 
-/// What a user does first, below the list of commands.
+/// The first steps of a new user, below the list of commands.
 const FIRST_STEPS: &str = "First steps:
   tepui local --agents=3                  a cluster on this machine; its page is at http://127.0.0.1:5050
   tepui execute --command='echo hello'    one task
@@ -142,7 +142,7 @@ impl Flags {
     /// start.
     ///
     /// # Errors
-    /// The word, with the command that is meant.
+    /// Returns the word, with the command that is meant.
     fn no_commands(&self, part: Part) -> Result<()> {
         let daemon = part.command();
         let (all, about) = (Cli::command(), format!("{daemon}s"));
@@ -160,10 +160,10 @@ impl Flags {
 }
 
 impl Cli {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong, and what to do about it.
+    /// Returns what failed, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Master(args) => args.no_commands(Part::Master).and_then(|()| daemons::master(args.flags)),
@@ -222,7 +222,7 @@ impl Cli {
     }
 }
 
-/// All commands, with the flags of daemons, which clap does not read.
+/// Returns all commands, with the flags of daemons, which clap does not read.
 pub fn whole() -> clap::Command {
     let daemon = |part: Part| {
         let flags = part.groups().iter().flat_map(|group| group.flags.iter().map(move |flag| (group, flag)));

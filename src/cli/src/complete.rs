@@ -1,6 +1,6 @@
-//! Completion of ids and names by what is on the cluster, while a command line is typed.
+//! Completes ids and names on the command line by those of the cluster.
 //!
-//! The master is that of `TEPUI_MASTER`, or the default one; without an answer soon, nothing is completed.
+//! The master is that of `TEPUI_MASTER`, or the default one. If it does not answer in time, nothing is completed.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use crate::connect::MasterArgs;
 
 /// Environment variable by which a shell asks this program for completions.
 pub(crate) const VARIABLE: &str = "TEPUI_COMPLETE";
-/// Time for the master's answer.
+/// Time limit for the master's answer.
 const PATIENCE: Duration = Duration::from_millis(700);
 /// Maximum number of candidates.
 const CANDIDATES_MAX: usize = 500;
 
-/// Ids of agents, with their hosts.
+/// Returns the ids of agents, with their hosts.
 pub(crate) fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, "/slaves", |document| named(&document["slaves"], "hostname"))
 }
 
-/// Ids of frameworks, with their names.
+/// Returns the ids of frameworks, with their names.
 pub(crate) fn frameworks(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, "/frameworks", |document| named(&document["frameworks"], "name"))
 }
 
-/// Ids of tasks, with their states; the latest.
+/// Returns the ids of the latest tasks, with their states.
 pub(crate) fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(typed, "/tasks", |document| named(&document["tasks"], "state"))
 }
 
-/// Roles.
+/// Returns the names of roles.
 pub(crate) fn roles(typed: &OsStr) -> Vec<CompletionCandidate> {
     let text = |role: &Value| role["name"].as_str().unwrap_or_default().to_owned();
     let all = |document: &Value| document["roles"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
     candidates(typed, "/roles", |document| all(document).into_iter().map(|role| (role, String::new())).collect())
 }
 
-/// The ids of a list, each with another of its fields.
+/// Returns the ids of a list, each with another of its fields.
 fn named(list: &Value, about: &str) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list.as_array().into_iter().flatten().map(|one| (text(&one["id"]), text(&one[about]))).collect()
@@ -53,7 +53,7 @@ fn candidates(typed: &OsStr, path: &str, read: impl Fn(&Value) -> Vec<(String, S
         let document: Value = tokio::time::timeout(PATIENCE, master.read(path)).await??;
         Ok(document)
     });
-    // A message would be in the middle of what is typed.
+    // A message would be printed in the middle of the command line.
     let Ok(document) = answer else { return Vec::new() };
     let typed = typed.to_string_lossy();
     let fitting = read(&document).into_iter().filter(|(id, _)| id.starts_with(&*typed)).take(CANDIDATES_MAX);

@@ -1,4 +1,4 @@
-//! Reading from the leading master: where it is, following a standby's redirect, and errors that say what to do.
+//! Requests to the leading master: finds it, follows a standby's redirect, and explains errors.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use wire::tls::{Role, Settings, Tls};
 use crate::read::model::Agents;
 
 const JSON: &str = "application/json";
-/// Timeout of the detection of the leading master in ZooKeeper.
+/// Time limit for the detection of the leading master in ZooKeeper.
 const ZOOKEEPER: Duration = Duration::from_secs(10);
 
-/// What a master is asked: a path to be read, or a call to be made.
+/// A request to a master: a path to read, or a call of the operator API.
 struct Question<'a> {
     path: &'a str,
     call: Option<String>,
 }
 
 impl Question<'static> {
-    /// A call of the operator API; `body` is in the field of the call's name, and null for a call without one.
+    /// Creates a call of the operator API; `body` is in the field of the call's name, and null for a call without one.
     fn call(name: &str, body: &Value) -> Question<'static> {
         let mut call = json!({ "type": name });
         if !body.is_null() {
@@ -47,7 +47,7 @@ pub struct MasterArgs {
 }
 
 impl MasterArgs {
-    /// The principal with its secret.
+    /// Returns the principal with its secret.
     pub fn credential(&self) -> Option<(String, String)> {
         Some((self.principal.clone()?, self.secret.clone()?))
     }
@@ -55,7 +55,7 @@ impl MasterArgs {
     /// Reads a JSON document from the leading master.
     ///
     /// # Errors
-    /// No master answers, or not with this document.
+    /// No master answers, or its answer is not this document.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.ask(&Question { path, call: None }).await
     }
@@ -100,7 +100,7 @@ impl MasterArgs {
         }
     }
 
-    /// Waits until so many agents are registered.
+    /// Waits until this many agents are registered.
     ///
     /// # Errors
     /// There are fewer of them after `patience`, or there is no master.
@@ -119,8 +119,8 @@ impl MasterArgs {
         }
     }
 
-    /// Makes TLS the default of this process if the master is at https://: its agents have TLS then, and are verified
-    /// as it is.
+    /// Makes TLS the default of this process if the master's address starts with https://. Its agents have TLS then,
+    /// and are verified like the master.
     ///
     /// # Errors
     /// The settings or the files of TLS are invalid.
@@ -142,13 +142,13 @@ impl MasterArgs {
         })
     }
 
-    /// The master, or the leader of several.
+    /// Returns the address of the master, or of the leader of several masters.
     async fn address(&self) -> Result<Address> {
         self.prepare_tls()?;
         sdk::driver::address(&self.master, ZOOKEEPER).await.context("--master")
     }
 
-    /// The answer of the leading master, and where it was asked for.
+    /// Returns the answer of the leading master, and the address that answered.
     async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
         let address = self.address().await?;
         let mut reply = self.send(address.clone(), question).await?;
@@ -161,7 +161,7 @@ impl MasterArgs {
         }
     }
 
-    /// Why a daemon did not do what it was asked for.
+    /// Returns an error with the reason why a daemon rejected a request.
     fn rejected(&self, address: &Address, question: &Question<'_>, reply: &Reply) -> anyhow::Error {
         let (path, text) = (question.path, reply.text().trim().to_owned());
         match reply.status {
@@ -196,7 +196,7 @@ impl MasterArgs {
     }
 }
 
-/// A call names something that is not there.
+/// An error for a call that names something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not found: {0}")]
 pub(crate) struct NotFound(String);
@@ -206,7 +206,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// An error with what to do about it.
+/// Adds a hint to an error that says what to do about it.
 fn explain(error: ClientError, address: &Address) -> anyhow::Error {
     let hint = match &error {
         _ if error.is_of_tls() => {

@@ -1,6 +1,6 @@
 //! The commands that run daemons: `tepui master`, `tepui agent`, `tepui local`.
 //!
-//! What a daemon does is in the crate `daemon`; here is only how the command line reaches it.
+//! The daemons are in the crate `daemon`; this module only connects them with the command line.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use wire::client::Address;
 
 use crate::connect::MasterArgs;
 
-/// How long the agents of a cluster that is started may take until they are registered, also on a busy machine.
+/// Time that the agents of a started cluster may take to register, also on a busy machine.
 pub(crate) const READY: Duration = Duration::from_secs(60);
 
 /// Flags of `tepui local`.
@@ -86,7 +86,7 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until that many agents are registered, and warns if some are missing.
+/// Waits until this many agents are registered, and warns if some are missing.
 async fn registered(master: SocketAddr, agents: usize) {
     let reader = MasterArgs { master: master.to_string(), principal: None, secret: None };
     if let Err(error) = reader.wait_for_agents(agents, READY).await {
@@ -94,9 +94,9 @@ async fn registered(master: SocketAddr, agents: usize) {
     }
 }
 
-/// Says where a local cluster is, and what can be done with it.
+/// Prints the address of a local cluster, and what can be done with it.
 fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
-    // The daemons of this process take TLS where its environment says so, as its clients do.
+    // The daemons of this process use TLS where the environment says so, as the clients do.
     let is_tls = wire::client::is_tls(&Address::new(&master.ip().to_string(), master.port()));
     let scheme = if is_tls { "https" } else { "http" };
     crate::read::print(&format!(
@@ -110,12 +110,12 @@ fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
     .map(|_| ())
 }
 
-/// A directory of this process, for a cluster that is not kept.
+/// Creates a directory of this process, for a cluster that is not kept.
 pub(crate) fn temporary_directory() -> Result<PathBuf> {
     let base = std::env::temp_dir();
     let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));
     for attempt in 0..100 {
-        // Tasks may run as other users, and reach their sandboxes through it.
+        // Tasks may run as other users, and need access to their sandboxes in it.
         match store::create_directory(&name(attempt), store::Access::All) {
             Ok(()) => return Ok(name(attempt)),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

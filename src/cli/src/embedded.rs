@@ -1,4 +1,4 @@
-//! A cluster in this process, for commands that show or measure something on a cluster of their own.
+//! Runs a cluster in this process, for commands that show or measure something on a cluster of their own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,37 +11,37 @@ use tokio::sync::oneshot;
 
 use crate::daemons::{remove, temporary_directory};
 
-/// What an embedded cluster is to be like.
+/// The options of an embedded cluster.
 #[derive(Debug, Default)]
 pub struct ClusterOptions {
-    /// Number of agents.
+    /// Number of agents of the cluster.
     pub agents: usize,
     /// Resources of each agent, as in `--resources`.
     pub resources: String,
-    /// Other flags of the master, by their names.
+    /// Further flags of the master, by their names.
     pub master_flags: Vec<(String, String)>,
-    /// Other flags of each agent, if they have any; they come after `resources`.
+    /// Further flags of each agent, if they have any; they come after `resources`.
     pub agent_flags: Vec<Vec<(String, String)>>,
-    /// The text of a file for the master's `--policies`.
+    /// Text of a file for the master's `--policies`.
     pub policies: Option<String>,
 }
 
-/// A cluster in this process; it ends when this is dropped.
+/// A cluster in this process. Dropping it stops the cluster.
 pub trait Cluster {
-    /// Where its master listens, as `host:port`.
+    /// Returns the address of its master, as `host:port`.
     fn master(&self) -> String;
 
-    /// The directory of its state and the sandboxes.
+    /// Returns the directory of its state and the sandboxes.
     fn work_dir(&self) -> PathBuf;
 
-    /// Ends the cluster, and removes its directory unless `keep`.
+    /// Stops the cluster, and removes its directory unless `keep`.
     fn stop(self: Box<Self>, keep: bool) -> Result<()>;
 }
 
 /// Starts a cluster in this process, with its master on a free port.
 ///
 /// # Errors
-/// No free port, or no place for the work directory.
+/// There is no free port, or the work directory cannot be created.
 pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
     let work_dir = temporary_directory()?;
     let mut master_flags = options.master_flags.clone();
@@ -69,7 +69,7 @@ pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
     Ok(Box::new(Embedded { master, work_dir, stop, thread }))
 }
 
-/// The embedded cluster's own thread, with a reactor of its own.
+/// Runs the embedded cluster on a thread of its own, with its own reactor.
 fn serve(
     options: &LocalOptions,
     started: &mpsc::Sender<Result<SocketAddr>>,
@@ -108,7 +108,7 @@ impl Cluster for Embedded {
     }
 
     fn stop(self: Box<Self>, keep: bool) -> Result<()> {
-        // A cluster that has ended on its own has closed its end.
+        // A cluster that has ended on its own has closed the channel.
         let _ = self.stop.send(());
         self.thread.join().map_err(|_| anyhow!("the cluster's thread has failed"))??;
         if keep { Ok(()) } else { remove(&self.work_dir) }

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM for schedulers: the first asks the scheduler to end its work, the second ends the process.
+//! Handles SIGINT (Ctrl-C) and SIGTERM for schedulers: the first signal asks the scheduler to end its work, the second
+//! ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-/// Waits for Ctrl-C or SIGTERM.
+/// Waits for SIGINT or SIGTERM.
 ///
 /// # Errors
-/// The system does not let this process have its signals.
+/// The system does not allow handling the signals.
 pub(crate) async fn wait_for_end() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -18,7 +19,7 @@ pub(crate) async fn wait_for_end() -> std::io::Result<()> {
     }
 }
 
-/// Whether the user has interrupted.
+/// A flag that is set when the user interrupts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     wanted: Arc<AtomicBool>,
@@ -26,10 +27,10 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches from now on. Needs a runtime.
+    /// Starts to handle the signals. Needs a runtime.
     ///
     /// # Errors
-    /// The system does not let this process have its signals.
+    /// The system does not allow handling the signals.
     pub(crate) fn watch() -> std::io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
@@ -47,18 +48,18 @@ impl Interrupt {
         }
     }
 
-    /// As if there had been such a signal.
+    /// Sets the flag as a signal would.
     #[cfg(test)]
     pub(crate) fn want(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there was such a signal.
+    /// Returns whether there was a signal.
     pub(crate) fn wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// What wakes a scheduler when there is one.
+    /// Returns the notification that wakes a scheduler at a signal.
     pub(crate) fn nudge(&self) -> Arc<Notify> {
         self.nudge.clone()
     }

@@ -23,13 +23,13 @@ pub struct ListArgs<K: Kind> {
 }
 
 impl<K: Kind> ListArgs<K> {
-    /// Prints the list, again and again if that is wanted. `submit` is the command that submits a job; `table` has what
-    /// is shown of each.
+    /// Prints the list, with `--watch` repeatedly. `submit` is the command that submits a job; `table` formats the
+    /// jobs.
     ///
     /// # Errors
     /// The framework is not found, or its answer cannot be read.
     pub(crate) async fn list<J: DeserializeOwned>(&self, submit: &str, table: fn(&[J]) -> String) -> Result<ExitCode> {
-        // The framework is looked up each time: it may have moved.
+        // The framework is looked up each time, because its address may have changed.
         let listed = async || -> Result<String> {
             let mut document = self.service.find().await?.get("/v1/jobs").await?;
             let mut jobs: Vec<Value> =

@@ -44,9 +44,9 @@ use clap::Parser;
 
 /// Runs the command that the process was started with.
 ///
-/// The exit status is 0 when it did what was asked, 1 when it failed, 2 when the command line was wrong.
+/// The exit status is 0 if the command succeeded, 1 if it failed, and 2 if the command line is invalid.
 pub fn main() -> ExitCode {
-    // Answers the shell and ends, if it asks for completions.
+    // Answers the shell and exits, if it requests completions.
     clap_complete::CompleteEnv::with_factory(command::whole).var(complete::VARIABLE).complete();
     let cli = command::Cli::parse();
     match cli.run() {
@@ -63,16 +63,16 @@ fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }
 
-/// Shows warnings of the libraries on standard error.
+/// Prints warnings of the libraries on standard error.
 fn show_warnings() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_writer(std::io::stderr)
         .with_ansi(stdio::has_colours())
         .with_target(false)
-        // It uses `eprintln!`, which panics where standard error cannot be written.
+        // Its messages use `eprintln!`, which panics if standard error cannot be written.
         .log_internal_errors(false)
         .without_time();
-    // Fails only where a subscriber is set already, as in tests.
+    // This fails only if a subscriber is set already, as in tests.
     let _ = subscriber.try_init();
 }

@@ -1,6 +1,6 @@
-//! The files in the sandbox of a task, read through its agent: what the log commands show.
+//! Reads files in the sandbox of a task through its agent, for the log commands.
 //!
-//! It reads and never writes; which task is meant is decided by its users.
+//! It reads and never writes. Its callers decide which task is meant.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ const PIECE: u64 = 64 * 1024;
 
 /// A file in a sandbox.
 pub(crate) struct File {
-    /// The agent, which answers the calls for files as a master does.
+    /// Agent, which answers the calls for files as a master does.
     agent: MasterArgs,
     path: String,
     /// Position of the next byte to read.
@@ -24,10 +24,10 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// The file `name` in the sandbox of a task, on the agent at `address` (`host:port`).
+    /// Finds the file `name` in the sandbox of a task, on the agent at `address` (`host:port`).
     ///
     /// # Errors
-    /// The agent gives no answer, or does not know the task.
+    /// The agent does not answer, or does not know the task.
     pub(crate) async fn find(
         master: &MasterArgs,
         address: &str,
@@ -48,7 +48,7 @@ impl File {
     /// Reads the next piece; empty at the end of the file.
     ///
     /// # Errors
-    /// The agent gives no answer, or there is no such file.
+    /// The agent does not answer, or there is no such file.
     async fn next(&mut self) -> Result<Vec<u8>> {
         let (data, size) = self.at(self.offset, PIECE).await?;
         if size < self.offset {
@@ -60,7 +60,7 @@ impl File {
         Ok(data)
     }
 
-    /// Bytes of the file from a position on, and its size.
+    /// Reads bytes of the file from a position, and the file's size.
     async fn at(&self, offset: u64, length: u64) -> Result<(Vec<u8>, u64)> {
         let body = json!({ "path": self.path, "offset": offset, "length": length });
         let answer = self.agent.call("READ_FILE", &body).await.map_err(|error| match error.is::<NotFound>() {
@@ -115,7 +115,7 @@ impl File {
         Ok(String::from_utf8_lossy(&all).into_owned())
     }
 
-    /// Writes the rest to `out`, as far as it is there. An `out` that is closed, as by `head`, ends it.
+    /// Writes the rest of the file, up to its present end, to `out`. Stops if `out` is closed, as by `head`.
     ///
     /// # Errors
     /// As [`next`](File::next).
@@ -129,7 +129,8 @@ impl File {
     }
 }
 
-/// The sandbox of a task by the `/state` of its agent: that of its executor, or below it for a task of a pod.
+/// Finds the sandbox of a task in the `/state` of its agent: that of its executor, or a directory below it for a task
+/// of a pod.
 fn directory(state: &Value, framework: Option<&str>, task: &str) -> Option<String> {
     let list = |value: &Value, keys: &[&str]| -> Vec<Value> {
         keys.iter().flat_map(|key| value[key].as_array().cloned().unwrap_or_default()).collect()

@@ -1,9 +1,9 @@
-//! Writing lines to standard output, whose reader may go away at any moment, as `head` does.
+//! Writes lines to standard output, whose reader may close it at any moment, as `head` does.
 
 use std::fmt::Arguments;
 use std::process::exit;
 
-/// What `println!` does, but without a panic where the reader has gone or the disk is full.
+/// Prints a line as `println!` does, but without a panic if the reader has gone or the disk is full.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::say::line(format_args!($($text)*))

@@ -16,10 +16,10 @@ use crate::connect::MasterArgs;
 use crate::read::print;
 
 const JSON: &str = "application/json";
-/// How much of an unexpected answer is shown, in characters.
+/// Number of characters of an unexpected answer that are shown.
 const TEXT_SHOWN: usize = 120;
 
-/// What is read of `/frameworks`.
+/// The fields of `/frameworks` that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Frameworks {
@@ -38,26 +38,27 @@ struct Framework {
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     address: Address,
-    /// The command that runs the framework.
+    /// Command that runs the framework.
     command: &'static str,
 }
 
-/// A text as a part of a URL.
+/// Encodes a text as a part of a URL.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The path of a job, with what follows it.
+/// Returns the path of a job, followed by `rest`.
 pub(crate) fn path(job: &str, rest: &str) -> String {
-    // A name with a slash would be another path; no job has one.
+    // An encoded slash does not lead to another path; no job has a slash in its name.
     format!("/v1/jobs/{}{rest}", encode(job))
 }
 
 impl Service {
-    /// Finds the API: at `service` if it is given, else of the framework with this name, whose address the master has.
+    /// Finds the API: at `service` if it is given, otherwise that of the framework with this name, whose address the
+    /// master has.
     ///
     /// # Errors
-    /// An invalid address, a master that does not answer, or a missing framework.
+    /// The address is invalid, the master does not answer, or the framework is missing.
     pub(crate) async fn find(
         master: &MasterArgs,
         service: Option<&str>,
@@ -84,13 +85,13 @@ impl Service {
         Ok(Service { address, command })
     }
 
-    /// Where it is.
+    /// Returns the address of the API.
     #[cfg(feature = "video")]
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Where it is, as a URL without a path.
+    /// Returns the URL of the API, without a path.
     #[cfg(feature = "video")]
     pub(crate) fn url(&self) -> String {
         format!("{}://{}", if wire::client::is_tls(&self.address) { "https" } else { "http" }, self.address)
@@ -133,19 +134,19 @@ impl Service {
         if let Some(error) = body.as_ref().ok().and_then(|body| body["error"].as_str()) {
             bail!("{error}");
         }
-        // A server with TLS says in its answer to a plain request what to write.
+        // A server with TLS answers a plain request with a hint.
         let text: String = reply.text().lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
         bail!("{} answered {path} with {} ('{text}'): is it `{}`?", self.address, reply.status, self.command)
     }
 }
 
-/// A framework of jobs that commands talk to.
+/// A framework of jobs to which commands send requests.
 pub trait Kind: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// The name that it has unless another one is given.
+    /// Default name of the framework.
     const NAME: &'static str;
-    /// The environment variable with the address of its API.
+    /// Environment variable with the address of the framework's API.
     const VARIABLE: &'static str;
-    /// The command that runs it.
+    /// Command that runs the framework.
     const COMMAND: &'static str;
 }
 
@@ -171,12 +172,12 @@ impl<K: Kind> ServiceArgs<K> {
     /// Finds the framework's API.
     ///
     /// # Errors
-    /// An invalid address, a master that does not answer, or a missing framework.
+    /// The address is invalid, the master does not answer, or the framework is missing.
     pub(crate) async fn find(&self) -> Result<Service> {
         Service::find(&self.master, self.service.as_deref(), &self.framework, K::COMMAND).await
     }
 
-    /// Tells what was done, unless a program reads.
+    /// Prints what was done; with `--json` only that it was done.
     pub(crate) fn say(&self, text: &str) -> Result<ExitCode> {
         print(if self.json { r#"{"done":true}"# } else { text })
     }
@@ -193,7 +194,7 @@ pub struct EndArgs<K: Kind> {
 }
 
 impl<K: Kind> EndArgs<K> {
-    /// Ends the jobs, one after the other; `verb` says what happens to each.
+    /// Ends the jobs, one after the other; `verb` is the word for that in messages.
     ///
     /// # Errors
     /// The framework is not found, or does not have a job.

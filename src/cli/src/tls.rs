@@ -1,4 +1,4 @@
-//! `tepui tls`: an authority and certificates for a small cluster. It changes no daemon.
+//! `tepui tls`: creates an authority and certificates for a small cluster. It changes no daemon.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -21,9 +21,9 @@ use crate::read::print;
 use crate::read::table::table;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long an authority is valid.
+/// Number of days for which an authority is valid.
 const AUTHORITY_DAYS: u32 = 3650;
-/// The subject of an authority; the certificates that it signs name it.
+/// Subject of an authority; the certificates that it signs name it.
 const AUTHORITY: &str = "tepui CA";
 
 #[derive(Debug, clap::Subcommand)]
@@ -51,10 +51,10 @@ pub struct InitArgs {
 }
 
 impl Command {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// A name is invalid, a file is there already, or cannot be written.
+    /// A name is invalid, or a file exists already or cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
             Command::Init(args) => init(&args),
@@ -62,7 +62,7 @@ impl Command {
     }
 }
 
-/// A host's file name and what its certificate is for.
+/// The file name of a host, and the names and addresses of its certificate.
 struct Host {
     file: String,
     names: Vec<SanType>,
@@ -134,7 +134,7 @@ fn init(args: &InitArgs) -> Result<ExitCode> {
     ))
 }
 
-/// The authority of a directory; a new one if there is none.
+/// Reads the authority of a directory; creates one if there is none.
 fn authority(file: &Path, key_file: &Path) -> Result<(Issuer<'static, KeyPair>, bool)> {
     let mut params = params(AUTHORITY, AUTHORITY_DAYS)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -167,7 +167,7 @@ fn authority(file: &Path, key_file: &Path) -> Result<(Issuer<'static, KeyPair>, 
     Ok((Issuer::new(params, key), false))
 }
 
-/// A certificate of a subject, valid from yesterday on: clocks differ.
+/// Returns the parameters of a subject's certificate, valid from yesterday on, as clocks differ.
 #[expect(clippy::disallowed_methods, reason = "certificates expire by the time of day")]
 fn params(name: &str, days: u32) -> Result<CertificateParams> {
     let mut params = CertificateParams::new(Vec::new())?;

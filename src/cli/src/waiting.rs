@@ -1,6 +1,6 @@
-//! Why work waits, by the master: what keeps offers of a size from a framework, and whether any can ever come.
+//! Asks the master why work waits: what keeps offers of a size from a framework, and whether any can ever come.
 //!
-//! Mesos's masters do not have the call; then nothing is said.
+//! Mesos's masters do not have the call; then nothing is explained.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::connect::MasterArgs;
 /// The master's explanation for one framework and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// In words, a line a reason.
+    /// Reasons in words, a line for each.
     pub(crate) reasons: Vec<String>,
-    /// Set if the work cannot run on the agents that are there, however long it waits; the reason in short.
+    /// Short reason why the work cannot run on the present agents, however long it waits; `None` if it can.
     pub(crate) impossible: Option<String>,
-    /// Number of agents.
+    /// Number of agents of the cluster.
     pub(crate) agents: usize,
 }
 
@@ -32,7 +32,8 @@ impl Waiting {
     fn of(explanations: &[Value], need: &str) -> Waiting {
         let mut reasons: Vec<String> = Vec::new();
         for one in explanations {
-            // The first line says whether the framework wants offers; that it does is known.
+            // The first line says whether the framework wants offers. If it does, that is known and the line is
+            // skipped.
             let known = usize::from(one["wants_offers"] == true);
             reasons.extend(one["text"].as_str().unwrap_or_default().lines().skip(known).map(str::to_owned));
         }

@@ -1,4 +1,4 @@
-//! Shared by the benchmarks: real trainings as loss curves, on slots of a fixed speed.
+//! Code that the benchmarks share: real trainings as loss curves, on slots of a fixed speed.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(dead_code, reason = "each benchmark uses its own part")]
@@ -9,19 +9,19 @@ use quality::replay::{Curve, Outcome, Pool};
 
 /// Numbers of the data that a core processes in a second.
 pub const PACE: f64 = 400_000.0;
-/// Cores to share.
+/// Number of cores that the jobs share.
 pub const SLOTS: u32 = 8;
-/// The slots, and for how long a decision holds.
+/// The pool of [`SLOTS`] cores, with a decision every second.
 pub const POOL: Pool = Pool { cores: SLOTS, epoch: 1.0, at_once: false };
-/// What sending, merging and the step add to a round, in seconds: measured in live runs.
+/// Overhead of a round for sending, merging and the step, in seconds; measured in live runs.
 const OVERHEAD: f64 = 0.01;
 
-/// The sixteen jobs.
+/// Returns the sixteen jobs of `sixteen.toml`.
 pub fn sixteen() -> Vec<Job> {
     parse("sixteen.toml", include_str!("../sixteen.toml")).expect("the file is part of the benchmark")
 }
 
-/// Trains a job from its first to its last iteration.
+/// Trains a job from its first to its last iteration, and returns its loss curve.
 pub fn train(job: &Job) -> Curve {
     let prepared = job.data.prepare(&job.algorithm, None).expect("generated data");
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).expect("generated data"));
@@ -36,7 +36,7 @@ pub fn train(job: &Job) -> Curve {
     Curve { work: (shape.rows * shape.columns) as f64 / PACE, rounds, ..recorded(job, losses) }
 }
 
-/// A recorded training.
+/// Returns the curve of a training whose losses are known.
 pub fn recorded(job: &Job, losses: Vec<f64>) -> Curve {
     Curve {
         losses,
@@ -50,7 +50,7 @@ pub fn recorded(job: &Job, losses: Vec<f64>) -> Curve {
     }
 }
 
-/// Prints what each policy did, and those that are not fair against fair.
+/// Prints the measures of each policy, and compares each with the fair policy.
 pub fn comparison(curves: &[Curve], outcomes: &[(&str, &Outcome)]) {
     let until = outcomes.iter().map(|(_, o)| o.makespan).fold(0.0, f64::max);
     for (name, outcome) in outcomes {
@@ -84,15 +84,15 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// A line of a table: what, the figure, and what it should be.
+/// Prints a line of a table: the measure, its value, and the expected value.
 pub fn line(what: &str, figure: &str, wanted: &str) {
     println!("{what:<58} {figure:>14}   {wanted}");
 }
 
-/// Student's t for 95 % with nine degrees of freedom: ten runs.
+/// Student's t for a 95 % interval with nine degrees of freedom, which are ten runs.
 const T: f64 = 2.262;
 
-/// The mean of ten values, and half of its 95 % interval.
+/// Returns the mean of ten values, and half of its 95 % interval.
 pub fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -2,9 +2,9 @@
 
 use super::{Bid, floors, raise};
 
-/// Equal cores by priority; what a job cannot use is shared among the others. Cores that cannot be shared evenly, and
-/// all if there are fewer cores than jobs, go to those that have had least so far. No job gets more because of a
-/// deadline.
+/// Shares the cores equally, weighted by priority. Cores that one job cannot use are shared among the others. Cores
+/// that cannot be shared evenly, and all cores if there are fewer than jobs, go to the jobs that have received least so
+/// far. No job gets more because of a deadline.
 pub(super) fn fair(bids: &[Bid], cores: u32) -> Vec<u32> {
     let equal: Vec<Bid> = bids.iter().map(|b| Bid { floor: b.floor.min(1), ..*b }).collect();
     let bids = &equal[..];
@@ -24,7 +24,8 @@ pub(super) fn fair(bids: &[Bid], cores: u32) -> Vec<u32> {
             left -= raise(&mut given[job], share.min(bids[job].ceiling), left);
         }
         if before == left {
-            // Fewer cores than jobs are left: one each. A job that has one more than its share already may keep it.
+            // Fewer cores than jobs are left, so each job gets at most one more. A job that already holds one more than
+            // its share may keep it.
             open.sort_by_key(|j| bids[*j].held <= given[*j]);
             for &job in &open {
                 let to = given[job] + 1;

@@ -1,4 +1,4 @@
-//! Policies that share out the cores of the next epoch, as pure functions.
+//! Policies that share the cores of the next epoch, as pure functions.
 //!
 //! They receive [`Bid`]s and a number of cores. They do not know offers, tasks or time.
 
@@ -13,25 +13,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::predict::Outlook;
 
-/// How cores are shared.
+/// A policy that shares cores among jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// SLAQ's greedy allocation by predicted normalised gain.
     #[default]
     Slaq,
-    /// The same by a mean of that gain and of the share of a job's remaining work that is done.
+    /// SLAQ's allocation by a weighted mean of two gains: the normalised gain, and the share of a job's remaining work
+    /// that is done.
     Towards(Objective),
-    /// Equally; what one job cannot use goes to the others.
+    /// Equal shares; cores that one job cannot use go to the others.
     Fair,
-    /// All that a job can use, in the order of submission.
+    /// As many cores as a job can use, in the order of submission.
     Fifo,
-    /// All that a job can use, to the job first that will be done first.
+    /// As many cores as a job can use, in the order of predicted remaining work.
     Shortest,
 }
 
 impl Policy {
-    /// Its name in commands and files.
+    /// Returns the policy's name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Slaq | Policy::Towards(_) => "slaq",
@@ -42,23 +43,24 @@ impl Policy {
     }
 }
 
-/// What cores are shared for: between quality, 0, and completion, 1.
+/// The goal of sharing cores, between quality (0) and completion (1).
 ///
-/// Its value is the weight of completion: at 0 a core is worth the fall of the normalised loss that it brings in the
-/// coming epoch, at 1 the share of the job's remaining work that it does, which prefers the job that is done first.
+/// The value is the weight of completion. At 0 a core is worth the fall of the normalised loss that it brings in the
+/// coming epoch. At 1 it is worth the share of the job's remaining work that it does, which prefers the job that ends
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objective(u16);
 
-/// A number that is not an objective.
+/// An error for a number that is not an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be between 0 (quality) and 1 (completion), not {0}")]
 pub struct InvalidObjective(String);
 
 impl Objective {
-    /// An objective, to the thousandth.
+    /// Creates an objective, rounded to a thousandth.
     ///
     /// # Errors
-    /// It is not between 0 and 1.
+    /// The value is not between 0 and 1.
     pub fn new(value: f64) -> Result<Objective, InvalidObjective> {
         match value {
             0.0..=1.0 => Ok(Objective((1000.0 * value).round() as u16)),
@@ -66,13 +68,13 @@ impl Objective {
         }
     }
 
-    /// The weight of completion.
+    /// Returns the weight of completion.
     fn completion(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
 }
 
-/// A text that names no policy.
+/// An error for a text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a policy: slaq, fair, fifo or shortest")]
 pub struct UnknownPolicy(String);
@@ -87,59 +89,62 @@ impl std::str::FromStr for Policy {
     }
 }
 
-/// What a job brings when cores are shared out.
+/// A job's state and demand in an allocation decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Bid {
-    /// What the job's gain counts, against 1 for others. Positive.
+    /// Factor of the job's gain; 1 for ordinary jobs. Positive.
     pub priority: f64,
-    /// The least cores that it is to have, as far as there are enough.
+    /// Minimum number of cores, as far as there are enough.
     pub floor: u32,
-    /// The most cores that it can use.
+    /// Maximum number of cores that the job can use.
     pub ceiling: u32,
-    /// Cores that it has now.
+    /// Number of cores that the job has now.
     pub held: u32,
-    /// What may be expected of it.
+    /// Prediction of the job's loss and of its times.
     pub outlook: Outlook,
-    /// Whether it has reached its target quality: it keeps its floor.
+    /// Whether the job has reached its target quality; then it keeps its floor only.
     pub reached: bool,
-    /// For how many epochs no core has worked for it.
+    /// Number of epochs since a core last worked for the job.
     pub waited: u32,
-    /// For how many epochs a core at least has worked for it, without one in between in which none did.
+    /// Number of consecutive epochs up to now in which at least one core worked for the job.
     pub served: u32,
-    /// How many iterations ended in these.
+    /// Number of iterations that ended in the [`served`](Bid::served) epochs.
     pub done: u32,
-    /// Core-seconds that it has had so far.
+    /// Core-seconds that the job has received so far.
     pub received: f64,
-    /// Remaining core-seconds, if they can be predicted.
+    /// Predicted core-seconds until the job ends; `None` if they cannot be predicted.
     pub remaining: Option<f64>,
 }
 
-/// A job that has had no core for this many epochs comes first, whatever the policy gains by others.
+/// Number of epochs after which a job without a core comes first, whatever other jobs would gain.
 pub const PATIENCE: u32 = 12;
 
-/// For this many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its
-/// last one: less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
+/// Number of epochs for which a job keeps at least one core before it may lose its last one; the job keeps it also
+/// until an iteration has ended in them. With less, the time would be spent on starting. The policy does not wait for
+/// an iteration that takes longer than [`PATIENCE`].
 pub const TURN: u32 = 1;
 
 impl Bid {
-    /// Whether it has begun with its first core only lately.
+    /// Returns whether the job has received its first core so recently that it must not lose it yet (see [`TURN`]).
     fn in_turn(&self) -> bool {
         self.held > 0 && (self.served < TURN || self.done == 0 && self.served < PATIENCE)
     }
 
-    /// Whether it has waited for too long.
+    /// Returns whether the job has been without a core for [`PATIENCE`] epochs or more.
     fn impatient(&self) -> bool {
         self.waited >= PATIENCE
     }
 }
 
-/// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
-/// given out as far as jobs can use them. With at least one core a job, each job gets one, and then what is more of its
-/// floor as far as there are cores for that, but with [`Policy::Fair`], which knows no floors of more than one. With
-/// fewer cores than jobs a job may be without one. Those that have waited for [`PATIENCE`] epochs come first then,
-/// longest first, after those whose turn has begun only lately.
+/// Returns the number of cores of each job. No job gets more than its ceiling, and all together never get more than
+/// `cores`. All cores are given out as far as jobs can use them.
 ///
-/// `epoch` is for how many seconds the decision holds.
+/// With at least one core for each job, each job gets one, and then the rest of its floor as far as there are cores for
+/// that; [`Policy::Fair`] has no floors of more than one. With fewer cores than jobs a job may be without one. Then the
+/// jobs whose turn has only begun come first, and after them the jobs that have waited for [`PATIENCE`] epochs, longest
+/// first.
+///
+/// `epoch` is the number of seconds for which the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     match policy {
         Policy::Slaq => slaq::slaq(bids, cores, epoch, 0.0),
@@ -148,7 +153,7 @@ pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> 
         Policy::Fifo => in_turn(bids, cores, (0..bids.len()).collect()),
         Policy::Shortest => {
             let mut order: Vec<usize> = (0..bids.len()).collect();
-            // A job without a prediction has to show its length first.
+            // A job without a prediction runs first, to show its length.
             let length = |job: &usize| bids[*job].remaining.unwrap_or(0.0);
             order.sort_by(|a, b| length(a).total_cmp(&length(b)));
             in_turn(bids, cores, order)
@@ -156,7 +161,7 @@ pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> 
     }
 }
 
-/// Floors for all first, then ceilings in this order.
+/// Gives all jobs their floors first, and then their ceilings in this order.
 fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut left = floors(bids, cores, &order, &mut given);
@@ -166,8 +171,9 @@ fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
     given
 }
 
-/// Gives these jobs a core each: those in their turn first, then those that have waited too long, then the others in
-/// this order. With one for every job there is, it gives them what is more of their floors, too. Says what is left.
+/// Gives each of these jobs a core: those in their turn first, then those that have waited too long, then the others in
+/// this order. If every job can have a core, gives them the rest of their floors, too. Returns the number of cores that
+/// are left.
 fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
     let mut order = order.to_vec();
     order.sort_by_key(|job| match &bids[*job] {
@@ -186,7 +192,7 @@ fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
     left
 }
 
-/// Whether there are fewer cores than jobs.
+/// Returns whether there are fewer cores than jobs.
 fn scarce(bids: &[Bid], cores: u32) -> bool {
     bids.iter().filter(|b| b.floor > 0).count() > cores as usize
 }

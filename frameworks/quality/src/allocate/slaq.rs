@@ -1,4 +1,4 @@
-//! SLAQ's policy (section 4.3): one core at a time to the job whose predicted normalised loss it lowers most.
+//! SLAQ's policy (section 4.3): gives one core at a time to the job whose predicted normalised loss it lowers most.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use super::{Bid, floors, raise, scarce};
 use crate::predict::Outlook;
 
-/// What one more core brings a job; the largest comes out of a heap first, among equals the first job.
+/// The gain of one more core for a job. A heap returns the largest gain first, and among equals the first job.
 #[derive(PartialEq)]
 struct Gain {
     more: f64,
     job: Reverse<usize>,
-    /// By how much the loss falls with that core.
+    /// Worth of all cores of the job, with that core.
     in_all: f64,
 }
 
@@ -29,12 +29,12 @@ impl PartialOrd for Gain {
     }
 }
 
-/// What a core that a job does not have yet is worth against one that it has: another job's iteration has to end first,
-/// and the worker has to make its new data.
+/// Worth of a core that a job does not hold yet, relative to one that it holds: the iteration of another job has to end
+/// first, and the worker has to generate or read its new data.
 const MOVED: f64 = 0.8;
 
-/// What this many cores bring a job in an epoch: the fall of its normalised loss, and the share of its remaining work
-/// that they do, each by its weight. Of a job whose remaining work is not known both are the fall.
+/// Returns the worth of this many cores for a job in an epoch: the fall of its normalised loss, and the share of its
+/// remaining work that they do, each with its weight. If the remaining work is not known, the fall stands for both.
 fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
     let gain = bid.outlook.gain(epoch, cores);
     let done = match bid.remaining {
@@ -45,8 +45,8 @@ fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
     bid.priority * ((1.0 - completion) * gain + completion * done)
 }
 
-/// Floors first. Jobs without a fitted curve get an equal share. All other cores go one at a time to the largest
-/// predicted gain; the remainder goes to jobs that can use it.
+/// Shares the cores by predicted gain. Floors come first, and jobs without a fitted curve get an equal share. All other
+/// cores go one at a time to the largest predicted gain; the remainder goes to jobs that can use it.
 ///
 /// With fewer cores than jobs a floor of one is kept over time: a job that has waited for [`PATIENCE`](super::PATIENCE)
 /// epochs gets a core for a [`TURN`](super::TURN); all others compete with the gain of a first core.
@@ -68,7 +68,7 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64, completion: f64) -> Vec
         left -= raise(&mut given[job], share.min(bid.ceiling), left);
     }
     left = greedy(bids, left, worth, &mut given);
-    // No job gains any more: the remaining cores are shared in turn, jobs at their target last.
+    // No job gains any more, so the remaining cores are shared in turn; jobs at their target come last.
     for reached in [false, true] {
         while left > 0 {
             let before = left;
@@ -84,7 +84,8 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64, completion: f64) -> Vec
     given
 }
 
-/// One core at a time to the largest gain; ends when there is no core or no gain.
+/// Gives one core at a time to the largest gain, until no core or no gain is left. Returns the number of cores that are
+/// left.
 fn greedy(bids: &[Bid], mut left: u32, worth: impl Fn(&Bid, u32) -> f64, given: &mut [u32]) -> u32 {
     let next = |job: usize, has: u32, in_all: f64| {
         let bid = &bids[job];

@@ -1,4 +1,4 @@
-//! Invariants of every policy, over random jobs:
+//! Tests the invariants of every policy, over random jobs:
 //! - all jobs together get no more cores than there are, and no job more than its ceiling;
 //! - if there are enough cores, every job has one, and its floor, except under the fair policy; otherwise no job
 //!   starves;
@@ -26,7 +26,7 @@ fn bid(outlook: Outlook) -> Bid {
     }
 }
 
-/// Halfway between quality and completion.
+/// Returns the policy halfway between quality and completion.
 fn halfway() -> Policy {
     Policy::Towards(Objective::new(0.5).unwrap())
 }
@@ -126,9 +126,10 @@ fn a_new_job_and_an_unclear_one_get_their_share() {
     assert_eq!(Forecaster::new(None).outlook(), new());
 }
 
-/// Cores that are passed on: each works for a job, and moves to another some epochs after it is told to.
+/// A model of cores with a delayed hand-over: each core works for one job, and moves to another some epochs after the
+/// decision.
 struct Cores {
-    /// The owner of each, and for how many epochs it stays there yet if it is to leave.
+    /// Job of each core and, for a core that is to leave the job, the number of epochs for which it still stays.
     owners: Vec<(usize, Option<u32>)>,
     hand_over: u32,
 }
@@ -138,8 +139,8 @@ impl Cores {
         self.owners.iter().filter(|o| **o == (job, None)).count() as u32
     }
 
-    /// One epoch with these shares: a job with too many cores releases some, one with too few keeps some, and released
-    /// cores go to jobs that lack them, longest waiting first.
+    /// Runs one epoch with these shares. A job with too many cores releases some, and one with too few keeps some of
+    /// those that it was to release. Released cores go to jobs that lack them, longest waiting first.
     fn epoch(&mut self, bids: &mut [Bid], given: &[u32]) {
         for (job, share) in given.iter().enumerate() {
             while self.staying(job) > *share {
@@ -180,7 +181,7 @@ impl Cores {
 fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
     for policy in [Policy::Slaq, halfway(), Policy::Fifo, Policy::Shortest] {
         for hand_over in 0..=5 {
-            // Each gains a tenth of the one before.
+            // Each job gains a tenth of the one before.
             let jobs = 0..10_u32;
             let bid = |job| Bid { remaining: Some(f64::from(job)), ..bid(clear(0.1_f64.powi(job as i32), 0.9, 1.0)) };
             let mut bids: Vec<Bid> = jobs.map(bid).collect();
@@ -192,7 +193,7 @@ fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
                 cores.epoch(&mut bids, &given);
                 longest = bids.iter().map(|b| b.waited).fold(longest, u32::max);
             }
-            // Nine jobs that become impatient together share four cores; each turn takes a hand-over more.
+            // Nine jobs that become impatient together share four cores; each turn takes the time of a hand-over more.
             let most = PATIENCE + 3 * (TURN + hand_over + 1);
             assert!(longest <= most, "{policy:?}, hand-over {hand_over}: {longest}");
         }
@@ -204,12 +205,12 @@ fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
 
 #[test]
 fn a_job_keeps_its_core_until_its_iteration_ends() {
-    // Two cores for three jobs: the last one gains nothing, and has its first core since an epoch.
+    // There are two cores for three jobs. The last job gains nothing, and has had its first core for one epoch.
     let gains = Bid { held: 1, served: 9, done: 9, ..bid(clear(0.5, 0.9, 1.0)) };
     let began = |served, done| Bid { held: 1, served, done, ..bid(clear(1e-9, 0.9, 1.0)) };
     let last = |bid: Bid| decide(Policy::Slaq, &[gains, gains, bid], 2, 3.0)[2];
     assert_eq!((last(began(0, 0)), last(began(1, 0)), last(began(1, 1)), last(began(PATIENCE, 0))), (1, 1, 0, 0));
-    // A core that is promised and not there yet keeps the promise over the next decision.
+    // A core that is promised and has not arrived yet keeps the promise over the next decision.
     let promised = Bid { held: 0, waited: PATIENCE, ..began(0, 0) };
     assert_eq!(last(promised), 1);
     assert_eq!(last(Bid { waited: PATIENCE - 1, ..promised }), 0);
@@ -223,7 +224,7 @@ fn a_deadline_does_not_take_the_first_core_of_others_and_does_not_count_under_fa
     assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 6, 3.0), [4, 1, 1]);
     assert_eq!(decide(Policy::Fifo, &[other, other, urgent], 6, 3.0), [1, 1, 4]);
     assert_eq!(decide(Policy::Fair, &[urgent, other, other], 9, 3.0), [3, 3, 3]);
-    // Without a core for each job it has no more than one for sure.
+    // Without a core for each job, the urgent job is sure of one core only.
     assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 2, 3.0)[0], 1);
 }
 
@@ -241,7 +242,7 @@ fn fifo_and_shortest_go_by_their_order() {
 
 #[test]
 fn an_objective_prefers_what_learns_most_or_what_is_done_first() {
-    // One learns fast and has long to go; the other has learnt nearly all, and is done soon.
+    // One job learns fast and has long to go; the other has learnt nearly everything and ends soon.
     let fast = Bid { remaining: Some(1000.0), ..bid(clear(0.5, 0.9, 1.0)) };
     let nearly = Bid { remaining: Some(9.0), ..bid(clear(0.01, 0.99, 1.0)) };
     let towards = |share: f64| {

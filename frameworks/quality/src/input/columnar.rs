@@ -1,5 +1,5 @@
-//! Parquet and Arrow files as the text of a CSV file: a line of names, and a line for each row. So the rules of CSV
-//! hold for them, and rows are named by these lines.
+//! Converts Parquet and Arrow files to the text of a CSV file: a line of names, and a line for each row. So the rules
+//! of CSV hold for them, and errors name rows by these lines.
 
 use std::io::Cursor;
 
@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 
 use super::{Breach, CELLS_MAX, Format};
 
-/// The text; a breach is of the line of the text that it would have been in.
+/// Converts a file to CSV text. A [`Breach`] names the line that the row has in this text.
 pub(super) fn text(format: Format, bytes: Vec<u8>) -> Result<String, Breach> {
     let unreadable = |error: &dyn std::fmt::Display| (1, format!("cannot be read: {error}"));
     let reader: Box<dyn RecordBatchReader> = if format == Format::Parquet {
@@ -40,7 +40,7 @@ pub(super) fn text(format: Format, bytes: Vec<u8>) -> Result<String, Breach> {
     String::from_utf8(bytes).map_err(|error| unreadable(&error))
 }
 
-/// The columns of a batch as numbers or texts.
+/// Converts the columns of a batch to numbers or texts.
 fn columns(batch: &RecordBatch) -> Result<Vec<ArrayRef>, String> {
     let schema = batch.schema();
     let column = |(column, array): (usize, &ArrayRef)| {
@@ -66,7 +66,7 @@ fn columns(batch: &RecordBatch) -> Result<Vec<ArrayRef>, String> {
     batch.columns().iter().enumerate().map(column).collect()
 }
 
-/// A value as CSV has it; one that is missing is empty.
+/// Returns a value as CSV has it; a missing value is empty.
 fn value(column: &ArrayRef, row: usize) -> String {
     if column.is_null(row) {
         return String::new();

@@ -1,4 +1,4 @@
-//! The columns of a file: which of them are features, and the features that categories become.
+//! Columns of a data file: which of them are features, and the features that categories become.
 
 use std::collections::BTreeMap;
 
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use super::{Breach, Label, shortened};
 
-/// The most different values of a column with categories.
+/// Maximum number of different values of a column with categories.
 const CATEGORIES_MAX: usize = 1_000;
 
-/// The columns that a model was trained with.
+/// The columns with which a model was trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Schema {
     /// Number of features: one for each column of numbers, and one for each value of a column with categories.
     pub width: usize,
-    /// The columns of features, in the order of the features; empty for columns of numbers without names.
+    /// Columns of features, in the order of the features; empty for columns of numbers without names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Column>,
-    /// Which column was the label.
+    /// Column that was the label.
     pub label: Label,
 }
 
-/// A column of features.
+/// A column of features in a data file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Column {
-    /// Its name, if the file had a line of names.
+    /// Name of the column; `None` if the file had no line of names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its values in the order of the alphabet, if it has categories; a column of numbers has none.
+    /// Categories of the column in alphabetical order; empty for a column of numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
 impl Schema {
-    /// The columns of data without names and categories.
+    /// Creates the schema of data without names and categories.
     pub fn unnamed(width: usize, label: Label) -> Schema {
         Schema { width, columns: Vec::new(), label }
     }
 
-    /// Whether columns are known by their names.
+    /// Returns whether all columns have names.
     pub(super) fn is_named(&self) -> bool {
         !self.columns.is_empty() && self.columns.iter().all(|c| c.name.is_some())
     }
 
-    /// Number of columns of a file that are features.
+    /// Returns the number of columns of a file that are features.
     pub(super) fn count(&self) -> usize {
         if self.columns.is_empty() { self.width } else { self.columns.len() }
     }
@@ -54,16 +54,16 @@ impl Schema {
 /// The values of a column with categories.
 #[derive(Debug)]
 pub(super) enum Categories {
-    /// Numbers, no categories.
+    /// The column has numbers, and no categories.
     None,
-    /// They are collected: each with its place in the order of their first lines.
+    /// Categories that are collected, each with its index in the order of first occurrence.
     Collected(BTreeMap<String, usize>),
-    /// They are known from training.
+    /// Categories that are known from training.
     Known(Vec<String>),
 }
 
 impl Categories {
-    /// The number of a value: its place among the known ones, or among those that were there so far.
+    /// Returns the index of a value: among the known categories, or among those collected so far.
     pub(super) fn place(&mut self, text: &str, line: u64, what: &str) -> Result<f64, Breach> {
         let text = text.trim();
         if text.is_empty() {
@@ -87,8 +87,8 @@ impl Categories {
         })
     }
 
-    /// The values in the order of the alphabet, and for each number that [`place`](Categories::place) gave its place in
-    /// it.
+    /// Returns the categories in alphabetical order, and for each index that [`place`](Categories::place) returned its
+    /// index in that order.
     pub(super) fn finish(self) -> (Vec<String>, Vec<usize>) {
         match self {
             Categories::None => (Vec::new(), Vec::new()),
@@ -105,7 +105,7 @@ impl Categories {
     }
 }
 
-/// The first names of a list, for messages.
+/// Formats the first names of a list, for messages.
 pub(super) fn some_of(names: &[String]) -> String {
     let more = if names.len() > 8 { ", …" } else { "" };
     let shown: Vec<String> = names.iter().take(8).map(|n| format!("'{}'", shortened(n))).collect();

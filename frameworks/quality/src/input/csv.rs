@@ -1,4 +1,4 @@
-//! CSV files: one row in a line, all rows of the same length.
+//! Reads CSV files: one row in a line, all rows of the same length.
 
 use ::csv::{Position, Reader, ReaderBuilder, StringRecord};
 use ndarray::Array2;
@@ -8,26 +8,26 @@ use super::labels::Labels;
 use super::{Breach, CELLS_MAX, Column, Input, Label, Reading, Schema, Wanted, number};
 use crate::learn::Data;
 
-/// What a column of the file is.
+/// The role of a column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The column of features of this number.
+    /// Column with the features of this index.
     Feature(usize),
     Label,
-    /// It is passed over.
+    /// Column that is ignored.
     Other,
 }
 
-/// What is made of each column of the file.
+/// The role of each column of a file, and the features that result.
 struct Plan {
     roles: Vec<Role>,
-    /// The name and the categories of each column of features.
+    /// Name and categories of each column of features.
     features: Vec<(Option<String>, Categories)>,
     label: Label,
 }
 
-/// Reads training data. A first line in which nothing is a number is a line of names; with names in `reading` the first
-/// line is always one.
+/// Reads training data. A first line without any number is a line of names. If `reading` refers to columns by name, the
+/// first line is always one.
 pub(super) fn read(text: &str, reading: &Reading) -> Result<Input, Breach> {
     let mut reader = reader(text);
     let first = first(&mut reader)?;
@@ -75,12 +75,13 @@ fn first(reader: &mut Reader<&[u8]>) -> Result<StringRecord, Breach> {
     }
 }
 
-/// One cell that is not a number makes no names of the others: it is refused as a number.
+/// Returns whether the first line has no number. A single cell that is not a number does not make a line of names: it
+/// is rejected as a number.
 fn has_no_number(first: &StringRecord) -> bool {
     first.iter().all(|text| text.trim().parse::<f64>().is_err())
 }
 
-/// The names of the columns, each different.
+/// Returns the names of the columns, which must differ.
 fn names(first: &StringRecord) -> Result<Vec<String>, Breach> {
     let names: Vec<String> = first.iter().map(|n| n.trim().trim_start_matches('\u{feff}').to_owned()).collect();
     let twice = (1..names.len()).find(|place| names[..*place].contains(&names[*place]));
@@ -122,7 +123,7 @@ impl Plan {
             plan.roles.push(Role::Feature(plan.features.len()));
             plan.features.push((name, categories));
         }
-        // The name says more than the place, for files whose columns stand in another order.
+        // The name is more specific than the position, for files with another order of columns.
         if let (Some(at), Some(names)) = (at, names) {
             plan.label = Label::Named(names[at].clone());
         }
@@ -154,7 +155,8 @@ impl Plan {
                     Label::None => None,
                     Label::First => Some(0),
                     Label::Last => width.checked_sub(1),
-                    // Only the names of the training are known, not those of this file: its label stands last.
+                    // The file has no names, so the training's name of the label does not help: the label is the last
+                    // column.
                     Label::Named(_) if names.is_none() => width.checked_sub(1),
                     Label::Named(name) => Some(place(names.unwrap_or_default(), name, line)?),
                 };
@@ -171,7 +173,7 @@ impl Plan {
         Ok(Plan { roles, features, label })
     }
 
-    /// The column of a message.
+    /// Formats a column for a message.
     fn name(&self, column: usize, feature: usize) -> String {
         match &self.features[feature].0 {
             Some(name) => format!("column {} ('{name}')", column + 1),
@@ -180,7 +182,7 @@ impl Plan {
     }
 }
 
-/// Finds each column of the model by its name. Columns that the model does not know are refused.
+/// Finds each column of the model by its name. Columns that the model does not know are rejected.
 fn by_name(schema: &Schema, names: &[String], label: &Label, line: u64) -> Result<Vec<Role>, Breach> {
     let at = match label {
         Label::None => None,
@@ -197,14 +199,14 @@ fn by_name(schema: &Schema, names: &[String], label: &Label, line: u64) -> Resul
     let role = |(column, name): (usize, &String)| match feature(name) {
         _ if Some(column) == at => Ok(Role::Label),
         Some(feature) => Ok(Role::Feature(feature)),
-        // The label of the training, in a file of which no labels are wanted.
+        // The label of the training, in a file whose labels are not requested.
         None if at.is_none() && schema.label == Label::Named(name.clone()) => Ok(Role::Other),
         None => Err((line, format!("column {} ('{name}') is not one of the model's", column + 1))),
     };
     names.iter().enumerate().map(role).collect()
 }
 
-/// The rows: `first`, if it is one, and all that the reader has.
+/// Reads all rows: `first`, if it is a row, and the rest of the file.
 fn rows(
     mut reader: Reader<&[u8]>,
     first: Option<StringRecord>,
@@ -259,7 +261,7 @@ impl Plan {
     }
 }
 
-/// Makes features of categories, and a matrix of all.
+/// Converts categories to features, and builds the matrix.
 fn finish(values: Vec<f64>, count: usize, plan: Plan, labels: Labels) -> Result<Input, Breach> {
     let (mut columns, mut orders) = (Vec::new(), Vec::new());
     for (name, categories) in plan.features {

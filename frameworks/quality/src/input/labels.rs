@@ -1,17 +1,17 @@
-//! Labels of a file, converted to numbers or to indices of class names.
+//! Converts the labels of a file to numbers or to indices of class names.
 
 use super::columns::some_of;
 use super::{Breach, number, shortened};
 
 const CLASSES_MAX: usize = 10_000;
 
-/// Labels of all rows, with the lines where they stand.
+/// The labels of all rows, with their lines.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     numbers: Vec<f64>,
     names: Vec<(String, u64)>,
     classify: bool,
-    /// The classes, where only these are allowed.
+    /// Classes that are allowed; empty if all are.
     known: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ impl Labels {
         Labels { classify, ..Labels::default() }
     }
 
-    /// Labels that name one of these classes.
+    /// Creates labels that name one of these classes.
     pub(super) fn known(classes: &[String]) -> Labels {
         Labels { known: classes.to_vec(), classify: true, ..Labels::default() }
     }
@@ -43,8 +43,8 @@ impl Labels {
         Ok(())
     }
 
-    /// The labels and the classes. Classes that are all numbers are in the order of these, others in that of the
-    /// alphabet.
+    /// Returns the labels and the classes. Classes that are all numbers are in numerical order, others in alphabetical
+    /// order.
     pub(super) fn finish(self) -> Result<(Vec<f64>, Vec<String>), Breach> {
         if !self.classify || !self.known.is_empty() {
             return Ok((self.numbers, self.known));
@@ -55,7 +55,7 @@ impl Labels {
         if classes.iter().all(|c| c.parse::<f64>().is_ok_and(f64::is_finite)) {
             let value = |c: &&str| c.parse::<f64>().unwrap_or_default();
             classes.sort_by(|a, b| value(a).total_cmp(&value(b)));
-            // 1 and 1.0 and +1 are the same class.
+            // The labels 1, 1.0 and +1 are the same class.
             classes.dedup_by(|a, b| value(a) == value(b));
             let place = |name: &str| {
                 let wanted = value(&name);
@@ -69,7 +69,7 @@ impl Labels {
     }
 }
 
-/// The class of this name; 1 and 1.0 and +1 name the same.
+/// Returns the index of the class of this name; 1, 1.0 and +1 name the same class.
 fn class(classes: &[String], name: &str) -> Option<usize> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
     let same = |class: &String| class == name || number(name).is_some_and(|n| number(class) == Some(n));

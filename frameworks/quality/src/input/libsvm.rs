@@ -1,4 +1,4 @@
-//! LIBSVM files: a label, then `column:value` for each nonzero feature; columns count from 1 and ascend.
+//! Reads LIBSVM files: a label, then `column:value` for each nonzero feature; columns count from 1 and ascend.
 
 use super::labels::Labels;
 use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, Label, Schema, Wanted, number, shortened};
@@ -22,12 +22,12 @@ pub(super) fn read_as(text: &str, schema: &Schema, wanted: Wanted<'_>) -> Result
     rows(text, labels, Some(schema.width))
 }
 
-/// The rows, of at most this many columns as `width`; without `labels` what stands for a label is passed over.
+/// Reads the rows, of at most `width` columns. Without `labels` the label of each line is ignored.
 fn rows(text: &str, mut labels: Option<Labels>, width: Option<usize>) -> Result<Input, Breach> {
     let mut rows = Sparse::new(width.unwrap_or(0));
     let (mut cells, mut any) = (0, false);
     for (line, text) in (1..).zip(text.lines()) {
-        // What stands after # is a comment.
+        // The rest of a line after # is a comment.
         let mut words = text.split('#').next().unwrap_or_default().split_whitespace();
         let Some(label) = words.next() else { continue };
         if let Some(labels) = &mut labels {
@@ -61,7 +61,7 @@ fn rows(text: &str, mut labels: Option<Labels>, width: Option<usize>) -> Result<
     Ok(Input { data, classes, schema })
 }
 
-/// `column:value`; the column from 0.
+/// Parses `column:value`, and returns the column counted from 0.
 fn pair(word: &str, line: u64) -> Result<(u32, f64), Breach> {
     let Some((column, value)) = word.split_once(':') else {
         return Err((line, format!("'{}' is not column:value", shortened(word))));

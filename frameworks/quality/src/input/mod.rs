@@ -15,27 +15,28 @@ use crate::learn::Data;
 
 pub use columns::{Column, Schema};
 
-/// The most numbers of a data set: 4 GB.
+/// Maximum number of numbers of a data set: 4 GB.
 const CELLS_MAX: usize = 500_000_000;
-/// The most features that sparse data may name.
+/// Maximum number of features of sparse data.
 const COLUMNS_MAX: u32 = 1_000_000;
 
-/// How a file is written.
+/// The format of a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Numbers between commas, a row a line, with or without a line of names above.
+    /// Numbers separated by commas, one row in a line, with or without a line of names.
     Csv,
-    /// `label column:value column:value`, columns from 1.
+    /// Lines of `label column:value column:value`, with columns counted from 1.
     Libsvm,
-    /// Apache Parquet, in a program with the feature `columnar`.
+    /// Apache Parquet, if built with the feature `columnar`.
     Parquet,
-    /// Apache Arrow's files, as Feather 2, in a program with the feature `columnar`.
+    /// Apache Arrow files, such as Feather 2, if built with the feature `columnar`.
     Arrow,
 }
 
 impl Format {
-    /// The format of a file by its name: `.csv`, `.parquet`, `.arrow` and `.feather`, everything else is LIBSVM.
+    /// Returns the format of a file by its extension: `.csv`, `.parquet`, `.arrow` or `.feather`; all other files are
+    /// LIBSVM.
     pub fn of(path: &str) -> Format {
         match path.to_ascii_lowercase().rsplit_once('.').map(|(_, ending)| ending) {
             Some("csv") => Format::Csv,
@@ -46,18 +47,18 @@ impl Format {
     }
 }
 
-/// Which column of a CSV file is the label: `last`, `first` or `none`, or a column's name.
+/// The column of a CSV file that is the label: `last`, `first` or `none`, or a column's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Label {
-    /// The last one.
+    /// The last column.
     #[default]
     Last,
-    /// The first one.
+    /// The first column.
     First,
-    /// None: all columns are features.
+    /// No column: all columns are features.
     None,
-    /// The one of this name. The file must have a line of names.
+    /// The column of this name. The file must have a line of names.
     Named(String),
 }
 
@@ -83,57 +84,57 @@ impl From<Label> for String {
     }
 }
 
-/// How a file of training data is read.
+/// The rules for reading a file of training data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How it is written.
+    /// Format of the file.
     pub format: Format,
-    /// Which column is the label, in CSV.
+    /// Column that is the label, in CSV.
     pub label: Label,
     /// Names of columns with categories, in CSV: each of their values becomes a feature that is 0 or 1.
     pub categorical: Vec<String>,
-    /// Whether labels are names of classes, rather than numbers to predict.
+    /// Whether labels are names of classes, instead of numbers to predict.
     pub classify: bool,
 }
 
-/// Which labels are wanted of a file whose columns are known.
+/// The labels to read from a file whose columns are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
-    /// None; a label that is there is passed over.
+    /// No labels; a label column is ignored.
     Nothing,
-    /// Numbers, in the column that is given, or else in that of the training.
+    /// Numbers, from the given column, or else from that of the training.
     Numbers(Option<&'a Label>),
-    /// Names of classes, of which all are known: their places in this list.
+    /// Indices into this list of all classes, from the given column, or else from that of the training.
     Classes(Option<&'a Label>, &'a [String]),
 }
 
 /// A data set with the names of its columns and classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Features and labels; a class is its place in `classes`.
+    /// Features and labels; the label of a class is its index in `classes`.
     pub data: Data,
     /// Names of the classes, in order; empty if labels are numbers to predict, or missing.
     pub classes: Vec<String>,
-    /// What the columns are.
+    /// Names and categories of the columns.
     pub schema: Schema,
 }
 
-/// What is wrong with a data file.
+/// An error in a data file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {rule}")]
 pub struct InputError {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// What the line breaks.
+    /// Rule that the line breaks.
     pub rule: String,
 }
 
-/// The text of a data file, from its bytes: [`read`] and [`read_as`] take that. Parquet and Arrow become CSV.
+/// Converts the bytes of a data file to the text that [`read`] and [`read_as`] take. Parquet and Arrow become CSV.
 ///
 /// # Errors
-/// It is not text, or no file of its format; or this program was built without what reads it.
+/// The bytes are not text or not a file of this format, or the program was built without support for the format.
 pub fn text_of(file: &str, format: Format, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match format {
         Format::Csv | Format::Libsvm => {
@@ -153,7 +154,7 @@ pub fn text_of(file: &str, format: Format, bytes: Vec<u8>) -> Result<String, Inp
 /// Reads a file of training data from its `text`; `file` is its name in errors.
 ///
 /// # Errors
-/// The first line that breaks a rule.
+/// Returns the first line that breaks a rule.
 pub fn read(file: &str, text: &str, reading: &Reading) -> Result<Input, InputError> {
     let result = match reading.format {
         Format::Csv | Format::Parquet | Format::Arrow => csv::read(text, reading),
@@ -167,11 +168,11 @@ pub fn read(file: &str, text: &str, reading: &Reading) -> Result<Input, InputErr
 
 /// Reads a file with the columns of a model: to predict with it, or to evaluate it.
 ///
-/// A line of names decides which column is which feature. Without one, and if the model was trained without one,
+/// A line of names decides which column is which feature. If the file has none, or the model was trained without one,
 /// columns count in their order.
 ///
 /// # Errors
-/// The first line that breaks a rule; one with other columns than the model's does.
+/// Returns the first line that breaks a rule. A file with other columns than the model's breaks one.
 pub fn read_as(
     file: &str,
     text: &str,
@@ -189,7 +190,7 @@ pub fn read_as(
 /// A line and the rule that it breaks.
 type Breach = (u64, String);
 
-/// A finite number.
+/// Parses a finite number.
 fn number(text: &str, line: u64, what: &str) -> Result<f64, Breach> {
     match text.trim() {
         "" => Err((line, format!("{what} is missing: fill it in, or leave the row out"))),
@@ -200,7 +201,7 @@ fn number(text: &str, line: u64, what: &str) -> Result<f64, Breach> {
     }
 }
 
-/// The beginning of a text that may be long.
+/// Returns the beginning of a text that may be long.
 fn shortened(text: &str) -> String {
     if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
 }

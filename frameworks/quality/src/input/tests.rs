@@ -1,4 +1,4 @@
-//! Valid files, and files that are rejected with line and rule.
+//! Tests valid files, and files that are rejected with line and rule.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_label_is_named_and_categories_become_features() {
     assert_eq!((input.data.labels, input.classes), (vec![1.0, 0.0, 1.0], vec!["no".to_owned(), "yes".into()]));
     assert_eq!(input.schema.columns[1].values, ["blue", "red"]);
     let as_model = |text: &str, wanted: Wanted<'_>| read_as("n.csv", text, Format::Csv, &input.schema, wanted);
-    // Columns are found by their names, in any order; a label that is there is passed over.
+    // Columns are found by their names, in any order; a label that is present is ignored.
     let again = as_model("colour,class,age\nblue,?,7\n", Wanted::Nothing).unwrap();
     assert_eq!(again.data.rows().collect::<Vec<_>>(), [[7.0, 1.0, 0.0]]);
     assert!(again.data.labels.is_empty());
@@ -116,7 +116,7 @@ fn bad_csv_is_refused_with_line_and_rule() {
     assert_eq!(refused(csv("1,2,3\n4,NaN,6\n", false)), "data.csv:2: column 2 is 'NaN', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,x\n", false)), "data.csv:2: the label is 'x', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,\n", true)), "data.csv:2: the label is empty, and must name a class");
-    // Also in the first line, which is not taken for names.
+    // This holds also in the first line, which is not taken for a line of names.
     assert_eq!(refused(csv("1,x,3\n4,5,6\n", false)), "data.csv:1: column 2 is 'x', and must be a finite number");
     let missing = "data.csv:1: column 2 is missing: fill it in, or leave the row out";
     assert_eq!(refused(csv("1,,3\n4,5,6\n", false)), missing);

@@ -1,19 +1,20 @@
-//! Job files: TOML with a `[[job]]` for each job. An invalid file is rejected as a whole, with file, line and rule.
+//! Reads job files: TOML with a `[[job]]` table for each job. An invalid file is rejected as a whole, with file, line
+//! and rule.
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{JOBS_MAX, Job};
 
-/// A job file is refused.
+/// An error in a job file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {rule}")]
 pub struct FileError {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
-    /// Which line, from 1; for a job that breaks a rule, where the job begins.
+    /// Number of the line, from 1; for a job that breaks a rule, the line where the job begins.
     pub line: usize,
-    /// What is wrong.
+    /// Rule that the line or the job breaks.
     pub rule: String,
 }
 
@@ -23,10 +24,10 @@ struct File {
     job: Vec<Spanned<Job>>,
 }
 
-/// The jobs of a file's text; `file` is its name in errors.
+/// Parses the jobs of a file's text; `file` is its name in errors.
 ///
 /// # Errors
-/// The first field that breaks a rule.
+/// Returns the first field that breaks a rule.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Job>, FileError> {
     let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count();
     let refuse = |at: usize, rule: String| FileError { file: file.to_owned(), line: line(at), rule };

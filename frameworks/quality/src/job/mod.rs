@@ -15,70 +15,71 @@ pub use file::{FileError, parse};
 pub use source::{Prepared, Source, SourceError};
 pub use validation::Validation;
 
-/// The most jobs at once in one framework.
+/// Maximum number of jobs in one framework at a time.
 pub const JOBS_MAX: usize = 10_000;
-/// The most shards of a job, which bounds its workers.
+/// Maximum number of shards of a job, which bounds its workers.
 const SHARDS_MAX: usize = 4_096;
 
 /// A training job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// Its name: letters, digits, `-` and `_`.
+    /// Name of the job: letters, digits, `-` and `_`.
     pub name: String,
-    /// What is learnt, and how.
+    /// Algorithm with its hyperparameters.
     pub algorithm: Algorithm,
-    /// From what; programs name their data in their commands.
+    /// Data to learn from; programs name their data in their commands.
     #[serde(default, skip_serializing_if = "Source::is_none")]
     pub data: Source,
-    /// After how many iterations it ends at the latest. 200 by default.
+    /// Maximum number of iterations. 200 by default.
     #[serde(default = "iterations")]
     pub iterations: u64,
-    /// What its gain counts, against 1 for others.
+    /// Factor of the job's gain when cores are shared; 1 for ordinary jobs.
     #[serde(default = "one")]
     pub priority: f64,
-    /// When its user is content.
+    /// Conditions under which the job has reached its goal.
     #[serde(default)]
     pub target: Target,
-    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. A
-    /// millionth by default; 0: never.
+    /// Convergence tolerance, as a share of the largest change of the loss: the job ends when the loss has changed by
+    /// less five times in a row. A millionth by default; 0 turns this off.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
-    /// Data that the model is measured on, and does not learn from.
+    /// Data on which the model is measured, and from which it does not learn.
     #[serde(default)]
     pub validation: Option<Validation>,
-    /// It ends when the loss on validation data has not fallen for this many iterations; the model is then that of the
-    /// lowest.
+    /// Number of iterations without a lower loss on the validation data after which the job ends; the model is then
+    /// that of the lowest loss.
     #[serde(default)]
     pub patience: Option<u32>,
-    /// Most iterations are over the rows that matter most to the model, if the scheduler wants that.
+    /// Options for computing most iterations over the rows that matter most to the model, if the scheduler asks for
+    /// that.
     #[serde(default)]
     pub critical_rows: Option<CriticalRows>,
-    /// In how many parts the data is cut: the most workers that it can use. 24 by default.
+    /// Number of parts into which the data is divided, which is also the maximum number of workers. 24 by default.
     #[serde(default = "shards")]
     pub shards: usize,
-    /// The most cores that it may have; as many as it has shards by default.
+    /// Maximum number of cores; the number of shards if not given.
     #[serde(default)]
     pub max_cores: Option<u32>,
-    /// How it converges, if its user knows.
+    /// Convergence family of the job, if its user knows it.
     #[serde(default)]
     pub family: Option<Family>,
-    /// How many seconds after the others of its file it is submitted.
+    /// Delay of the job's submission after the other jobs of its file, in seconds.
     #[serde(default)]
     pub after: f64,
 }
 
-/// When a job's user is content. Whatever comes first ends the job.
+/// The conditions under which a job has reached its goal. The first that holds ends the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Target {
-    /// The loss is not above this.
+    /// Loss at or below which the goal is reached.
     pub loss: Option<f64>,
-    /// The accuracy is not below this.
+    /// Accuracy at or above which the goal is reached.
     pub accuracy: Option<f64>,
-    /// This many seconds have passed since the job was submitted, those without a scheduler counted; the model is what
-    /// it is by then. With a loss, too, the job gets the cores to be there in time, if that can be predicted, every
-    /// other job has one, and the policy is not fair.
+    /// Seconds from submission after which the job ends with the model that it has then; seconds without a scheduler
+    /// count. With a loss, too, the job gets the cores to reach it in time, if that can be predicted, every other job
+    /// has one, and the policy is not fair.
     pub deadline: Option<f64>,
     /// Whether the job continues with the fewest cores after reaching its target, instead of ending.
     pub go_on: bool,
@@ -100,23 +101,23 @@ fn shards() -> usize {
     24
 }
 
-/// A job breaks a rule.
+/// An error for a job that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("job '{job}': {item}: {rule}")]
 pub struct JobError {
-    /// Its name.
+    /// Name of the job.
     pub job: String,
-    /// Which of its fields.
+    /// Name of the field that breaks the rule.
     pub item: String,
-    /// What the field breaks.
+    /// Rule that the field breaks.
     pub rule: String,
 }
 
 impl Job {
-    /// Whether the job keeps the rules that can be known without its data.
+    /// Checks the rules that can be checked without the job's data.
     ///
     /// # Errors
-    /// The first field that breaks one.
+    /// Returns the first field that breaks a rule.
     pub fn check(&self) -> Result<(), JobError> {
         let refuse = |item: &str, rule: String| Err(JobError { job: self.name.clone(), item: item.to_owned(), rule });
         let within = |value: f64, least: f64, most: f64| value.is_finite() && value >= least && value <= most;
@@ -193,7 +194,7 @@ impl Job {
         Ok(())
     }
 
-    /// The program that trains it, if that is of the user's own.
+    /// Returns the program that trains the job, if the user has given one.
     pub fn program(&self) -> Option<&ProgramOptions> {
         match &self.algorithm {
             Algorithm::Program(program) => Some(program),
@@ -201,12 +202,12 @@ impl Job {
         }
     }
 
-    /// In how many parts its validation data is cut; 0 without any.
+    /// Returns the number of parts into which the validation data is divided; 0 without validation data.
     pub fn validation_shards(&self) -> usize {
         self.validation.as_ref().map_or(0, |validation| validation.shards(self.shards))
     }
 
-    /// The most cores that it can use.
+    /// Returns the maximum number of cores that the job can use.
     pub fn ceiling(&self) -> u32 {
         let shards = u32::try_from(self.shards).unwrap_or(u32::MAX);
         self.max_cores.map_or(shards, |most| most.min(shards))

@@ -1,4 +1,4 @@
-//! The source of a job's data: a file, or a generator with a seed.
+//! Sources of a job's data: a file, or a generator with a seed.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate, gene
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub enum Source {
-    /// None: programs of the user's own have their data themselves.
+    /// No data: a user's program reads its data itself.
     #[default]
     None,
     /// A file that the scheduler and all workers can read under this name.
     File {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// How it is written; by its name if not given: `.csv` is CSV, everything else LIBSVM.
+        /// Format of the file. If not given, the file's name decides, as in [`Format::of`].
         format: Format,
-        /// Which column is the label, in CSV.
+        /// Column that is the label, in CSV.
         label: Label,
         /// Names of the columns with categories, in CSV.
         categorical: Vec<String>,
     },
-    /// Made from a seed.
+    /// Data that is generated from a seed.
     Generated {
-        /// What kind of data.
+        /// Kind of the data.
         generator: Generator,
-        /// Its sizes.
+        /// Numbers of rows, columns and classes.
         shape: Shape,
-        /// How much chance there is in it.
+        /// Amount of randomness in the data.
         noise: f64,
-        /// Its seed.
+        /// Seed of the generator.
         seed: u64,
     },
 }
 
-/// The fields as they stand in a job file.
+/// The fields of a source as a job file has them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Fields {
@@ -65,7 +65,7 @@ struct Fields {
     seed: Option<u64>,
 }
 
-/// The most numbers that a generator makes.
+/// Maximum number of numbers that a generator makes.
 const CELLS_MAX: usize = 500_000_000;
 
 impl TryFrom<Fields> for Source {
@@ -125,15 +125,15 @@ impl From<Source> for Fields {
     }
 }
 
-/// Data that is not available.
+/// An error for data that is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The file cannot be read.
     #[error("cannot read {path}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The system's error.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A line of the file breaks a rule.
@@ -144,43 +144,43 @@ pub enum SourceError {
     Learn(#[from] LearnError),
 }
 
-/// A source that has been examined: its shape is known, and each shard can be had.
+/// A source that has been examined: its shape is known, and each shard can be read or generated.
 #[derive(Debug)]
 pub struct Prepared {
     source: Source,
     shape: Shape,
     classes: Vec<String>,
     schema: Schema,
-    /// The whole file.
+    /// Rows of the whole file; `None` for a generator.
     data: Option<Arc<Input>>,
     held: Held,
 }
 
-/// Rows that are not learnt from.
+/// The rows that are held out of training.
 #[derive(Debug)]
 enum Held {
     None,
-    /// Of a file: which rows are learnt from, and which are held out.
+    /// Rows of a file: the indices of those to learn from, and of those held out.
     Rows {
         learnt: Vec<usize>,
         held: Vec<usize>,
     },
-    /// Of made data, whose rows have no order: this many at the end.
+    /// Number of generated rows at the end that are held out; generated rows have no order.
     End(usize),
-    /// Those of another file.
+    /// Rows of another file.
     File(Input),
 }
 
 impl Source {
-    /// Whether there is no data.
+    /// Returns whether there is no data.
     pub fn is_none(&self) -> bool {
         *self == Source::None
     }
 
-    /// Whether data of this source fits an algorithm, as far as that can be known without looking at a file.
+    /// Checks whether data of this source fits an algorithm, as far as that can be known without reading a file.
     ///
     /// # Errors
-    /// What does not fit, and the rule.
+    /// Returns what does not fit, and the rule.
     pub fn check(&self, algorithm: &Algorithm) -> Result<(), LearnError> {
         let Source::Generated { generator, shape, noise, seed } = self else { return Ok(()) };
         let invalid = |item: &str, rule: &str| LearnError::Invalid { item: item.to_owned(), rule: rule.to_owned() };
@@ -195,13 +195,13 @@ impl Source {
         if algorithm.classifies() && numbers {
             return Err(invalid("generator", "makes numbers to predict, and the algorithm wants classes"));
         }
-        // One row shows whether the rest fits.
+        // One row shows whether the generator accepts the shape.
         let one = Shape { rows: 1, ..*shape };
         generate(*generator, one, *noise, *seed, 0, 1)?;
         algorithm.check_shape(shape)
     }
 
-    /// Looks at the data. `text` is the file's content; generators have none.
+    /// Examines the data. `text` is the file's content; generators have none.
     ///
     /// # Errors
     /// A line of the file breaks a rule, or the data does not fit the algorithm.
@@ -222,7 +222,7 @@ impl Source {
         Ok(Prepared { source: self.clone(), shape, classes, schema, data: None, held: Held::None })
     }
 
-    /// The same with a file that was read before, for the same kind of labels.
+    /// Examines a file that was read before, for the same kind of labels, as [`prepare`](Source::prepare) does.
     ///
     /// # Errors
     /// The data does not fit the algorithm.
@@ -233,7 +233,7 @@ impl Source {
         Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input), held: Held::None })
     }
 
-    /// How the file, if it is one, is read for an algorithm.
+    /// Returns the rules for reading the source's file for an algorithm. They are of no use for a generator.
     pub fn reading(&self, algorithm: &Algorithm) -> Reading {
         let classify = algorithm.classifies();
         match self {
@@ -248,22 +248,22 @@ impl Source {
 }
 
 impl Prepared {
-    /// The shape of the data.
+    /// Returns the shape of the data.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// What the classes are called.
+    /// Returns the names of the classes.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// What the columns are.
+    /// Returns the names and categories of the columns.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Holds rows out of training: the shards are those of the others from now on. `text` is the content of the
+    /// Holds rows out of training. From then on the shards consist of the other rows. `text` is the content of the
     /// validation file, if there is one.
     ///
     /// # Errors
@@ -298,10 +298,10 @@ impl Prepared {
         Ok(self)
     }
 
-    /// The rows of a shard of the validation data, in the form that the algorithm needs.
+    /// Returns the rows of a shard of the validation data, in the form that the algorithm needs.
     ///
     /// # Errors
-    /// There is none, or the generator cannot make them.
+    /// There is no validation data, or the generator cannot make it.
     pub fn held_shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
         let data = match (&self.held, &self.source, &self.data) {
             (Held::File(input), _, _) => input.data.shard(shard, shards),
@@ -319,7 +319,7 @@ impl Prepared {
         Ok(if algorithm.takes_sparse() { data } else { data.densified(self.shape.columns) })
     }
 
-    /// The rows of a shard, in the form that the algorithm needs.
+    /// Returns the rows of a shard, in the form that the algorithm needs.
     ///
     /// # Errors
     /// The generator cannot make them.

@@ -1,4 +1,4 @@
-//! Data of a job that its model is measured on, and does not learn from.
+//! Validation data of a job, on which its model is measured and from which it does not learn.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub enum Validation {
-    /// So much of the rows, drawn by a seed. In a job file a number, or `{ share = 0.2, seed = 1 }`.
+    /// Random share of the rows. In a job file a number, or `{ share = 0.2, seed = 1 }`.
     Share {
-        /// Which share, between 0 and 1.
+        /// Share of the rows, between 0 and 1.
         share: f64,
-        /// Decides which rows.
+        /// Seed that determines the rows.
         seed: u64,
     },
-    /// A file with the same columns, which the scheduler and all workers can read under this name. In a job file a
-    /// text.
+    /// Path of a file with the same columns, which the scheduler and all workers can read under this name. In a job
+    /// file a text.
     File(String),
 }
 
@@ -54,7 +54,7 @@ impl From<Validation> for Written {
 }
 
 impl Validation {
-    /// The rule that it breaks, if it does.
+    /// Returns the rule that the definition breaks, if it breaks one.
     pub(super) fn breach(&self) -> Option<String> {
         match self {
             Validation::Share { share, .. } if !(share.is_finite() && (0.001..=0.9).contains(share)) => {
@@ -65,7 +65,8 @@ impl Validation {
         }
     }
 
-    /// In how many parts the rows are cut, so that each is about as large as one of the `shards` to learn from.
+    /// Returns the number of parts into which the rows are divided, so that each is about as large as one of the
+    /// `shards` to learn from.
     pub(super) fn shards(&self, shards: usize) -> usize {
         match self {
             Validation::Share { share, .. } => (shards as f64 * share / (1.0 - share)).round().max(1.0) as usize,
@@ -73,7 +74,7 @@ impl Validation {
         }
     }
 
-    /// Which of this many rows are learnt from, and which are held out; both in their order.
+    /// Divides this many rows into those to learn from and those held out; both lists are in ascending order.
     pub(super) fn split(share: f64, seed: u64, rows: usize) -> (Vec<usize>, Vec<usize>) {
         let held = ((rows as f64 * share).round() as usize).min(rows.saturating_sub(1));
         let mut drawn: Vec<(u64, usize)> =

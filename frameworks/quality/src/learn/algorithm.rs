@@ -1,4 +1,4 @@
-//! The algorithms with their hyperparameters and the rules of these.
+//! The training algorithms with their hyperparameters, and the rules for these.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,15 @@ use super::program::ProgramOptions;
 use super::topics::TopicsOptions;
 use super::trees::{TREES_MAX, Task, TreesOptions};
 
-/// The most features, classes, clusters and topics; what must be kept of each is sent in every round.
+/// Maximum number of features, classes, clusters and topics each; state for each of them is sent in every round.
 const WIDTH_MAX: usize = 1_000_000;
 
-/// The shape of the data.
+/// The numbers of rows, columns and classes of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Number of examples.
+    /// Number of examples of the data set.
     pub rows: usize,
-    /// How many features each has.
+    /// Number of features of an example.
     pub columns: usize,
     /// Number of classes; 0 if labels are numbers to predict, or missing.
     pub classes: usize,
@@ -31,27 +31,27 @@ pub struct Shape {
 pub enum Algorithm {
     /// Least squares with an L2 penalty, by gradient descent.
     LinearRegression(LinearOptions),
-    /// Classes, logistic loss (softmax for more than two) with an L2 penalty, by gradient descent.
+    /// Classification with logistic loss (softmax for more than two classes) with an L2 penalty, by gradient descent.
     LogisticRegression(LinearOptions),
-    /// Classes, squared hinge loss (each class against the others for more than two) with an L2 penalty, by gradient
-    /// descent.
+    /// Classification with squared hinge loss (each class against the others for more than two) with an L2 penalty, by
+    /// gradient descent.
     LinearSvm(LinearOptions),
     /// Clusters around centres, by Lloyd's iterations.
     #[serde(rename = "k-means")]
     KMeans(KMeansOptions),
-    /// Several classes, cross-entropy, hidden layers with tanh, by Adam.
+    /// Classification with cross-entropy and hidden layers with tanh, by Adam.
     Perceptron(PerceptronOptions),
-    /// A sum of trees, each fitted to what the trees before it left over.
+    /// Sum of trees, each fitted to the residuals of the trees before it.
     BoostedTrees(TreesOptions),
     /// Topics of documents, by latent Dirichlet allocation.
     #[serde(rename = "lda")]
     Topics(TopicsOptions),
-    /// A program of the user's own. It trains by itself, and reports its losses.
+    /// Program of the user. It trains by itself, and reports its losses.
     Program(ProgramOptions),
 }
 
 impl Algorithm {
-    /// The algorithm's name in job files.
+    /// Returns the algorithm's name in job files.
     pub fn name(&self) -> &'static str {
         match self {
             Algorithm::LinearRegression(_) => "linear-regression",
@@ -65,7 +65,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether the labels name classes.
+    /// Returns whether the labels name classes.
     pub fn classifies(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::KMeans(_) | Algorithm::Topics(_) => false,
@@ -75,12 +75,12 @@ impl Algorithm {
         }
     }
 
-    /// Whether a target may name an accuracy: a program may report one, too.
+    /// Returns whether a target may name an accuracy. It may for a program, which can report one.
     pub fn has_accuracy(&self) -> bool {
         self.classifies() || matches!(self, Algorithm::Program(_))
     }
 
-    /// Whether the loss has a single minimum, so that a curve fitted to it can be trusted.
+    /// Returns whether the loss has a single minimum, so that a curve fitted to it can be trusted.
     pub fn is_convex(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
@@ -91,7 +91,7 @@ impl Algorithm {
         }
     }
 
-    /// After how many iterations it has learnt all that it may.
+    /// Returns the maximum number of iterations of a job.
     pub fn iterations_max(&self) -> u64 {
         match self {
             Algorithm::BoostedTrees(_) => TREES_MAX as u64,
@@ -99,7 +99,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether it can work on sparse data as it is.
+    /// Returns whether the algorithm computes with sparse data directly.
     pub fn takes_sparse(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
@@ -109,10 +109,10 @@ impl Algorithm {
         }
     }
 
-    /// Whether the hyperparameters keep their rules.
+    /// Checks the hyperparameters.
     ///
     /// # Errors
-    /// The first that does not, and the rule.
+    /// Returns the first hyperparameter that breaks a rule, and the rule.
     pub fn check(&self) -> Result<(), LearnError> {
         match self {
             Algorithm::LinearRegression(o) | Algorithm::LogisticRegression(o) | Algorithm::LinearSvm(o) => o.check(),
@@ -124,10 +124,10 @@ impl Algorithm {
         }
     }
 
-    /// Whether data of this shape can be learnt from.
+    /// Checks whether the algorithm can learn from data of this shape.
     ///
     /// # Errors
-    /// What does not fit, and the rule.
+    /// Returns what does not fit, and the rule.
     pub fn check_shape(&self, shape: &Shape) -> Result<(), LearnError> {
         if shape.rows == 0 {
             return Err(LearnError::invalid("rows", "there must be at least one"));
@@ -151,12 +151,12 @@ impl Algorithm {
     }
 }
 
-/// What is wrong with training a program here.
+/// Returns the error for training a user's program in this process.
 pub(crate) fn is_a_program() -> LearnError {
     LearnError::invalid("algorithm", "is a program, which trains by itself")
 }
 
-/// A hyperparameter that must be a finite number within bounds, both included.
+/// Checks that a hyperparameter is a finite number within bounds, both included.
 pub(crate) fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), LearnError> {
     if value.is_finite() && value >= least && value <= most {
         return Ok(());

@@ -1,12 +1,16 @@
 //! Training on critical rows, after SlimML (Han, Liu, Wang, Chen, IEEE TKDE 2021): most iterations compute with the
 //! rows of the groups whose gradient is largest, and with the mean row of each other group.
 //!
-//! An iteration over all rows, an *anchor*, comes every few iterations. It measures the loss as it is, chooses the
-//! groups anew by their gradients at their means, and measures by how much the chosen rows miss the sums over all rows:
-//! the iterations up to the next anchor are corrected by that, as in stochastic variance reduced gradient (Johnson and
-//! Zhang, NIPS 2013). It also shows by how much the iterations since the last anchor were wrong: by more than the
-//! accuracy that they may cost, and the next ones use more rows, for fewer iterations. A loss that has risen since the
-//! last anchor takes the training back to it.
+//! An iteration over all rows, an *anchor*, comes every few iterations:
+//!
+//! - It measures the exact loss.
+//! - It chooses the groups anew by their gradients at their means.
+//! - It measures the difference between the sums over all rows and those over the chosen rows. The iterations up to the
+//!   next anchor are corrected by it, as in stochastic variance reduced gradient (Johnson and Zhang, NIPS 2013).
+//! - It measures the error of the iterations since the last anchor. If it is larger than the accuracy that they may
+//!   cost, the next ones use more rows, for fewer iterations.
+//!
+//! If the loss has risen since the last anchor, the training returns to that anchor.
 //!
 //! This module makes no step: the algorithm does, from sums that look like those of all rows.
 
@@ -16,7 +20,7 @@ use super::algorithm::{Algorithm, Shape, within};
 use super::error::LearnError;
 use super::learner::{Round, total};
 
-/// How much a job may lose by skipping rows.
+/// The accuracy that a job may lose by skipping rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalRows {
@@ -33,10 +37,10 @@ fn least() -> f64 {
 }
 
 impl CriticalRows {
-    /// Whether it keeps its rules, for this algorithm.
+    /// Checks the options for this algorithm.
     ///
     /// # Errors
-    /// The first field that does not, and the rule.
+    /// Returns the first field that breaks a rule, and the rule.
     pub fn check(&self, algorithm: &Algorithm) -> Result<(), LearnError> {
         within("accuracy_loss", self.accuracy_loss, 0.0001, 0.5)?;
         within("least", self.least, 0.01, 1.0)?;
@@ -54,23 +58,24 @@ impl CriticalRows {
     }
 }
 
-/// The fewest and the most iterations between two anchors.
+/// Minimum and maximum number of iterations between two anchors.
 const SHORTEST: u32 = 2;
 const LONGEST: u32 = 32;
-/// With a larger share of the rows than this nothing is saved: iterations are over all rows for some time.
+/// Maximum share of the rows that iterations choose. Choosing more saves nothing, so then iterations are over all rows
+/// for some time.
 const FRACTION_MAX: f64 = 0.5;
 
-/// What kind of round it is: the first number of its parameters.
+/// The kind of a round, which is the first number of its parameters.
 pub(crate) const WHOLE: f64 = 0.0;
 pub(crate) const ANCHOR: f64 = 1.0;
 pub(crate) const SKIPPING: f64 = 2.0;
 
-/// The shares of the rows that iterations compute with.
+/// Shares of the rows with which iterations compute.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowShares {
-    /// That of the iteration; of an anchor more than 1, as it computes with the chosen rows, too.
+    /// Share of the last iteration; more than 1 for an anchor, which computes with the chosen rows, too.
     pub now: f64,
-    /// The mean over an anchor and the iterations up to the next one.
+    /// Mean share over an anchor and the iterations up to the next one.
     pub mean: f64,
 }
 
@@ -80,21 +85,21 @@ pub(crate) struct Critical {
     options: CriticalRows,
     classifies: bool,
     rows: f64,
-    /// The smallest share of the rows that may be used now: 1 while there are cores enough.
+    /// Smallest share of the rows that may be used now: 1 while there are enough cores.
     allowed: f64,
     fraction: f64,
-    /// Iterations between two anchors, and how many are done since the last one.
+    /// Number of iterations between two anchors, and of those done since the last one.
     length: u32,
     done: u32,
     mode: Mode,
-    /// For how many iterations nothing is skipped, as that was wrong.
+    /// Number of iterations in which nothing is skipped, after skipping was too inaccurate.
     rest: u32,
     anchor: Option<Anchor>,
-    /// The shares that an anchor, that other iterations, and that the last iteration computed with.
+    /// Shares with which an anchor, other iterations, and the last iteration computed.
     shares: (f64, f64, f64),
-    /// The sum of the shares of all iterations, and their number.
+    /// Sum of the shares of all iterations, and number of iterations.
     all: (f64, u64),
-    /// The sum of the losses at the first anchor.
+    /// Sum of the losses at the first anchor.
     first_loss: Option<f64>,
 }
 
@@ -106,31 +111,32 @@ enum Mode {
     Skipping,
 }
 
-/// Where all rows were examined last.
+/// The last iteration over all rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Anchor {
-    /// The algorithm's parameters there.
+    /// The algorithm's parameters at the anchor.
     parameters: Vec<f64>,
-    /// The share of the rows that were chosen there.
+    /// Share of the rows that were chosen at the anchor.
     fraction: f64,
-    /// What the sums over all rows have more than those over the chosen ones: gradient, loss, right answers, rows.
+    /// Difference of the sums over all rows from those over the chosen rows: gradient, loss, right answers, rows.
     missed: Vec<f64>,
-    /// The loss of the iteration, with penalties, and its accuracy.
+    /// Loss of the iteration, with penalties, and its accuracy.
     loss: f64,
     accuracy: Option<f64>,
 }
 
-/// What the state needs of the algorithm.
+/// The operations of an algorithm that training on critical rows needs.
 pub(crate) trait Steps {
-    /// The parameters of its next round. The last numbers are those that its gradients are by.
+    /// Returns the parameters of the next round. The last numbers are those by which gradients are taken.
     fn parameters(&self) -> Vec<f64>;
-    /// Takes sums in, and makes a step. The sums are gradients, loss, right answers, rows.
+    /// Makes a step from sums: gradients, loss, right answers, rows.
     fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError>;
-    /// The next round is at the best point so far, whose loss is to be measured anew.
+    /// Sets the next round to the best point so far, whose loss is measured anew.
     fn settle(&mut self);
-    /// The point of the last round is one to go back to.
+    /// Marks the point of the last round, so that [`back`](Steps::back) can return to it.
     fn mark(&mut self);
-    /// The next round is at the marked point, with a shorter step from there; `false` if it does not go back.
+    /// Sets the next round to the marked point, with a shorter step from there. Returns `false` if the algorithm cannot
+    /// go back.
     fn back(&mut self) -> bool;
 }
 
@@ -153,12 +159,12 @@ impl Critical {
         }
     }
 
-    /// From the next anchor on this is the smallest share of the rows, but never less than the job allows.
+    /// Sets the smallest share of the rows from the next anchor on; it is never less than the job allows.
     pub(crate) fn allow(&mut self, fraction: f64) {
         self.allowed = fraction.clamp(self.options.least, 1.0);
     }
 
-    /// The shares of the last iteration.
+    /// Returns the shares of the last iteration.
     pub(crate) fn shares(&self) -> RowShares {
         let (anchor, other, now) = self.shares;
         let length = f64::from(self.length);
@@ -166,12 +172,12 @@ impl Critical {
         RowShares { now, mean }
     }
 
-    /// Whether the last iteration has skipped rows, so that its loss is not exact.
+    /// Returns whether the last iteration has skipped rows, so that its loss is not exact.
     pub(crate) fn has_skipped(&self) -> bool {
         self.shares.2 < 1.0
     }
 
-    /// The next iteration is over all rows, at the best point so far: what it comes to may be the last.
+    /// Makes the next iteration one over all rows, at the best point so far: its result may be the last.
     pub(crate) fn measure(&mut self, steps: &mut impl Steps) {
         if self.mode == Mode::Skipping {
             self.mode = Mode::Anchor;
@@ -179,13 +185,13 @@ impl Critical {
         }
     }
 
-    /// The mean share of all iterations so far.
+    /// Returns the mean share of all iterations so far.
     pub(crate) fn mean_share(&self) -> f64 {
         if self.all.1 == 0 { 1.0 } else { self.all.0 / self.all.1 as f64 }
     }
 
-    /// What a shard needs for the next round: the kind; unless it is over all rows, the share of the rows to choose,
-    /// and share and parameters of the last anchor; and the algorithm's parameters.
+    /// Returns the parameters of the next round for a shard: the kind; unless the round is over all rows, the share of
+    /// the rows to choose, and share and parameters of the last anchor; and the algorithm's parameters.
     pub(crate) fn parameters(&self, steps: &impl Steps) -> Vec<f64> {
         let own = steps.parameters();
         if self.is_whole(&own) {
@@ -197,12 +203,12 @@ impl Critical {
         [&head, before, &own].concat()
     }
 
-    /// Whether the round is over all rows: also the one that collects moments, which has one parameter.
+    /// Returns whether the round is over all rows. The round that collects moments is one, too; it has one parameter.
     fn is_whole(&self, own: &[f64]) -> bool {
         self.mode == Mode::Whole || own.len() <= 1
     }
 
-    /// Takes the sums of all shards in.
+    /// Combines the sums of all shards.
     pub(crate) fn fold(&mut self, steps: &mut impl Steps, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
         let own = steps.parameters();
         if self.is_whole(&own) {
@@ -258,12 +264,13 @@ impl Critical {
         Ok(round)
     }
 
-    /// Compares the sums over all rows with what iterations without an anchor would take for them.
+    /// Compares the sums over all rows with those that iterations without an anchor would have used instead, and adapts
+    /// the share of the rows and the distance of anchors.
     fn judge(&mut self, all: &[f64], taken: &[f64]) {
         let end = all.len() - 3;
         let off = |place: usize| (all[place] - taken[place]).abs();
         let of_loss = off(end) / self.first_loss.map_or(1.0, |first| first.abs().max(f64::MIN_POSITIVE));
-        // The loss tells also of what has not changed an answer yet.
+        // The loss also shows errors that have not changed an answer yet.
         let wrong = if self.classifies { of_loss.max(off(end + 1) / self.rows) } else { of_loss };
         if wrong.is_nan() || wrong > self.options.accuracy_loss {
             self.doubt();
@@ -277,7 +284,7 @@ impl Critical {
         }
     }
 
-    /// Skips less from now on: anchors come sooner, and when they come as soon as they can there are more rows.
+    /// Skips less from now on: anchors come sooner, and if they cannot come sooner, iterations use more rows.
     fn doubt(&mut self) {
         if self.length > SHORTEST {
             self.length /= 2;
@@ -288,7 +295,7 @@ impl Critical {
         }
     }
 
-    /// The kind of the round after an iteration.
+    /// Chooses the kind of the round after an iteration.
     fn choose_next(&mut self, steps: &mut impl Steps, round: &Round) {
         if !matches!(round, Round::Iteration { .. }) {
             return;
@@ -322,8 +329,8 @@ impl Critical {
 }
 
 impl Anchor {
-    /// Sums over the chosen rows at other parameters, corrected by what they missed at the anchor. The loss that they
-    /// are the gradient of is corrected by the slope that they missed, too.
+    /// Returns sums over the chosen rows at other parameters, corrected by the difference at the anchor. The loss is
+    /// corrected by the slope of that difference, too, so that the gradient stays its derivative.
     fn corrected(&self, own: &[f64], sums: &[f64], rows: f64) -> Result<Vec<f64>, LearnError> {
         let width = self.missed.len();
         let count = width - 3;
@@ -356,7 +363,8 @@ mod tests {
         (shape, (0..4).map(|shard| generate(generator, shape, 0.5, 7, shard, 4).unwrap()).collect())
     }
 
-    /// How many rows a model puts into the right class; for a regression how much of the variance it explains.
+    /// Returns the share of rows that a model classifies correctly; for a regression, the share of the variance that it
+    /// explains.
     fn right(model: &Model, shards: &[Data]) -> f64 {
         let pairs: Vec<(f64, f64)> = shards
             .iter()
@@ -397,7 +405,7 @@ mod tests {
             assert!(share < 0.6, "{name} of {classes}: {share}");
             let (first, last) = (whole.losses[0], whole.losses[119]);
             let left = (losses[119] - last) / (first - last);
-            // A perceptron takes another way, and has not ended yet.
+            // A perceptron takes another path, and has not converged yet.
             let (most, of_right) = if name == "perceptron" { (0.1, 0.03) } else { (0.02, 0.01) };
             assert!(left.abs() < most, "{name} of {classes}: {last} and {}", losses[119]);
             let (with, without) = (local.learner().model().unwrap(), whole.model.unwrap());

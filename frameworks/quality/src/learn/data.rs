@@ -2,10 +2,10 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Slice};
 
-/// A matrix with few numbers other than zero, by rows.
+/// A sparse matrix by rows, which stores only numbers other than zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sparse {
-    /// Where each row starts in `columns` and `values`, and one more for the end.
+    /// Start of each row in `columns` and `values`, and the end of the last row.
     starts: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f64>,
@@ -13,7 +13,7 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// A matrix without rows, of `width` columns.
+    /// Creates a matrix without rows, of `width` columns.
     pub fn new(width: usize) -> Sparse {
         Sparse { starts: vec![0], columns: Vec::new(), values: Vec::new(), width }
     }
@@ -28,7 +28,7 @@ impl Sparse {
         self.starts.push(self.columns.len());
     }
 
-    /// Columns and values of a row.
+    /// Returns the columns and values of a row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[row]..self.starts[row + 1];
         self.columns[range.clone()].iter().map(|&c| c as usize).zip(self.values[range].iter().copied())
@@ -52,9 +52,9 @@ impl Sparse {
 /// The features of many examples, one row each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// Every number is there.
+    /// Matrix with all numbers.
     Dense(Array2<f64>),
-    /// Only numbers other than zero are there.
+    /// Matrix with the numbers other than zero.
     Sparse(Sparse),
 }
 
@@ -63,26 +63,26 @@ pub enum Rows {
 /// For classification a label is the number of a class, from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
-    /// The features.
+    /// Features of the examples.
     pub rows: Rows,
-    /// One label a row, or none at all.
+    /// One label for each row, or none at all.
     pub labels: Vec<f64>,
-    /// How many examples each row stands for; one without.
+    /// Number of examples that each row stands for; if empty, each row stands for one.
     pub weights: Vec<f64>,
 }
 
 impl Data {
-    /// Dense examples.
+    /// Creates dense examples.
     pub fn dense(rows: Array2<f64>, labels: Vec<f64>) -> Data {
         Data { rows: Rows::Dense(rows), labels, weights: Vec::new() }
     }
 
-    /// Sparse examples.
+    /// Creates sparse examples.
     pub fn sparse(rows: Sparse, labels: Vec<f64>) -> Data {
         Data { rows: Rows::Sparse(rows), labels, weights: Vec::new() }
     }
 
-    /// Number of examples.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Dense(rows) => rows.nrows(),
@@ -90,12 +90,12 @@ impl Data {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of features of an example.
+    /// Returns the number of features of an example.
     pub fn width(&self) -> usize {
         match &self.rows {
             Rows::Dense(rows) => rows.ncols(),
@@ -103,7 +103,7 @@ impl Data {
         }
     }
 
-    /// How many bytes the numbers take.
+    /// Returns the number of bytes that the numbers take.
     pub fn bytes(&self) -> u64 {
         let rows = match &self.rows {
             Rows::Dense(rows) => 8 * rows.len(),
@@ -112,12 +112,12 @@ impl Data {
         (rows + 8 * self.labels.len()) as u64
     }
 
-    /// The features of each row, one row at a time.
+    /// Iterates over the features of each row.
     pub fn rows(&self) -> impl Iterator<Item = Vec<f64>> {
         (0..self.len()).map(|row| self.row(row))
     }
 
-    /// The features of a row.
+    /// Returns the features of a row.
     pub(crate) fn row(&self, row: usize) -> Vec<f64> {
         match &self.rows {
             Rows::Dense(rows) => rows.row(row).to_vec(),
@@ -129,7 +129,7 @@ impl Data {
         }
     }
 
-    /// The product of a row with a vector of one number a feature.
+    /// Returns the product of a row with a vector of one number for each feature.
     pub(crate) fn dot(&self, row: usize, vector: &[f64]) -> f64 {
         match &self.rows {
             Rows::Dense(rows) => rows.row(row).iter().zip(vector).map(|(x, v)| x * v).sum(),
@@ -137,22 +137,22 @@ impl Data {
         }
     }
 
-    /// How many examples a row stands for.
+    /// Returns the number of examples that a row stands for.
     pub(crate) fn weight(&self, row: usize) -> f64 {
         self.weights.get(row).copied().unwrap_or(1.0)
     }
 
-    /// How many examples all rows stand for.
+    /// Returns the number of examples that all rows stand for.
     pub(crate) fn examples(&self) -> f64 {
         if self.weights.is_empty() { self.len() as f64 } else { self.weights.iter().sum() }
     }
 
-    /// These rows, and then others of the same width and kind.
+    /// Returns these rows followed by others of the same width and kind.
     pub(crate) fn followed_by(&self, others: &Data) -> Data {
         let rows = match (&self.rows, &others.rows) {
             (Rows::Dense(first), Rows::Dense(then)) => {
                 let mut rows = first.clone();
-                // Both have as many columns.
+                // Both matrices have the same number of columns.
                 rows.append(Axis(0), then.view()).map_or_else(|_| self.rows.clone(), |()| Rows::Dense(rows))
             }
             _ => {
@@ -173,7 +173,7 @@ impl Data {
         Data { rows, labels, weights: weights.collect() }
     }
 
-    /// The features as a dense matrix.
+    /// Returns the features as a dense matrix.
     pub(crate) fn to_dense(&self) -> Array2<f64> {
         match &self.rows {
             Rows::Dense(rows) => rows.clone(),
@@ -189,7 +189,7 @@ impl Data {
         }
     }
 
-    /// The same examples, dense, at most this many columns wide as `width`.
+    /// Converts the examples to dense ones of at most `width` columns.
     pub(crate) fn densified(self, width: usize) -> Data {
         let Data { rows, labels, weights } = self;
         let rows = match rows {
@@ -202,7 +202,7 @@ impl Data {
         Data { rows: Rows::Dense(rows), labels, weights }
     }
 
-    /// The examples of shard `shard` of `shards`: a run of rows. Shards differ by one row at most.
+    /// Returns the examples of shard `shard` of `shards`, which are consecutive rows. Shards differ by one row at most.
     pub fn shard(&self, shard: usize, shards: usize) -> Data {
         let (from, to) = range(self.len(), shard, shards);
         let rows = match &self.rows {
@@ -213,7 +213,7 @@ impl Data {
         Data { rows, labels: part(&self.labels), weights: part(&self.weights) }
     }
 
-    /// These rows, in this order.
+    /// Returns these rows, in this order.
     pub(crate) fn pick(&self, picked: &[usize]) -> Data {
         let rows = match &self.rows {
             Rows::Dense(rows) => Rows::Dense(rows.select(Axis(0), picked)),
@@ -229,12 +229,12 @@ impl Data {
         Data { rows, labels: of(&self.labels), weights: of(&self.weights) }
     }
 
-    /// The label of a row; 0 without labels.
+    /// Returns the label of a row; 0 without labels.
     pub(crate) fn label(&self, row: usize) -> f64 {
         self.labels.get(row).copied().unwrap_or(0.0)
     }
 
-    /// The product with a vector of one number a feature. Missing features count as zero.
+    /// Returns the product with a vector of one number for each feature. Missing features count as zero.
     pub(crate) fn times(&self, vector: &[f64]) -> Array1<f64> {
         match &self.rows {
             Rows::Dense(rows) => rows.dot(&ArrayView1::from(&vector[..rows.ncols()])),
@@ -262,7 +262,7 @@ impl Data {
         }
     }
 
-    /// The dense features; none for sparse data.
+    /// Returns the dense features; `None` for sparse data.
     pub(crate) fn matrix(&self) -> Option<ArrayView2<'_, f64>> {
         match &self.rows {
             Rows::Dense(rows) => Some(rows.view()),
@@ -271,7 +271,8 @@ impl Data {
     }
 }
 
-/// Which of `rows` rows belong to shard `shard` of `shards`: from the first, up to but without the second.
+/// Returns the range of rows, out of `rows`, that belong to shard `shard` of `shards`: the first, and the one after the
+/// last.
 pub(crate) fn range(rows: usize, shard: usize, shards: usize) -> (usize, usize) {
     (rows * shard / shards, rows * (shard + 1) / shards)
 }

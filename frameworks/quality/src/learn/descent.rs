@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use super::error::LearnError;
 
 const GROWTH: f64 = 1.1;
-/// After this many halvings in a row no step of this size is left that a number could hold.
+/// Maximum number of halvings in a row; after that the step is too small for a floating-point number.
 const HALVINGS_MAX: u32 = 60;
 
-/// A point that goes downhill.
+/// The state of a gradient descent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Descent {
     step: f64,
-    /// Where loss and gradient are computed next.
+    /// Point at which loss and gradient are computed next.
     point: Vec<f64>,
-    /// The best point so far, with its loss and gradient.
+    /// Best point so far, with its loss and gradient.
     best: Option<Best>,
     halvings: u32,
     iteration: u64,
-    /// A point to go back to.
+    /// Point to which [`back`](Descent::back) returns.
     mark: Option<Vec<f64>>,
-    /// The best point while its loss is measured anew.
+    /// Best point, while its loss is measured anew.
     settled: Option<Vec<f64>>,
 }
 
@@ -32,15 +32,15 @@ struct Best {
     accuracy: Option<f64>,
 }
 
-/// How an iteration went.
+/// The result of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) iteration: u64,
-    /// The lowest loss so far.
+    /// Lowest loss so far.
     pub(crate) loss: f64,
-    /// The accuracy at that loss.
+    /// Accuracy at that loss.
     pub(crate) accuracy: Option<f64>,
-    /// Whether the point was no better, and the step is tried again, half as long.
+    /// Whether the point was not better, so that the step is tried again, half as long.
     pub(crate) retried: bool,
 }
 
@@ -49,18 +49,18 @@ impl Descent {
         Descent { step, point, best: None, halvings: 0, iteration: 0, mark: None, settled: None }
     }
 
-    /// The point at which loss and gradient are needed next.
+    /// Returns the point at which loss and gradient are needed next.
     pub(crate) fn point(&self) -> &[f64] {
         &self.point
     }
 
-    /// The point with the lowest loss so far.
+    /// Returns the point with the lowest loss so far.
     pub(crate) fn best(&self) -> Option<&[f64]> {
         self.best.as_ref().map(|b| &b.point).or(self.settled.as_ref()).map(Vec::as_slice)
     }
 
-    /// Goes to the best point so far, where loss and gradient are asked for anew: they are to be measured in another
-    /// way. What was known of it is forgotten.
+    /// Moves to the best point so far and discards its loss and gradient. They are needed again because the caller
+    /// measures them in another way.
     pub(crate) fn settle(&mut self) {
         if let Some(best) = self.best.take() {
             self.point.clone_from(&best.point);
@@ -68,13 +68,13 @@ impl Descent {
         }
     }
 
-    /// The best point so far is one to go [`back`](Descent::back) to.
+    /// Marks the best point so far, so that [`back`](Descent::back) can return to it.
     pub(crate) fn mark(&mut self) {
         self.mark = self.best.as_ref().map(|best| best.point.clone());
     }
 
-    /// Goes back to the marked point, where loss and gradient are asked for anew, with half the step; `false` without
-    /// one.
+    /// Moves to the marked point, where loss and gradient are needed again, and halves the step. Returns `false`
+    /// without a marked point.
     pub(crate) fn back(&mut self) -> bool {
         let Some(mark) = &self.mark else { return false };
         (self.point, self.settled, self.best, self.halvings) = (mark.clone(), Some(mark.clone()), None, 0);
@@ -82,7 +82,7 @@ impl Descent {
         true
     }
 
-    /// Takes loss and gradient at [`point`](Descent::point) in, and moves on.
+    /// Makes a step from the loss and the gradient at [`point`](Descent::point).
     pub(crate) fn advance(
         &mut self,
         loss: f64,
@@ -107,11 +107,11 @@ impl Descent {
                 self.halvings += 1;
                 retried = true;
             }
-            // Nothing is lower than here, as far as numbers go.
+            // No point is lower than this one within floating-point precision.
             (Some(_), false) if number => {}
             _ => return Err(LearnError::NotANumber { iteration, halvings: self.halvings }),
         }
-        // It is there: the first success has put it there, and without one the function has returned.
+        // There is a best point: the first success has set it, and without one the function has returned.
         let Some(best) = &self.best else { return Err(LearnError::NotANumber { iteration, halvings: 0 }) };
         self.point = best.point.iter().zip(&best.gradient).map(|(p, g)| p - self.step * g).collect();
         Ok(Outcome { iteration, loss: best.loss, accuracy: best.accuracy, retried })
@@ -122,7 +122,7 @@ impl Descent {
 mod tests {
     use super::*;
 
-    /// (x - 3)^2 with a first step that is far too long.
+    /// Minimizes (x - 3)^2 with a first step that is far too long.
     #[test]
     fn a_bowl_is_descended_without_going_up() {
         let mut descent = Descent::new(vec![100.0], 1000.0);
@@ -149,7 +149,7 @@ mod tests {
         go(&mut descent);
         descent.settle();
         assert_eq!((descent.point(), descent.best()), (&[3.5][..], Some(&[3.5][..])));
-        // The new measure may be worse than the last one of the old.
+        // The new measure may be worse than the last one of the old kind.
         assert!(!descent.advance(100.0, vec![1.0], None).unwrap().retried);
         let step = descent.step;
         assert!(descent.back() && descent.step == step / 2.0);

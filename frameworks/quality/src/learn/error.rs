@@ -1,32 +1,32 @@
 //! Errors of data, parameters and models.
 
-/// Why a model cannot be trained, or cannot predict.
+/// An error of a training or of a prediction.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
-    /// A hyperparameter, or data and algorithm, break a rule.
+    /// A hyperparameter is invalid, or the data does not fit the algorithm.
     #[error("{item}: {rule}")]
     Invalid {
-        /// What is wrong, such as `learning_rate`.
+        /// Name of the item that breaks a rule, such as `learning_rate`.
         item: String,
         /// The rule that it breaks.
         rule: String,
     },
-    /// Training left the numbers that a computer has.
+    /// The loss overflowed or is not a number.
     #[error("the loss is not a number in iteration {iteration}, also after the step was halved {halvings} times")]
     NotANumber {
-        /// In which iteration.
+        /// Number of the iteration.
         iteration: u64,
-        /// How often a smaller step was tried.
+        /// Number of times that a smaller step was tried.
         halvings: u32,
     },
-    /// A partial result has the wrong size: it was computed from something else.
+    /// A partial result has the wrong size: it was computed from other data or parameters.
     #[error("shard {shard} gave {got} numbers instead of {want}")]
     Mismatch {
-        /// Which shard.
+        /// Number of the shard.
         shard: usize,
-        /// How many numbers it gave.
+        /// Number of numbers in the partial result.
         got: usize,
-        /// How many it should have.
+        /// Number of numbers that it should have.
         want: usize,
     },
     /// A saved model cannot be read.
@@ -38,7 +38,7 @@ pub enum LearnError {
 }
 
 impl LearnError {
-    /// A breach of a rule.
+    /// Creates an error for an item that breaks a rule.
     pub(crate) fn invalid(item: &str, rule: impl Into<String>) -> LearnError {
         LearnError::Invalid { item: item.to_owned(), rule: rule.into() }
     }

@@ -11,11 +11,11 @@ use super::data::{Data, Sparse, range};
 use super::error::LearnError;
 use super::sample::{gamma, generator, index, normal, uniform};
 
-/// What kind of data to make.
+/// The kind of data to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Generator {
-    /// A number that depends linearly on correlated features, with noise.
+    /// A label that depends linearly on correlated features, with noise.
     Linear,
     /// Two classes on both sides of a plane, mixed near it.
     Halves,
@@ -23,24 +23,24 @@ pub enum Generator {
     Clouds,
     /// Classes that lie around each other in rings, in the first two features.
     Rings,
-    /// Friedman's first function: a number, or two classes, that depends on the first five features not linearly.
+    /// Friedman's first function: a number, or two classes, that depends on the first five features in a nonlinear way.
     Bumps,
-    /// Documents of 60 words, each of a few of several topics (as many as `classes`); features count words.
+    /// Documents of 60 words, each about a few of several topics (as many as `classes`); features count words.
     Documents,
 }
 
-/// A seed and the sizes of what to make of it.
+/// The seed and the sizes of generated data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recipe {
     pub(crate) generator: Generator,
     pub(crate) shape: Shape,
-    /// How much chance there is in the labels; 1 is as much as there is order.
+    /// Amount of randomness in the labels; at 1 it is as large as the signal.
     pub(crate) noise: f64,
     pub(crate) seed: u64,
 }
 
-/// The rows of shard `shard` of `shards` of data of this kind. `noise` is between 0 (the labels follow from the
-/// features) and about 1; for classes 0 features of `Clouds` are unlabelled.
+/// Generates the rows of shard `shard` of `shards`. `noise` is between 0 (the labels follow from the features) and
+/// about 1. With classes 0 the features of `Clouds` are unlabelled.
 ///
 /// # Errors
 /// The generator cannot make data of this shape.
@@ -55,7 +55,8 @@ pub fn generate(
     generate_rows(kind, shape, noise, seed, range(shape.rows, shard, shards.max(1)))
 }
 
-/// The rows from the first of a pair up to but without the second, also beyond those of the shape.
+/// Generates a range of rows, from the first of a pair up to but without the second. They may lie beyond those of the
+/// shape.
 ///
 /// # Errors
 /// The generator cannot make data of this shape.
@@ -77,7 +78,7 @@ pub(crate) fn generate_rows(
     }
     let mut rows = Array2::zeros((to - from, shape.columns));
     let mut labels = Vec::with_capacity(to - from);
-    // Each row has its own stream of chance: how the data is cut into shards does not change it.
+    // Each row has a random stream of its own, so the division into shards does not change it.
     for (place, mut row) in rows.rows_mut().into_iter().enumerate() {
         labels.push(world.row(&recipe, &mut chance(from + place), row.as_slice_mut().unwrap_or_default()));
     }
@@ -107,7 +108,7 @@ impl Recipe {
 /// Number of words of a document.
 const DOCUMENT_LENGTH: usize = 60;
 
-/// Shares that add up to one, drawn from a Dirichlet distribution: the smaller `evenness`, the fewer have much.
+/// Draws shares that add up to one from a Dirichlet distribution. The smaller `evenness`, the fewer shares are large.
 fn shares(chance: &mut Pcg64, count: usize, evenness: f64) -> Vec<f64> {
     let weights: Vec<f64> = (0..count).map(|_| gamma(chance, evenness) + 1e-9).collect();
     let sum: f64 = weights.iter().sum();
@@ -123,10 +124,10 @@ fn running_sum(shares: Vec<f64>) -> Vec<f64> {
     shares.into_iter().map(add).collect()
 }
 
-/// What all rows have in common.
+/// The parameters that all rows have in common.
 struct World {
     weights: Vec<f64>,
-    /// Centres of clouds, or words of topics, one after another.
+    /// Centres of clouds, or words of topics, concatenated.
     centres: Vec<f64>,
 }
 
@@ -137,7 +138,7 @@ impl World {
         let weights = (0..columns).map(|_| normal(&mut chance)).collect();
         let centres = match recipe.generator {
             Generator::Clouds => (0..recipe.shape.classes * columns).map(|_| 3.0 * normal(&mut chance)).collect(),
-            // Each topic's words, as the running sum of their probabilities.
+            // The words of each topic, as the running sum of their probabilities.
             Generator::Documents => {
                 let topics = (0..recipe.shape.classes).map(|_| shares(&mut chance, columns, 0.1));
                 topics.flat_map(running_sum).collect()
@@ -147,7 +148,7 @@ impl World {
         World { weights, centres }
     }
 
-    /// Fills a row, and gives its label.
+    /// Fills a row, and returns its label.
     fn row(&self, recipe: &Recipe, chance: &mut Pcg64, row: &mut [f64]) -> f64 {
         match recipe.generator {
             Generator::Linear => self.output(chance, row) + recipe.noise * normal(chance),
@@ -174,14 +175,14 @@ impl World {
                 row.iter_mut().for_each(|x| *x = uniform(chance));
                 let curved = 10.0 * (std::f64::consts::PI * row[0] * row[1]).sin() + 20.0 * (row[2] - 0.5).powi(2);
                 let output = curved + 10.0 * row[3] + 5.0 * row[4] + recipe.noise * normal(chance);
-                // About half of all rows lie above.
+                // About half of all rows lie above this threshold.
                 if recipe.shape.classes == 2 { f64::from(u8::from(output > 14.4)) } else { output }
             }
             Generator::Documents => 0.0,
         }
     }
 
-    /// The words of a document, each with how often it is there.
+    /// Draws the words of a document, each with its count.
     fn document(&self, recipe: &Recipe, chance: &mut Pcg64) -> BTreeMap<u32, f64> {
         let columns = recipe.shape.columns;
         let mix = shares(chance, recipe.shape.classes, 0.2);
@@ -196,7 +197,7 @@ impl World {
         counts
     }
 
-    /// Fills a row with features of which each is like its neighbour, and gives a weighted sum of them.
+    /// Fills a row with features of which each is similar to its neighbour, and returns a weighted sum of them.
     fn output(&self, chance: &mut Pcg64, row: &mut [f64]) -> f64 {
         const LIKENESS: f64 = 0.6;
         let fresh = (1.0 - LIKENESS * LIKENESS).sqrt();

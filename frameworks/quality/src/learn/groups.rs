@@ -1,34 +1,34 @@
-//! Rows of a shard in groups of similar rows, and the smaller data that stands for the shard: the rows of some groups,
-//! and of each other group one row, its mean, with the group's weight.
+//! Groups similar rows of a shard, and builds the smaller data that stands for the shard: the rows of some groups, and
+//! of each other group one row, its mean, with the group's weight.
 //!
 //! Groups are made once, by splits at the median of a projection (a random projection tree: Dasgupta and Freund, STOC
 //! 2008) whose direction is that between two rows far from each other. So they have equal sizes, and the same seed
-//! gives the same groups on every machine. How critical a group is, others say.
+//! gives the same groups on every machine. This module does not decide which groups are critical.
 
 use super::data::{Data, Rows, Sparse};
 use super::sample;
 use super::scaling::{Scaling, moments};
 
-/// The most rows of a group. Of fewer a mean says more, and there are more of them to compute with.
+/// Maximum number of rows of a group. Smaller groups have more exact means, but there are more of them to compute with.
 const GROUP_MAX: usize = 16;
-/// Decides which rows the directions begin with.
+/// Seed for the rows with which the directions begin.
 const SEED: u64 = 1;
 
 /// The groups of a shard's rows.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    /// The rows of each group.
+    /// Row indices of each group.
     members: Vec<Vec<usize>>,
-    /// The mean row of each group, with its number of rows as its weight. Rows of a group have the same class; without
-    /// classes the label is their mean.
+    /// Mean row of each group, with its number of rows as its weight. Rows of a group have the same class; without
+    /// classes the label is the mean of their labels.
     centroids: Data,
-    /// The length of each scaled mean row.
+    /// Length of each scaled mean row.
     lengths: Vec<f64>,
 }
 
 impl Groups {
-    /// Groups the rows of a shard. With `classes` labels are classes, and a group is of one of them; else the label
-    /// counts as one more feature.
+    /// Groups the rows of a shard. With `classes`, labels are classes, and a group has rows of one class only;
+    /// otherwise the label counts as one more feature.
     pub(crate) fn new(data: &Data, classes: bool) -> Groups {
         let scaling = Scaling::from_moments(&moments(data));
         let mut members = Vec::new();
@@ -42,18 +42,18 @@ impl Groups {
         Groups { members, centroids, lengths }
     }
 
-    /// The mean row of each group.
+    /// Returns the mean row of each group.
     pub(crate) fn centroids(&self) -> &Data {
         &self.centroids
     }
 
-    /// The length of each scaled mean row.
+    /// Returns the length of each scaled mean row.
     pub(crate) fn lengths(&self) -> &[f64] {
         &self.lengths
     }
 
-    /// The data that stands for the shard: the rows of the most critical groups, until they are `fraction` of all rows,
-    /// and the mean rows of the others.
+    /// Returns the data that stands for the shard: the rows of the most critical groups, until they are `fraction` of
+    /// all rows, and the mean rows of the others.
     pub(crate) fn stand_in(&self, data: &Data, critical: &[f64], fraction: f64) -> Data {
         let mut order: Vec<usize> = (0..self.members.len()).collect();
         let rank = |group: usize| critical.get(group).copied().unwrap_or(0.0);
@@ -74,7 +74,7 @@ impl Groups {
     }
 }
 
-/// All rows; with classes those of each class.
+/// Returns all rows in one list; with `classes`, one list for each class.
 fn by_class(data: &Data, classes: bool) -> Vec<Vec<usize>> {
     if !classes {
         return vec![(0..data.len()).collect()];
@@ -86,12 +86,12 @@ fn by_class(data: &Data, classes: bool) -> Vec<Vec<usize>> {
     parts.into_values().collect()
 }
 
-/// What splits need of the data.
+/// The data that splits need.
 struct Splitter<'a> {
     data: &'a Data,
-    /// What a feature's squared difference is divided by; the label's is the last.
+    /// Divisor of each feature's squared difference; that of the label is the last.
     variances: Vec<f64>,
-    /// The squared length of each scaled row.
+    /// Squared length of each scaled row.
     squares: Vec<f64>,
     chance: rand_pcg::Pcg64,
 }
@@ -105,7 +105,7 @@ impl<'a> Splitter<'a> {
         splitter
     }
 
-    /// A row as a direction: its product with another row is that of the scaled rows.
+    /// Returns a row as a direction: its product with another row is that of the scaled rows.
     fn direction(&self, row: usize) -> Vec<f64> {
         let mut direction = self.data.row(row);
         direction.push(self.data.label(row));
@@ -118,7 +118,7 @@ impl<'a> Splitter<'a> {
         self.data.dot(row, of_features) + of_label * self.data.label(row)
     }
 
-    /// The row that is farthest from this one.
+    /// Returns the row that is farthest from this one.
     fn farthest(&self, from: usize, rows: &[usize]) -> usize {
         let direction = self.direction(from);
         let distance = |row: usize| self.squares[row] - 2.0 * self.product(row, &direction);
@@ -159,7 +159,7 @@ fn variance(numbers: &[f64]) -> f64 {
     if variance > 0.0 { variance } else { f64::INFINITY }
 }
 
-/// The mean row of each group.
+/// Computes the mean row of each group.
 fn centroids(data: &Data, groups: &[Vec<usize>]) -> Data {
     let mean = |members: &Vec<usize>, of: &dyn Fn(usize) -> f64| {
         members.iter().map(|row| of(*row)).sum::<f64>() / members.len() as f64
@@ -205,8 +205,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every row is in one group; groups are small and of one class; the stand-in weighs as much as the rows, has
-        /// the same sums, and is the data itself at a fraction of 1.
+        /// Property: every row is in one group; groups are small and of one class; the stand-in weighs as much as the
+        /// rows, has the same sums, and is the data itself at a fraction of 1.
         #[test]
         fn groups_hold_every_row_once(
             rows in 1_usize..120,

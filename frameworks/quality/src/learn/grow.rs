@@ -3,20 +3,20 @@
 //! A tree is an array of numbers, two for each node: the feature that is compared (-1 for a leaf), and the threshold or
 //! the leaf's value. The children of node i are 2i + 1, for values up to the threshold, and 2i + 2.
 
-/// A leaf's mark.
+/// Mark of a leaf in the place of a feature.
 const LEAF: f64 = -1.0;
 
-/// How many numbers a tree of this depth has.
+/// Returns the number of numbers in a tree of this depth.
 pub(crate) fn tree_width(depth: usize) -> usize {
     2 * ((1 << (depth + 1)) - 1)
 }
 
-/// A tree of one leaf with value 0.
+/// Returns a tree of one leaf with value 0.
 pub(crate) fn stump(depth: usize) -> Vec<f64> {
     [LEAF, 0.0].repeat(tree_width(depth) / 2)
 }
 
-/// The node of a row at `level` or above, and the tree's value there.
+/// Returns the node at which a row ends, and the tree's value there; 0 for a node that the tree does not have yet.
 pub(crate) fn descend(tree: &[f64], row: impl Fn(usize) -> f64) -> (usize, f64) {
     let mut node = 0;
     loop {
@@ -28,18 +28,18 @@ pub(crate) fn descend(tree: &[f64], row: impl Fn(usize) -> f64) -> (usize, f64) 
     }
 }
 
-/// What decides about splits.
+/// The parameters of splits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) columns: usize,
     pub(crate) bins: usize,
-    /// For each feature, where one bin ends and the next begins.
+    /// Boundaries between the bins of each feature.
     pub(crate) edges: &'a [f64],
-    /// Added to the sum of second derivatives: keeps leaves of few rows small.
+    /// Number that is added to the sum of second derivatives: keeps leaves of few rows small.
     pub(crate) l2: f64,
-    /// The least sum of second derivatives in a child.
+    /// Minimum sum of second derivatives in a child.
     pub(crate) least: f64,
-    /// Learning rate: the part of a leaf's best value that is used.
+    /// Learning rate: the share of a leaf's best value that is used.
     pub(crate) rate: f64,
 }
 
@@ -54,13 +54,13 @@ struct Split {
 }
 
 impl Rules<'_> {
-    /// How many numbers the histograms of one node have: first and second derivatives, by feature and bin.
+    /// Returns the number of numbers in the histograms of one node: first and second derivatives, by feature and bin.
     pub(crate) fn node_width(&self) -> usize {
         self.columns * self.bins * 2
     }
 
-    /// Splits the nodes of `level` of a tree by their histograms, where that gains something. `false` if none was
-    /// split.
+    /// Splits the nodes of `level` of a tree by their histograms, where that gains something. Returns `false` if none
+    /// was split.
     pub(crate) fn split_level(&self, tree: &mut [f64], level: usize, histograms: &[f64]) -> bool {
         let first = (1 << level) - 1;
         let mut any = false;

@@ -9,7 +9,7 @@ use super::error::LearnError;
 use super::learner::{Reader, Round, total};
 use super::sample;
 
-/// Number of rows of a shard that are in the sample, for each cluster: k-means++ needs some of every cloud.
+/// Number of sampled rows of a shard for each cluster: k-means++ needs some of every cloud.
 const SAMPLED_PER_CLUSTER: usize = 4;
 const CENTRES_MAX: usize = 4_000_000;
 
@@ -17,9 +17,9 @@ const CENTRES_MAX: usize = 4_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KMeansOptions {
-    /// How many clusters. 8 by default.
+    /// Number of clusters. 8 by default.
     pub clusters: usize,
-    /// Decides the first centres.
+    /// Seed of the first centres.
     pub seed: u64,
 }
 
@@ -51,8 +51,8 @@ impl KMeansOptions {
 const SAMPLE: f64 = 0.0;
 const ASSIGN: f64 = 1.0;
 
-/// A round of one shard: a sample of its rows at first; then, for each cluster, how many rows are nearest to its centre
-/// and their sum, and at the end the sum of squared distances and how many rows there are.
+/// Computes a round of one shard: a sample of its rows at first; then, for each cluster, the number and the sum of the
+/// rows nearest to its centre, and at the end the sum of squared distances and the number of rows.
 pub(crate) fn partial(clusters: usize, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
     let mut reader = Reader::new(parameters);
@@ -74,7 +74,7 @@ pub(crate) fn partial(clusters: usize, parameters: &[f64], data: &Data) -> Resul
     Ok(sums)
 }
 
-/// The squared distances of a shard's rows to their nearest centres.
+/// Returns the squared distances of a shard's rows to their nearest centres.
 pub(crate) fn score(clusters: usize, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
     let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
     let mut reader = Reader::new(parameters);
@@ -86,7 +86,7 @@ pub(crate) fn score(clusters: usize, parameters: &[f64], data: &Data) -> Result<
     Ok(Some([distances.sum(), 0.0, rows.nrows() as f64]))
 }
 
-/// The model that a round's parameters are.
+/// Returns the model that a round's parameters describe.
 pub(crate) fn model_of(clusters: usize, shape: &Shape, parameters: &[f64]) -> Option<ClusterModel> {
     let mut reader = Reader::new(parameters);
     let is_model = reader.one().ok()? != SAMPLE;
@@ -94,7 +94,7 @@ pub(crate) fn model_of(clusters: usize, shape: &Shape, parameters: &[f64]) -> Op
     Some(ClusterModel { centres: centres.chunks_exact(shape.columns).map(<[f64]>::to_vec).collect() })
 }
 
-/// The nearest centre of each row, and the square of its distance.
+/// Returns the nearest centre of each row, and the squared distance to it.
 fn nearest(rows: ArrayView2<'_, f64>, centres: &[f64], clusters: usize) -> Vec<(usize, f64)> {
     let columns = rows.ncols();
     let centre = |c: usize| ArrayView1::from(&centres[c * columns..(c + 1) * columns]);
@@ -116,7 +116,7 @@ fn nearest(rows: ArrayView2<'_, f64>, centres: &[f64], clusters: usize) -> Vec<(
 pub(crate) struct KMeans {
     options: KMeansOptions,
     columns: usize,
-    /// Row by row; empty before the sample is there.
+    /// Centres, row by row; empty before the sample has arrived.
     centres: Vec<f64>,
     iteration: u64,
 }
@@ -147,7 +147,7 @@ impl KMeans {
             return Err(LearnError::NotANumber { iteration: self.iteration, halvings: 0 });
         }
         for (group, centre) in groups.chunks_exact(columns + 1).zip(self.centres.chunks_exact_mut(columns)) {
-            // A centre that is nearest to nothing stays where it is.
+            // A centre without nearest rows stays where it is.
             if group[0] > 0.0 {
                 centre.iter_mut().zip(&group[1..]).for_each(|(c, sum)| *c = sum / group[0]);
             }
@@ -162,8 +162,8 @@ impl KMeans {
     }
 }
 
-/// k-means++ (Arthur and Vassilvitskii, 2007): each further centre is drawn by its squared distance to those that are
-/// there. A sample with fewer different rows than clusters gives some centre twice.
+/// Chooses centres by k-means++ (Arthur and Vassilvitskii, 2007): each further centre is drawn by its squared distance
+/// to those chosen so far. A sample with fewer different rows than clusters gives some centre twice.
 fn plus_plus(sample: &[f64], columns: usize, clusters: usize, seed: u64) -> Vec<f64> {
     let mut chance = sample::generator(seed, 0);
     let rows: Vec<&[f64]> = sample.chunks_exact(columns).collect();
@@ -184,15 +184,15 @@ fn plus_plus(sample: &[f64], columns: usize, clusters: usize, seed: u64) -> Vec<
     centres
 }
 
-/// Centres of clusters.
+/// A trained k-means model: the centres of clusters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterModel {
-    /// One row a cluster.
+    /// One row for each cluster.
     pub centres: Vec<Vec<f64>>,
 }
 
 impl ClusterModel {
-    /// The number of the cluster whose centre is nearest.
+    /// Returns the number of the cluster whose centre is nearest.
     pub fn predict(&self, row: &[f64]) -> f64 {
         let distance = |centre: &Vec<f64>| centre.iter().zip(row).map(|(c, x)| (c - x) * (c - x)).sum::<f64>();
         let distances = self.centres.iter().map(distance).enumerate();

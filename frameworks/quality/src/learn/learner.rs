@@ -18,18 +18,18 @@ use super::skipping;
 use super::topics::{self, Topics};
 use super::trees::{self, Trees};
 
-/// What one round brought.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Round {
     /// More rounds are needed to end the iteration.
     Inner,
-    /// An iteration is over.
+    /// An iteration has ended.
     Iteration {
-        /// Its number; 0 is the untrained model.
+        /// Number of the iteration; 0 is the untrained model.
         iteration: u64,
-        /// The loss of the model before this iteration's step.
+        /// Loss of the model before this iteration's step.
         loss: f64,
-        /// The fraction of examples that the model put into the right class, for classifiers.
+        /// Share of examples that the model classified correctly, for classifiers.
         accuracy: Option<f64>,
         /// Whether this round's parameters were no better than earlier ones: the step is tried again, shorter, and loss
         /// and accuracy are those of the earlier parameters.
@@ -37,7 +37,7 @@ pub enum Round {
     },
 }
 
-/// The complete state of a training: stored and restored, it continues unchanged.
+/// The complete state of a training. A training continues unchanged after storing and restoring it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Learner {
     kind: Kind,
@@ -55,7 +55,7 @@ enum Kind {
 }
 
 impl Learner {
-    /// A learner that has seen nothing yet.
+    /// Creates a learner before its first iteration.
     ///
     /// # Errors
     /// The hyperparameters or the shape break a rule.
@@ -73,7 +73,8 @@ impl Learner {
         Ok(Learner { kind, critical: None })
     }
 
-    /// The same on critical rows, if the job has some: its rounds are those of [`partial_of_critical`] then.
+    /// Turns this into a learner on critical rows, if `options` are given. Its rounds are then those of
+    /// [`partial_of_critical`].
     ///
     /// [`partial_of_critical`]: super::partial_of_critical
     ///
@@ -90,36 +91,37 @@ impl Learner {
         Ok(Learner { critical: Some(Critical::new(options, algorithm, shape)), ..self })
     }
 
-    /// The smallest share of the rows from now on, in a training on critical rows; its own limit holds, too.
+    /// Sets the smallest share of the rows from now on, in a training on critical rows; the job's own limit holds, too.
     pub fn allow(&mut self, fraction: f64) {
         if let Some(critical) = &mut self.critical {
             critical.allow(fraction);
         }
     }
 
-    /// Whether the last iteration has skipped rows, in a training on critical rows: its loss is not exact then.
+    /// Returns whether the last iteration has skipped rows, in a training on critical rows: then its loss is not exact.
     pub fn has_skipped(&self) -> bool {
         self.critical.as_ref().is_some_and(Critical::has_skipped)
     }
 
-    /// The next iteration is over all rows, also in a training on critical rows.
+    /// Makes the next iteration one over all rows, also in a training on critical rows.
     pub fn measure(&mut self) {
         if let Some(critical) = &mut self.critical {
             critical.measure(&mut self.kind);
         }
     }
 
-    /// The shares of the rows in a training on critical rows.
+    /// Returns the shares of the rows in a training on critical rows; `None` in others.
     pub fn row_shares(&self) -> Option<RowShares> {
         self.critical.as_ref().map(Critical::shares)
     }
 
-    /// The mean share of the rows that iterations have computed with so far, in a training on critical rows.
+    /// Returns the mean share of the rows with which iterations have computed so far, in a training on critical rows;
+    /// `None` in others.
     pub fn mean_row_share(&self) -> Option<f64> {
         self.critical.as_ref().map(Critical::mean_share)
     }
 
-    /// What [`partial`] needs for the next round, the same for all shards.
+    /// Returns the parameters that [`partial`] needs for the next round, the same for all shards.
     pub fn parameters(&self) -> Vec<f64> {
         match &self.critical {
             Some(critical) => critical.parameters(&self.kind),
@@ -138,7 +140,7 @@ impl Learner {
         }
     }
 
-    /// The best model so far; none before the first iteration.
+    /// Returns the best model so far; `None` before the first iteration.
     pub fn model(&self) -> Option<Model> {
         match &self.kind {
             Kind::Linear(l) => l.model().map(Model::Linear),
@@ -201,8 +203,8 @@ impl Steps for Kind {
     }
 }
 
-/// The model that a round's parameters are; none if they are none, or not of this algorithm and shape. A topic model's
-/// topics are the normalised weights of the round.
+/// Returns the model that a round's parameters describe; `None` if they describe none, or are not of this algorithm and
+/// shape. A topic model's topics are the normalised weights of the round.
 pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
     match algorithm.method(shape).ok()? {
         Method::Linear(loss, _) => linear::model_of(loss, shape, parameters).map(Model::Linear),
@@ -214,16 +216,16 @@ pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Opt
     }
 }
 
-/// What a worker keeps of a shard from round to round, to save work. It never changes a result.
+/// The data about a shard that a worker keeps from round to round, to save work. It never changes a result.
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(crate) trees: Option<trees::Kept>,
     pub(crate) critical: Option<skipping::Kept>,
-    /// How many rows the last round of a training on critical rows was over.
+    /// Number of rows in the last round of a training on critical rows.
     pub worked: usize,
 }
 
-/// The partial result of one shard in the round that `parameters` are of.
+/// Computes the partial result of one shard in the round of `parameters`.
 ///
 /// # Errors
 /// The parameters are not of this algorithm and shape.
@@ -247,7 +249,7 @@ pub fn partial(
     }
 }
 
-/// The sum of all shards' numbers, taken in the order of the shards.
+/// Returns the sum of all shards' numbers, taken in the order of the shards.
 pub(crate) fn total(partials: &[Vec<f64>], width: usize) -> Result<Vec<f64>, LearnError> {
     let mut sum = vec![0.0; width];
     for (shard, partial) in partials.iter().enumerate() {
@@ -270,7 +272,7 @@ impl<'a> Reader<'a> {
         Reader(numbers)
     }
 
-    /// The next `count` numbers.
+    /// Reads the next `count` numbers.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [f64], LearnError> {
         let Some((taken, rest)) = self.0.split_at_checked(count) else {
             return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
@@ -279,17 +281,17 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// What is left.
+    /// Returns all numbers that are left.
     pub(crate) fn rest(self) -> &'a [f64] {
         self.0
     }
 
-    /// The next number.
+    /// Reads the next number.
     pub(crate) fn one(&mut self) -> Result<f64, LearnError> {
         Ok(self.take(1)?[0])
     }
 
-    /// The next number, which counts something: a whole number below 2^32.
+    /// Reads the next number as a count: a whole number below 2^32.
     pub(crate) fn count(&mut self) -> Result<usize, LearnError> {
         let number = self.one()?;
         if (0.0..4_294_967_296.0).contains(&number) && number.fract() == 0.0 {

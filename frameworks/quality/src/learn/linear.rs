@@ -15,9 +15,10 @@ use super::scaling::{Scaling, moments, moments_width};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinearOptions {
-    /// How much half the squared length of the weights adds to the loss. 0.0001 by default.
+    /// Weight of the L2 penalty: half the squared length of the weights, times this, is added to the loss. 0.0001 by
+    /// default.
     pub l2: f64,
-    /// The first step's length, in units of the gradient; it adapts. 0.5 by default.
+    /// Length of the first step, in units of the gradient; it adapts. 0.5 by default.
     pub learning_rate: f64,
 }
 
@@ -34,7 +35,7 @@ impl LinearOptions {
     }
 }
 
-/// What an example costs, as a function of the model's output and the label.
+/// The loss of an example, as a function of the model's output and the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Loss {
     /// Half the squared difference.
@@ -46,14 +47,14 @@ pub(crate) enum Loss {
 }
 
 impl Loss {
-    /// The loss, and its derivative by the output.
+    /// Returns the loss, and its derivative by the output.
     fn at(self, output: f64, label: f64) -> (f64, f64) {
         let side = 2.0 * label - 1.0;
         match self {
             Loss::Squared => ((output - label).powi(2) / 2.0, output - label),
             Loss::Logistic => {
                 let against = -side * output;
-                // For a large number ln(1 + e^x) is x, and e^x may be too large.
+                // For a large number ln(1 + e^x) is x, and e^x may overflow.
                 let loss = if against > 30.0 { against } else { against.exp().ln_1p() };
                 (loss, -side / (1.0 + (-against).exp()))
             }
@@ -72,7 +73,7 @@ impl Loss {
 const MOMENTS: f64 = 0.0;
 const GRADIENT: f64 = 1.0;
 
-/// A round of one shard: moments at first, then gradients as [by weight, by offset, loss, right, rows].
+/// Computes a round of one shard: moments at first, then gradients as [by weight, by offset, loss, right, rows].
 pub(crate) fn partial(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let mut reader = Reader::new(parameters);
     if reader.one()? == MOMENTS {
@@ -97,7 +98,7 @@ pub(crate) fn partial(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec
     Ok(sums)
 }
 
-/// The size of the loss's derivative by the output for each row; the parameters are weights.
+/// Returns the absolute value of the loss's derivative by the output for each row; the parameters are weights.
 pub(crate) fn slopes(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let mut reader = Reader::new(parameters);
     reader.one()?;
@@ -105,7 +106,7 @@ pub(crate) fn slopes(loss: Loss, parameters: &[f64], data: &Data) -> Result<Vec<
     Ok(outputs.iter().enumerate().map(|(row, output)| loss.at(*output, data.label(row)).1.abs()).collect())
 }
 
-/// The loss of a shard's rows, and how many are right.
+/// Returns the loss of a shard's rows, and the number of right answers.
 pub(crate) fn score(loss: Loss, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
     let mut reader = Reader::new(parameters);
     if reader.one()? == MOMENTS {
@@ -122,7 +123,7 @@ pub(crate) fn score(loss: Loss, parameters: &[f64], data: &Data) -> Result<Optio
     Ok(Some(sums))
 }
 
-/// The model that a round's parameters are.
+/// Returns the model that a round's parameters describe.
 pub(crate) fn model_of(loss: Loss, shape: &Shape, parameters: &[f64]) -> Option<LinearModel> {
     let mut reader = Reader::new(parameters);
     let is_model = reader.one().ok()? != MOMENTS;
@@ -137,7 +138,7 @@ pub(crate) struct Linear {
     options: LinearOptions,
     columns: usize,
     scaling: Option<Scaling>,
-    /// Weights of the scaled features, then the offset.
+    /// Descent over the weights of the scaled features and the offset.
     descent: Descent,
 }
 
@@ -185,7 +186,7 @@ impl Linear {
     }
 }
 
-/// Weights of scaled features as weights of features as they are; the offset is the last.
+/// Converts weights of scaled features to weights of the original features; the offset is the last.
 pub(crate) fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
     let columns = scaling.means.len();
     let mut weights: Vec<f64> = point[..columns].iter().zip(&scaling.deviations).map(|(w, d)| w / d).collect();
@@ -197,22 +198,22 @@ pub(crate) fn unscaled(point: &[f64], scaling: &Scaling) -> Vec<f64> {
 /// A trained linear model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinearModel {
-    /// One weight a feature.
+    /// One weight for each feature.
     pub weights: Vec<f64>,
-    /// What is added.
+    /// Number that is added to the weighted sum.
     pub offset: f64,
     /// Whether the output's sign names one of two classes.
     pub classifies: bool,
 }
 
 impl LinearModel {
-    /// The predicted number, or the class: 0 or 1. Missing features count as zero.
+    /// Returns the predicted number, or the class: 0 or 1. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
         let output = self.output(row);
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
     }
 
-    /// The probabilities of both classes if the loss was logistic; none if the model does not classify.
+    /// Returns the probabilities of both classes as of logistic loss; `None` if the model does not classify.
     pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
         let second = 1.0 / (1.0 + (-self.output(row)).exp());
         self.classifies.then(|| vec![1.0 - second, second])

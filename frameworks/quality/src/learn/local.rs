@@ -1,4 +1,4 @@
-//! Training within this process, shard after shard: for tests, for small models, and for reference results.
+//! Trains within this process, shard after shard: for tests, for small models, and for reference results.
 
 use super::algorithm::{Algorithm, Shape};
 use super::critical::CriticalRows;
@@ -8,7 +8,7 @@ use super::learner::{Learner, Memory, Round, partial};
 use super::model::Model;
 use super::skipping::partial as partial_of_critical;
 
-/// A training of which all shards are here.
+/// A training whose shards are all in this process.
 #[derive(Debug)]
 pub struct Local {
     algorithm: Algorithm,
@@ -16,23 +16,23 @@ pub struct Local {
     shards: Vec<(Data, Memory)>,
     learner: Learner,
     critical: bool,
-    /// How many rows were computed with so far.
+    /// Number of rows that rounds have computed with so far.
     worked: u64,
 }
 
-/// What a training gave.
+/// The result of a training.
 #[derive(Clone, Debug)]
 pub struct Trained {
-    /// The loss before each iteration.
+    /// Loss before each iteration.
     pub losses: Vec<f64>,
-    /// The accuracy before the last iteration, for classifiers.
+    /// Accuracy before the last iteration, for classifiers.
     pub accuracy: Option<f64>,
-    /// The model; none if there was no iteration.
+    /// Trained model; `None` if there was no iteration.
     pub model: Option<Model>,
 }
 
 impl Local {
-    /// A training over these shards.
+    /// Creates a training over these shards.
     ///
     /// # Errors
     /// The hyperparameters or the shape break a rule.
@@ -44,7 +44,7 @@ impl Local {
         Ok(Local { algorithm, shape, shards, learner, critical: false, worked: 0 })
     }
 
-    /// The same on critical rows.
+    /// Turns this into a training on critical rows.
     ///
     /// # Errors
     /// The algorithm learns from all rows, or an option breaks a rule.
@@ -53,17 +53,17 @@ impl Local {
         Ok(Local { learner, critical: true, ..self })
     }
 
-    /// The next iteration is over all rows: as the last one of a training on critical rows should be.
+    /// Makes the next iteration one over all rows, as the last one of a training on critical rows should be.
     pub fn measure(&mut self) {
         self.learner.measure();
     }
 
-    /// How many rows all rounds so far have computed with, the means of groups counted.
+    /// Returns the number of rows that all rounds so far have computed with, the means of groups included.
     pub fn worked(&self) -> u64 {
         self.worked
     }
 
-    /// One iteration: its number, its loss and its accuracy.
+    /// Runs one iteration, and returns its number, its loss and its accuracy.
     ///
     /// # Errors
     /// The loss is not a number, or the data does not fit.
@@ -84,7 +84,7 @@ impl Local {
         }
     }
 
-    /// This many iterations.
+    /// Runs this many iterations.
     ///
     /// # Errors
     /// The loss is not a number, or the data does not fit.
@@ -99,12 +99,12 @@ impl Local {
         Ok(trained)
     }
 
-    /// Goes on from another state of the learner.
+    /// Continues from another state of the learner.
     pub fn resume(&mut self, learner: Learner) {
         self.learner = learner;
     }
 
-    /// The learner as it is now.
+    /// Returns the current learner.
     pub fn learner(&self) -> &Learner {
         &self.learner
     }

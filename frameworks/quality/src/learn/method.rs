@@ -1,4 +1,5 @@
-//! How an algorithm computes with data of some shape: which loss a linear model has depends on the number of classes.
+//! Chooses the computation of an algorithm for data of some shape: the loss of a linear model depends on the number of
+//! classes.
 
 use super::algorithm::{Algorithm, Shape, is_a_program};
 use super::error::LearnError;
@@ -23,10 +24,10 @@ pub(crate) enum Method<'a> {
 }
 
 impl Algorithm {
-    /// How it computes with data of this shape.
+    /// Returns the computation of the algorithm for data of this shape.
     ///
     /// # Errors
-    /// It is a program of the user's own.
+    /// The algorithm is a user's program.
     pub(crate) fn method(&self, shape: &Shape) -> Result<Method<'_>, LearnError> {
         let many = shape.classes > 2;
         Ok(match self {

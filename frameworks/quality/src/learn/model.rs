@@ -10,7 +10,7 @@ use super::perceptron::Perceptron;
 use super::topics::TopicModel;
 use super::trees::ForestModel;
 
-/// The version of the form in which models are kept. A change that older programs cannot read raises it.
+/// Version of the stored form of models. A change that older programs cannot read raises it.
 const VERSION: u32 = 1;
 
 /// A trained model.
@@ -38,7 +38,7 @@ struct File<M> {
 }
 
 impl Model {
-    /// The model's prediction for an example: a number, or the number of a class.
+    /// Returns the model's prediction for an example: a number, or the number of a class.
     pub fn predict(&self, row: &[f64]) -> f64 {
         match self {
             Model::Linear(model) => model.predict(row),
@@ -50,8 +50,8 @@ impl Model {
         }
     }
 
-    /// The probability of each class for an example; none if the model does not classify. Those of a linear model are
-    /// those of logistic loss.
+    /// Returns the probability of each class for an example; `None` if the model does not classify. Those of a linear
+    /// model are those of logistic loss.
     pub fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
         match self {
             Model::Linear(model) => model.probabilities(row),
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// Number of features of an example that the model looks at.
+    /// Returns the number of features of an example that the model uses.
     pub fn width(&self) -> usize {
         match self {
             Model::Linear(model) => model.weights.len(),
@@ -74,16 +74,16 @@ impl Model {
         }
     }
 
-    /// The model as JSON.
+    /// Serializes the model as JSON.
     pub fn to_json(&self) -> String {
         // Serialization fails only for maps with keys that are not texts and for failing writers; there are none.
         serde_json::to_string(&File { version: VERSION, model: self }).unwrap_or_default()
     }
 
-    /// A model from JSON.
+    /// Parses a model from JSON.
     ///
     /// # Errors
-    /// It is not a model, or one of another version.
+    /// The text is not a model, or one of another version.
     pub fn from_json(text: &str) -> Result<Model, LearnError> {
         let file: File<serde_json::Value> = serde_json::from_str(text).map_err(LearnError::Format)?;
         if file.version != VERSION {

@@ -14,22 +14,22 @@ use super::learner::{Reader, Round, total};
 use super::linear::{LinearOptions, unscaled};
 use super::scaling::{Scaling, moments, moments_width};
 
-/// The most weights: 32 MB are sent in every round then.
+/// Maximum number of weights: 32 MB, which are sent in every round.
 const WEIGHTS_MAX: usize = 4_000_000;
 const CLASSES_MAX: usize = 10_000;
 
-/// What an example costs, as a function of the model's output for each class.
+/// The loss of an example, as a function of the model's output for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Loss {
-    /// The cross-entropy of the outputs' softmax.
+    /// Cross-entropy of the outputs' softmax.
     Softmax,
-    /// The sum over the classes of max(0, 1 - ym)^2, with y = 1 for the label's class and -1 for the others: one
-    /// squared hinge for each class against the others.
+    /// Sum over the classes of max(0, 1 - ym)^2, with y = 1 for the label's class and -1 for the others: one squared
+    /// hinge for each class against the others.
     SquaredHinge,
 }
 
 impl Loss {
-    /// The loss, and its derivative by each output, which takes the output's place.
+    /// Returns the loss, and replaces each output by the loss's derivative by it.
     fn at(self, outputs: &mut [f64], label: usize) -> f64 {
         match self {
             Loss::Softmax => {
@@ -61,7 +61,7 @@ pub(crate) fn softmax(outputs: &mut [f64]) -> f64 {
     largest + sum.ln()
 }
 
-/// The place of the largest number, the first of equals.
+/// Returns the index of the largest number, the first of equals.
 pub(crate) fn largest(outputs: &[f64]) -> usize {
     let mut best = 0;
     for (place, output) in outputs.iter().enumerate() {
@@ -84,8 +84,8 @@ pub(crate) fn check_shape(shape: &Shape) -> Result<(), LearnError> {
 const MOMENTS: f64 = 0.0;
 const GRADIENT: f64 = 1.0;
 
-/// The outputs of a shard's rows, class by class; none in a round without weights. The parameters are, for each class,
-/// its weights and its offset.
+/// Returns the outputs of a shard's rows, class by class; `None` in a round without weights. The parameters are, for
+/// each class, its weights and its offset.
 fn outputs(classes: usize, parameters: &[f64], data: &Data) -> Result<Option<Vec<Array1<f64>>>, LearnError> {
     let mut reader = Reader::new(parameters);
     if reader.one()? == MOMENTS {
@@ -95,8 +95,8 @@ fn outputs(classes: usize, parameters: &[f64], data: &Data) -> Result<Option<Vec
     (0..classes).map(class).collect::<Result<Vec<_>, LearnError>>().map(Some)
 }
 
-/// A round of one shard: moments at first, then for each class the gradient by weight and by offset; and at the end
-/// loss, right, rows.
+/// Computes a round of one shard: moments at first, then for each class the gradient by weight and by offset; and at
+/// the end loss, right, rows.
 pub(crate) fn partial(loss: Loss, classes: usize, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let Some(mut slopes) = outputs(classes, parameters, data)? else { return Ok(moments(data)) };
     let width = data.width() + 1;
@@ -115,14 +115,14 @@ pub(crate) fn partial(loss: Loss, classes: usize, parameters: &[f64], data: &Dat
     Ok(sums)
 }
 
-/// The length of the loss's derivative by the outputs for each row; the parameters are weights.
+/// Returns the length of the loss's derivative by the outputs for each row; the parameters are weights.
 pub(crate) fn slopes(loss: Loss, classes: usize, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let Some(mut slopes) = outputs(classes, parameters, data)? else { return Ok(vec![0.0; data.len()]) };
     measure(loss, data, &mut slopes)?;
     Ok((0..data.len()).map(|row| slopes.iter().map(|of_class| of_class[row].powi(2)).sum::<f64>().sqrt()).collect())
 }
 
-/// The loss of a shard's rows, and how many are right.
+/// Returns the loss of a shard's rows, and the number of right answers.
 pub(crate) fn score(
     loss: Loss,
     classes: usize,
@@ -132,7 +132,7 @@ pub(crate) fn score(
     outputs(classes, parameters, data)?.map(|mut outputs| measure(loss, data, &mut outputs)).transpose()
 }
 
-/// Loss, right and rows; the outputs become the loss's derivatives.
+/// Returns loss, right answers and rows, and replaces the outputs by the loss's derivatives.
 fn measure(loss: Loss, data: &Data, outputs: &mut [Array1<f64>]) -> Result<[f64; 3], LearnError> {
     let mut sums = [0.0, 0.0, data.examples()];
     for row in 0..data.len() {
@@ -149,7 +149,7 @@ fn measure(loss: Loss, data: &Data, outputs: &mut [Array1<f64>]) -> Result<[f64;
     Ok(sums)
 }
 
-/// The model that a round's parameters are.
+/// Returns the model that a round's parameters describe.
 pub(crate) fn model_of(shape: &Shape, parameters: &[f64]) -> Option<ClassesModel> {
     let rest = parameters.split_first().filter(|(first, _)| **first != MOMENTS)?.1;
     (rest.len() == shape.classes * (shape.columns + 1)).then(|| ClassesModel::of(rest, shape.columns + 1))
@@ -163,7 +163,7 @@ pub(crate) struct Classes {
     columns: usize,
     classes: usize,
     scaling: Option<Scaling>,
-    /// For each class the weights of the scaled features, then its offset.
+    /// Descent over the weights of the scaled features and the offset of each class.
     descent: Descent,
 }
 
@@ -221,9 +221,9 @@ impl Classes {
 /// A trained linear model of several classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassesModel {
-    /// For each class one weight a feature.
+    /// One weight for each feature, for each class.
     pub weights: Vec<Vec<f64>>,
-    /// For each class what is added.
+    /// Offset of each class.
     pub offsets: Vec<f64>,
 }
 
@@ -240,12 +240,12 @@ impl ClassesModel {
         self.weights.iter().zip(&self.offsets).map(output).collect()
     }
 
-    /// The class with the largest output. Missing features count as zero.
+    /// Returns the class with the largest output. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> usize {
         largest(&self.outputs(row))
     }
 
-    /// The probability of each class, if the loss was that of softmax.
+    /// Returns the probability of each class, if the loss was that of softmax.
     pub fn probabilities(&self, row: &[f64]) -> Vec<f64> {
         let mut outputs = self.outputs(row);
         softmax(&mut outputs);

@@ -11,20 +11,20 @@ use super::scaling::moments;
 pub(crate) const MOMENTS: f64 = 0.0;
 pub(crate) const GRADIENT: f64 = 1.0;
 
-/// How wide each layer is, from the features to the classes.
+/// Returns the width of each layer, from the features to the classes.
 pub(crate) fn widths(columns: usize, hidden: &[usize], classes: usize) -> Vec<usize> {
     std::iter::once(columns).chain(hidden.iter().copied()).chain([classes]).collect()
 }
 
-/// How many weights lie between layers of these widths.
+/// Returns the number of weights between layers of these widths.
 pub(crate) fn weights_count(widths: &[usize]) -> usize {
     widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum()
 }
 
-/// A layer's weights, by input and output, and what is added to each output.
+/// The weights of a layer, by input and output, and the offset of each output.
 type Layer<'a> = (ArrayView2<'a, f64>, ArrayView1<'a, f64>);
 
-/// The layers in a row of all weights.
+/// Splits a slice of all weights into layers.
 fn layers<'a>(widths: &[usize], mut weights: &'a [f64]) -> Vec<Layer<'a>> {
     let mut layers = Vec::with_capacity(widths.len());
     for pair in widths.windows(2) {
@@ -39,7 +39,8 @@ fn layers<'a>(widths: &[usize], mut weights: &'a [f64]) -> Vec<Layer<'a>> {
     layers
 }
 
-/// What each layer puts out for each row, the rows themselves first, the classes' probabilities last.
+/// Returns the outputs of each layer for each row; the rows themselves are the first, the classes' probabilities the
+/// last.
 fn forward(layers: &[Layer<'_>], rows: Array2<f64>) -> Vec<Array2<f64>> {
     let mut outputs = vec![rows];
     for (place, (weights, offsets)) in layers.iter().enumerate() {
@@ -61,12 +62,12 @@ fn softmax(mut row: ndarray::ArrayViewMut1<'_, f64>) {
     row.mapv_inplace(|x| x / sum);
 }
 
-/// The probability of each class for each scaled row.
+/// Returns the probability of each class for each scaled row.
 pub(crate) fn probabilities(widths: &[usize], weights: &[f64], rows: Array2<f64>) -> Array2<f64> {
     forward(&layers(widths, weights), rows).pop().unwrap_or_default()
 }
 
-/// A round of one shard: moments at first, then [gradient, loss, right, rows] over a stripe of the rows.
+/// Computes a round of one shard: moments at first, then [gradient, loss, right, rows] over a stripe of the rows.
 pub(crate) fn partial(
     hidden: &[usize],
     shape: &Shape,
@@ -93,7 +94,7 @@ pub(crate) fn partial(
     Ok(gradient(&widths, weights, rows, (&labels, &of_rows)))
 }
 
-/// The length of the gradient of the last layer's weights for each row.
+/// Returns the length of the gradient of the last layer's weights for each row.
 pub(crate) fn slopes(hidden: &[usize], shape: &Shape, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let mut reader = Reader::new(parameters);
     reader.take(3)?;
@@ -112,7 +113,7 @@ pub(crate) fn slopes(hidden: &[usize], shape: &Shape, parameters: &[f64], data: 
     Ok(probabilities.rows().into_iter().zip(inputs.rows()).enumerate().map(length).collect())
 }
 
-/// The cross-entropy of a shard's rows, and how many are right; none in the middle of an iteration.
+/// Returns the cross-entropy of a shard's rows, and the number of right answers; `None` in the middle of an iteration.
 pub(crate) fn score(
     hidden: &[usize],
     shape: &Shape,

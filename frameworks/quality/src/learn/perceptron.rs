@@ -13,7 +13,7 @@ use super::net::{self, GRADIENT, MOMENTS, weights_count, widths};
 use super::sample;
 use super::scaling::{Scaling, moments_width};
 
-/// The most weights of a net: 32 MB are sent in every round then.
+/// Maximum number of weights of a net: 32 MB, which are sent in every round.
 const WEIGHTS_MAX: usize = 4_000_000;
 const HALVINGS_MAX: u32 = 10;
 
@@ -21,15 +21,16 @@ const HALVINGS_MAX: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PerceptronOptions {
-    /// How wide the hidden layers are. One of 32 by default.
+    /// Widths of the hidden layers. One layer of 32 by default.
     pub hidden: Vec<usize>,
-    /// Adam's step. 0.01 by default; halved when the loss is not a number.
+    /// Step of Adam. 0.01 by default; halved when the loss is not a number.
     pub learning_rate: f64,
-    /// In how many steps, each over its own part of the rows, an iteration passes the data. 1 by default.
+    /// Number of steps of an iteration, each over its own part of the rows. 1 by default.
     pub steps: u32,
-    /// How much half the squared length of the weights adds to the loss. 0.0001 by default.
+    /// Weight of the L2 penalty: half the squared length of the weights, times this, is added to the loss. 0.0001 by
+    /// default.
     pub l2: f64,
-    /// Decides the first weights.
+    /// Seed of the first weights.
     pub seed: u64,
 }
 
@@ -71,16 +72,16 @@ pub(crate) struct Trainer {
     shape: Shape,
     scaling: Option<Scaling>,
     weights: Vec<f64>,
-    /// The weights as the last iteration left them, to return to when a loss is not a number.
+    /// Weights after the last iteration, to return to when a loss is not a number.
     good: Vec<f64>,
-    /// Adam's running means of the gradient and of its square.
+    /// Running means of the gradient and of its square, for Adam.
     mean: Vec<f64>,
     square: Vec<f64>,
     updates: i32,
     rate: f64,
     halvings: u32,
     iteration: u64,
-    /// Which of the iteration's steps is next.
+    /// Number of the iteration's next step.
     stripe: u32,
     /// Loss, right answers and rows of the iteration's steps so far.
     so_far: [f64; 3],
@@ -92,7 +93,7 @@ impl Trainer {
         let mut generator = sample::generator(options.seed, 0);
         let mut weights = Vec::with_capacity(weights_count(&widths));
         for pair in widths.windows(2) {
-            // Glorot and Bengio (2010): keeps the outputs' variance from layer to layer.
+            // This deviation keeps the outputs' variance from layer to layer (Glorot and Bengio, 2010).
             let deviation = (2.0 / (pair[0] + pair[1]) as f64).sqrt();
             weights.extend((0..pair[0] * pair[1]).map(|_| deviation * sample::normal(&mut generator)));
             weights.extend(std::iter::repeat_n(0.0, pair[1]));
@@ -145,7 +146,7 @@ impl Trainer {
         Ok(self.end_iteration())
     }
 
-    /// Adam (Kingma and Ba, 2015).
+    /// Updates the weights by a step of Adam (Kingma and Ba, 2015).
     fn update(&mut self, gradient: &[f64], rows: f64) {
         const KEEP: (f64, f64) = (0.9, 0.999);
         self.updates = self.updates.saturating_add(1);
@@ -170,7 +171,7 @@ impl Trainer {
         Round::Iteration { iteration, loss: loss / rows + penalty, accuracy: Some(right / rows), retried: false }
     }
 
-    /// Starts the iteration once more from where it started, with half the step.
+    /// Restarts the iteration from where it started, with half the step.
     fn step_back(&mut self) -> Result<Round, LearnError> {
         if self.halvings == HALVINGS_MAX || self.iteration == 0 && self.updates == 0 {
             return Err(LearnError::NotANumber { iteration: self.iteration, halvings: self.halvings });
@@ -243,7 +244,7 @@ impl TryFrom<Unchecked> for Perceptron {
     }
 }
 
-/// Weights as they are kept in few bytes.
+/// The compact form of a perceptron's weights.
 #[derive(Serialize, Deserialize)]
 struct Compact {
     version: u32,
@@ -253,11 +254,12 @@ struct Compact {
     weights: Vec<f32>,
 }
 
-/// The version of [`Perceptron::to_bytes`].
+/// Version of [`Perceptron::to_bytes`].
 const COMPACT_VERSION: u32 = 1;
 
 impl Perceptron {
-    /// Trains in this process: `rows` are examples of classes `labels`, each below `classes`; `iterations` passes.
+    /// Trains a classifier in this process: `rows` are examples of classes `labels`, each below `classes`, in
+    /// `iterations` passes.
     ///
     /// # Errors
     /// Sizes or options break a rule, or the loss is not a number.
@@ -281,7 +283,7 @@ impl Perceptron {
         }
     }
 
-    /// The classifier that a round's parameters are; none if they are none.
+    /// Returns the classifier that a round's parameters describe; `None` if they describe none.
     pub(crate) fn of(hidden: &[usize], shape: &Shape, parameters: &[f64]) -> Option<Perceptron> {
         let mut reader = Reader::new(parameters);
         let is_model = reader.one().ok()? != MOMENTS;
@@ -293,17 +295,17 @@ impl Perceptron {
         Some(Perceptron { widths, scaling, weights })
     }
 
-    /// Number of features of an example.
+    /// Returns the number of features of an example.
     pub fn features(&self) -> usize {
         self.widths[0]
     }
 
-    /// Number of classes.
+    /// Returns the number of classes.
     pub fn classes(&self) -> usize {
         self.widths[self.widths.len() - 1]
     }
 
-    /// The probability of each class. Missing features count as average, surplus ones are ignored.
+    /// Returns the probability of each class. Missing features count as average, surplus ones are ignored.
     pub fn probabilities(&self, row: &[f64]) -> Vec<f64> {
         let mut scaled = self.scaling.apply(row);
         scaled.resize(self.features(), 0.0);
@@ -311,14 +313,14 @@ impl Perceptron {
         net::probabilities(&self.widths, &self.weights, rows).row(0).to_vec()
     }
 
-    /// The most probable class.
+    /// Returns the most probable class.
     pub fn predict(&self, row: &[f64]) -> usize {
         let probabilities = self.probabilities(row);
         let best = probabilities.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
         best.map_or(0, |(class, _)| class)
     }
 
-    /// The classifier in few bytes, with weights of 32 bits.
+    /// Serializes the classifier compactly, with weights of 32 bits.
     pub fn to_bytes(&self) -> Vec<u8> {
         let narrow = |wide: &[f64]| wide.iter().map(|&w| w as f32).collect();
         let compact = Compact {
@@ -328,7 +330,7 @@ impl Perceptron {
             deviations: narrow(&self.scaling.deviations),
             weights: narrow(&self.weights),
         };
-        // Only lists of unknown length can fail.
+        // Serialization fails only for lists of unknown length.
         postcard::to_stdvec(&compact).unwrap_or_default()
     }
 

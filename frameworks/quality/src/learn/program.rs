@@ -1,29 +1,30 @@
-//! A training program of the user's own, as an algorithm: its command and its rules.
+//! A user's training program as an algorithm: its command and its rules.
 //!
-//! It is not run here. This crate knows of it what it reports: see [`trainer`](crate::trainer).
+//! This module does not run the program. This crate only knows what the program reports: see
+//! [`trainer`](crate::trainer).
 
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::within;
 use super::error::LearnError;
 
-/// The most words of a command, and the most bytes of all of them.
+/// Maximum number of words of a command, and maximum number of bytes of all of them.
 const WORDS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 64 << 10;
 
-/// A training program.
+/// A training program of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramOptions {
-    /// The program and its arguments; it must be there under this name on all agents.
+    /// Program and its arguments; the program must exist under this name on all agents.
     pub command: Vec<String>,
-    /// Memory of its task, in MB. 512 by default.
+    /// Memory of the program's task, in MB. 512 by default.
     #[serde(default = "mem")]
     pub mem: u32,
     /// Seconds without a checkpoint after which the next one is requested. 5 by default.
     #[serde(default = "checkpoint_seconds")]
     pub checkpoint_seconds: f64,
-    /// After how many seconds without a line it counts as hanging, and the job fails. 600 by default.
+    /// Seconds without a line of output after which the program counts as hanging, and the job fails. 600 by default.
     #[serde(default = "silence")]
     pub silence: f64,
 }

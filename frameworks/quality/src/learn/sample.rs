@@ -1,21 +1,21 @@
-//! Pseudorandom numbers: the same for the same seed on every machine.
+//! Pseudorandom numbers, which are the same for the same seed on every machine.
 
 use rand_distr::{Distribution, Gamma, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-/// A generator of its own for each pair of seed and stream.
+/// Returns a generator that is different for each pair of seed and stream.
 pub(crate) fn generator(seed: u64, stream: u64) -> Pcg64 {
-    // Spreads neighbouring streams.
+    // The multiplication keeps neighbouring streams apart.
     Pcg64::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(base::GAMMA))
 }
 
-/// A number in [0, 1).
+/// Draws a number in [0, 1).
 pub(crate) fn uniform(generator: &mut Pcg64) -> f64 {
     StandardUniform.sample(generator)
 }
 
-/// A number of the normal distribution with mean 0 and deviation 1.
+/// Draws from the normal distribution with mean 0 and deviation 1.
 pub(crate) fn normal(generator: &mut Pcg64) -> f64 {
     StandardNormal.sample(generator)
 }
@@ -25,12 +25,12 @@ pub(crate) fn gamma(generator: &mut Pcg64, shape: f64) -> f64 {
     Gamma::new(shape, 1.0).map_or(1.0, |g| g.sample(generator))
 }
 
-/// An index below `count`.
+/// Draws an index below `count`.
 pub(crate) fn index(generator: &mut Pcg64, count: usize) -> usize {
     ((uniform(generator) * count as f64) as usize).min(count.saturating_sub(1))
 }
 
-/// The place in which `at` falls, if the places have these widths.
+/// Returns the index of the interval that contains `at`, for consecutive intervals of these widths.
 pub(crate) fn place(widths: impl IntoIterator<Item = f64>, at: f64) -> usize {
     let mut passed = 0.0;
     let mut last = 0;

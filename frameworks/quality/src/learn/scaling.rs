@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use super::data::{Data, Rows};
 
-/// A feature that hardly varies is not scaled: it would be noise.
+/// Minimum deviation of a feature that is scaled. Scaling a feature that hardly varies would amplify noise.
 const DEVIATION_MIN: f64 = 1e-9;
 
-/// How features become numbers with mean 0 and deviation 1.
+/// The mean and the deviation by which features are scaled to mean 0 and deviation 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Scaling {
     pub(crate) means: Vec<f64>,
     pub(crate) deviations: Vec<f64>,
 }
 
-/// How many numbers [`moments`] gives for data of this width.
+/// Returns the number of numbers that [`moments`] returns for data of this width.
 pub(crate) fn moments_width(columns: usize) -> usize {
     1 + 2 * columns
 }
 
-/// How many rows, each feature's sum, and each feature's sum of squares.
+/// Returns the number of rows, each feature's sum, and each feature's sum of squares.
 pub(crate) fn moments(data: &Data) -> Vec<f64> {
     let columns = data.width();
     let mut moments = vec![0.0; moments_width(columns)];
@@ -37,7 +37,7 @@ pub(crate) fn moments(data: &Data) -> Vec<f64> {
 }
 
 impl Scaling {
-    /// From the sum of all shards' [`moments`].
+    /// Computes the scaling from the sum of all shards' [`moments`].
     pub(crate) fn from_moments(total: &[f64]) -> Scaling {
         let columns = (total.len() - 1) / 2;
         let rows = total[0].max(1.0);
@@ -51,7 +51,7 @@ impl Scaling {
         Scaling { means, deviations }
     }
 
-    /// A scaled row.
+    /// Returns a scaled row.
     pub(crate) fn apply(&self, row: &[f64]) -> Vec<f64> {
         row.iter().zip(&self.means).zip(&self.deviations).map(|((x, m), d)| (x - m) / d).collect()
     }

@@ -1,4 +1,4 @@
-//! Scores of a model on examples that it does not learn from: its loss and its accuracy, shard by shard.
+//! Computes scores of a model on examples that it does not learn from: its loss and its accuracy, shard by shard.
 //!
 //! The model is that of a round's parameters, so scores are computed in the same round as the partial results.
 
@@ -11,19 +11,19 @@ use super::learner::{Memory, total};
 use super::method::Method;
 use super::{kmeans, linear, multiclass, net, topics, trees};
 
-/// How good a model is on data that it does not learn from.
+/// The quality of a model on data that it does not learn from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// The loss, without penalties for large weights.
+    /// Loss, without penalties for large weights.
     pub loss: f64,
-    /// The share of the examples that were put into the right class, for classifiers.
+    /// Share of the examples that are classified correctly, for classifiers.
     pub accuracy: Option<f64>,
 }
 
-/// How many numbers [`score`] gives: loss, right answers, and what both are divided by.
+/// Number of numbers that [`score`] returns: loss, right answers, and what both are divided by.
 pub(crate) const WIDTH: usize = 3;
 
-/// The loss of a shard's examples, how many are put into the right class, and how many there are (of words, for
+/// Returns the loss of a shard's examples, the number of right answers, and the number of examples (of words, for
 /// topics). All are 0 in a round whose parameters are not a model: at the beginning, and in the middle of an iteration.
 ///
 /// # Errors
@@ -49,8 +49,8 @@ pub fn score(
     Ok(score?.unwrap_or_default().to_vec())
 }
 
-/// The loss and the accuracy over all shards, from their [`score`]s in the order of the shards; none in a round
-/// without.
+/// Returns the loss and the accuracy over all shards, from their [`score`]s in the order of the shards; `None` in a
+/// round without scores.
 ///
 /// # Errors
 /// A score has the wrong size.

@@ -1,7 +1,7 @@
-//! Rounds of shards in trainings on critical rows: which rows are chosen, and what is computed with them.
+//! Computes the rounds of shards in trainings on critical rows: chooses rows, and computes sums with them.
 //!
-//! What a worker keeps of a shard, its groups and the chosen rows, follows from the round's parameters. So it does not
-//! matter which worker has a shard.
+//! The data about a shard that a worker keeps, its groups and the chosen rows, follows from the round's parameters. So
+//! it does not matter which worker has a shard.
 
 use super::algorithm::{Algorithm, Shape};
 use super::critical::{ANCHOR, SKIPPING, WHOLE};
@@ -14,16 +14,16 @@ use super::model::Model;
 use super::score::{WIDTH, score as score_of_all};
 use super::{linear, multiclass, net};
 
-/// What a worker keeps of a shard.
+/// The data about a shard that a worker keeps from round to round.
 #[derive(Debug)]
 pub(crate) struct Kept {
     groups: Groups,
-    /// The rows that were chosen last, and what they were chosen by.
+    /// Rows that were chosen last, with a hash of what they were chosen by.
     chosen: Option<(u64, Data)>,
 }
 
-/// The partial result of one shard in the round that `parameters` are of, in a training on critical rows. Says in
-/// [`Memory::worked`] how many rows it has computed with.
+/// Computes the partial result of one shard in the round of `parameters`, in a training on critical rows. Stores the
+/// number of rows that it has computed with in [`Memory::worked`].
 ///
 /// # Errors
 /// The parameters are not of this algorithm and shape.
@@ -45,7 +45,7 @@ pub fn partial(
     let mut sums = Vec::new();
     if round.kind == ANCHOR {
         sums.extend(compute(data)?);
-        // The one of the last anchor is measured before it is replaced.
+        // The choice of the last anchor is measured before it is replaced.
         let before = match round.before.is_empty() {
             true => None,
             false => Some(kept.chosen(algorithm, shape, round.before, round.fraction_before, data)?),
@@ -69,7 +69,8 @@ pub fn partial(
     Ok(sums)
 }
 
-/// The [`score`](super::score) of a shard in a round of a training on critical rows; all are 0 in one that skips rows.
+/// Returns the [`score`](super::score) of a shard in a round of a training on critical rows; all numbers are 0 in a
+/// round that skips rows.
 ///
 /// # Errors
 /// The parameters are not of this algorithm and shape.
@@ -88,7 +89,7 @@ pub fn score(
     }
 }
 
-/// The model that the parameters of a round of a training on critical rows are.
+/// Returns the model that the parameters of a round of a training on critical rows describe.
 pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Option<Model> {
     learner::model_of(algorithm, shape, Parts::of(parameters).ok()?.own)
 }
@@ -122,7 +123,7 @@ impl Kept {
         Kept { groups: Groups::new(data, shape.classes > 0), chosen: None }
     }
 
-    /// The rows that are chosen by these parameters, with the mean rows of the other groups.
+    /// Returns the rows that these parameters choose, with the mean rows of the other groups.
     fn chosen(
         &mut self,
         algorithm: &Algorithm,
@@ -143,8 +144,8 @@ impl Kept {
     }
 }
 
-/// The length of the gradient at each group's mean row; of a perceptron that of its last layer, which bounds the others
-/// (Katharopoulos and Fleuret, ICML 2018).
+/// Returns the length of the gradient at each group's mean row; of a perceptron that of its last layer, which bounds
+/// the others (Katharopoulos and Fleuret, ICML 2018).
 fn gradients(
     algorithm: &Algorithm,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! Each algorithm reaches a known optimum, independently of the division into shards.
+//! Tests that each algorithm reaches a known optimum, independently of the division into shards.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn linear_regression_finds_many_weights_whatever_the_number_of_shards() {
     };
     let (one, many) = (run(1), run(13));
     assert!(one.losses[599] < 1e-9, "{}", one.losses[599]);
-    // Sums in another order round differently, and nothing more.
+    // Sums in another order differ by rounding only.
     for (a, b) in one.losses.iter().zip(&many.losses).take(50) {
         assert!((a - b).abs() <= 1e-9 * a.abs(), "{a} and {b}");
     }
@@ -90,7 +90,8 @@ fn linear_regression_finds_many_weights_whatever_the_number_of_shards() {
 
 #[test]
 fn logistic_regression_reaches_the_log_odds() {
-    // One yes-or-no feature: 3 of 4 are right with it, 1 of 4 without. The optimum is the logarithm of the odds.
+    // There is one yes-or-no feature: 3 of 4 labels are right with it, 1 of 4 without. The optimum is the logarithm of
+    // the odds.
     let mut sparse = Sparse::new(1);
     let mut labels = Vec::new();
     for (x, label) in [(1, 1.0), (1, 1.0), (1, 1.0), (1, 0.0), (0, 0.0), (0, 0.0), (0, 0.0), (0, 1.0)] {
@@ -136,7 +137,7 @@ fn k_means_finds_the_clouds() {
             counts[*label as usize][model.predict(row.as_slice().unwrap()) as usize] += 1;
         }
     }
-    // Clouds touch each other; but each has a cluster of its own.
+    // Clouds touch each other, but each has a cluster of its own.
     let best: usize = counts.iter().map(|of| of.iter().max().unwrap()).sum();
     assert!(best >= 475, "{counts:?}");
     let mut owners: Vec<_> = counts.iter().map(|of| (0..5).max_by_key(|c| of[*c]).unwrap()).collect();
@@ -184,7 +185,7 @@ fn boosted_trees_learn_bumps_and_a_new_worker_changes_nothing() {
     assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
     // The labels' variance is about 24, that of the noise a quarter: half of it is the best there is.
     assert!(trained.losses[0] > 8.0 && trained.losses[79] < 0.7, "{} {}", trained.losses[0], trained.losses[79]);
-    // A worker that joins later computes the same numbers as one that was there from the start.
+    // A worker that joins later computes the same numbers as one that took part from the start.
     let mut local = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
     for _ in 0..10 {
         local.iterate().unwrap();
@@ -288,7 +289,7 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     bad(Algorithm::KMeans(KMeansOptions { clusters: 2, ..KMeansOptions::default() }), with(&feature));
     bad(Algorithm::Perceptron(PerceptronOptions::default()), with(&feature));
     bad(Algorithm::BoostedTrees(TreesOptions::default()), with(&label));
-    // What is not a count is refused before there is a loss.
+    // Data that is not a count is rejected before there is a loss.
     let topics = Algorithm::Topics(TopicsOptions { topics: 2, ..TopicsOptions::default() });
     let failed = run(&topics, documents);
     assert!(matches!(&failed, Err(LearnError::Invalid { item, .. }) if item == "data"), "{failed:?}");
@@ -345,7 +346,7 @@ fn a_score_on_the_training_data_is_the_loss_of_the_model_that_the_parameters_are
 
 #[test]
 fn models_of_several_classes_that_know_nothing_reach_the_frequencies_of_the_classes() {
-    // One feature that says nothing: the best that can be said is how frequent each class is.
+    // The one feature carries no information: the best prediction is the frequency of each class.
     let labels = vec![0.0, 0.0, 0.0, 1.0, 1.0, 2.0];
     let data = Data::dense(ndarray::Array2::zeros((6, 1)), labels);
     let shape = Shape { rows: 6, columns: 1, classes: 3 };

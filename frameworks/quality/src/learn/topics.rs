@@ -11,7 +11,7 @@ use super::learner::{Reader, Round, total};
 use super::sample;
 
 const WEIGHTS_MAX: usize = 4_000_000;
-/// A document's topics have settled when they change by less, or after this many passes.
+/// Change below which a document's topics have converged, and maximum number of passes.
 const SETTLED: f64 = 1e-4;
 const PASSES_MAX: usize = 60;
 
@@ -19,13 +19,15 @@ const PASSES_MAX: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopicsOptions {
-    /// How many topics. 10 by default.
+    /// Number of topics. 10 by default.
     pub topics: usize,
-    /// How evenly a document is spread over topics. 0.1 by default.
+    /// Dirichlet parameter of topics in a document: the larger, the more evenly a document is spread over topics. 0.1
+    /// by default.
     pub alpha: f64,
-    /// How evenly a topic is spread over words. 0.05 by default.
+    /// Dirichlet parameter of words in a topic: the larger, the more evenly a topic is spread over words. 0.05 by
+    /// default.
     pub eta: f64,
-    /// Decides the first topics.
+    /// Seed of the first topics.
     pub seed: u64,
 }
 
@@ -52,8 +54,8 @@ impl TopicsOptions {
     }
 }
 
-/// A round of one shard: the expected count of each word in each topic, by word; then the bound of the documents'
-/// log-likelihood, and how many words they have. The parameters are the topics' weights, by word.
+/// Computes a round of one shard: the expected count of each word in each topic, by word; then the bound of the
+/// documents' log-likelihood, and the number of their words. The parameters are the topics' weights, by word.
 pub(crate) fn partial(options: &TopicsOptions, parameters: &[f64], data: &Data) -> Result<Vec<f64>, LearnError> {
     let (words, topics) = (data.width(), options.topics);
     let weights = Reader::new(parameters).take(words * topics)?;
@@ -83,13 +85,14 @@ pub(crate) fn partial(options: &TopicsOptions, parameters: &[f64], data: &Data) 
     Ok(sums)
 }
 
-/// What a shard's documents cost, and how many words they have. What the topics themselves cost is not in it.
+/// Returns the cost of a shard's documents, and the number of their words. The cost of the topics themselves is not
+/// included.
 pub(crate) fn score(options: &TopicsOptions, parameters: &[f64], data: &Data) -> Result<Option<[f64; 3]>, LearnError> {
     let sums = partial(options, parameters, data)?;
     Ok(sums.last_chunk::<2>().map(|[bound, words]| [-bound, 0.0, *words]))
 }
 
-/// The model that a round's parameters are.
+/// Returns the model that a round's parameters describe.
 pub(crate) fn model_of(options: &TopicsOptions, parameters: &[f64]) -> Option<TopicModel> {
     let topic = |t: usize| {
         let weights = parameters.chunks_exact(options.topics).map(|of_word| of_word[t]);
@@ -100,12 +103,12 @@ pub(crate) fn model_of(options: &TopicsOptions, parameters: &[f64]) -> Option<To
     (!parameters.is_empty()).then_some(TopicModel { alpha: options.alpha, topics })
 }
 
-/// The topics of one document, as far as they are known.
+/// The topics of one document, as far as they have been inferred.
 struct Document {
     alpha: f64,
-    /// Parameters of the distribution over topics.
+    /// Parameters of the Dirichlet distribution over topics.
     gammas: Vec<f64>,
-    /// The exponential of each topic's expected logarithm.
+    /// Exponential of each topic's expected logarithm.
     shares: Vec<f64>,
 }
 
@@ -114,12 +117,12 @@ impl Document {
         Document { alpha: options.alpha, gammas: vec![1.0; options.topics], shares: vec![1.0; options.topics] }
     }
 
-    /// How probable a word is, given its weights in the topics.
+    /// Returns the probability of a word, given its weights in the topics.
     fn likelihood(&self, of_word: &[f64]) -> f64 {
         of_word.iter().zip(&self.shares).map(|(w, s)| w * s).sum::<f64>().max(1e-100)
     }
 
-    /// Finds the topics of a document from a fixed start, so that earlier passes do not matter.
+    /// Infers the topics of a document from a fixed start, so that earlier passes do not matter.
     fn settle(&mut self, counts: &[(usize, f64)], weights: &[f64]) {
         let topics = self.gammas.len();
         let length: f64 = counts.iter().map(|(_, n)| n).sum();
@@ -150,7 +153,7 @@ impl Document {
         self.shares.iter_mut().zip(&self.gammas).for_each(|(share, g)| *share = (digamma(*g) - all).exp());
     }
 
-    /// What the document's topics add to the bound.
+    /// Returns the part of the bound that comes from the document's topics.
     fn bound(&self) -> f64 {
         let topics = self.gammas.len() as f64;
         let all: f64 = self.gammas.iter().sum();
@@ -160,7 +163,7 @@ impl Document {
     }
 }
 
-/// The derivative of ln gamma(x), for x > 0: shifted up, then by its asymptotic series.
+/// Returns the derivative of ln gamma(x), for x > 0: shifted up, then by its asymptotic series.
 fn digamma(mut x: f64) -> f64 {
     let mut result = 0.0;
     while x < 6.0 {
@@ -189,7 +192,7 @@ impl Topics {
         Topics { options, words: shape.columns, lambdas, iteration: 0 }
     }
 
-    /// Each topic's sum over all words.
+    /// Returns each topic's sum over all words.
     fn sums(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.options.topics];
         for of_word in self.lambdas.chunks_exact(self.options.topics) {
@@ -217,7 +220,7 @@ impl Topics {
         Ok(Round::Iteration { iteration: self.iteration - 1, loss, accuracy: None, retried: false })
     }
 
-    /// What the topics themselves add to the bound.
+    /// Returns the part of the bound that comes from the topics themselves.
     fn bound(&self) -> f64 {
         let (eta, words) = (self.options.eta, self.words as f64);
         let sums = self.sums();
@@ -242,14 +245,14 @@ impl Topics {
 /// A trained topic model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopicModel {
-    /// How evenly a document is spread over topics.
+    /// Dirichlet parameter of topics in a document: the larger, the more evenly a document is spread over topics.
     pub alpha: f64,
-    /// For each topic the probability of each word.
+    /// Probability of each word, for each topic.
     pub topics: Vec<Vec<f64>>,
 }
 
 impl TopicModel {
-    /// The topic that a document, given by the counts of its words, has most of.
+    /// Returns the largest topic of a document, which is given by the counts of its words.
     pub fn predict(&self, row: &[f64]) -> f64 {
         let words = self.topics.first().map_or(0, Vec::len);
         let weights: Vec<f64> =

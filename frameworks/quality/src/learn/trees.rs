@@ -12,14 +12,14 @@ use super::grow::{Rules, descend, stump, tree_width};
 use super::learner::{Memory, Reader, Round, total};
 use super::multiclass::{largest, softmax};
 
-/// The whole forest is sent in every round.
+/// Maximum number of trees; the whole forest is sent in every round.
 pub(super) const TREES_MAX: usize = 5_000;
-/// Number of rows of a shard that are in the sample from which the bins are made.
+/// Number of sampled rows of a shard, from which the bins are made.
 const SAMPLED: usize = 64;
 const CLASSES_MAX: usize = 1_000;
 const HISTOGRAMS_MAX: usize = 4_000_000;
 
-/// What the trees predict.
+/// The kind of prediction of boosted trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -34,17 +34,17 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TreesOptions {
-    /// What they predict; a number by default.
+    /// Kind of prediction; a number by default.
     pub task: Task,
-    /// How many splits lie one above another in a tree. 3 by default.
+    /// Number of levels of splits in a tree. 3 by default.
     pub depth: usize,
-    /// How much of what a tree could correct it does correct. 0.1 by default.
+    /// Share of a tree's best correction that is applied. 0.1 by default.
     pub learning_rate: f64,
-    /// Into how many bins the values of a feature fall. 32 by default.
+    /// Number of bins for the values of a feature. 32 by default.
     pub bins: usize,
-    /// How many rows must at least be on each side of a split, about. 1 by default.
+    /// Approximate minimum number of rows on each side of a split. 1 by default.
     pub least: f64,
-    /// How much leaves of few rows are kept small. 1 by default.
+    /// L2 penalty, which keeps the values of leaves of few rows small. 1 by default.
     pub l2: f64,
 }
 
@@ -81,20 +81,20 @@ impl TreesOptions {
         Ok(())
     }
 
-    /// Number of trees in an iteration: one, or one for each of more than two classes.
+    /// Returns the number of trees in an iteration: one, or one for each of more than two classes.
     fn outputs(&self, classes: usize) -> usize {
         if self.task == Task::Classification && classes > 2 { classes } else { 1 }
     }
 
     fn rules<'a>(&self, columns: usize, edges: &'a [f64]) -> Rules<'a> {
-        // A row of a class that is not decided yet has a second derivative of a quarter.
+        // In an undecided classification a row has a second derivative of a quarter.
         let least = if self.task == Task::Classification { self.least / 4.0 } else { self.least };
         Rules { columns, bins: self.bins, edges, l2: self.l2, least, rate: self.learning_rate }
     }
 }
 
-/// What a worker keeps of a shard: the forest's outputs, row by row, so that only new trees must be asked, and each
-/// value's bin.
+/// The data about a shard that a worker keeps: the forest's outputs, row by row, so that only new trees must be
+/// evaluated, and each value's bin.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     trees: Vec<f64>,
@@ -105,8 +105,8 @@ pub(crate) struct Kept {
 
 const SAMPLE: f64 = 0.0;
 
-/// A round of one shard: rows, sum of labels (rows of each class, if there are more than two) and a sample at first;
-/// then histograms of the nodes of a level, tree by tree, and [loss, right, rows].
+/// Computes a round of one shard: rows, sum of labels (rows of each class, if there are more than two) and a sample at
+/// first; then histograms of the nodes of a level, tree by tree, and [loss, right, rows].
 pub(crate) fn partial(
     options: &TreesOptions,
     shape: &Shape,
@@ -159,7 +159,7 @@ pub(crate) fn partial(
     Ok(sums)
 }
 
-/// The loss of a shard's rows, and how many are right; none in the middle of an iteration.
+/// Returns the loss of a shard's rows, and the number of right answers; `None` in the middle of an iteration.
 pub(crate) fn score(
     options: &TreesOptions,
     shape: &Shape,
@@ -188,7 +188,7 @@ pub(crate) fn score(
     Ok(Some(sums))
 }
 
-/// The model that a round's parameters are.
+/// Returns the model that a round's parameters describe.
 pub(crate) fn model_of(options: &TreesOptions, shape: &Shape, parameters: &[f64]) -> Option<ForestModel> {
     let mut reader = Reader::new(parameters);
     let is_model = reader.one().ok()? != SAMPLE;
@@ -197,16 +197,16 @@ pub(crate) fn model_of(options: &TreesOptions, shape: &Shape, parameters: &[f64]
     Some(ForestModel::of(options, forest.base, forest.trees))
 }
 
-/// What the parameters of a round say after the first number.
+/// The parameters of a round after the first number.
 struct Forest<'a> {
-    /// The first output of each tree of an iteration.
+    /// First output of each tree of an iteration.
     base: &'a [f64],
-    /// The level of the trees that is split next.
+    /// Level of the trees that is split next.
     level: usize,
     edges: &'a [f64],
-    /// The finished trees, one after another; of several classes in turn.
+    /// Finished trees, concatenated; with several classes, in turn.
     trees: &'a [f64],
-    /// The trees that grow, one after another.
+    /// Trees that are being grown, concatenated.
     growing: &'a [f64],
 }
 
@@ -233,8 +233,8 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// The loss of a row's outputs, and whether its class is right; the first and second derivative by each output go to
-/// `slopes`.
+/// Returns the loss of a row's outputs, and whether its class is right; writes the first and second derivative by each
+/// output to `slopes`.
 fn derivatives(task: Task, outputs: &[f64], label: f64, slopes: &mut [[f64; 2]]) -> Result<(f64, bool), LearnError> {
     if let [output] = outputs {
         let (loss, first, second, right) = of_one(task, *output, label);
@@ -253,7 +253,7 @@ fn derivatives(task: Task, outputs: &[f64], label: f64, slopes: &mut [[f64; 2]])
     Ok((log_sum - outputs[class], largest(outputs) == class))
 }
 
-/// The loss of the only output, its first and second derivative, and whether its class is right.
+/// Returns the loss of the only output, its first and second derivative, and whether its class is right.
 fn of_one(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
     match task {
         Task::Regression => ((output - label).powi(2) / 2.0, output - label, 1.0, false),
@@ -299,16 +299,16 @@ impl Kept {
 pub(crate) struct Trees {
     options: TreesOptions,
     columns: usize,
-    /// The first output of each tree of an iteration.
+    /// First output of each tree of an iteration.
     base: Vec<f64>,
-    /// Empty before the sample is there.
+    /// Boundaries between bins; empty before the sample has arrived.
     edges: Vec<f64>,
-    /// The finished trees, one after another; of several classes in turn.
+    /// Finished trees, concatenated; with several classes, in turn.
     trees: Vec<f64>,
-    /// The trees that grow, one after another, and the level that is split next.
+    /// Trees that are being grown, concatenated, and the level that is split next.
     growing: Vec<f64>,
     level: usize,
-    /// Loss and accuracy before the trees that grow.
+    /// Loss and accuracy without the trees that are being grown.
     loss: f64,
     accuracy: Option<f64>,
 }
@@ -380,7 +380,7 @@ impl Trees {
         Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy, retried: false })
     }
 
-    /// From all samples: the forest's first output, and edges between bins of about as many rows.
+    /// Computes, from all samples, the forest's first output and boundaries between bins of about equally many rows.
     fn prepare(&mut self, partials: &[Vec<f64>]) -> Result<(), LearnError> {
         let mut values: Vec<Vec<f64>> = vec![Vec::new(); self.columns];
         let head = 1 + self.base.len();
@@ -421,10 +421,10 @@ impl Trees {
 /// A trained forest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForestModel {
-    /// What is said before the first tree.
+    /// Output before the first tree.
     #[serde(default)]
     pub base: f64,
-    /// The same for each of more than two classes: the trees are then of these classes in turn.
+    /// Output before the first tree for each of more than two classes; the trees are then of these classes in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<f64>,
     /// Two numbers for each node: the feature to compare (-1 in a leaf), and the threshold or the leaf's value. The
@@ -441,7 +441,7 @@ impl ForestModel {
         ForestModel { base, bases, trees, classifies: options.task == Task::Classification }
     }
 
-    /// The predicted number, or the class. Missing features count as zero.
+    /// Returns the predicted number, or the class. Missing features count as zero.
     pub fn predict(&self, row: &[f64]) -> f64 {
         if !self.bases.is_empty() {
             return largest(&self.outputs(row)) as f64;
@@ -450,7 +450,7 @@ impl ForestModel {
         if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
     }
 
-    /// The probability of each class; none if the forest does not classify.
+    /// Returns the probability of each class; `None` if the forest does not classify.
     pub(crate) fn probabilities(&self, row: &[f64]) -> Option<Vec<f64>> {
         if !self.bases.is_empty() {
             let mut outputs = self.outputs(row);
@@ -461,13 +461,13 @@ impl ForestModel {
         self.classifies.then(|| vec![1.0 - second, second])
     }
 
-    /// Number of features up to the last one that a tree compares.
+    /// Returns the number of features up to the last one that a tree compares.
     pub(crate) fn width(&self) -> usize {
         let compared = self.trees.iter().flat_map(|t| t.chunks_exact(2)).filter(|node| node[0] >= 0.0);
         compared.map(|node| node[0] as usize + 1).max().unwrap_or(0)
     }
 
-    /// The output of each of more than two classes.
+    /// Returns the output of each of more than two classes.
     fn outputs(&self, row: &[f64]) -> Vec<f64> {
         let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
         let mut outputs = self.bases.clone();

@@ -1,4 +1,4 @@
-//! Trainings from submission to end, on agents that start tasks at once.
+//! Tests trainings from submission to end, on agents that start tasks at once.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::*;
 use crate::allocate::Policy;
 use crate::scheduler::Worker;
 
-/// The framework, which is also looked at from outside of its session.
+/// The framework, to which the test has access beside its session.
 #[derive(Clone)]
 struct Shared(Rc<RefCell<Modelled>>);
 
@@ -132,7 +132,7 @@ impl Cluster {
         self.event(Said { r#type: Some(event::Type::Offers as i32), offers: Some(offers), ..Said::default() });
     }
 
-    /// Lets a second pass.
+    /// Advances the time by a second.
     fn second(&mut self) {
         let end = self.now + Duration::from_secs(1);
         if self.wants && self.answered && self.free > 0 {
@@ -158,7 +158,7 @@ fn job(name: &str) -> Job {
     crate::job::parse("j", &text).unwrap().remove(0)
 }
 
-/// All that has happened after this many seconds, with the second of each.
+/// Runs a cluster for this many seconds, and returns it with all events and the second of each.
 fn lived(policy: Policy, names: &[&str], cores: u32, seconds: u32) -> (Cluster, Vec<(u32, Happening)>) {
     let worker = Worker { command: vec!["w".into()], driver: "d".into(), cores: 1, mem: 64, pace: None };
     let settings = Settings { policy, epoch: Duration::from_secs(1), workers_max: 100, worker };
@@ -183,7 +183,7 @@ fn over(happened: &[(u32, Happening)], name: &str) -> u32 {
 #[test]
 fn a_training_alone_takes_the_time_of_its_curve() {
     let (cluster, happened) = lived(Policy::Slaq, &["a"], 8, 30);
-    // 20 iterations of 0.6 s with 8 workers; these take a moment to come.
+    // The training has 20 iterations of 0.6 s with 8 workers, which take a moment to start.
     let end = over(&happened, "a");
     assert!((12..=14).contains(&end), "{end}");
     assert_eq!(happened[0].1, Happening::Begun("a".to_owned()));
@@ -196,7 +196,7 @@ fn two_trainings_share_and_workers_change_hands() {
     let (cluster, happened) = lived(Policy::Fair, &["a", "b"], 8, 60);
     let (a, b) = (over(&happened, "a"), over(&happened, "b"));
     assert!(a.abs_diff(b) <= 3 && (21..=27).contains(&b), "{a} {b}");
-    // Four each; the first job that ends leaves its workers to the other.
+    // Each job has four workers; the first job that ends leaves its workers to the other.
     assert!(cluster.launched <= 16, "{}", cluster.launched);
     assert!(cluster.tasks.is_empty());
 }

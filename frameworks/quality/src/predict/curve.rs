@@ -2,43 +2,43 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How an algorithm converges.
+/// A convergence family of algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// 1 / (a k^2 + b k + c) + d: gradient descent and other methods of first order.
+    /// 1 / (a k^2 + b k + c) + d: gradient descent and other first-order methods.
     Sublinear,
-    /// m^(k - b) + c, with 0 < m < 1: methods that take away a part of the error in each iteration.
+    /// m^(k - b) + c, with 0 < m < 1: methods that remove a fixed share of the error in each iteration.
     Exponential,
 }
 
-/// A curve of a family. Iterations count from an origin: the newest iteration that it was fitted to is 0.
+/// A curve of a family. Iterations count from an origin, which is the newest iteration of the fitted history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Curve {
     /// 1 / (a k^2 + b k + c) + d, with a, b >= 0 and c > 0.
     Sublinear {
-        /// Factor of the square.
+        /// Factor of the squared iteration.
         a: f64,
         /// Factor of the iteration.
         b: f64,
-        /// The inverse of what is above `d` at the origin.
+        /// Inverse of the loss above `d` at the origin.
         c: f64,
-        /// Where the loss ends.
+        /// Limit of the loss.
         d: f64,
     },
     /// height rate^k + end, with 0 < rate < 1.
     Exponential {
-        /// What is above `end` at the origin.
+        /// Loss above `end` at the origin.
         height: f64,
-        /// What is left of it after an iteration.
+        /// Share of the loss above `end` that is left after an iteration.
         rate: f64,
-        /// Where the loss ends.
+        /// Limit of the loss.
         end: f64,
     },
 }
 
 impl Curve {
-    /// The loss at iteration `k` after the origin. Before it the curve may leave the loss's range.
+    /// Returns the loss at iteration `k` after the origin. Before the origin the curve may leave the loss's range.
     pub fn at(&self, k: f64) -> f64 {
         match *self {
             Curve::Sublinear { a, b, c, d } => {
@@ -49,7 +49,7 @@ impl Curve {
         }
     }
 
-    /// Where the loss ends.
+    /// Returns the limit of the loss.
     pub fn end(&self) -> f64 {
         match *self {
             Curve::Sublinear { d, .. } => d,
@@ -57,7 +57,7 @@ impl Curve {
         }
     }
 
-    /// How many iterations after the origin the loss is down to `loss`; none if it never is.
+    /// Returns the number of iterations after the origin at which the loss is down to `loss`; `None` if it never is.
     pub fn reaches(&self, loss: f64) -> Option<f64> {
         if self.at(0.0) <= loss {
             return Some(0.0);
@@ -76,7 +76,7 @@ impl Curve {
         k.is_finite().then_some(k.max(0.0))
     }
 
-    /// Its family.
+    /// Returns the family of the curve.
     pub fn family(&self) -> Family {
         match self {
             Curve::Sublinear { .. } => Family::Sublinear,

@@ -1,35 +1,37 @@
-//! Weighted least squares: fits a curve to a history of losses.
+//! Fits a curve to a history of losses by weighted least squares.
 //!
 //! Both families are nonlinear in the final loss only. It is searched on a grid and refined; the rest is a line or a
-//! parabola, and solved.
+//! parabola, which is solved.
 
 use super::curve::{Curve, Family};
 
-/// How much a point counts, against the one after it.
+/// Weight of a point, relative to that of the point after it.
 const FADING: f64 = 0.9;
-/// Older points count next to nothing.
+/// Number of points that are fitted; older points have almost no weight.
 const POINTS_MAX: usize = 32;
-/// Places of the grid, from this to that share of the history's span below its lowest loss.
+/// Number of points of the grid, and the nearest and farthest final loss below the lowest loss, as shares of the
+/// history's span.
 const GRID: usize = 16;
 const NEAREST: f64 = 1e-3;
 const FARTHEST: f64 = 30.0;
 const REFINEMENTS: usize = 8;
 
-/// A curve and how well it fits.
+/// A fitted curve and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// The curve; its origin is the newest point of the history.
+    /// Fitted curve; its origin is the newest point of the history.
     pub curve: Curve,
-    /// The root of the weighted mean of squared distances, in units of the loss.
+    /// Root of the weighted mean of squared distances, in units of the loss.
     pub distance: f64,
 }
 
 /// A point of the history: iterations after the newest one (so never positive), loss, weight.
 type Point = (f64, f64, f64);
 
-/// The curve that `losses`, one an iteration, the newest last, follow best; of `family`, or of the better of both.
+/// Fits a curve to `losses`, one for each iteration, the newest last. The curve is of `family`, or of the better of
+/// both.
 ///
-/// None for fewer than three losses, for losses that are not numbers, and for losses that do not fall.
+/// Returns `None` for fewer than three losses, for losses that are not numbers, and for losses that do not fall.
 pub fn fit(losses: &[f64], family: Option<Family>) -> Option<Fit> {
     let recent = &losses[losses.len().saturating_sub(POINTS_MAX)..];
     if recent.len() < 3 || recent.iter().any(|l| !l.is_finite()) {
@@ -47,7 +49,7 @@ pub fn fit(losses: &[f64], family: Option<Family>) -> Option<Fit> {
     if span <= 1e-12 * highest.abs() {
         return None;
     }
-    // Losses that have not been negative will not become so.
+    // Losses that have not been negative are not predicted to become so.
     let farthest = if lowest > 0.0 { (FARTHEST * span).min(lowest) } else { FARTHEST * span };
     let nearest = (NEAREST * span).min(farthest / 2.0);
     let families = [Family::Sublinear, Family::Exponential].into_iter().filter(|f| family.is_none_or(|g| g == *f));
@@ -55,7 +57,7 @@ pub fn fit(losses: &[f64], family: Option<Family>) -> Option<Fit> {
     fits.min_by(|a, b| a.distance.total_cmp(&b.distance))
 }
 
-/// The best curve of a family: tries where it could end, from `nearest` to `farthest` below the lowest loss.
+/// Fits the best curve of a family: tries final losses from `nearest` to `farthest` below the lowest loss.
 fn best_end(family: Family, points: &[Point], lowest: f64, nearest: f64, farthest: f64) -> Option<Fit> {
     let (low, high) = (nearest.ln(), farthest.ln());
     let attempt = |log: f64| solve(family, points, lowest - log.exp());
@@ -89,7 +91,8 @@ fn solve(family: Family, points: &[Point], end: f64) -> Option<Fit> {
     distance.is_finite().then_some(Fit { curve, distance })
 }
 
-/// ln(loss - end) as a straight line. A distance there is worth the loss above the end, here.
+/// Fits ln(loss - end) by a straight line. Points are weighted by the squared loss above the end, so that distances are
+/// those of the loss.
 fn line(points: &[Point], end: f64) -> Option<Curve> {
     let mut s = [0.0; 5];
     for (k, loss, weight) in points {
@@ -103,10 +106,10 @@ fn line(points: &[Point], end: f64) -> Option<Curve> {
     (slope < 0.0 && height.is_finite()).then_some(curve)
 }
 
-/// 1 / (loss - end) as a parabola that rises from the origin on. A distance there is worth the square of the loss above
-/// the end, here.
+/// Fits 1 / (loss - end) by a parabola that rises from the origin on. Points are weighted by the fourth power of the
+/// loss above the end, so that distances are those of the loss.
 fn parabola(points: &[Point], end: f64) -> Option<Curve> {
-    // Sums of w k^n and of w y k^n.
+    // These are the sums of w k^n and of w y k^n.
     let (mut s, mut t) = ([0.0; 5], [0.0; 3]);
     for (k, loss, weight) in points {
         let above = loss - end;
@@ -121,7 +124,7 @@ fn parabola(points: &[Point], end: f64) -> Option<Curve> {
     }
     let whole = solve_three([[s[4], s[3], s[2]], [s[3], s[2], s[1]], [s[2], s[1], s[0]]], [t[2], t[1], t[0]]);
     let straight = || solve_two(s[2], s[1], s[0], t[1], t[0]).map(|[b, c]| [0.0, b, c]);
-    // Over the whole history, too, it must have risen: what is its inverse there has fallen.
+    // The parabola must rise over the whole history, too, as its inverse has fallen there.
     let oldest = points.first().map_or(0.0, |p| p.0);
     let rises = |[a, b, c]: &[f64; 3]| *a >= 0.0 && *b > 0.0 && a * oldest + b > 0.0 && *c > 0.0;
     let [a, b, c] = whole.filter(rises).or_else(|| straight().filter(rises))?;
@@ -135,7 +138,7 @@ fn solve_two(p: f64, q: f64, r: f64, u: f64, v: f64) -> Option<[f64; 2]> {
     solution.iter().all(|x| x.is_finite()).then_some(solution)
 }
 
-/// Cramer's rule.
+/// Solves three linear equations by Cramer's rule.
 fn solve_three(m: [[f64; 3]; 3], v: [f64; 3]) -> Option<[f64; 3]> {
     let determinant = |m: [[f64; 3]; 3]| {
         m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
@@ -178,12 +181,12 @@ mod tests {
 
     #[test]
     fn old_losses_fade_as_a_job_finds_a_new_way_down() {
-        // Eight losses of a slow descent, and then twenty of a fast one.
+        // The history has eight losses of a slow descent, and then twenty of a fast one.
         let slow = Curve::Exponential { height: 2.0, rate: 0.98, end: 1.0 };
         let fast = Curve::Exponential { height: slow.at(8.0) - 0.1, rate: 0.8, end: 0.1 };
         let losses = [follow(&slow, 0, 8), follow(&fast, 0, 20)].concat();
         let found = fit(&losses, None).unwrap();
-        // If the old ones counted as much as the new ones it would be 0.06 off.
+        // If old losses had the weight of new ones the prediction would be 0.06 off.
         let (got, want) = (found.curve.at(10.0), fast.at(29.0));
         assert!((got - want).abs() < 0.03, "{got} instead of {want}");
     }

@@ -1,4 +1,4 @@
-//! The recorded progress of one job, and its forecast.
+//! Records the progress of one job, and forecasts it.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use super::curve::{Curve, Family};
 use super::fit::{Fit, fit};
 use super::time::TimeModel;
 
-/// How many iterations ahead predictions are compared with what came.
+/// Number of iterations ahead at which predictions are compared with the actual loss.
 pub const HORIZON: u64 = 10;
-/// With fewer losses nothing is predicted.
+/// Minimum number of losses for a prediction.
 const LOSSES_MIN: usize = 5;
-/// Losses kept for fitting.
+/// Number of losses that are kept for fitting.
 const LOSSES_MAX: usize = 32;
-/// Prediction errors kept.
+/// Number of prediction errors that are kept.
 const ERRORS_MAX: usize = 256;
-/// What a new job is taken to leave unlearnt in an iteration.
+/// Share of the loss reduction that a new job is assumed to leave in each iteration.
 const FIRST_RATE: f64 = 0.85;
-/// A fit that misses by more than this share of what the losses vary is not a fit.
+/// Maximum distance of a fit, as a share of the losses' variation; a worse fit is not used.
 const MISS_MAX: f64 = 0.25;
-/// Losses that vary by less than this share of what the job has learnt have converged.
+/// Variation of the losses below which they have converged, as a share of the job's loss reduction.
 const STILL: f64 = 0.01;
 
-/// Follows one job: takes losses in, fits, predicts, and keeps count of its own errors.
+/// The losses and times of one job, with the fitted curve and the errors of its predictions.
 #[derive(Clone, Debug, Default)]
 pub struct Forecaster {
     family: Option<Family>,
     losses: VecDeque<f64>,
-    /// How many losses there have been in all; the newest iteration has this number less one.
+    /// Number of losses in all; the newest iteration has this number less one.
     count: u64,
     first: f64,
     lowest: f64,
@@ -36,22 +36,22 @@ pub struct Forecaster {
     errors: Errors,
 }
 
-/// How far predictions were off, as shares of the loss that came.
+/// Errors of predictions, as shares of the actual loss.
 #[derive(Clone, Debug, Default)]
 pub struct Errors {
-    /// Which iteration was predicted, and its loss.
+    /// Iterations that were predicted, with the predicted losses.
     waiting: VecDeque<(u64, f64)>,
-    /// The newest errors.
+    /// Errors of the newest predictions.
     recent: VecDeque<f64>,
 }
 
 impl Errors {
-    /// The errors of the newest predictions, oldest first.
+    /// Returns the errors of the newest predictions, oldest first.
     pub fn recent(&self) -> impl Iterator<Item = f64> {
         self.recent.iter().copied()
     }
 
-    /// The median of the newest errors.
+    /// Returns the median of the newest errors.
     pub fn median(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -71,29 +71,30 @@ impl Errors {
     }
 }
 
-/// What a scheduler may expect of a job in the near future.
+/// The prediction of a job's near future for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outlook {
-    /// Too few iterations are known. Until there are, it is taken to learn as fast as most jobs do at first.
+    /// Too few iterations are known. Until there are enough, the job is assumed to learn as fast as most jobs do at
+    /// first.
     New {
-        /// How long iterations take, if one has been measured.
+        /// Times of iterations, if one has been measured.
         time: TimeModel,
     },
     /// The losses follow no curve.
     Unclear,
-    /// The losses follow this curve; a change of `scale` counts as one.
+    /// The losses follow a curve.
     Clear {
-        /// From the newest iteration on.
+        /// Curve from the newest iteration on.
         curve: Curve,
-        /// By how much the loss changes if the normalised loss changes by one.
+        /// Change of the loss that changes the normalised loss by one.
         scale: f64,
-        /// How long iterations take.
+        /// Times of iterations.
         time: TimeModel,
     },
 }
 
 impl Outlook {
-    /// By how much the normalised loss will fall within this many seconds on this many cores.
+    /// Returns the fall of the normalised loss within this many seconds on this many cores.
     pub fn gain(&self, seconds: f64, cores: u32) -> f64 {
         match self {
             Outlook::Clear { curve, scale, time } => {
@@ -101,7 +102,7 @@ impl Outlook {
                 (curve.at(0.0) - curve.at(iterations)).max(0.0) / scale
             }
             Outlook::New { time } => {
-                // A second an iteration, until one is measured.
+                // An iteration counts as a second until one is measured.
                 let second = TimeModel::known(1.0, 0.0);
                 let iterations = if time.is_known() { *time } else { second }.iterations(seconds, cores);
                 1.0 - FIRST_RATE.powf(iterations)
@@ -112,12 +113,12 @@ impl Outlook {
 }
 
 impl Forecaster {
-    /// Follows a job whose owner may know its family.
+    /// Creates a forecaster for a job whose family may be known.
     pub fn new(family: Option<Family>) -> Forecaster {
         Forecaster { family, ..Forecaster::default() }
     }
 
-    /// Takes the loss of the next iteration in.
+    /// Records the loss of the next iteration.
     pub fn observe(&mut self, loss: f64) {
         if !loss.is_finite() {
             return;
@@ -142,37 +143,37 @@ impl Forecaster {
         }
     }
 
-    /// The loss that the job began with, which is not among those that were taken in.
+    /// Sets the loss with which the job began, if the recorded losses do not include it.
     pub fn begun_at(&mut self, loss: f64) {
         if loss.is_finite() {
             self.first = loss;
         }
     }
 
-    /// How long the job's iterations take, if that was learnt before.
+    /// Sets the times of the job's iterations, if they were learnt before.
     pub fn takes(&mut self, time: TimeModel) {
         self.time = time;
     }
 
-    /// Takes in how long an iteration took, and how much of that the cores computed.
+    /// Records the duration of an iteration on `cores` cores, of which they computed `busy` seconds in all.
     pub fn observe_time(&mut self, seconds: f64, cores: u32, busy: f64) {
         self.time.learn(seconds, cores, busy);
     }
 
-    /// The same of an iteration that did the share `now` of the work, among iterations that do `mean` of it in the
-    /// mean.
+    /// Records the duration of an iteration that did the share `now` of the work, among iterations that do the share
+    /// `mean` of it on average.
     pub fn observe_part(&mut self, seconds: f64, cores: u32, busy: f64, now: f64, mean: f64) {
         self.time.learn_part(seconds, cores, busy, now, mean);
     }
 
-    /// The loss this many iterations after the newest; from the newest loss, as the curve falls from there.
+    /// Predicts the loss this many iterations after the newest: the newest loss, less the fall of the curve from there.
     pub fn predict(&self, ahead: f64) -> Option<f64> {
         let (curve, newest) = (self.fit?.curve, *self.losses.back()?);
         let fall = curve.at(0.0) - curve.at(ahead);
         Some((newest - fall).max(curve.end().min(newest)))
     }
 
-    /// What to expect.
+    /// Returns the prediction for the scheduler.
     pub fn outlook(&self) -> Outlook {
         if self.losses.len() < LOSSES_MIN || !self.time.is_known() {
             return Outlook::New { time: self.time };
@@ -181,7 +182,7 @@ impl Forecaster {
             Some(fit) if fit.distance <= MISS_MAX * self.variation() => {
                 Outlook::Clear { curve: fit.curve, scale: self.scale(&fit.curve), time: self.time }
             }
-            // Losses that hardly change any more are well predicted, however they jump about: nothing will come.
+            // Losses that hardly change any more are predictable, even if they fluctuate: no gain is expected.
             _ if self.variation() <= (STILL * (self.first - self.lowest)).max(1e-12 * self.first.abs()) => {
                 Outlook::Clear {
                     curve: Curve::Exponential { height: 0.0, rate: 0.5, end: self.losses[self.losses.len() - 1] },
@@ -193,20 +194,20 @@ impl Forecaster {
         }
     }
 
-    /// By how much the loss will have fallen in the end: what a normalised loss of one stands for.
+    /// Returns the loss reduction of the whole training, which corresponds to a normalised loss of one.
     fn scale(&self, curve: &Curve) -> f64 {
         let range = self.first - curve.end();
         if range > 0.0 { range } else { self.largest_change.max(f64::MIN_POSITIVE) }
     }
 
-    /// By how much the losses kept differ.
+    /// Returns the difference of the highest and the lowest of the kept losses.
     fn variation(&self) -> f64 {
         let highest = self.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         highest - self.losses.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The newest loss as a share of the way from the first to where the curve ends; by the lowest loss while there is
-    /// no curve.
+    /// Returns the newest loss as a share of the range from the first loss to the limit of the curve; `None` without a
+    /// fitted curve.
     pub fn normalised(&self) -> Option<f64> {
         let newest = *self.losses.back()?;
         let end = self.fit.map(|f| f.curve.end())?;
@@ -214,17 +215,17 @@ impl Forecaster {
         (range > 0.0).then(|| ((newest - end) / range).clamp(0.0, 1.0))
     }
 
-    /// The fitted curve.
+    /// Returns the fitted curve.
     pub fn curve(&self) -> Option<Curve> {
         self.fit.map(|f| f.curve)
     }
 
-    /// How long iterations take.
+    /// Returns the times of iterations.
     pub fn time(&self) -> TimeModel {
         self.time
     }
 
-    /// How good the predictions were.
+    /// Returns the errors of past predictions.
     pub fn errors(&self) -> &Errors {
         &self.errors
     }
@@ -271,13 +272,13 @@ mod tests {
     fn a_job_that_has_converged_and_jitters_gains_nothing() {
         let mut forecaster = Forecaster::new(None);
         forecaster.observe_time(1.0, 1, 1.0);
-        // As a perceptron: down from 1 to 0.1, and then up and down by a thousandth.
+        // As a perceptron's, the loss falls from 1 to 0.1, and then fluctuates by a thousandth.
         for k in 0..90_u32 {
             forecaster.observe(0.1 + 0.9 * 0.7_f64.powi(k as i32) + 0.000_5 * f64::from(k * 7 % 5));
         }
         assert!(matches!(forecaster.outlook(), Outlook::Clear { .. }), "{:?}", forecaster.outlook());
         assert!(forecaster.outlook().gain(10.0, 4) < 0.003, "{}", forecaster.outlook().gain(10.0, 4));
-        // By as much as it has learnt in all: that may become anything.
+        // The loss changes by as much as the job has learnt in all, so nothing can be predicted.
         for k in 0..30_u32 {
             forecaster.observe(0.1 + 0.2 * f64::from(k * 7 % 5));
         }

@@ -1,35 +1,35 @@
-//! Duration of an iteration on a number of cores: the work is shared, the overhead is not.
+//! Predicts the duration of an iteration on a number of cores: the work is divided among them, the overhead is not.
 
 use serde::{Deserialize, Serialize};
 
-/// How much a new measurement counts.
+/// Weight of a new measurement.
 const NEW: f64 = 0.3;
 
-/// t(a) = work / a + overhead, learnt from past iterations.
+/// A model of an iteration's duration, t(a) = work / a + overhead on a cores, learnt from past iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeModel {
-    /// Seconds that one core would compute.
+    /// Seconds that one core would compute in an iteration.
     pub work: f64,
-    /// Seconds that do not become fewer with more cores: sending, waiting for the slowest, merging.
+    /// Seconds that more cores do not shorten: sending, waiting for the slowest, merging.
     pub overhead: f64,
-    /// The share of the work that iterations skip in the mean.
+    /// Share of the work that iterations skip on average.
     pub skipped: f64,
     measured: bool,
 }
 
 impl TimeModel {
-    /// Of an iteration of so much work and overhead, in seconds.
+    /// Creates a model with a known work and overhead, in seconds.
     pub fn known(work: f64, overhead: f64) -> TimeModel {
         TimeModel { work, overhead, skipped: 0.0, measured: true }
     }
 
-    /// Takes an iteration in that took `seconds` on `cores` cores, which computed `busy` seconds in all.
+    /// Records an iteration that took `seconds` on `cores` cores, which computed `busy` seconds in all.
     pub fn learn(&mut self, seconds: f64, cores: u32, busy: f64) {
         self.learn_part(seconds, cores, busy, 1.0, 1.0);
     }
 
-    /// The same of an iteration that did the share `now` of a whole one's work, among iterations that do the share
-    /// `mean` of it in the mean.
+    /// Records an iteration that did the share `now` of a whole one's work, among iterations that do the share `mean`
+    /// of it on average.
     pub fn learn_part(&mut self, seconds: f64, cores: u32, busy: f64, now: f64, mean: f64) {
         let ok = |x: f64| x.is_finite() && x >= 0.0;
         if !ok(seconds) || !ok(busy) || cores == 0 || !ok(mean) || !ok(now) || now == 0.0 {
@@ -43,32 +43,32 @@ impl TimeModel {
         self.measured = true;
     }
 
-    /// How long an iteration takes on this many cores; zero before one was measured, forever without a core.
+    /// Returns the duration of an iteration on this many cores; zero before one was measured, infinite without a core.
     pub fn seconds(&self, cores: u32) -> f64 {
         self.seconds_of(1.0 - self.skipped, cores)
     }
 
-    /// The same for an iteration that does this share of the work.
+    /// Returns the duration of an iteration that does this share of the work.
     pub fn seconds_of(&self, share: f64, cores: u32) -> f64 {
         if self.measured { share * self.work / f64::from(cores) + self.overhead } else { 0.0 }
     }
 
-    /// Number of iterations that fit into this many seconds on this many cores.
+    /// Returns the number of iterations that fit into this many seconds on this many cores.
     pub fn iterations(&self, seconds: f64, cores: u32) -> f64 {
         if cores == 0 || !self.measured {
             return 0.0;
         }
-        // A millisecond at least: what takes no time would gain without end.
+        // An iteration counts as a millisecond at least; otherwise the gain of a very short one would be unlimited.
         seconds / self.seconds(cores).max(1e-3)
     }
 
-    /// How many cores, at most `most`, this many iterations need to be done in this many seconds; none if `most` are
-    /// too few.
+    /// Returns the number of cores, at most `most`, that this many iterations need to be done in this many seconds;
+    /// `None` if `most` are too few.
     pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> Option<u32> {
         (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations)
     }
 
-    /// Whether an iteration has been measured.
+    /// Returns whether an iteration has been measured.
     pub fn is_known(&self) -> bool {
         self.measured
     }
@@ -89,7 +89,7 @@ mod tests {
         assert!((model.iterations(3.0, 4) - 4.0).abs() < 1e-9);
         assert_eq!(model.cores_for(4.0, 3.0, 16), Some(4));
         assert_eq!(model.cores_for(1000.0, 3.0, 16), None);
-        // Iterations of a fifth of the work, and one of all of it among them.
+        // Most iterations do a fifth of the work, and one does all of it.
         for _ in 0..20 {
             model.learn_part(0.4 / 2.0 + 0.25, 2, 0.4, 0.2, 0.2);
         }

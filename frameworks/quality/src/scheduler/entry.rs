@@ -1,4 +1,4 @@
-//! A job in the scheduler: its workers, its progress, and its bid for cores.
+//! The scheduler's record of a job: its workers, its progress, and its bid for cores.
 
 use std::collections::BTreeMap;
 
@@ -12,41 +12,41 @@ use crate::job::Job;
 use crate::predict::{Forecaster, Outlook};
 use crate::trainer::Manner;
 
-/// For this many epochs, and this many iterations, a program keeps its number of cores.
+/// Number of epochs, and of iterations, for which a program keeps its number of cores.
 const RESIZE_EPOCHS: u32 = 4;
 const RESIZE_ITERATIONS: u32 = 3;
 
-/// By how much longer an iteration may take than one over the fewest rows.
+/// Maximum duration of an iteration, relative to one over the fewest rows.
 const LONGER: f64 = 1.1;
 
-/// A job.
+/// A job with its workers and its progress.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) job: Job,
     pub(super) token: String,
-    /// Its place in the order of submission.
+    /// Number of the job in the order of submission.
     pub(super) number: u64,
-    /// Time of its submission, or its start time.
+    /// Time of the job's submission, or its start time.
     pub(super) submitted: Time,
     pub(super) state: State,
-    /// Why it ended, in words.
+    /// Reason why the job ended, in words.
     pub(super) reason: String,
     pub(super) workers: BTreeMap<String, Hand>,
-    /// How many workers it should have.
+    /// Number of workers that the job should have.
     pub(super) target: u32,
     pub(super) forecaster: Forecaster,
     pub(super) results: Results,
-    /// The newest iteration that is done again after a loss.
+    /// Newest iteration that is repeated after a loss.
     pub(super) repeated: Option<u64>,
-    /// The newest iteration whose results are kept for a restart, and since when.
+    /// Newest iteration whose results are saved for a restart, and the time of saving.
     pub(super) kept: (Option<u64>, Time),
-    /// For how many epochs no worker has been there, and for how many one has.
+    /// Number of epochs without a worker, and number of epochs with one.
     pub(super) waited: u32,
     pub(super) served: u32,
-    /// Iterations that ended since it has a worker.
+    /// Number of iterations that ended since the job has a worker.
     pub(super) done: u32,
     pub(super) received: f64,
-    /// When `received` was brought up to date.
+    /// Time up to which `received` is computed.
     pub(super) counted: Time,
     /// Number of worker failures since the last iteration, simultaneous ones counted once; the time and the message of
     /// the last one.
@@ -54,29 +54,29 @@ pub(super) struct Entry {
     pub(super) failed: Option<Time>,
     pub(super) last_failure: String,
     pub(super) not_before: Time,
-    /// What its program can do, if it is of the user's own and has said so.
+    /// Capabilities of the job's program; `None` for other jobs, or before the program has reported them.
     pub(super) manner: Option<Manner>,
 }
 
-/// A worker task.
+/// A worker task of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Hand {
     pub(super) agent: AgentId,
-    /// Number of places that it takes: that of its cores, divided by those of a worker. More than one for programs of
-    /// the user's own only.
+    /// Number of places that the task takes, which is its cores divided by those of a worker. More than one only for
+    /// users' programs.
     pub(super) places: u32,
-    /// Since when it is this job's.
+    /// Time since when the task works for this job.
     pub(super) hired: Time,
     pub(super) running: bool,
-    /// Since when it is to leave.
+    /// Time at which the task was told to leave; `None` if it is to stay.
     pub(super) leaving: Option<Time>,
-    /// Whether it leaves for a program that needs its place on this agent: its job has other workers elsewhere.
+    /// Whether the task leaves for a program that needs its place on this agent: its job gets other workers elsewhere.
     pub(super) makes_room: bool,
     pub(super) killed: bool,
 }
 
 impl Hand {
-    /// A worker that is on its way.
+    /// Creates a worker that has not started.
     pub(super) fn new(agent: AgentId, places: u32, hired: Time) -> Hand {
         Hand { agent, places, hired, running: false, leaving: None, makes_room: false, killed: false }
     }
@@ -110,45 +110,46 @@ impl Entry {
         }
     }
 
-    /// Whether it has not ended.
+    /// Returns whether the job has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.state, State::Waiting | State::Running)
     }
 
-    /// Whether it has started and not ended.
+    /// Returns whether the job has started and not ended.
     pub(super) fn is_open(&self, now: Time) -> bool {
         self.is_active() && self.submitted <= now
     }
 
-    /// Workers that are to stay.
+    /// Returns the number of places of workers that are to stay.
     pub(super) fn staying(&self) -> u32 {
         self.workers.values().filter(|h| h.leaving.is_none()).map(|h| h.places).fold(0, u32::saturating_add)
     }
 
-    /// Whether a program of the user's own trains it: it has one worker at a time, of as many places as it should have.
+    /// Returns whether a user's program trains the job. Such a job has one worker at a time, with as many places as the
+    /// job should have.
     pub(super) fn is_program(&self) -> bool {
         self.job.program().is_some()
     }
 
-    /// How many workers it lacks.
+    /// Returns the number of workers that the job lacks.
     pub(super) fn lacks(&self, now: Time) -> u32 {
         if !self.is_active() || now < self.not_before {
             return 0;
         }
-        // The successor of a program begins when the program has ended.
+        // The successor of a program starts when the program has ended.
         if self.is_program() && !self.workers.is_empty() {
             return 0;
         }
         self.target.saturating_sub(self.staying())
     }
 
-    /// Number of workers that run.
+    /// Returns the number of places of workers that run.
     pub(super) fn running(&self) -> u32 {
         self.workers.values().filter(|h| h.running).map(|h| h.places).fold(0, u32::saturating_add)
     }
 
-    /// Takes in that this many epochs have gone by. Only a worker that is there ends the wait: one that is promised may
-    /// still be in the middle of another job's iteration, or not even started.
+    /// Records that this many epochs have passed. Only a running worker ends the wait: one that is promised may still
+    /// be in the middle of another job's iteration, or may not have started.
     pub(super) fn age(&mut self, epochs: u32) {
         if self.running() > 0 {
             self.waited = 0;
@@ -159,18 +160,19 @@ impl Entry {
         }
     }
 
-    /// How long it has waited, if that is too long and no worker is on its way.
+    /// Returns the number of epochs that the job has waited, if that is too long and no worker is on its way; otherwise
+    /// 0.
     pub(super) fn impatience(&self) -> u32 {
         if self.waited >= PATIENCE && self.staying() == 0 { self.waited } else { 0 }
     }
 
-    /// Adds the time since the last call to what it has received.
+    /// Adds the time since the last call to the core-seconds that the job has received.
     pub(super) fn count(&mut self, now: Time) {
         self.received += f64::from(self.running()) * now.since(self.counted).as_secs_f64();
         self.counted = now;
     }
 
-    /// How many workers it can use, if a worker has `cores` cores.
+    /// Returns the number of workers that the job can use, if a worker has `cores` cores.
     pub(super) fn ceiling(&self, cores: u32) -> u32 {
         if let Some((_, most)) = self.fixed() {
             return most;
@@ -178,7 +180,7 @@ impl Entry {
         self.job.ceiling().div_ceil(cores.max(1)).max(1)
     }
 
-    /// Whether it has reached its target and continues only because its definition says so.
+    /// Returns whether the job has reached its target and continues only because its definition says so.
     pub(super) fn reached(&self) -> bool {
         let target = &self.job.target;
         let loss = target.loss.is_some_and(|t| self.results.loss.is_some_and(|l| l <= t));
@@ -186,8 +188,9 @@ impl Entry {
         target.go_on && (loss || accuracy)
     }
 
-    /// The smallest share of the rows, in thousandths, that iterations are to be over now, of a job on critical rows.
-    /// It skips none while it has as many cores as it can use; else so many that more would save little time.
+    /// Returns the smallest share of the rows, in thousandths, that iterations should compute with now, for a job on
+    /// critical rows. It is all rows while the job has as many cores as it can use; otherwise so few that fewer would
+    /// save little time.
     pub(super) fn least_rows(&self, cores: u32) -> Option<u16> {
         let least = self.job.critical_rows?.least;
         let time = self.forecaster.time();
@@ -198,11 +201,11 @@ impl Entry {
                 share = (share / 2.0).max(least);
             }
         }
-        // Between 0 and 1.
+        // The share is between 0 and 1.
         Some((1000.0 * share).round() as u16)
     }
 
-    /// What it brings when workers of `cores` cores are shared out.
+    /// Returns the job's bid when workers of `cores` cores are shared.
     pub(super) fn bid(&self, now: Time, cores: u32) -> Bid {
         let ceiling = self.ceiling(cores);
         Bid {
@@ -220,8 +223,9 @@ impl Entry {
         }
     }
 
-    /// The least and the most places of a program whose number of cores does not change now: one that is not elastic
-    /// has one place, and one that has begun only lately, or has not said yet what it can do, keeps what it has.
+    /// Returns the minimum and maximum places of a program whose number of cores does not change now. A program that is
+    /// not elastic has one place. One that has started only recently, or has not reported its capabilities yet, keeps
+    /// what it has.
     fn fixed(&self) -> Option<(u32, u32)> {
         if !self.is_program() {
             return None;
@@ -234,12 +238,13 @@ impl Entry {
         }
     }
 
-    /// Whether its program has begun only lately: to change its cores now would cost more than it brings.
+    /// Returns whether the job's program has started only recently, so that changing its cores now would cost more than
+    /// it gains.
     fn rests(&self) -> bool {
         !self.workers.is_empty() && (self.served < RESIZE_EPOCHS || self.done < RESIZE_ITERATIONS)
     }
 
-    /// Whether its program is to have more places beside its own on the same agent.
+    /// Returns whether the job's program should have more places on its agent than it has.
     pub(super) fn is_to_grow(&self) -> bool {
         let elastic = self.manner.is_some_and(|manner| manner.elastic);
         let held = self.workers.values().map(|hand| hand.places).next();
@@ -247,9 +252,9 @@ impl Entry {
         self.is_active() && self.is_program() && elastic && held.is_some_and(more)
     }
 
-    /// Whether its program is to end, so that its successor has other cores; or because it has to wait, if it can
-    /// continue later. There is room for `most`
-    /// places on one agent, its own counted: others must have left before it can have more.
+    /// Returns whether the job's program should end: so that its successor has other cores, or because it has to wait
+    /// and can continue later. Up to `most` places are available on one agent, including its own; more become available
+    /// only when other workers have left.
     pub(super) fn is_to_restart(&self, held: u32, most: u32) -> bool {
         let manner = self.manner.unwrap_or_default();
         if self.target == 0 {
@@ -258,7 +263,8 @@ impl Entry {
         manner.elastic && !self.rests() && differs(self.target.min(most), held)
     }
 
-    /// One worker; or as many as are needed to reach a loss by a deadline, if this many are enough.
+    /// Returns the minimum number of workers: one, or as many as are needed to reach a loss by a deadline, if this many
+    /// are enough.
     fn floor(&self, now: Time, ceiling: u32) -> u32 {
         let (Some(loss), Some(deadline), Outlook::Clear { curve, time, .. }) =
             (self.job.target.loss, self.job.target.deadline, self.forecaster.outlook())
@@ -272,8 +278,8 @@ impl Entry {
         }
     }
 
-    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt; of a job that
-    /// follows no curve, to its last iteration.
+    /// Returns the seconds that one worker would still need: to the target, or to 99 % of the loss reduction; for a job
+    /// that follows no curve, to its last iteration.
     fn remaining(&self) -> Option<f64> {
         let time = self.forecaster.time();
         let most = (self.job.iterations.saturating_sub(self.results.iteration.unwrap_or(0))) as f64;
@@ -289,8 +295,8 @@ impl Entry {
     }
 }
 
-/// Whether a program is to start again with so many places instead of those that it has: a difference of less than a
-/// quarter is not worth it.
+/// Returns whether a program should restart with this many places instead of those that it has. A difference of less
+/// than a quarter does not justify it.
 fn differs(target: u32, held: u32) -> bool {
     target.saturating_mul(4) <= held.saturating_mul(3) || target.saturating_mul(4) >= held.saturating_mul(5)
 }

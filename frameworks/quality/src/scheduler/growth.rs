@@ -1,7 +1,7 @@
-//! Room for programs that are to have more cores: these need places on one agent, so workers of other jobs leave that
-//! agent first.
+//! Frees places for programs that should have more cores. These need places on one agent, so workers of other jobs
+//! leave that agent first.
 //!
-//! How many workers a job should have is decided elsewhere.
+//! This module does not decide how many workers a job should have.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::Quality;
 use super::entry::Entry;
 use super::plan::newest_last;
 
-/// Number of places that programs need beside their own, by agent.
+/// Number of additional places that programs need on their agents, by agent.
 pub(super) type Wanted = BTreeMap<String, u32>;
 
 impl Quality {
-    /// How many places each agent has, as far as is known: free ones and those of workers.
+    /// Returns the number of places of each agent, as far as is known: free ones and those of workers.
     pub(super) fn agent_places(&self) -> BTreeMap<String, u32> {
         let mut places: BTreeMap<String, u32> =
             self.room.iter().map(|(agent, room)| (agent.clone(), room.places)).collect();
@@ -26,7 +26,7 @@ impl Quality {
         places
     }
 
-    /// The places that elastic programs need beside their own on their agents, by what they should have.
+    /// Returns the additional places that elastic programs need on their agents to have their target.
     pub(super) fn wanted_places(&self) -> Wanted {
         let mut wanted = Wanted::new();
         for entry in self.jobs.values().filter(|e| e.is_to_grow()) {
@@ -37,8 +37,8 @@ impl Quality {
         wanted
     }
 
-    /// Lets workers of other jobs leave the agents of programs that are to grow, as far as there is room for their
-    /// successors on other agents, or will be.
+    /// Makes workers of other jobs leave the agents of programs that should grow, as far as other agents have places
+    /// for their successors, or will have.
     pub(super) fn make_room(&mut self, now: Time) {
         let wanted = &self.wanted;
         let leaving = |agent: &str, here: bool| -> u32 {
@@ -61,7 +61,7 @@ impl Quality {
         }
     }
 
-    /// Lets this many workers leave an agent, the newest first. Their jobs get others elsewhere.
+    /// Makes this many workers leave an agent, the newest first. Their jobs get others elsewhere.
     fn displace(&mut self, agent: &str, places: u32, now: Time) {
         let here = |e: &Entry| -> Vec<String> {
             let stays = e.workers.iter().filter(|(_, h)| h.leaving.is_none() && h.agent.value.as_str() == agent);

@@ -18,17 +18,17 @@ const RUN: &str = "run";
 const STARTED: &str = "started";
 const JOB: &str = "job/";
 const RESULTS: &str = "results/";
-/// The results of a job that runs are kept not more often than this, and of not more jobs at once.
+/// Minimum interval between two saves of a running job's results, and maximum number of jobs that are saved at once.
 const EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 32;
 
-/// A job, as it is kept.
+/// The stored form of a job.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     job: Job,
     token: String,
     number: u64,
-    /// Seconds since the epoch.
+    /// Time of submission, in seconds since the Unix epoch.
     submitted: f64,
     state: State,
     reason: String,
@@ -39,7 +39,7 @@ fn time(seconds: f64) -> Time {
 }
 
 impl Quality {
-    /// Restores what an earlier process saved, with its running tasks.
+    /// Restores the jobs that an earlier process saved, with their running tasks.
     pub(super) fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         let text = |key: &str| entries.get(key).and_then(|b| std::str::from_utf8(b).ok());
         self.run = text(RUN).and_then(|t| t.parse::<u64>().ok()).map_or(0, |r| r + 1);
@@ -50,7 +50,7 @@ impl Quality {
             calls.save(STARTED, now.as_secs_f64().to_string().into_bytes());
         }
         for (key, bytes) in entries.iter().filter(|(k, _)| k.starts_with(JOB)) {
-            // A job that cannot be read is of another version; its tasks are ended below.
+            // A job that cannot be read is of another version. The loop below kills its tasks.
             let kept = match serde_json::from_slice::<Kept>(bytes) {
                 Ok(kept) => kept,
                 Err(error) => {
@@ -96,7 +96,7 @@ impl Quality {
         sized.for_each(|id| calls.forget(&format!("{PLACES}{id}")));
     }
 
-    /// Keeps a job as it is now.
+    /// Saves the current state of a job.
     pub(super) fn keep(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get(name) else { return };
         let kept = Kept {
@@ -107,20 +107,20 @@ impl Quality {
             state: entry.state,
             reason: entry.reason.clone(),
         };
-        // Plain data with text as keys can always be written.
+        // Plain data with text as keys can always be serialized.
         calls.save(&format!("{JOB}{name}"), serde_json::to_vec(&kept).unwrap_or_default());
         self.keep_results(name, now, calls);
     }
 
-    /// Persists a job's results so far.
+    /// Saves a job's results so far.
     pub(super) fn keep_results(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get_mut(name) else { return };
         entry.kept = (entry.results.iteration, now);
-        // Numbers can always be written.
+        // Numbers can always be serialized.
         calls.save(&format!("{RESULTS}{name}"), postcard::to_stdvec(&entry.results.kept()).unwrap_or_default());
     }
 
-    /// Keeps the results of jobs that have gone on, those first that were kept longest ago.
+    /// Saves the results of jobs that have made progress, those first that were saved longest ago.
     pub(super) fn keep_running(&mut self, now: Time, calls: &mut Calls) {
         let fresh = |e: &&Entry| e.is_active() && e.kept.0 != e.results.iteration && now.since(e.kept.1) >= EVERY;
         let mut entries: Vec<&Entry> = self.jobs.values().filter(fresh).collect();
@@ -129,7 +129,7 @@ impl Quality {
         names.iter().for_each(|name| self.keep_results(name, now, calls));
     }
 
-    /// Forgets a job.
+    /// Removes a job and its saved state.
     pub(super) fn drop_job(&mut self, name: &str, calls: &mut Calls) {
         self.jobs.remove(name);
         calls.forget(&format!("{JOB}{name}"));

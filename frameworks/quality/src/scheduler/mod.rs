@@ -1,9 +1,9 @@
 //! The scheduler: turns jobs into worker tasks. It knows how many workers each job has and should have, and not what
 //! they compute.
 //!
-//! Once an epoch, and whenever a job arrives or ends, the policy shares out the workers that the cluster has room for.
-//! A job with too few workers gets more as soon as an offer has room. A job with too many receives the names of those
-//! to release at the end of its iteration, and to which job. So a worker may serve several jobs.
+//! Once an epoch, and whenever a job arrives or ends, the policy shares the workers that fit on the cluster. A job with
+//! too few workers gets more as soon as an offer has resources for them. A job with too many receives the names of
+//! those to release at the end of its iteration, and to which job. So a worker may serve several jobs.
 
 mod entry;
 mod growth;
@@ -35,64 +35,64 @@ pub use question::{
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};
 
-/// How the scheduler works.
+/// The settings of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How workers are shared out.
+    /// Policy that shares the workers among jobs.
     pub policy: Policy,
     /// Interval of decisions.
     pub epoch: Duration,
-    /// The most workers at once.
+    /// Maximum number of workers at a time.
     pub workers_max: u32,
-    /// What a worker is.
+    /// Resources and command of a worker.
     pub worker: Worker,
 }
 
-/// A worker task.
+/// The definition of a worker task.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// The program, and the arguments before those that are made here.
+    /// Program with its first arguments; the scheduler adds further ones.
     pub command: Vec<String>,
-    /// Where its driver listens, as `host:port`.
+    /// Address of the driver, as `host:port`.
     pub driver: String,
-    /// Number of its cores.
+    /// Number of cores of a worker.
     pub cores: u32,
-    /// How much memory it has, in MB.
+    /// Memory of a worker, in MB.
     pub mem: u32,
-    /// How fast a core may work, in operations a second; as fast as it can without.
+    /// Maximum speed of a core, in operations a second; `None` for no limit.
     pub pace: Option<f64>,
 }
 
-/// The state of the framework.
+/// The scheduler of the framework, with its jobs and their workers.
 #[derive(Debug)]
 pub struct Quality {
     settings: Settings,
     requests: Requests<Question, Answer>,
     jobs: BTreeMap<String, Entry>,
-    /// Which job each worker works for, by its task's id.
+    /// Job of each worker, by the id of the worker's task.
     hired: BTreeMap<String, String>,
-    /// Free places for workers, by agent, as far as they were seen lately.
+    /// Free places for workers, by agent, as far as recent offers showed them.
     room: BTreeMap<String, Room>,
-    /// Places that are kept for programs, by agent.
+    /// Places that are reserved for programs, by agent.
     wanted: growth::Wanted,
-    /// When the framework started first: restarts do not change it.
+    /// Time of the framework's first start, which restarts do not change.
     started: Option<Time>,
     next_epoch: Time,
-    /// When cores were shared out last.
+    /// Time at which cores were last shared.
     planned: Time,
-    /// What was kept before a restart and cannot be read.
+    /// Messages about state from before a restart that cannot be read.
     lost: Vec<String>,
-    /// When an epoch was counted last.
+    /// Time at which an epoch was last counted.
     counted: Time,
     revived: Option<Time>,
     suppressed: bool,
     connected: bool,
-    /// How often the scheduler was started, for ids that no earlier start has used.
+    /// Number of earlier starts of the scheduler, for ids that no earlier start has used.
     run: u64,
     serial: u64,
 }
 
-/// Free places on an agent.
+/// The free places on an agent.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     places: u32,
@@ -100,7 +100,7 @@ struct Room {
 }
 
 impl Quality {
-    /// A scheduler without jobs, which takes its questions from `requests`.
+    /// Creates a scheduler without jobs, which takes its questions from `requests`.
     pub fn new(settings: Settings, requests: Requests<Question, Answer>) -> Quality {
         Quality {
             settings,
@@ -122,7 +122,7 @@ impl Quality {
         }
     }
 
-    /// Jobs that have started and not ended, in the order of submission.
+    /// Returns the jobs that have started and not ended, in the order of submission.
     fn active(&self, now: Time) -> Vec<String> {
         let mut active: Vec<&Entry> = self.jobs.values().filter(|j| j.is_open(now)).collect();
         active.sort_by_key(|j| j.number);

@@ -1,4 +1,4 @@
-//! The plan of an epoch: the number of workers of each job, and the workers to release.
+//! Plans an epoch: the number of workers of each job, and the workers to release.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,20 +18,21 @@ use super::{Quality, Room};
 use crate::allocate::{Bid, decide};
 use crate::job::JOBS_MAX;
 
-/// How long free places that have not been offered since are assumed to exist.
+/// Time for which free places are assumed to exist after their last offer.
 const ROOM_BELIEVED: Duration = Duration::from_secs(8);
-/// Offers are not asked for more often than this.
+/// Minimum interval between two requests for offers.
 const REVIVAL: Duration = Duration::from_millis(500);
 
 impl Quality {
-    /// How many workers there could be: those that are, and those that there seems to be room for.
+    /// Returns the number of workers that are possible: those that exist, and those for which there seem to be free
+    /// places.
     fn capacity(&self) -> u32 {
         let live = self.jobs.values().flat_map(|j| j.workers.values()).map(|h| h.places).fold(0, u32::saturating_add);
         let room: u32 = self.room.values().map(|r| r.places).fold(0, u32::saturating_add);
         live.saturating_add(room).min(self.settings.workers_max)
     }
 
-    /// Whether there is room for more workers than jobs should have, and a job that could use them.
+    /// Returns whether there are places for more workers than jobs should have, and a job that could use them.
     pub(super) fn has_idle_room(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
         let active = self.jobs.values().filter(|j| j.is_open(now));
@@ -40,12 +41,12 @@ impl Quality {
         targets < self.capacity().min(ceilings)
     }
 
-    /// Shares out the workers, and revives offers if a job lacks some.
+    /// Shares the workers, and revives offers if a job lacks some.
     pub(super) fn plan(&mut self, now: Time, calls: &mut Calls) {
         self.planned = now;
         self.drop_unknown(now, calls);
         self.room.retain(|_, room| now.since(room.seen) < ROOM_BELIEVED);
-        // Cores are also shared out in the middle of an epoch; that is not one more epoch.
+        // Cores are also shared in the middle of an epoch, which does not count as another epoch.
         let epoch = u32::from(now.since(self.counted) >= self.settings.epoch);
         if epoch > 0 {
             self.counted = now;
@@ -58,7 +59,7 @@ impl Quality {
             }
         }
         let cores = self.settings.worker.cores;
-        // A program has its places on one agent.
+        // All places of a program are on one agent.
         let largest = self.agent_places().into_values().max().unwrap_or(0).max(1);
         let bid = |entry: &Entry| {
             let bid = entry.bid(now, cores);
@@ -106,7 +107,7 @@ impl Quality {
         }
     }
 
-    /// Whether jobs could use more workers than there are.
+    /// Returns whether jobs could use more workers than the known places allow.
     fn has_room_to_look_for(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
         let active = self.jobs.values().filter(|j| j.is_open(now));
@@ -114,7 +115,7 @@ impl Quality {
         self.capacity() < wanted
     }
 
-    /// Answers a question; `true` if cores should be shared out again at once.
+    /// Answers a question. Returns `true` if cores should be shared again at once.
     pub(super) fn handle(&mut self, question: &Question, now: Time, calls: &mut Calls) -> (Answer, bool) {
         match question {
             Question::Submit(submissions) => {
@@ -125,7 +126,7 @@ impl Quality {
             Question::Progress(progress) => (Answer::Directive(self.progress(progress, now, calls)), false),
             Question::Ended { job, outcome, free } => {
                 self.end(job, outcome, now, calls);
-                // Others get the workers at once, if they should have more.
+                // Other jobs get the workers at once, if they should have more.
                 self.plan(now, calls);
                 self.next_epoch = now + self.settings.epoch;
                 (Answer::Directive(self.release(job, free, now, calls)), false)
@@ -237,14 +238,14 @@ impl Quality {
     }
 }
 
-/// Takes an iteration in.
+/// Records an iteration of a job.
 fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.state = State::Running;
     (entry.failures, entry.failed) = (0, None);
     entry.results.iteration = Some(iteration.number);
     entry.results.loss = Some(iteration.loss);
     entry.results.accuracy = iteration.accuracy;
-    // Of a job on critical rows not every iteration is measured on validation data.
+    // With critical rows, not every iteration is measured on validation data.
     entry.results.validation = iteration.validation.or(entry.results.validation.filter(|_| iteration.rows.is_some()));
     if iteration.number == 0 {
         entry.results.first_loss = Some(iteration.loss);
@@ -279,9 +280,11 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
     }
 }
 
-/// Releases the newest superfluous workers, first those on agents on which programs are to grow, then those that do not
-/// run yet; or keeps some, first the oldest running ones. None of them has been asked to leave yet: a worker is asked
-/// at the end of an iteration.
+/// Changes which workers of a job are to leave, so that as many stay as the job should have.
+///
+/// Of superfluous workers, those on agents on which programs should grow leave first, then those that do not run yet,
+/// and then the newest. If more should stay, the oldest running ones do first. No worker has been asked to leave yet: a
+/// worker is asked at the end of an iteration.
 fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {
@@ -292,7 +295,7 @@ fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
     let eligible = |hand: &Hand| !hand.killed && !hand.makes_room && hand.leaving.is_none() == leave;
     let mut workers: Vec<String> =
         entry.workers.iter().filter(|(_, h)| eligible(h)).map(|(id, _)| id.clone()).collect();
-    // The oldest of those that run come first.
+    // The oldest running workers come first.
     newest_last(&mut workers);
     workers.sort_by_key(|id| entry.workers.get(id).is_none_or(|hand| !hand.running));
     if leave {
@@ -307,7 +310,7 @@ fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
     }
 }
 
-/// Lets a program end, if its successor is to have other cores and there is room for them on one agent.
+/// Makes a program end if its successor should have other cores and one agent has places for them.
 fn fit_program(entry: &mut Entry, room: &BTreeMap<String, Room>, now: Time) {
     let Some(hand) = entry.workers.values().find(|h| h.leaving.is_none()) else { return };
     let own = |agent: &str| if agent == hand.agent.value.as_str() { hand.places } else { 0 };
@@ -318,12 +321,12 @@ fn fit_program(entry: &mut Entry, room: &BTreeMap<String, Room>, now: Time) {
     }
 }
 
-/// Sorts tasks by their ages, the oldest first.
+/// Sorts tasks by their age, the oldest first.
 pub(super) fn newest_last(tasks: &mut [String]) {
     tasks.sort_by_key(|id| serial(id));
 }
 
-/// The run and the serial number in a task's id.
+/// Returns the run and the serial number in a task's id.
 fn serial(task_id: &str) -> (u64, u64) {
     let mut parts = task_id.rsplitn(3, '.').map(|p| p.parse::<u64>().unwrap_or(0));
     let serial = parts.next().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Scripted runs with programs of the user's own: their tasks, and the change of their cores.
+//! Scripted runs with users' programs: their tasks, and changes of their cores.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn cores(task: &sdk::v1::TaskInfo) -> (String, String) {
     (words[place + 1].clone(), format!("{}", sdk::task::from_v1(&task.resources).unwrap()))
 }
 
-/// Lets epochs go by in each of which the program does an iteration; the task that is to leave, if one is.
+/// Runs epochs with an iteration of the program in each, and returns the tasks that are told to leave.
 fn epochs(world: &mut World, numbers: std::ops::Range<u64>, manner: Manner, task: &str) -> Vec<String> {
     let mut left = Vec::new();
     for number in numbers {
@@ -52,7 +52,7 @@ fn an_elastic_program_gets_more_cores_by_a_new_start_and_no_second_program_runs(
     let mut world = world(PROGRAM);
     let first = world.hire(6);
     assert_eq!(first.len(), 1, "one worker");
-    // Nothing is known of it: it keeps what it has.
+    // The scheduler knows nothing about the program yet, so the program keeps its cores.
     assert_eq!(epochs(&mut world, 0..3, ELASTIC, &first[0]), Vec::<String>::new());
     world.offer(5);
     assert!(world.look().0.is_empty(), "a program has one worker");
@@ -68,7 +68,7 @@ fn an_elastic_program_gets_more_cores_by_a_new_start_and_no_second_program_runs(
     let second = launched[0].task_id.value.to_string();
     world.update(&second, TaskState::TaskRunning);
     assert_eq!((world.job("own").cores, world.job("own").wanted_cores), (4, 4));
-    // It rests with what it has, and the number of its cores outlives a restart.
+    // The program keeps its cores for some time, and their number outlives a restart.
     assert_eq!(epochs(&mut world, 8..16, ELASTIC, &second), Vec::<String>::new());
     let mut world = world.restarted();
     assert_eq!(world.job("own").cores, 4);
@@ -82,7 +82,7 @@ fn a_program_that_is_not_elastic_keeps_one_place_and_its_task_is_given_to_no_oth
         assert_eq!(epochs(&mut world, 0..8, manner, &first[0]), Vec::<String>::new());
     }
     assert_eq!((world.job("own").cores, world.job("own").wanted_cores), (1, 1));
-    // At its end its worker ends with it, though another job lacks workers.
+    // The worker ends with the program, although another job lacks workers.
     world.submit("a");
     world.pass(Duration::from_millis(1001));
     let directive = match world.ask(Question::Ended {
@@ -114,7 +114,7 @@ fn workers_of_other_jobs_are_not_moved_to_a_program() {
 
 #[test]
 fn a_program_without_checkpoints_is_not_made_to_wait() {
-    // Two cores for three jobs: others take turns, and it would lose all that it has learnt.
+    // There are two cores for three jobs. Other jobs take turns; the program would lose its progress.
     let mut world = world(PROGRAM);
     let own = world.hire(1);
     world.submit("a");
@@ -136,7 +136,7 @@ fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     let own = workers.iter().find(|task| world.job("own").tasks.contains(task)).unwrap().clone();
     let others: Vec<String> = workers.into_iter().filter(|task| *task != own).collect();
     assert_eq!(others.len(), 5);
-    // Its share is three, and all cores are taken: the other job is directed to release some.
+    // Its share is three, and all cores are taken: the other job must release some.
     let (mut freed, mut number) = (Vec::new(), 0);
     while freed.is_empty() {
         world.pass(Duration::from_millis(1001));
@@ -155,7 +155,7 @@ fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     assert_eq!(launched.iter().map(|task| cores(task).0).collect::<Vec<_>>(), ["3"]);
 }
 
-/// The agent of each launched task.
+/// Returns the agent of each launched task.
 fn agents(launched: &[sdk::v1::TaskInfo]) -> BTreeMap<String, String> {
     launched.iter().map(|t| (t.task_id.value.to_string(), t.agent_id.value.to_string())).collect()
 }
@@ -170,7 +170,7 @@ fn workers_leave_the_agent_of_a_program_that_is_to_grow_first() {
     let own = world.job("own").tasks[0].clone();
     let others = world.job("a").tasks.clone();
     assert_eq!((agents[&own].as_str(), others.len()), ("one", 5));
-    // The newest ones are on the other agent.
+    // The newest workers are on the other agent.
     let mut freed = Vec::new();
     for number in 0..20 {
         world.pass(Duration::from_millis(1001));
@@ -193,7 +193,7 @@ fn a_worker_makes_room_for_a_program_when_there_is_room_for_it_elsewhere() {
     let own = world.job("own").tasks[0].clone();
     let others = world.job("a").tasks.clone();
     assert_eq!(others.len(), 2);
-    // Both may have three of the six places now, but those are not where the program is.
+    // Each job may have three of the six places now, but the free ones are not on the program's agent.
     let mut number = 0;
     let mut step = |world: &mut World| {
         world.pass(Duration::from_millis(1001));
@@ -217,7 +217,7 @@ fn a_worker_makes_room_for_a_program_when_there_is_room_for_it_elsewhere() {
     assert!(displaced.iter().all(|task| first[task] == "one"));
     let (own_leaves, _) = step(&mut world);
     assert_eq!(own_leaves, std::slice::from_ref(&own));
-    // The places of its agent are kept for it.
+    // The places of its agent are reserved for the program.
     world.offer_all(&[("one", 2), ("two", 2)]);
     assert!(agents(&world.look().0).values().all(|agent| agent == "two"));
     world.update(&own, TaskState::TaskFinished);

@@ -1,4 +1,4 @@
-//! Requests of the shell to the scheduler: new jobs, their progress, their ends.
+//! Requests of the shell to the scheduler: new jobs, their progress, and their ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,37 +7,37 @@ use crate::job::{JOBS_MAX, Job, JobError};
 use crate::learn::{RowShares, Score};
 use crate::trainer::Manner;
 
-/// A question.
+/// A request to the scheduler.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Submit jobs, all or none; one with `after` starts later. Answered with [`Answer::Submitted`].
+    /// Submit jobs, all or none; a job with `after` starts later. Answered with [`Answer::Submitted`].
     Submit(Vec<Submission>),
-    /// Iterations were done. Answered with [`Answer::Directive`].
+    /// Record that iterations were done. Answered with [`Answer::Directive`].
     Progress(Box<Progress>),
-    /// A job is over. Answered with [`Answer::Directive`]: where its workers go.
+    /// Record that a job has ended. Answered with [`Answer::Directive`], which tells where its workers go.
     Ended {
-        /// Which job.
+        /// Name of the job.
         job: String,
-        /// How it ended.
+        /// Result of the job.
         outcome: Outcome,
-        /// The tasks of its workers that are connected.
+        /// Tasks of the job's connected workers.
         free: Vec<String>,
     },
-    /// Drop a job that has ended from the list. Answered with [`Answer::Submitted`].
+    /// Remove an ended job from the list. Answered with [`Answer::Submitted`].
     Forget(String),
-    /// End: with `teardown` the framework ends, without it its tasks keep running for its next start. Answered with
-    /// [`Answer::Done`].
+    /// Stop the scheduler. With `teardown` the framework is removed; without it its tasks keep running for its next
+    /// start. Answered with [`Answer::Done`].
     Stop {
-        /// Whether the framework is to be gone.
+        /// Whether to remove the framework.
         teardown: bool,
     },
-    /// The status. Answered with [`Answer::Status`].
+    /// Return the status. Answered with [`Answer::Status`].
     Status,
-    /// Jobs of before a restart that have not ended. Answered with [`Answer::Restored`].
+    /// Return the jobs from before a restart that have not ended. Answered with [`Answer::Restored`].
     Restored,
 }
 
-/// Why jobs are not taken, or a job is not forgotten.
+/// The reason why jobs are not accepted, or a job is not removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobRefused {
     /// A job breaks a rule.
@@ -46,7 +46,7 @@ pub enum JobRefused {
     /// The name is in use.
     #[error("there is a job '{0}' already")]
     Exists(String),
-    /// There is no room for this many.
+    /// There would be too many jobs.
     #[error("there would be more than {JOBS_MAX} jobs; remove some that have ended")]
     TooMany,
     /// No job has this name.
@@ -57,22 +57,22 @@ pub enum JobRefused {
     Active(String),
 }
 
-/// An answer.
+/// An answer of the scheduler to a [`Question`].
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Whether jobs were taken, or a job forgotten.
+    /// Whether jobs were accepted, or a job was removed.
     Submitted(Result<(), JobRefused>),
-    /// What to do with the job's workers.
+    /// Instructions about the job's workers.
     Directive(Directive),
-    /// It is noted.
+    /// The request has been received.
     Done,
-    /// The status.
+    /// Status of all jobs.
     Status(Box<Status>),
-    /// The jobs.
+    /// Jobs from before a restart.
     Restored {
         /// Jobs that continue.
         jobs: Vec<Restored>,
-        /// What was kept and cannot be read, and what became of it, in words.
+        /// Messages about stored state that cannot be read, and about what became of it.
         lost: Vec<String>,
     },
 }
@@ -80,101 +80,101 @@ pub enum Answer {
 /// A new job.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// The job.
+    /// Definition of the job.
     pub job: Job,
-    /// What its workers prove themselves with.
+    /// Secret with which the job's workers authenticate.
     pub token: String,
 }
 
 /// A job that continues after a restart.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// The job.
+    /// Definition of the job.
     pub job: Job,
-    /// What its workers prove themselves with.
+    /// Secret with which the job's workers authenticate.
     pub token: String,
-    /// How many seconds ago it was submitted; negative if its time has yet to come.
+    /// Seconds since the job's submission; negative if its start time is in the future.
     pub age: f64,
 }
 
-/// What a job's driver is to do.
+/// The instructions of the scheduler to a job's driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directive {
-    /// Tasks whose workers are to end.
+    /// Tasks of workers to end.
     pub leave: Vec<String>,
-    /// Workers that are to work for another job from now on.
+    /// Workers that work for another job from now on.
     pub moves: Vec<Move>,
-    /// The job has failed for the scheduler: its workers cannot run. Why, in words.
+    /// Reason, in words, why the job has failed for the scheduler: its workers cannot run. `None` if it has not.
     pub give_up: Option<String>,
-    /// The smallest share of the rows, in thousandths, that iterations are to be over, for a job on critical rows.
+    /// Smallest share of the rows, in thousandths, that iterations compute with, for a job on critical rows.
     pub least_rows: Option<u16>,
 }
 
-/// A worker that is given from one job to another.
+/// A worker that moves from one job to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Its task.
+    /// Id of the worker's task.
     pub task: String,
-    /// The job that it works for from now on.
+    /// Name of the job for which the worker works from now on.
     pub job: String,
-    /// What it proves itself with there.
+    /// Secret with which the worker authenticates there.
     pub token: String,
 }
 
 /// Progress of a job's driver since its last report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Which job.
+    /// Name of the job.
     pub job: String,
     /// Progress before this start of the scheduler; reported once, before the first iteration.
     pub earlier: Option<Earlier>,
-    /// An iteration that was done.
+    /// Iteration that was done.
     pub iteration: Option<Iteration>,
-    /// The number of an iteration that was done before, and is done again after a loss.
+    /// Number of an iteration that was done before, and is repeated after a loss.
     pub repeated: Option<u64>,
-    /// What the job's program can do, if it is of the user's own and has said so.
+    /// Capabilities of the job's program; `None` for other jobs, or before the program has reported them.
     pub manner: Option<Manner>,
-    /// The tasks of connected workers that could go now, because they have nothing to do.
+    /// Tasks of connected workers that have no work now and could be released.
     pub free: Vec<String>,
 }
 
-/// Iterations before the scheduler's restart from which the job continues.
+/// The iterations before the scheduler's restart from which the job continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Earlier {
-    /// The newest losses, the newest last.
+    /// Losses of the newest iterations, the newest last.
     pub losses: Vec<f64>,
-    /// The newest iteration.
+    /// Newest iteration; `None` if none was done.
     pub last: Option<Iteration>,
 }
 
-/// An iteration.
+/// A completed iteration of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
-    /// Its number, from 0.
+    /// Number of the iteration, from 0.
     pub number: u64,
-    /// The loss before its step.
+    /// Loss before the iteration's step.
     pub loss: f64,
-    /// The accuracy before its step.
+    /// Accuracy before the iteration's step.
     pub accuracy: Option<f64>,
-    /// The score on validation data before its step.
+    /// Score on validation data before the iteration's step.
     pub validation: Option<Score>,
-    /// How long it took.
+    /// Duration of the iteration, in seconds.
     pub seconds: f64,
-    /// Number of its workers, on average.
+    /// Average number of workers of the iteration.
     pub workers: f64,
-    /// How many seconds the workers computed in all, divided by the cores of one.
+    /// Seconds that the workers computed in all, divided by the cores of one worker.
     pub busy: f64,
-    /// The shares of the rows that it was over, of a job on critical rows.
+    /// Shares of the rows with which the iteration computed, for a job on critical rows.
     pub rows: Option<RowShares>,
 }
 
-/// How a job ended.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is trained. Why it ended, in words.
+    /// The job is trained; the text is the reason of its end.
     Finished(String),
-    /// It failed. Why, in words.
+    /// The job failed; the text is the reason.
     Failed(String),
-    /// Its user stopped it.
+    /// The user stopped the job.
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! Results of a job so far: shown to its user, and persisted.
+//! Results of a job so far, which are shown to its user, and persisted.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use super::status::Point;
 use crate::learn::Score;
 use crate::predict::TimeModel;
 
-/// Points of a job's history; when there are more, every other one goes.
+/// Maximum number of points of a job's history; beyond it, every other point is removed.
 const HISTORY_MAX: usize = 600;
-/// Points that are kept over a restart.
+/// Maximum number of points that are saved for a restart.
 const KEPT_MAX: usize = 100;
 
-/// Losses and cores so far.
+/// The losses and the cores of a job so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Results {
     pub(super) iteration: Option<u64>,
@@ -19,23 +19,23 @@ pub(super) struct Results {
     pub(super) accuracy: Option<f64>,
     pub(super) validation: Option<Score>,
     pub(super) first_loss: Option<f64>,
-    /// The normalised loss.
+    /// Normalised loss.
     pub(super) left: Option<f64>,
-    /// For how many seconds it was there, once it has ended.
+    /// Seconds from the job's submission to its end; `None` before the end.
     pub(super) seconds: Option<f64>,
-    /// The median error of predictions.
+    /// Median error of predictions.
     pub(super) error: Option<f64>,
-    /// How long iterations take.
+    /// Times of iterations.
     pub(super) time: TimeModel,
-    /// The share of the rows that iterations are over in the mean, of a job on critical rows.
+    /// Mean share of the rows with which iterations compute, for a job on critical rows.
     pub(super) rows: Option<f64>,
     pub(super) history: Vec<Point>,
-    /// Every how many iterations get a point; 0 before the first.
+    /// Number of iterations between two points of the history; 0 before the first.
     stride: u64,
 }
 
 impl Results {
-    /// Puts a point into the history.
+    /// Adds a point to the history.
     pub(super) fn remember(&mut self, point: Point) {
         self.stride = self.stride.max(1);
         if point.iteration.is_multiple_of(self.stride) {
@@ -44,12 +44,12 @@ impl Results {
         }
     }
 
-    /// The history is that of this many iterations: what was done after them will be done again.
+    /// Truncates the history to this many iterations; later ones will be repeated.
     pub(super) fn go_back(&mut self, iterations: u64) {
         while self.history.pop_if(|point| point.iteration >= iterations).is_some() {}
     }
 
-    /// What is kept of it: the same with fewer points, but the newest.
+    /// Returns the results to save: the same with fewer points, including the newest.
     pub(super) fn kept(&self) -> Results {
         let mut kept = self.clone();
         let newest = kept.history.last().copied();
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(kept.history.last(), results.history.last());
         kept.go_back(101);
         assert!(kept.history.iter().all(|p| p.iteration <= 100));
-        // Restored results continue in the same steps.
+        // Restored results continue with the same interval.
         (101..20_000).for_each(|i| kept.remember(point(i)));
         assert!(kept.history.len() <= HISTORY_MAX && kept.history.windows(2).all(|w| w[0].iteration < w[1].iteration));
     }

@@ -9,111 +9,111 @@ use crate::job::Target;
 use crate::learn::Score;
 use crate::predict::HORIZON;
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// No iteration is done yet.
+    /// The job has not done an iteration yet.
     Waiting,
-    /// It learns.
+    /// The job is learning.
     Running,
-    /// It is trained.
+    /// The job is trained.
     Finished,
-    /// It failed.
+    /// The job has failed.
     Failed,
-    /// Its user stopped it.
+    /// The user has stopped the job.
     Stopped,
 }
 
-/// The status.
+/// The status of all jobs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// How workers are shared out.
+    /// Name of the policy that shares the workers.
     pub policy: &'static str,
-    /// Whether a master has taken the framework in.
+    /// Whether the framework is subscribed with a master.
     pub connected: bool,
     /// Seconds since the framework's first start, over all restarts if there is a state directory.
     pub seconds: f64,
-    /// Workers that run or start now.
+    /// Number of workers that run or start now.
     pub workers: u32,
-    /// The mean of the running jobs' normalised losses, as far as they are known.
+    /// Mean of the running jobs' normalised losses, as far as they are known.
     pub mean_normalised_loss: Option<f64>,
-    /// The jobs, in the order of their submission.
+    /// Jobs in the order of their submission.
     pub jobs: Vec<JobStatus>,
 }
 
-/// How a job is.
+/// The status of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobStatus {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its algorithm.
+    /// Name of the job's algorithm.
     pub kind: &'static str,
-    /// Where it is.
+    /// State of the job.
     pub state: State,
-    /// Why it ended, in words.
+    /// Reason why the job ended, in words.
     pub reason: String,
-    /// What its gain counts.
+    /// Factor of the job's gain when cores are shared.
     pub priority: f64,
-    /// When its user is content.
+    /// Conditions under which the job has reached its goal.
     pub target: Target,
-    /// The newest iteration; none before the first.
+    /// Newest iteration; `None` before the first.
     pub iteration: Option<u64>,
-    /// The newest iteration that is done again, while a program repeats what was lost.
+    /// Newest iteration that is being repeated, while a program repeats lost iterations.
     pub repeated: Option<u64>,
-    /// After how many iterations it ends at the latest.
+    /// Maximum number of iterations.
     pub iterations: u64,
-    /// The newest loss.
+    /// Newest loss.
     pub loss: Option<f64>,
-    /// The share of what can be learnt that is not learnt yet, as far as can be predicted.
+    /// Share of the loss reduction that is left, as far as it can be predicted.
     pub normalised_loss: Option<f64>,
-    /// The newest accuracy.
+    /// Newest accuracy.
     pub accuracy: Option<f64>,
-    /// The newest loss and accuracy on validation data.
+    /// Newest loss and accuracy on validation data.
     pub validation: Option<Score>,
-    /// The share of the rows that iterations are over now in the mean, of a job on critical rows.
+    /// Mean share of the rows with which iterations compute now, for a job on critical rows.
     pub rows: Option<f64>,
-    /// Cores that work for it now.
+    /// Number of cores that work for the job now.
     pub cores: u32,
-    /// Cores that it should have.
+    /// Number of cores that the job should have.
     pub wanted_cores: u32,
-    /// By how much the policy expects its normalised loss to fall in the coming epoch.
+    /// Fall of the job's normalised loss that the policy predicts for the coming epoch.
     pub predicted_gain: f64,
-    /// The loss that is expected ten iterations from now.
+    /// Loss predicted for ten iterations from now.
     pub predicted_loss: Option<f64>,
-    /// The median error of such predictions, as a share of the loss that came.
+    /// Median error of such predictions, as a share of the actual loss.
     pub prediction_error: Option<f64>,
-    /// Seconds of an iteration's work on one core, and its overhead.
+    /// Seconds of an iteration's work on one core, and of its overhead.
     pub iteration_seconds: [f64; 2],
-    /// Seconds since it was submitted; once it has ended, until then.
+    /// Seconds since the job's submission; after its end, until then.
     pub seconds: f64,
-    /// Its worker tasks.
+    /// Ids of the job's worker tasks.
     pub tasks: Vec<String>,
-    /// Loss and cores over time; thinned out when there are many.
+    /// Loss and cores over time; thinned out when there are many points.
     pub history: Vec<Point>,
 }
 
-/// A moment in a job's life.
+/// A point of a job's history.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Seconds since the framework started first.
+    /// Seconds since the framework's first start.
     pub seconds: f64,
-    /// Which iteration was done.
+    /// Number of the iteration that was done.
     pub iteration: u64,
-    /// Its loss.
+    /// Loss of the iteration.
     pub loss: f64,
-    /// The loss on validation data.
+    /// Loss on validation data.
     pub validation_loss: Option<f64>,
-    /// Its normalised loss, as it was predicted at that time.
+    /// Normalised loss of the iteration, as predicted at that time.
     pub normalised: Option<f64>,
     /// Number of cores of the job.
     pub cores: f64,
-    /// The share of the rows that iterations were over in the mean, of a job on critical rows.
+    /// Mean share of the rows with which iterations computed, for a job on critical rows.
     pub rows: Option<f64>,
 }
 
 impl Quality {
-    /// A snapshot.
+    /// Returns a snapshot of all jobs.
     pub fn status(&self, now: Time) -> Status {
         let mut entries: Vec<&Entry> = self.jobs.values().collect();
         entries.sort_by_key(|e| e.number);

@@ -1,4 +1,4 @@
-//! Scripted runs of the scheduler: offers and updates in, calls out.
+//! Scripted runs of the scheduler: the script sends offers and updates, and checks the calls.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use sdk::{Event, Input, Output, Requester, Session};
 use super::*;
 use crate::job::parse;
 
-/// A scheduler in a session, with a script's hand on its requests and its clock.
+/// A scheduler in a session whose requests and clock a script controls.
 pub(super) struct World {
     session: Session<Quality>,
     requester: Requester<Question, Answer>,
     now: Time,
     offers: u32,
     calls: Vec<Call>,
-    /// What is saved.
+    /// Entries that the scheduler has saved.
     store: BTreeMap<String, Vec<u8>>,
 }
 
@@ -133,7 +133,7 @@ impl World {
         self.offer_all(&[("s", cpus)]);
     }
 
-    /// Offers of agents, at once.
+    /// Sends offers of several agents at once.
     pub(super) fn offer_all(&mut self, agents: &[(&str, u32)]) {
         let offers = agents.iter().map(|(agent, cpus)| self.offer_of(agent, *cpus)).collect();
         self.event(sdk::v1::scheduler::Event {
@@ -170,7 +170,7 @@ impl World {
         });
     }
 
-    /// The tasks launched since the last look, and the ids of those killed.
+    /// Returns the tasks launched since the last call, and the ids of those killed.
     pub(super) fn look(&mut self) -> (Vec<sdk::v1::TaskInfo>, Vec<String>) {
         let calls = std::mem::take(&mut self.calls);
         let accepts = calls.iter().filter_map(|c| c.accept.as_ref()).flat_map(|a| &a.operations);
@@ -190,7 +190,7 @@ impl World {
         self.free(job, number, loss, &[])
     }
 
-    /// An iteration after which these workers have nothing to do.
+    /// Reports an iteration after which these workers have nothing to do.
     pub(super) fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
         let iteration = Iteration {
             number,
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Launches as many workers as there is room for, and lets them run.
+    /// Launches as many workers as fit on these CPUs, and reports them as running.
     pub(super) fn hire(&mut self, cpus: u32) -> Vec<String> {
         self.offer(cpus);
         let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value.into()).collect();
@@ -236,7 +236,7 @@ impl World {
         self.status().jobs.into_iter().find(|j| j.name == name).unwrap()
     }
 
-    /// The same after the scheduler was killed and started again.
+    /// Kills and restarts the scheduler.
     pub(super) fn restarted(self) -> World {
         World::on(self.store, Policy::Slaq, self.now + Duration::from_secs(3))
     }
@@ -260,7 +260,8 @@ fn workers_are_launched_where_there_is_room_and_shared() {
     for task in &launched {
         world.update(&task.task_id.value, TaskState::TaskRunning);
     }
-    // A second job: half of the workers must go; one dies before the end of the iteration, one is late and is killed.
+    // With a second job half of the workers must leave; one dies before the end of the iteration, one is late and is
+    // killed.
     world.submit("b");
     world.pass(Duration::from_millis(20));
     world.iterate("a", 0, 1.0);
@@ -278,7 +279,7 @@ fn workers_are_launched_where_there_is_room_and_shared() {
     assert_eq!((status.policy, status.jobs[1].name.as_str(), status.jobs[0].iteration), ("fair", "b", Some(0)));
 }
 
-/// Where these workers are sent.
+/// Returns the jobs to which these workers are sent.
 fn moved(directive: &Directive) -> Vec<(&str, &str)> {
     directive.moves.iter().map(|m| (m.task.as_str(), m.job.as_str())).collect()
 }
@@ -290,7 +291,7 @@ fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
     let tasks = world.hire(4);
     world.submit("b");
     world.pass(Duration::from_millis(20));
-    // Only those that have nothing to do.
+    // Only workers without work can be released.
     let directive = world.free("a", 0, 1.0, &tasks[3..]);
     assert_eq!((moved(&directive), directive.leave.len()), (vec![(tasks[3].as_str(), "b")], 0));
     assert_eq!(directive.moves[0].token, "secret");
@@ -299,11 +300,11 @@ fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
     assert_eq!((world.job("a").tasks, world.job("b").tasks), (tasks[..2].to_vec(), tasks[2..].to_vec()));
     assert_eq!((world.job("a").cores, world.job("b").cores), (2, 2));
     assert_eq!(world.look().0.len(), 0, "nothing is launched for it");
-    // One that its old driver still has goes there again, and is counted once.
+    // A worker that its old driver still has is sent there again, and is counted once.
     let directive = world.free("a", 2, 0.8, &tasks);
     assert_eq!(moved(&directive), [(tasks[2].as_str(), "b"), (tasks[3].as_str(), "b")]);
     assert_eq!(world.status().workers, 4);
-    // The first job ends: the second one gets the worker that it can use, the other one ends with its job.
+    // The first job ends. The second one gets the worker that it can use; the other worker ends with its job.
     let directive = world.end("a", &tasks[..2]);
     assert_eq!((moved(&directive), &directive.leave[..]), (vec![(tasks[0].as_str(), "b")], &tasks[1..2]));
     // A failure of that worker now counts for the second job.
@@ -321,7 +322,7 @@ fn workers_that_have_changed_their_job_are_taken_up_for_the_new_one_after_a_rest
     assert_eq!(world.free("a", 0, 1.0, &tasks).moves.len(), 2);
     let mut world = world.restarted();
     assert_eq!((world.job("a").tasks, world.job("b").tasks), (tasks[..2].to_vec(), tasks[2..].to_vec()));
-    // The scheduler was killed before it told this worker: it is still connected to its former job's driver, and
+    // The scheduler was killed before it told this worker, which is still connected to its former job's driver and
     // continues from there.
     let directive = world.free("a", 1, 0.9, &tasks[..3]);
     assert_eq!(moved(&directive), [(tasks[2].as_str(), "b")]);
@@ -401,7 +402,7 @@ fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
     let (launched, _) = world.look();
     assert_eq!(world.end("a", &[]), Directive::default());
     world.pass(Duration::from_secs(1));
-    // They do not even run: nothing is lost by killing them.
+    // These workers do not even run, so nothing is lost by killing them.
     assert_eq!(world.look().1.len(), launched.len());
     assert!(matches!(world.ask(Question::Forget("a".into())), Answer::Submitted(Err(_))));
     for task in &launched {
@@ -410,7 +411,7 @@ fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
     assert!(matches!(world.ask(Question::Forget("a".into())), Answer::Submitted(Ok(()))));
     assert!(world.status().jobs.is_empty());
     world.submit("b");
-    // All or none.
+    // Either all jobs are accepted or none.
     assert_eq!(world.take(parse("j", JOBS).unwrap()), Err("there is a job 'b' already".to_owned()));
     assert_eq!(world.status().jobs.len(), 1);
     let twice = parse("j", JOBS).unwrap().remove(0);
@@ -436,7 +437,7 @@ fn a_job_with_a_time_to_come_begins_then_also_after_a_restart() {
     assert!(world.session.next_wake().is_some_and(|at| at <= Time::from_secs(130)));
     world.pass(Duration::from_secs(1));
     assert_eq!(world.hire(10).len(), 3, "six workers at most");
-    // Its name is taken all the time, and it can be stopped before.
+    // The name is in use all the time, and the job can be stopped before it starts.
     assert!(world.job("a").seconds < 1.0);
 }
 
@@ -508,7 +509,7 @@ fn a_job_that_goes_on_after_a_restart_keeps_what_was_not_lost_and_one_that_begin
             let shown = (after.state, after.iteration, after.loss, after.accuracy);
             assert_eq!(shown, (State::Running, Some(8), Some(last.loss), Some(0.25)));
             assert_eq!(after.history[..], before.history[..9]);
-            // By the loss that it began with, and not by the oldest that is still known.
+            // The loss is normalised by the one with which the job began, and not by the oldest that is still known.
             assert!(after.normalised_loss.unwrap() < 0.2, "{after:?}");
         }
         world.iterate("a", next, losses[next as usize]);
@@ -532,17 +533,17 @@ fn workers_of_a_lost_agent_are_replaced_and_ended_if_they_come_back() {
     assert_eq!(world.job("b").tasks, tasks);
     world.update(&tasks[0], TaskState::TaskUnreachable);
     assert_eq!((world.status().workers, world.job("b").cores), (0, 0));
-    // The master can only say again that it is unreachable: that is no reason to ask once more.
+    // The master can only say again that the task is unreachable, which is no reason to ask once more.
     world.update(&tasks[0], TaskState::TaskUnreachable);
     assert_eq!(world.look().1, tasks);
     let others = world.hire(2);
     assert_eq!((others.len(), world.job("b").tasks), (2, others.clone()));
-    // Its process may be alive and connect to the driver: it is told to end.
+    // The process may be alive and connect to the driver, which tells it to end.
     let directive = world.free("b", 0, 1.0, &[tasks.clone(), others.clone()].concat());
     assert_eq!((directive.leave, directive.moves.len()), (tasks.clone(), 0));
     world.update(&tasks[0], TaskState::TaskRunning);
     assert_eq!(world.job("b").tasks, others);
-    // So that the last one of a job that is over does not keep the framework from ending.
+    // Otherwise the last worker of an ended job would keep the framework from ending.
     world.end("b", &[]);
     world.update(&others[0], TaskState::TaskUnknown);
     world.update(&others[1], TaskState::TaskUnreachable);
@@ -572,7 +573,7 @@ fn a_worker_that_was_to_leave_stays_if_its_job_should_have_it_after_all() {
     let (launched, killed) = world.look();
     assert_eq!((launched.len(), killed.len()), (0, 0));
     assert_eq!(world.job("a").tasks, tasks);
-    // Two are to leave, one of those that stay dies: one of the two takes its place at once.
+    // Two workers are to leave, and one of those that stay dies: one of the two takes its place at once.
     world.submit_as("a", "c");
     world.pass(Duration::from_millis(20));
     assert_eq!(world.job("a").wanted_cores, 2);
@@ -588,14 +589,14 @@ fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_f
     let mut world = World::new(Policy::Fair);
     world.submit("a");
     let tasks = world.hire(6);
-    // Six seconds of work, shared by six.
+    // The iteration has six seconds of work, shared by six workers.
     let iteration = Iteration { loss: 1.0, seconds: 1.0, workers: 6.0, busy: 6.0, ..Iteration::default() };
     world.progress(Progress { job: "a".into(), iteration: Some(iteration), ..Progress::default() });
     for task in &tasks[..5] {
         world.update(task, TaskState::TaskFinished);
     }
     world.end("a", &[]);
-    // The one that is left takes six seconds for the iteration, and not one.
+    // The one worker that is left takes six seconds for the iteration, and not one.
     for _ in 0..15 {
         world.pass(Duration::from_secs(1));
         assert_eq!(world.look().1, Vec::<String>::new());
@@ -630,7 +631,7 @@ fn a_deadline_that_can_be_kept_gets_its_cores_and_one_that_cannot_does_not() {
             entry.forecaster.observe(0.5 + 0.9_f64.powi(k as i32));
             entry.forecaster.observe_time(2.0, 1, 2.0);
         }
-        // 13 iterations of two seconds.
+        // These are 13 iterations of two seconds.
         let bid = entry.bid(Time::from_secs(100), 1);
         assert!(floor.contains(&bid.floor), "{deadline}: {}", bid.floor);
     }
@@ -661,13 +662,13 @@ fn a_job_waits_until_a_worker_is_there_and_not_until_one_is_promised() {
         epochs += 1;
     }
     assert!(epochs >= crate::allocate::PATIENCE, "{epochs}");
-    // It is to have the worker, which goes there at the end of an iteration only, however many epochs that takes.
+    // The job is to have the worker, which arrives only at the end of an iteration, however many epochs that takes.
     for _ in 0..9 {
         world.pass(Duration::from_secs(1));
         assert_eq!((world.job("c").wanted_cores, world.job("a").wanted_cores), (1, 0));
     }
     assert_eq!(moved(&world.free("a", 0, 1.0, &tasks)), [(tasks[0].as_str(), "c")]);
-    // And then for its turn: until it has done an iteration.
+    // Then the job keeps it for its turn: until it has done an iteration.
     for _ in 0..9 {
         world.pass(Duration::from_secs(1));
         assert_eq!(world.job("c").wanted_cores, 1);
@@ -677,7 +678,7 @@ fn a_job_waits_until_a_worker_is_there_and_not_until_one_is_promised() {
 #[test]
 fn rows_are_skipped_while_cores_are_short_and_predictions_count_shorter_iterations() {
     let mut world = World::new(Policy::Slaq);
-    // It could use 24 workers, and there are 6; the other one could use 3.
+    // The job could use 24 workers, and there are 6; the other job could use 3.
     for (name, most) in [("a", 24), ("b", 3)] {
         let mut job = parse("j", JOBS).unwrap().into_iter().find(|job| job.name == name).unwrap();
         job.critical_rows = Some(crate::learn::CriticalRows { accuracy_loss: 0.01, least: 0.05 });
@@ -706,7 +707,7 @@ fn rows_are_skipped_while_cores_are_short_and_predictions_count_shorter_iteratio
     assert!(least.is_some_and(|least| least < 250), "{least:?}");
     let job = world.job("a");
     assert!(job.rows == Some(0.25) && (job.iteration_seconds[0] - 4.0).abs() < 1e-9, "{job:?}");
-    // Alone it has all that it can use.
+    // Alone the job has all workers that it can use.
     let outcome = Outcome::Finished("done".into());
     world.ask(Question::Ended { job: "a".into(), outcome, free: Vec::new() });
     world.hire(6);

@@ -1,4 +1,4 @@
-//! Worker tasks: their creation and placement, and the meaning of their updates.
+//! Worker tasks: creates and places them, and interprets their updates.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,26 +12,26 @@ use sdk::{Bin, Calls, Packer, is_terminal};
 use super::entry::{Entry, Hand};
 use super::{Directive, Move, Quality, Room, Worker};
 
-/// The environment variable with the job that a worker begins with. It may change its job later, so that neither its
+/// Environment variable with the job that a worker starts with. The worker may change its job later, so neither its
 /// task's id nor its arguments name one.
 pub const JOB_VARIABLE: &str = "TEPUI_QUALITY_JOB";
-/// The environment variable with a job's token.
+/// Environment variable with a job's token.
 pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
-/// Under which key the job that a worker works for is kept.
+/// Key prefix of the stored job of a worker.
 pub(super) const WORKER: &str = "worker/";
-/// Under which key the number of a worker's places is kept, if it is more than one.
+/// Key prefix of the stored number of a worker's places, if it is more than one.
 pub(super) const PLACES: &str = "places/";
-/// After this many times that workers failed without an iteration in between the job is at fault.
+/// Number of worker failures without an iteration in between after which the job fails.
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Least time that a worker may take to leave; also used while the duration of its job's iterations is unknown.
+/// Minimum time that a worker may take to leave, and the time while the duration of its job's iterations is unknown.
 const LEAVING: Duration = Duration::from_secs(2);
 const LEAVING_UNKNOWN: Duration = Duration::from_secs(60);
-/// A program may take ten seconds to write its state and end; its driver sees to that.
+/// Time that a program's worker may take to leave. Its driver gives the program ten seconds to write its state and end.
 const LEAVING_PROGRAM: Duration = Duration::from_secs(15);
 
-/// Whether a task has ended because of its agent or of the master, through no fault of its job.
+/// Returns whether a task has ended because of its agent or of the master, through no fault of its job.
 fn is_lost(state: TaskState) -> bool {
     use TaskState::{TaskDropped, TaskGone, TaskGoneByOperator, TaskLost};
     matches!(state, TaskLost | TaskDropped | TaskGone | TaskGoneByOperator)
@@ -39,17 +39,17 @@ fn is_lost(state: TaskState) -> bool {
 
 impl Worker {
     fn needs(&self) -> Resources {
-        // Two whole numbers in a text of this form can be read.
+        // A text of this form with two whole numbers can always be parsed.
         parse_text(&format!("cpus:{};mem:{}", self.cores, self.mem), &Role::star()).unwrap_or_default()
     }
 
-    /// A task of this many places; the memory of a program is its own.
+    /// Creates a task of this many places; the memory of a program is its own.
     fn task(&self, id: &str, entry: &Entry, places: u32) -> TaskInfo {
         let cores = self.cores.saturating_mul(places);
         let mem = entry.job.program().map_or(self.mem, |program| program.mem);
         let needs = Worker { cores, mem, ..self.clone() }.needs();
         let cores = cores.to_string();
-        // A quarter of its memory for files of jobs that it may come back to; in MB, as all of it.
+        // A quarter of its memory is for files of jobs to which it may return; in MB, as all of it.
         let keep = (self.mem / 4).to_string();
         let pace = self.pace.map(|p| p.to_string());
         let mut words: Vec<&str> = self.command.iter().map(String::as_str).collect();
@@ -64,7 +64,7 @@ impl Worker {
         task
     }
 
-    /// Number of workers that fit.
+    /// Returns the number of workers that fit into these resources.
     fn fit(&self, left: &Resources) -> u32 {
         let needs = self.needs();
         let left = left.non_revocable();
@@ -77,7 +77,7 @@ impl Worker {
 }
 
 impl Quality {
-    /// Notes the room on the offers at hand.
+    /// Records the free places on the current offers.
     pub(super) fn see(&mut self, packer: &Packer, now: Time) {
         for bin in packer.bins() {
             let places = self.settings.worker.fit(bin.left());
@@ -85,7 +85,7 @@ impl Quality {
         }
     }
 
-    /// Launches workers for the jobs that lack some: in turn one each, those first that have waited too long.
+    /// Launches workers for the jobs that lack some, one for each in turn. Jobs that have waited too long come first.
     pub(super) fn place(&mut self, packer: &mut Packer, now: Time, calls: &mut Calls) {
         let mut order = self.active(now);
         order.sort_by_key(|name| Reverse(self.jobs.get(name).map_or(0, Entry::impatience)));
@@ -94,14 +94,14 @@ impl Quality {
             for name in &order {
                 let Some(entry) = self.jobs.get(name).filter(|e| e.lacks(now) > 0) else { continue };
                 let id = format!("worker.{}.{}", self.run, self.serial);
-                // A program has one worker of many places, or of as many as there are on one agent: it waits for the
-                // offer of the agent that has most.
+                // A program has one worker of many places. If no agent has enough, it waits for the offer of the agent
+                // that has most.
                 let most = if entry.is_program() { entry.lacks(now) } else { 1 };
                 let room = self.room.values().map(|room| room.places).fold(1, u32::max);
                 let worker = &self.settings.worker;
                 let kept = if entry.is_program() { &BTreeMap::new() } else { &self.wanted };
                 let score = |bin: &Bin| match kept.get(bin.agent_id().value.as_str()) {
-                    // What programs need there is theirs; what is beyond it comes last.
+                    // The places that programs need on an agent are theirs; places beyond these come last.
                     Some(kept) => (worker.fit(bin.left()) > *kept).then_some(0.0),
                     None => Some(1.0),
                 };
@@ -121,7 +121,7 @@ impl Quality {
         }
     }
 
-    /// From now on this worker works for that job, also after a restart.
+    /// Assigns a worker to a job, and saves that for a restart.
     fn hire(&mut self, id: String, job: &str, hand: Hand, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get_mut(job) else { return };
         entry.count(now);
@@ -130,17 +130,19 @@ impl Quality {
             calls.save(&format!("{PLACES}{id}"), hand.places.to_string().into_bytes());
         }
         if entry.is_program() {
-            // It starts anew.
+            // The program starts anew.
             (entry.served, entry.done, entry.manner) = (0, 0, None);
         }
         self.hired.insert(id.clone(), job.to_owned());
         entry.workers.insert(id, hand);
     }
 
-    /// Decides about workers that a job's driver can release now: superfluous ones move to the job that lacks most, or
-    /// end if none lacks any. If that is their own job they stay. A worker of another job goes there: it was on its way
-    /// when its connection, or the scheduler, broke. A worker without a job, because its agent was taken for lost,
-    /// ends.
+    /// Decides about workers that a job's driver can release now.
+    ///
+    /// - Superfluous workers move to the job that lacks most, or end if no job lacks any. If that is their own job they
+    ///   stay.
+    /// - A worker of another job is sent there: it was on its way when its connection, or the scheduler, broke.
+    /// - A worker without a job, because its agent was considered lost, ends.
     pub(super) fn release(&mut self, job: &str, free: &[String], now: Time, calls: &mut Calls) -> Directive {
         let mut directive = Directive::default();
         for id in free {
@@ -178,14 +180,14 @@ impl Quality {
         directive
     }
 
-    /// Of the jobs that lack workers the one that has waited too long, and longest; or else the one that has fewest;
-    /// the oldest of such.
+    /// Returns the job that lacks workers most: the one that has waited too long, and longest; otherwise the one with
+    /// the fewest workers. Among equals it is the oldest.
     fn neediest(&self, now: Time) -> Option<String> {
         let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0 && !e.is_program());
         lacking.min_by_key(|e| (Reverse(e.impatience()), e.staying(), e.number)).map(|e| e.job.name.clone())
     }
 
-    /// A worker's task has ended.
+    /// Removes a worker whose task has ended.
     fn dismiss(&mut self, id: &str, calls: &mut Calls) {
         calls.forget(&format!("{WORKER}{id}"));
         calls.forget(&format!("{PLACES}{id}"));
@@ -212,7 +214,7 @@ impl Quality {
         if hand.leaving.is_none() && !is_lost(state) && entry.is_active() {
             let said = status.message.clone().unwrap_or_default();
             entry.last_failure = format!("{} ended with {}: {said}", id, state.as_str_name());
-            // Those that were there when another one failed say no more about the job than that one did.
+            // A failure of workers that were there when another one failed tells nothing new about the job.
             let again = entry.failed.is_none_or(|failed| hand.hired >= failed);
             if again {
                 (entry.failures, entry.failed) = (entry.failures + 1, Some(now));
@@ -225,8 +227,8 @@ impl Quality {
         self.dismiss(id, calls);
     }
 
-    /// Gives up a worker whose agent is lost: another one takes its place. If the agent comes back its worker is
-    /// ended; the kill is asked for once here, and repeated by the library until the task has ended.
+    /// Removes a worker whose agent is lost, so that another one takes its place. If the agent returns its worker must
+    /// end; the kill is requested once here, and repeated by the library until the task has ended.
     fn give_up(&mut self, id: &str, now: Time, calls: &mut Calls) {
         let entry = self.hired.get(id).and_then(|job| self.jobs.get_mut(job));
         if let Some(hand) = entry.and_then(|entry| {
@@ -239,12 +241,13 @@ impl Quality {
         calls.kill(id, None);
     }
 
-    /// Kills workers that should have left by now; those that have not even started, at once.
+    /// Kills workers that should have left by now, and at once those that have not even started.
     pub(super) fn kill_the_late(&mut self, now: Time, calls: &mut Calls) {
         let epoch = self.settings.epoch;
         for entry in self.jobs.values_mut() {
             let time = entry.forecaster.time();
-            // The predicted duration of the current iteration on its workers, without the overhead of the last one.
+            // This is the predicted duration of the current iteration on its workers, without the overhead of the last
+            // one.
             let iteration = Duration::try_from_secs_f64(time.seconds(entry.running().max(1))).unwrap_or(Duration::MAX);
             let known = if time.is_known() { LEAVING } else { LEAVING_UNKNOWN };
             let grace = if entry.is_program() { LEAVING_PROGRAM } else { known };
@@ -259,7 +262,7 @@ impl Quality {
         }
     }
 
-    /// Drops workers that the ledger does not know any more: their launch was refused.
+    /// Drops workers that the ledger does not know any more, because their launch was refused.
     pub(super) fn drop_unknown(&mut self, now: Time, calls: &mut Calls) {
         let mut gone = Vec::new();
         for entry in self.jobs.values_mut() {

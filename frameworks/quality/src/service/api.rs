@@ -1,4 +1,4 @@
-//! The HTTP API: jobs submitted, listed, shown, stopped and removed; models; the plot.
+//! The HTTP API: submits, lists, shows, stops and removes jobs; serves models and the plot.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::{Error, Inner};
 use crate::job::{Job, parse};
 use crate::scheduler::Status;
 
-/// What answers calls.
+/// The handler of API calls.
 #[derive(Debug)]
 pub(super) struct Front(pub(super) Arc<Inner>);
 
@@ -60,7 +60,7 @@ fn overview() -> serde_json::Value {
     })
 }
 
-/// The job that each task works for.
+/// Returns the job of each task.
 fn workers(status: &Status) -> BTreeMap<&str, &str> {
     status.jobs.iter().flat_map(|job| job.tasks.iter().map(|task| (task.as_str(), job.name.as_str()))).collect()
 }
@@ -110,7 +110,7 @@ impl Front {
         }
     }
 
-    /// The names of all models.
+    /// Returns the names of all models.
     fn models(&self) -> Vec<String> {
         let Some(directory) = self.0.models() else { return Vec::new() };
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -122,7 +122,7 @@ impl Front {
     }
 
     fn model(&self, name: &str) -> Response {
-        // Names in the list only: none leads out of the directory.
+        // Only names of the list are accepted, so none leads out of the directory.
         let known = self.models().into_iter().find(|n| n == name);
         let read =
             known.zip(self.0.models()).map(|(n, directory)| SavedModel::read(&directory.join(format!("{n}.json"))));

@@ -1,6 +1,6 @@
-//! The program of a job in a worker: its process, and its lines.
+//! Runs the program of a job in a worker: its process, and its lines.
 //!
-//! It passes lines on and does not read them. Their meaning is the driver's part.
+//! It passes lines on and does not read them; the driver interprets them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -15,7 +15,7 @@ use crate::learn::ProgramOptions;
 use crate::scheduler::{JOB_VARIABLE, TOKEN_VARIABLE};
 use crate::trainer::{LINE_MAX, LineError};
 
-/// A program that runs. It ends with its owner.
+/// A running program. Dropping it ends the program.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Arc<Mutex<Child>>,
@@ -23,14 +23,15 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a program with its first line. Its lines, and at last its end, go to the driver over `stream`.
+    /// Starts a program with its first line. The program's lines, and finally its end, are sent to the driver over
+    /// `stream`.
     pub(super) fn start(options: &ProgramOptions, line: &str, stream: &BlockingStream) -> Result<Program, Error> {
         let name = options.command.first().map_or("", String::as_str);
         let mut command = Command::new(name);
         command.args(options.command.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // The secrets by which the worker authenticates are not for the program.
+        // The secrets with which the worker authenticates are not for the program.
         command.env_remove(TOKEN_VARIABLE).env_remove(JOB_VARIABLE);
-        // Not an error of the connection, which would be made anew.
+        // This is not an error of the connection, which would be opened again.
         let failed = |what: &str, error: std::io::Error| Error::Refused(format!("{what} '{name}': {error}"));
         let mut child = command.spawn().map_err(|error| failed("cannot run", error))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -44,8 +45,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Writes a line to its standard input. A program that does not read it has most likely ended, and that is reported
-    /// on its own.
+    /// Writes a line to the program's standard input. A program that does not read it has most likely ended, and that
+    /// is reported separately.
     pub(super) fn send(&mut self, line: &str) {
         if let Err(error) = self.input.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.input.flush()) {
             tracing::debug!(%error, "the program does not read its standard input");
@@ -65,13 +66,13 @@ fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes lines on until the program closes its output; then waits for its end, and reports that.
+/// Passes lines on until the program closes its output; then waits for its end, and reports it.
 fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child>) {
     let mut send = |frame: ToDriver| frame::encode(&frame).is_ok_and(|bytes| stream.write_all(&bytes).is_ok());
     let mut output = BufReader::new(output);
     for number in 1.. {
         let mut line = Vec::new();
-        // One byte more than is allowed, and the end of the line, show that it is longer.
+        // One byte more than is allowed, and the end of the line, show that the line is too long.
         let read = output.by_ref().take(LINE_MAX as u64 + 2).read_until(b'\n', &mut line);
         if line.is_empty() || read.is_err() {
             break;
@@ -88,7 +89,7 @@ fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child
     }
     // A program that still writes must not wait for a reader.
     drop(output);
-    // A program that goes on without its output would hold the worker: nothing more is expected of it.
+    // A program that runs on without its output would block the worker, so it is killed.
     let ended = loop {
         match lock(child).try_wait() {
             Ok(None) => {}

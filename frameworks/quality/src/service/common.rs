@@ -1,4 +1,4 @@
-//! What the drivers of all jobs share: the way to the scheduler, and where files are kept.
+//! State that the drivers of all jobs share: the connection to the scheduler, and the directories of files.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,30 +11,30 @@ use crate::input::Schema;
 use crate::learn::Shape;
 use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
 
-/// Wait before an end is reported again to a busy scheduler.
+/// Delay before an end is reported again to a busy scheduler.
 const BUSY: Duration = Duration::from_millis(100);
 
-/// What all drivers share.
+/// The state that all drivers share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     pub(super) requester: Requester<Question, Answer>,
     pub(super) started: Instant,
-    /// Cores of a worker.
+    /// Number of cores of a worker.
     pub(super) cores: u32,
-    /// Where checkpoints are kept.
+    /// Directory of checkpoints; `None` if there are no checkpoints.
     pub(super) checkpoints: Option<PathBuf>,
-    /// Where models are kept.
+    /// Directory of models; `None` if models are not saved.
     pub(super) models: Option<PathBuf>,
     pub(super) record: Option<Arc<Mutex<Record>>>,
 }
 
 impl Common {
-    /// Where the checkpoint of a job is kept, if checkpoints are.
+    /// Returns the path of a job's checkpoint, if there are checkpoints.
     pub(super) fn checkpoint_path(&self, job: &str) -> Option<PathBuf> {
         self.checkpoints.as_ref().map(|directory| directory.join(format!("{job}.checkpoint")))
     }
 
-    /// Reports to the scheduler, and returns its directive; an empty one if it is gone.
+    /// Reports to the scheduler, and returns its directive; an empty one if the scheduler has ended.
     pub(super) async fn report(&self, job: &str, progress: Progress) -> Directive {
         let progress = Progress { job: job.to_owned(), ..progress };
         match self.requester.ask(Question::Progress(Box::new(progress))).await {
@@ -43,7 +43,7 @@ impl Common {
         }
     }
 
-    /// Reports what a job had come to before this start, if it had: before its first iteration.
+    /// Reports the progress of a job before this start, if there was any. Must come before the job's first iteration.
     pub(super) async fn report_earlier(&self, job: &str, losses: &[f64], last: Option<Iteration>) {
         if !losses.is_empty() {
             let earlier = Some(Earlier { losses: losses.to_vec(), last });
@@ -51,7 +51,7 @@ impl Common {
         }
     }
 
-    /// Removes the checkpoint of a job that is over. One that stays is harmless: it is of this job only.
+    /// Removes the checkpoint of an ended job. One that remains does no harm, as it is valid for this job only.
     pub(super) fn remove_checkpoint(&self, job: &str) {
         if let Some(path) = self.checkpoint_path(job)
             && let Err(error) = std::fs::remove_file(&path)
@@ -62,7 +62,7 @@ impl Common {
     }
 }
 
-/// The shape of a job's data.
+/// The shape, the classes and the columns of a job's data.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub(super) shape: Shape,
@@ -70,7 +70,8 @@ pub(super) struct Looked {
     pub(super) schema: Schema,
 }
 
-/// Tells the scheduler that a job is over, also if it has too much to do at first; its answer, unless it is gone.
+/// Reports the end of a job to the scheduler, and retries while the scheduler is busy. Returns its answer; `None` if
+/// the scheduler has ended.
 pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
     loop {
         let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());

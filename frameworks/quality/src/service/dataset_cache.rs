@@ -1,4 +1,4 @@
-//! Data files that a worker has read, for later jobs with the same data.
+//! A cache of data files that a worker has read, for later jobs with the same data.
 //!
 //! It holds a limited number of bytes, and drops the least recently used file first.
 
@@ -10,15 +10,16 @@ use std::time::SystemTime;
 use crate::input::{self, Input, Reading};
 use crate::job::SourceError;
 
-/// The files.
+/// A cache of data files.
 #[derive(Debug)]
 pub(super) struct DatasetCache {
     most: u64,
-    /// The one that was used last is the last.
+    /// Files, the most recently used last.
     files: Vec<(File, Arc<Input>)>,
 }
 
-/// Which file it is, and how it was read. One that was written since is another.
+/// The identity of a cached file: path, kind of reading, and version. A file that was written since then is another
+/// one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct File {
     pub(super) path: String,
@@ -31,7 +32,7 @@ impl File {
         File { path: path.to_owned(), reading, version: None }
     }
 
-    /// Reads it from the disk.
+    /// Reads the file from the disk.
     pub(super) fn read(&self) -> Result<Input, SourceError> {
         let bytes = fs::read(&self.path);
         let bytes = bytes.map_err(|source| SourceError::Read { path: self.path.clone(), source })?;
@@ -41,12 +42,13 @@ impl File {
 }
 
 impl DatasetCache {
-    /// A cache for this many bytes.
+    /// Creates a cache for this many bytes.
     pub(super) fn new(most: u64) -> DatasetCache {
         DatasetCache { most, files: Vec::new() }
     }
 
-    /// What is in a file: from the cache, if it is there and the file has not changed; else it is read and put there.
+    /// Returns the content of a file from the cache, if it is cached and has not changed; otherwise reads the file and
+    /// caches it.
     pub(super) fn get(&mut self, mut file: File) -> Result<Arc<Input>, SourceError> {
         let metadata = fs::metadata(Path::new(&file.path)).ok();
         file.version = metadata.and_then(|m| Some((m.len(), m.modified().ok()?)));
@@ -89,7 +91,7 @@ mod tests {
         fs::write(&other, "1,2\n3,4\n").unwrap();
         let reading = Reading { format: Format::Csv, label: Label::Last, categorical: Vec::new(), classify: false };
         let file = |path: &Path| File::new(&path.display().to_string(), reading.clone());
-        // A file is 32 bytes: two features and two labels.
+        // A file takes 32 bytes: two features and two labels.
         let mut cache = DatasetCache::new(40);
         let first = cache.get(file(&path)).unwrap();
         assert!(Arc::ptr_eq(&first, &cache.get(file(&path)).unwrap()));

@@ -22,39 +22,39 @@ use crate::scheduler::{Answer, Iteration, Outcome, Progress, Score};
 
 /// Interval of checks while no event arrives.
 const LOOK: Duration = Duration::from_millis(500);
-/// Losses that a checkpoint keeps for the predictions after a restart.
+/// Number of losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;
-/// How often a checkpoint is written, at most.
+/// Minimum interval between two checkpoints.
 const CHECKPOINT: Duration = Duration::from_secs(1);
-/// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
+/// Time after which a worker counts as lost: this multiple of the last iteration's duration, and at least [`LATE`].
 const LATE_FACTOR: u32 = 10;
 const LATE: Duration = Duration::from_secs(20);
 
-/// A driver.
+/// The driver of a job that an algorithm of this framework trains.
 pub(super) struct Drive {
     common: Common,
     job: Job,
     looked: Looked,
-    /// Away only while a thread folds with it.
+    /// State of the training; `None` while a thread makes a step with it.
     learner: Option<Learner>,
     events: mpsc::Receiver<Event>,
     pool: WorkerPool,
     setup: Arc<Vec<u8>>,
-    /// The newest losses.
+    /// Losses of the newest iterations.
     losses: Vec<f64>,
     iterations: u64,
     last: Option<Iteration>,
-    /// How many seconds after its submission this start was, and when.
+    /// Seconds from the job's submission to the start of this driver, and the time of this start.
     before: f64,
     since: Instant,
     written: Instant,
     stopping: Stopping,
-    /// The score of the iteration under way on validation data, and the parameters that it is of.
+    /// Score of the current iteration on validation data, and the parameters for which it was computed.
     scored: Option<(Score, Vec<f64>)>,
     measure: Measure,
 }
 
-/// What is measured of the iteration that is under way.
+/// The measurements of the current iteration.
 #[derive(Debug)]
 struct Measure {
     began: Instant,
@@ -72,7 +72,7 @@ impl Measure {
         Measure { began: now(), rounds: 0, workers: 0, micros: 0, idle: Duration::ZERO, idle_since }
     }
 
-    /// Notes whether there are workers: a time without any is not part of an iteration.
+    /// Records whether there are workers: a time without any is not part of an iteration.
     fn look(&mut self, pool: &WorkerPool) {
         match (pool.is_empty(), self.idle_since) {
             (true, None) => self.idle_since = Some(now()),
@@ -86,8 +86,8 @@ impl Measure {
 }
 
 impl Drive {
-    /// A driver that continues from the job's checkpoint, if there is one; `age` is the time since the submission in
-    /// seconds.
+    /// Creates a driver that continues from the job's checkpoint, if there is one; `age` is the time since the
+    /// submission in seconds.
     pub(super) fn new(
         common: Common,
         job: Job,
@@ -129,7 +129,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Trains until the job is over, reports to the scheduler, and stores the model. `first` has been received already.
+    /// Trains until the job ends, reports to the scheduler, and stores the model. `first` has been received already.
     pub(super) async fn run(mut self, first: Option<Event>) {
         self.common.report_earlier(&self.job.name, &self.losses, self.last).await;
         let mut outcome = match first.and_then(|event| self.on_event(event)) {
@@ -175,7 +175,7 @@ impl Drive {
         }
     }
 
-    /// Waits until all shards of the round are there.
+    /// Waits until the results of all shards of the round have arrived.
     async fn collect(&mut self) -> Option<Outcome> {
         let (mut progress, mut looked) = (now(), now());
         while !self.pool.is_complete() {
@@ -197,7 +197,7 @@ impl Drive {
                 }
                 Err(_) => {}
             }
-            // Also while there is always an event.
+            // The check also runs while events arrive all the time.
             if looked.elapsed() >= LOOK {
                 looked = now();
                 if let Some(outcome) = self.look_around().await {
@@ -214,13 +214,13 @@ impl Drive {
         None
     }
 
-    /// How long until the deadline.
+    /// Returns the time until the deadline.
     fn left(&self) -> Duration {
         let left = self.job.target.deadline.map(|d| d - self.seconds());
         left.map_or(Duration::MAX, |left| Duration::try_from_secs_f64(left).unwrap_or_default())
     }
 
-    /// The end, if the deadline has passed.
+    /// Returns the outcome if the deadline has passed.
     fn deadline(&self) -> Option<Outcome> {
         self.left().is_zero().then(|| Outcome::Finished("its deadline has come".to_owned()))
     }
@@ -247,7 +247,7 @@ impl Drive {
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
             Event::Stop => return Some(Outcome::Stopped),
-            // Only programs of the user's own have lines, and those have another driver.
+            // Only users' programs have lines, and those have another driver.
             Event::Line { .. } | Event::Ended { .. } => {}
         }
         None
@@ -262,7 +262,7 @@ impl Drive {
         self.pool.hand_out();
     }
 
-    /// Periodic check: which workers can be released, and whether the scheduler has given the job up.
+    /// Checks periodically which workers can be released, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
         // No worker leaves in the middle of an iteration while there is work.
         let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
@@ -271,7 +271,7 @@ impl Drive {
         directive.give_up.map(Outcome::Failed)
     }
 
-    /// Folds on a thread that may take its time.
+    /// Makes a step from the round's results, on a thread that may block.
     async fn fold(&mut self) -> Result<Round, String> {
         let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
         let mut results = self.pool.results();
@@ -332,7 +332,8 @@ impl Drive {
         None
     }
 
-    /// Why the job ends, if it does. One on critical rows ends with an iteration over all rows, whose loss is exact.
+    /// Returns the reason why the job ends, if it does. A job on critical rows ends only after an iteration over all
+    /// rows, whose loss is exact.
     fn measured(&mut self, reason: Option<String>) -> Option<String> {
         let Some(learner) = self.learner.as_mut().filter(|learner| learner.has_skipped()) else { return reason };
         if reason.is_some() || self.iterations + 1 == self.job.iterations {
@@ -341,7 +342,7 @@ impl Drive {
         None
     }
 
-    /// How many seconds ago the job was submitted, those without a scheduler counted.
+    /// Returns the seconds since the job's submission, including those without a scheduler.
     fn seconds(&self) -> f64 {
         self.before + self.since.elapsed().as_secs_f64()
     }
@@ -364,7 +365,7 @@ impl Drive {
         }
     }
 
-    /// Writes the model on a thread that may take its time; why not, in words.
+    /// Writes the model on a thread that may block. Returns the reason in words if that fails.
     async fn keep_model(&self) -> Result<(), String> {
         let best = self.stopping.best(&self.job);
         let (model, iteration) = match best {

@@ -1,5 +1,5 @@
-//! Tests of a job's end: by its loss, its accuracy, its deadline, a constant loss, its iterations, and a loss that is
-//! not a number. The worker computes in the same process.
+//! Tests the conditions that end a job: its loss, its accuracy, its deadline, a constant loss, its iterations, and a
+//! loss that is not a number. The worker computes in the same process.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn job(more: &str) -> Job {
     parse("j", &format!("{JOB}{more}")).unwrap().remove(0)
 }
 
-/// How a driver ended, and what it had reported.
+/// Runs a driver, and returns its outcome and the iterations that it reported.
 fn driven(
     job: &Job,
     age: f64,
@@ -74,7 +74,7 @@ fn driven(
     (outcome, iterations)
 }
 
-/// A worker that does what it should.
+/// Runs a correct worker.
 async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
     let (frames, mut waiting) = mpsc::channel(64);
     events.send(Event::Joined { connection: 1, task: "worker.0.0".into(), cores: 1, frames }).await.unwrap();
@@ -98,7 +98,7 @@ async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
     }
 }
 
-/// Reference results: losses and accuracies.
+/// Returns reference results: losses and accuracies.
 fn trained(job: &Job) -> Vec<(f64, f64)> {
     let prepared = worker::prepare(job, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap());
@@ -137,7 +137,7 @@ fn a_job_ends_when_its_loss_stands_still_five_times_in_a_row() {
     let (mut largest, mut still) = (0.0_f64, 0);
     let end = (1..known.len()).find(|i| {
         let change = (known[i - 1].0 - known[*i].0).abs();
-        // A step that is taken back leaves the loss as it is, to the last bit.
+        // A step that is taken back leaves the loss exactly as it is.
         if change == 0.0 {
             return false;
         }
@@ -152,7 +152,8 @@ fn a_job_ends_when_its_loss_stands_still_five_times_in_a_row() {
 
 #[test]
 fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_a_scheduler() {
-    // Results of an old round, again and again: no round is ever complete, and there is always an event.
+    // The worker sends results of an old round again and again: no round is ever complete, and there is always an
+    // event.
     let chatters = async |_: &Job, _: Prepared, events: mpsc::Sender<Event>| {
         let (frames, _waiting) = mpsc::channel(64);
         events.send(Event::Joined { connection: 1, task: "worker.0.0".into(), cores: 1, frames }).await.unwrap();
@@ -163,7 +164,7 @@ fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_
     };
     let (outcome, iterations) = driven(&job("target = { deadline = 0.2 }"), 0.0, chatters);
     assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
-    // Submitted an hour ago, without a driver meanwhile.
+    // The job was submitted an hour ago, and had no driver since then.
     let (outcome, iterations) = driven(&job("target = { deadline = 1800 }"), 3600.0, works);
     assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
 }
@@ -187,7 +188,7 @@ fn a_job_is_measured_on_rows_that_it_does_not_learn_from() {
     assert_eq!(outcome, finished("all its iterations are done"));
     let known = trained(&job);
     assert_eq!(iterations.iter().map(|i| (i.loss, i.accuracy.unwrap())).collect::<Vec<_>>(), known);
-    // The same by hand: the model of the last round on the last quarter of the rows.
+    // The reference is computed here: the model of the last round on the last quarter of the rows.
     let whole = parse("j", JOB).unwrap().remove(0).data.prepare(&job.algorithm, None).unwrap();
     let data = whole.shard(&job.algorithm, 3, 4).unwrap();
     let prepared = worker::prepare(&job, None).unwrap();

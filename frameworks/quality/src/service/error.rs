@@ -1,4 +1,4 @@
-//! Errors of the service.
+//! Errors of the service and of workers.
 
 use std::io;
 
@@ -10,15 +10,15 @@ use crate::job::SourceError;
 /// An error of the service or of a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or a socket.
+    /// A file or a socket failed.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: String,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A job is not taken. Why, in words.
+    /// A job is not accepted; the text is the reason.
     #[error("{0}")]
     Refused(String),
     /// No job has this name.
@@ -30,9 +30,9 @@ pub enum Error {
     /// A job's data is not available.
     #[error("job '{job}'")]
     Data {
-        /// Which job.
+        /// Name of the job.
         job: String,
-        /// The cause.
+        /// Cause of the error.
         source: SourceError,
     },
     /// A data file does not fit its model.
@@ -41,16 +41,16 @@ pub enum Error {
     /// A model cannot be evaluated.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
-    /// The scheduler is gone.
+    /// The scheduler has ended.
     #[error("the scheduler does not answer")]
     Scheduler(#[from] sdk::AskError),
-    /// The scheduler ended unexpectedly. The text is the reason.
+    /// The scheduler ended unexpectedly; the text is the reason.
     #[error("{0}")]
     Ended(String),
-    /// The system gives no randomness.
+    /// The system provides no random numbers.
     #[error("no token can be made")]
     Token(#[source] getrandom::Error),
-    /// What came over a connection is not a frame.
+    /// The bytes from a connection are not a frame.
     #[error("the driver and this worker do not understand each other")]
     Frame(#[from] FrameError),
 }

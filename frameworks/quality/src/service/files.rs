@@ -1,4 +1,4 @@
-//! Files of the service: checkpoints of jobs, and the record of all iterations.
+//! Reads and writes files of the service: checkpoints of jobs, and the record of all iterations.
 //!
 //! A file is replaced as a whole: it is written under a temporary name and renamed.
 
@@ -14,28 +14,28 @@ use crate::job::Job;
 use crate::learn::Learner;
 use crate::scheduler::Iteration;
 
-/// The version of checkpoints. A change that older programs cannot read raises it.
+/// Version of checkpoints. A change that older programs cannot read raises it.
 const CHECKPOINT_VERSION: u32 = 5;
 
-/// A job's training at the end of an iteration.
+/// The state of a job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
     pub(super) version: u32,
-    /// The job, as JSON: a checkpoint of another job under the same name is ignored.
+    /// Job, as JSON: a checkpoint of another job under the same name is ignored.
     pub(super) job: String,
     pub(super) learner: Learner,
-    /// The newest losses, the newest last.
+    /// Losses of the newest iterations, the newest last.
     pub(super) losses: Vec<f64>,
-    /// The newest iteration.
+    /// Newest iteration.
     pub(super) last: Option<Iteration>,
     /// Number of iterations that are done.
     pub(super) iterations: u64,
-    /// What the job's end depends on.
+    /// State of the conditions that end the job.
     pub(super) stopping: Stopping,
 }
 
 impl Checkpoint {
-    /// That of a training that has not begun.
+    /// Creates the checkpoint of a training that has not begun.
     pub(super) fn new(job: &Job, learner: Learner) -> Checkpoint {
         Checkpoint {
             version: CHECKPOINT_VERSION,
@@ -48,13 +48,13 @@ impl Checkpoint {
         }
     }
 
-    /// Writes it to `path`; returns when it is on the disk.
+    /// Writes the checkpoint to `path`, and returns when it is on the disk.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let bytes = postcard::to_stdvec(self).unwrap_or_default();
         replace(path, &bytes)
     }
 
-    /// The checkpoint of this job at `path`; `None` if there is no usable one.
+    /// Reads the checkpoint of this job from `path`; `None` if there is no usable one.
     pub(super) fn read(path: &Path, job: &Job) -> Option<Checkpoint> {
         let bytes = fs::read(path).ok()?;
         let checkpoint: Checkpoint = match postcard::from_bytes(&bytes) {
@@ -70,7 +70,7 @@ impl Checkpoint {
     }
 }
 
-/// Puts bytes where a file is, or is to be.
+/// Replaces or creates a file.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = || Error::io(format!("cannot write {}", path.display()));
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -87,7 +87,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 pub(super) struct Record(fs::File);
 
 impl Record {
-    /// Makes the file, with its line of names; one that is there is overwritten.
+    /// Creates the file with its line of names, and overwrites an existing one.
     pub(super) fn create(path: &Path) -> Result<Record, Error> {
         let failed = Error::io(format!("cannot write {}", path.display()));
         let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds,\
@@ -96,7 +96,7 @@ impl Record {
         made.map(Record).map_err(failed)
     }
 
-    /// Adds an iteration that ended `seconds` after the service's start.
+    /// Appends an iteration that ended `seconds` after the service's start.
     pub(super) fn add(&mut self, job: &Job, seconds: f64, i: &Iteration) {
         let (name, kind, number, loss) = (&job.name, job.algorithm.name(), i.number, i.loss);
         let accuracy = i.accuracy.map(|a| a.to_string()).unwrap_or_default();

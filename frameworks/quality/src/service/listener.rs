@@ -17,35 +17,35 @@ use tokio::task::AbortHandle;
 use super::error::Error;
 use crate::frame::{self, HELLO_MAX, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 
-/// The most workers connected at once.
+/// Maximum number of connected workers.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Maximum number of frames that wait for one worker.
+/// Maximum number of frames in the queue for one worker.
 const FRAMES_MAX: usize = 64;
-/// Maximum number of events that wait for a job's driver; connections are not read from meanwhile.
+/// Maximum number of events in the queue of a job's driver. While it is full, connections are not read.
 pub(super) const EVENTS_MAX: usize = 256;
 const HELLO: Duration = Duration::from_secs(10);
 const PING: Duration = Duration::from_secs(5);
 
-/// An event of a job's driver.
+/// An event for a job's driver.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A worker is there.
+    /// A worker has connected.
     Joined { connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>> },
-    /// A partial result.
+    /// A partial result has arrived.
     Partial { connection: u64, round: u64, shard: u32, micros: u64, values: Vec<f64> },
-    /// A line of the program in a worker.
+    /// The program in a worker has written a line.
     Line { connection: u64, number: u64, text: String },
     /// The program in a worker has ended.
     Ended { connection: u64, code: Option<i32>, signal: Option<i32> },
-    /// A worker cannot work.
+    /// A worker reports that it cannot work.
     Failed { connection: u64, why: String },
     /// A connection has ended.
     Gone { connection: u64 },
-    /// The user stops the job.
+    /// The user has requested that the job stops.
     Stop,
 }
 
-/// How to reach a job's driver.
+/// The event queue and the token of a job's driver.
 #[derive(Clone, Debug)]
 pub(super) struct JobDriver {
     pub(super) token: String,
@@ -59,7 +59,7 @@ pub(super) fn lock(job_drivers: &JobDrivers) -> MutexGuard<'_, BTreeMap<String, 
     job_drivers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The listening socket; closed when this is dropped.
+/// The listening socket. Dropping it closes the socket.
 #[derive(Debug)]
 pub(super) struct Listener {
     address: SocketAddr,
@@ -74,8 +74,8 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    /// Listens at an address; port 0 takes any free one. Workers wait until `ready`: until then a job of before a
-    /// restart may not have its driver yet.
+    /// Listens at an address; port 0 selects any free one. Workers are accepted when `ready` is set: before that a job
+    /// from before a restart may not have its driver yet.
     pub(super) async fn start(
         address: SocketAddr,
         job_drivers: JobDrivers,
@@ -94,7 +94,7 @@ impl Listener {
         self.address
     }
 
-    /// What workers get to connect to it.
+    /// Returns the address that workers receive to connect to the socket.
     pub(super) fn driver(&self) -> &str {
         &self.driver
     }
@@ -106,7 +106,7 @@ async fn accept((listener, acceptor): (TcpListener, Acceptor), job_drivers: JobD
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of open files, most likely: they come back as connections end.
+            // Most likely there are no free file descriptors; some become free as connections end.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -171,8 +171,8 @@ async fn serve(
     Ok(())
 }
 
-/// The driver that a worker names, or the message that rejects it. A job that has ended while its worker started,
-/// faster than the worker's kill, has not failed: the worker is released.
+/// Finds the driver that a worker names. Returns the message that rejects the worker if there is none. A job that has
+/// ended while its worker started, faster than the worker's kill, has not failed: the worker is released.
 fn find(job_drivers: &JobDrivers, version: u32, job: &str, token: &str) -> Result<JobDriver, ToWorker> {
     if version != VERSION {
         let why = format!("the worker speaks version {version}, and the driver version {VERSION}");
@@ -187,7 +187,7 @@ fn find(job_drivers: &JobDrivers, version: u32, job: &str, token: &str) -> Resul
     }
 }
 
-/// Compares without telling by the time it takes where the first difference is.
+/// Compares two texts in constant time.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (x, y)| all | (x ^ y)) == 0
 }
@@ -205,7 +205,7 @@ async fn receive(reader: &mut (impl AsyncRead + Unpin), most: usize) -> Result<T
     Ok(frame::decode(&bytes)?)
 }
 
-/// Sends what waits, and a ping where nothing waits for long. Ends with the channel.
+/// Sends waiting frames, and a ping when there has been none for long. Ends when the channel closes.
 async fn write(mut writer: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Arc<Vec<u8>>>) {
     let ping = frame::encode(&ToWorker::Ping).unwrap_or_default();
     loop {

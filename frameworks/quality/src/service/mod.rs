@@ -45,44 +45,45 @@ use work::{Taken, Work};
 pub use error::Error;
 pub use saved_model::{SavedModel, Training};
 
-/// How long the scheduler may take to end.
+/// Time limit for the scheduler's end.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// How to run the service.
+/// The options of the service.
 #[derive(Debug)]
 pub struct Options {
-    /// How the scheduler library is driven; its `nudge` is set here.
+    /// Options of the scheduler library's driver; [`Service::start`] sets its `nudge`.
     pub driver: sdk::driver::Options,
-    /// How cores are shared.
+    /// Policy that shares cores among jobs.
     pub policy: Policy,
     /// Interval of decisions.
     pub epoch: Duration,
-    /// The most workers at once.
+    /// Maximum number of workers at a time.
     pub workers_max: u32,
-    /// The command of a worker: a program, and arguments before those that are added.
+    /// Command of a worker: a program with its first arguments; the scheduler adds further ones.
     pub worker_command: Vec<String>,
-    /// Cores of a worker.
+    /// Number of cores of a worker.
     pub worker_cores: u32,
     /// Memory of a worker, in MB.
     pub worker_mem: u32,
-    /// Limit of the numbers of the data that a core of a worker processes in a second; unlimited without.
+    /// Maximum number of values of the data that a core of a worker processes in a second; `None` for no limit.
     pub pace: Option<f64>,
-    /// The address at which workers reach this process.
+    /// Address at which workers reach this process.
     pub worker_address: IpAddr,
-    /// Where the HTTP API listens.
+    /// Address of the HTTP API.
     pub listen: SocketAddr,
-    /// Where checkpoints are kept, and the port that workers know; nothing survives without.
+    /// Directory of checkpoints, and of the port that workers know; without it nothing survives a restart.
     pub state_dir: Option<PathBuf>,
-    /// Where models are kept.
+    /// Directory of models.
     pub models: Option<PathBuf>,
-    /// A CSV file for every iteration of every job.
+    /// Path of a CSV file with every iteration of every job.
     pub record: Option<PathBuf>,
     /// Jobs to submit at the start; jobs from before a restart continue.
     pub jobs: Vec<Job>,
 }
 
 impl Options {
-    /// The defaults, for a library set up like this: workers of one core and 64 MB, made from this very program.
+    /// Returns default options for a library with these options: workers of one core and 64 MB, which run the current
+    /// executable.
     pub fn new(driver: sdk::driver::Options) -> Options {
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tepui"));
         let words = [program.to_string_lossy().into_owned(), "framework".into(), "quality".into(), "worker".into()];
@@ -105,7 +106,7 @@ impl Options {
     }
 }
 
-/// The running service.
+/// A running instance of the live framework.
 #[derive(Debug)]
 pub struct Service {
     inner: Arc<Inner>,
@@ -114,7 +115,7 @@ pub struct Service {
     scheduler: Task,
 }
 
-/// A task that ends with its owner.
+/// A tokio task. Dropping it aborts the task.
 #[derive(Debug)]
 struct Task(AbortHandle);
 
@@ -124,12 +125,12 @@ impl Drop for Task {
     }
 }
 
-/// What service and API share.
+/// State that the service and the API share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     work: Work,
     _listener: Listener,
-    /// Jobs that wait for their time, and drivers.
+    /// Tasks of drivers, and of jobs that wait for their start time.
     tasks: Mutex<Vec<Task>>,
 }
 
@@ -202,17 +203,17 @@ impl Service {
         self.inner.clone().submit(new).await
     }
 
-    /// Where the HTTP API listens.
+    /// Returns the address of the HTTP API.
     pub fn address(&self) -> SocketAddr {
         self.api.address()
     }
 
-    /// Where others reach the API: its URL, with the scheme that it serves.
+    /// Returns the URL of the API, with the scheme that it serves.
     pub fn url(&self) -> String {
         self.api.url()
     }
 
-    /// The status.
+    /// Returns the status of all jobs.
     ///
     /// # Errors
     /// The scheduler has ended.
@@ -228,18 +229,18 @@ impl Service {
         self.inner.clone().submit(jobs).await
     }
 
-    /// Ends a job; its model is kept as it is.
+    /// Stops a job; its model is saved in its current state.
     ///
     /// # Errors
-    /// There is no such job that runs.
+    /// No job of this name runs.
     pub async fn stop_job(&self, name: &str) -> Result<(), Error> {
         self.inner.stop_job(name).await
     }
 
-    /// The status after this time, and whether all jobs have ended and their workers are gone.
+    /// Waits for `after`, and returns the status and whether all jobs have ended and their workers are gone.
     ///
     /// # Errors
-    /// The scheduler has ended before, and why.
+    /// The scheduler has ended; the error contains the reason.
     pub async fn next(&self, after: Duration) -> Result<(Status, bool), Error> {
         tokio::time::sleep(after).await;
         if let Some(Err(why)) = self.ended.borrow().clone() {
@@ -251,8 +252,8 @@ impl Service {
         Ok((status, over))
     }
 
-    /// Ends. With `teardown` the framework is gone, and its tasks with it; without, another service with the same state
-    /// can take over.
+    /// Stops the service. With `teardown` the framework is removed, and its tasks with it; without, another service
+    /// with the same state can continue.
     ///
     /// # Errors
     /// The scheduler did not end in time.
@@ -269,7 +270,7 @@ impl Service {
     }
 }
 
-/// Listens for workers: at the port that they know from before a restart, if it is free.
+/// Listens for workers: on the port that they know from before a restart, if it is free.
 async fn listen(
     address: IpAddr,
     kept: Option<&Path>,

@@ -1,15 +1,16 @@
-//! Plot of losses and cores over time, as SVG.
+//! Plots losses and cores over time, as SVG.
 
 use plot::{Line, Lines};
 
 use crate::scheduler::{JobStatus, Point, Status};
 
 const WIDTH: u32 = 960;
-/// Of the losses, of the cores below them, and of the rows below these.
+/// Heights of the plots of losses, of cores, and of rows, from the top.
 const HEIGHTS: [u32; 3] = [400, 300, 200];
 
-/// The picture: above each job's normalised loss (0 is the lowest loss that it reached), below its cores; and if there
-/// are jobs on critical rows, the share of the rows that their iterations are over.
+/// Draws the plot. The upper part has each job's normalised loss (0 is the lowest loss that it reached), the lower part
+/// its cores; if there are jobs on critical rows, a third part has the share of the rows with which their iterations
+/// compute.
 pub fn svg(status: &Status) -> String {
     let jobs: Vec<&JobStatus> = status.jobs.iter().filter(|j| !j.history.is_empty()).collect();
     let title = format!("policy {}: {} jobs", status.policy, status.jobs.len());
@@ -48,7 +49,7 @@ pub fn svg(status: &Status) -> String {
     format!("{head}{upper}{cores}{rows}</svg>")
 }
 
-/// A history's losses, from 1 for the first to 0 for the lowest.
+/// Returns a history's losses, from 1 for the first to 0 for the lowest.
 fn normalised(history: &[Point]) -> Vec<(f64, f64)> {
     let first = history.first().map_or(0.0, |p| p.loss);
     let lowest = history.iter().map(|p| p.loss).fold(f64::INFINITY, f64::min);
@@ -56,7 +57,7 @@ fn normalised(history: &[Point]) -> Vec<(f64, f64)> {
     history.iter().map(|p| (p.seconds, ((p.loss - lowest) / range).clamp(0.0, 1.05))).collect()
 }
 
-/// A history's losses on validation data, in the same units as [`normalised`].
+/// Returns a history's losses on validation data, in the same units as [`normalised`].
 fn validation(history: &[Point]) -> Vec<(f64, f64)> {
     let first = history.first().map_or(0.0, |p| p.loss);
     let lowest = history.iter().map(|p| p.loss).fold(f64::INFINITY, f64::min);
@@ -65,7 +66,7 @@ fn validation(history: &[Point]) -> Vec<(f64, f64)> {
     held.map(|(seconds, loss)| (seconds, ((loss - lowest) / range).clamp(0.0, 1.05))).collect()
 }
 
-/// A line that is level from each point to the next.
+/// Returns a line that is level from each point to the next.
 fn steps(history: &[Point], of: fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut line = Vec::with_capacity(2 * history.len());
     for (point, value) in history.iter().filter_map(|point| Some((point, of(point)?))) {

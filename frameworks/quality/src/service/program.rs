@@ -1,8 +1,8 @@
-//! The driver of a job whose program is of the user's own: starts it in the job's worker, reports its iterations, asks
-//! for checkpoints, and continues from the last one when program or worker are gone.
+//! The driver of a job that a user's program trains: starts the program in the job's worker, reports its iterations,
+//! requests checkpoints, and continues from the last one when the program or the worker has ended.
 //!
-//! The scheduler decides about the number of cores. Every worker of such a job is a new task; one that is to have other
-//! cores is asked to end, and its successor continues.
+//! The scheduler decides about the number of cores. Every worker of such a job is a new task. One that should have
+//! other cores is asked to end, and its successor continues.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,32 +24,32 @@ use crate::trainer::{self, Line, LineError, Manner, Report, Start};
 
 /// Interval of checks while no event arrives.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a program that is asked to end may take.
+/// Time that a program may take to end after a request.
 const GRACE: Duration = Duration::from_secs(10);
-/// After this many ends by a signal without an iteration in between the program is at fault.
+/// Number of ends by a signal without an iteration in between after which the job fails.
 const CRASHES_MAX: u32 = 3;
-/// Losses that a checkpoint keeps for the predictions after a restart.
+/// Number of losses that a checkpoint keeps for the predictions after a restart.
 const LOSSES_KEPT: usize = 64;
-/// The version of checkpoints. A change that older programs cannot read raises it.
+/// Version of checkpoints. A change that older programs cannot read raises it.
 const VERSION: u32 = 2;
 
-/// The state of a training, as it is kept.
+/// The saved state of a training.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Kept {
     version: u32,
-    /// The job, as JSON: a checkpoint of another job under the same name is ignored.
+    /// Job, as JSON: a checkpoint of another job under the same name is ignored.
     job: String,
-    /// The iteration that the program begins with, and its state; none before the first checkpoint.
+    /// Number of the iteration with which the program begins, and its state; `None` before the first checkpoint.
     next: u64,
     state: Option<String>,
-    /// The newest losses, the newest last, and the newest iteration.
+    /// Losses of the newest iterations, the newest last, and the newest iteration.
     losses: Vec<f64>,
     last: Option<Iteration>,
     stopping: Stopping,
     best: Option<Best>,
 }
 
-/// The state with the lowest validation loss, of a job with patience.
+/// The state with the lowest validation loss, for a job with patience.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Best {
     loss: f64,
@@ -64,20 +64,20 @@ struct Current {
     cores: u32,
     frames: mpsc::Sender<Arc<Vec<u8>>>,
     manner: Option<Manner>,
-    /// The iteration that must come next, and the validation loss of the one before.
+    /// Number of the iteration that must come next, and the validation loss of the one before.
     next: u64,
     validation_loss: Option<f64>,
-    /// When the last line came, and when the last iteration ended.
+    /// Times of the last line, of the last iteration, and of the last request for a checkpoint.
     line_at: Instant,
     iterated: Instant,
     asked: Instant,
     /// Whether the program runs, as far as is known.
     running: bool,
-    /// Since when it is asked to end.
+    /// Time at which the program was asked to end; `None` if it was not.
     leaving: Option<Instant>,
 }
 
-/// A driver.
+/// The driver of a job that a user's program trains.
 pub(super) struct ProgramDrive {
     common: Common,
     job: Job,
@@ -91,14 +91,14 @@ pub(super) struct ProgramDrive {
     last: Option<Iteration>,
     stopping: Stopping,
     crashes: u32,
-    /// How many seconds after its submission this start was, and when.
+    /// Seconds from the job's submission to the start of this driver, and the time of this start.
     before: f64,
     since: Instant,
 }
 
 impl ProgramDrive {
-    /// A driver that continues from the job's checkpoint, if there is one; `age` is the time since the submission in
-    /// seconds.
+    /// Creates a driver that continues from the job's checkpoint, if there is one; `age` is the time since the
+    /// submission in seconds.
     pub(super) fn new(
         common: Common,
         job: Job,
@@ -128,7 +128,7 @@ impl ProgramDrive {
         }
     }
 
-    /// Trains until the job is over, reports to the scheduler, and keeps the last checkpoint. `first` has been received
+    /// Trains until the job ends, reports to the scheduler, and saves the last checkpoint. `first` has been received
     /// already.
     pub(super) async fn run(mut self, first: Option<Event>) {
         self.common.report_earlier(&self.job.name, &self.losses, self.last).await;
@@ -178,7 +178,7 @@ impl ProgramDrive {
         }
     }
 
-    /// How long until the deadline.
+    /// Returns the time until the deadline.
     fn left(&self) -> Duration {
         let seconds = self.before + self.since.elapsed().as_secs_f64();
         let left = self.job.target.deadline.map(|d| d - seconds);
@@ -199,7 +199,7 @@ impl ProgramDrive {
             }
             Event::Gone { connection } if self.is_current(connection) => self.current = None,
             Event::Failed { connection, why } if self.is_current(connection) => {
-                // The worker itself may still be there: it is released at the end.
+                // The worker itself may still be connected; it is released at the end.
                 let task = self.current.as_ref().map_or_else(String::new, |c| c.task.clone());
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
@@ -213,7 +213,7 @@ impl ProgramDrive {
         self.current.as_ref().is_some_and(|c| c.connection == connection)
     }
 
-    /// Takes a worker, and starts the program in it. An older one is released: there is one program at a time.
+    /// Accepts a worker, and starts the program in it. An older worker is released, as there is one program at a time.
     fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
         self.release();
         let setup = ToWorker::Setup { job: self.kept.job.clone(), shape: Shape::default() };
@@ -299,7 +299,7 @@ impl ProgramDrive {
             current.asked = now();
             send(current, trainer::CHECKPOINT);
         }
-        // One that was done before, and is repeated after a loss, counts once.
+        // An iteration that was done before, and is repeated after a loss, counts once.
         if report.iteration < self.iterations {
             let (repeated, free) = (Some(report.iteration), vec![connection_task]);
             let directive = self.report(Progress { repeated, free, ..Progress::default() }).await;
@@ -363,7 +363,7 @@ impl ProgramDrive {
         }
     }
 
-    /// Periodic check: whether the program hangs or has to end, and whether the scheduler has given the job up.
+    /// Checks periodically whether the program hangs or has to end, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
         if let Some(current) = &self.current {
             if current.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
@@ -392,11 +392,11 @@ impl ProgramDrive {
         send(current, trainer::STOP);
     }
 
-    /// At the end of the job: asks a program that can for its last checkpoint.
+    /// Requests the last checkpoint at the end of the job, if the program writes checkpoints.
     async fn take_last_checkpoint(&mut self) {
         let Some(current) = &mut self.current else { return };
         let can = current.running && current.manner.is_some_and(|m| m.checkpoints);
-        // One that is not the best is not kept.
+        // A state that is not the best will not be saved.
         let is_best = current.validation_loss.is_some_and(|loss| self.kept.best.as_ref().is_none_or(|b| loss < b.loss));
         let spare = self.job.patience.is_some() && self.kept.best.is_some() && !is_best;
         if !can || spare || self.kept.next == current.next {
@@ -421,7 +421,7 @@ impl ProgramDrive {
         }
     }
 
-    /// Keeps the program's state after the iteration before `next`.
+    /// Saves the program's state after the iteration before `next`.
     fn keep(&mut self, next: u64, state: String) {
         let losses = self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec();
         let (last, stopping) = (self.last, self.stopping.clone());
@@ -441,7 +441,8 @@ impl ProgramDrive {
         }
     }
 
-    /// Keeps the last state where models are kept, with patience the best; why not, in words.
+    /// Saves the last state, or with patience the best, in the directory of models. Returns the reason in words if that
+    /// fails.
     fn keep_state(&self) -> Result<(), String> {
         let state = self.kept.best.as_ref().map(|best| &best.state).or(self.kept.state.as_ref());
         let (Some(directory), Some(state)) = (&self.common.models, state) else { return Ok(()) };
@@ -458,7 +459,7 @@ fn send(current: &Current, line: &str) {
     post(current, &ToWorker::Say { line: line.to_owned() });
 }
 
-/// Sends to the worker; one that does not read loses its connection.
+/// Sends a frame to the worker. A worker that does not read loses its connection.
 fn post(current: &Current, frame: &ToWorker) {
     if current.frames.try_send(encoded(frame)).is_err() {
         tracing::debug!(task = current.task, "the worker does not read");

@@ -1,4 +1,4 @@
-//! Programs of the user's own, as shell scripts in real workers: those that train, and those that break the protocol,
+//! Tests users' programs, which are shell scripts in real workers: those that train, and those that break the protocol,
 //! end, hang or are killed. The scheduler is a script, too.
 
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ fn job(script: &str, options: &str) -> Job {
     parse("j", &text).unwrap().remove(0)
 }
 
-/// What a scheduler was sent of a training.
+/// The messages about a training that a scheduler received.
 #[derive(Debug)]
 struct Trained {
     outcome: Outcome,
@@ -45,12 +45,12 @@ fn worker(driver: SocketAddr, number: u32, cores: u32) -> WorkerOptions {
     }
 }
 
-/// Trains a job in one worker. If the program has done `leave` iterations, it must leave for one of three cores.
+/// Trains a job in one worker. If the program has done `leave` iterations, it must leave for a worker of three cores.
 fn train(job: &Job, leave: Option<u64>) -> Trained {
     train_with(job, leave, None)
 }
 
-/// The same, with a directory for models.
+/// Trains a job as [`train`] does, with a directory for models.
 fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>) -> Trained {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -79,7 +79,7 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
                         if leave.is_some_and(|leave| iterations.len() as u64 >= leave) {
                             directive.leave.push("worker.0.0".into());
                             if workers.len() == 1 {
-                                // The successor comes when the first worker has ended.
+                                // The successor starts when the first worker has ended.
                                 let first = workers.remove(0);
                                 workers.push(std::thread::spawn(|| Ok(())));
                                 workers.push(std::thread::spawn(move || {
@@ -100,7 +100,7 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
             tokio::time::timeout(Duration::from_secs(60), nudge.notified()).await.expect("the driver says nothing");
         };
         drive.await.unwrap();
-        // A worker ends with its job, or tells why the program cannot be run.
+        // A worker ends with its job, or reports why the program cannot run.
         tokio::task::spawn_blocking(move || workers.into_iter().for_each(|w| drop(w.join().unwrap()))).await.unwrap();
         Trained { outcome, iterations, repeated, manner }
     })
@@ -133,7 +133,7 @@ echo '{"iteration": 1, "loss": 0.5, "validation": {"loss": 0.625}, "samples": 10
 
 #[test]
 fn a_program_ends_with_its_job_and_leaves_its_last_checkpoint() {
-    // Without the target and the request it does not end.
+    // Without the target and the request the program does not end.
     let script = r#"echo '{"hello": {"checkpoints": true}}'
 for i in 0 1 2; do echo "{\"iteration\": $i, \"loss\": 0.$((9 - i))}"; done
 read -r request
@@ -175,7 +175,8 @@ fn a_program_that_ends_early_hangs_or_is_not_there_fails_the_job() {
     assert_eq!(killed, format!("its program was ended by signal 9 {times}; {place}"));
 }
 
-/// Trains to iteration 5 from its checkpoint, which says where it was taken; its losses tell its cores.
+/// A program that trains to iteration 5 from its checkpoint. The checkpoint tells where it was taken, and the losses
+/// tell the number of cores.
 const CONTINUES: &str = r#"echo '{"hello": {"elastic": true}}'
 case $start in *'"checkpoint":null'*) next=0;; *'"checkpoint":"after 1"'*) next=2;; *) exit 9;; esac
 case $start in *'"cores":3'*) loss=3;; *) loss=1;; esac
@@ -198,7 +199,7 @@ fn a_program_that_is_killed_continues_from_its_checkpoint_and_nothing_counts_twi
 
 #[test]
 fn with_patience_the_checkpoint_of_the_lowest_validation_loss_is_kept_over_a_restart() {
-    // It dies once after the best iteration, and goes on from a later checkpoint.
+    // The program dies once after the best iteration, and continues from a later checkpoint.
     let script = r#"echo '{"hello": {"checkpoints": true}}'
 case $start in *'"best":null'*) next=0;; *'"best":0.3'*) next=3;; *) exit 9;; esac
 for i in 0 1 2 3 4 5 6 7; do

@@ -1,4 +1,4 @@
-//! Trained models as files: with what they were trained for, on and by.
+//! Reads and writes trained models as files, with their job, their data and their training.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,51 +16,51 @@ use crate::job::Job;
 use crate::learn::Model;
 use crate::scheduler::{Iteration, Score};
 
-/// The version of models. A change that older programs cannot read raises it.
+/// Version of models. A change that older programs cannot read raises it.
 const VERSION: u32 = 2;
-/// Models of this version say nothing of their columns and their training.
+/// Version of models without information about their columns and their training.
 const VERSION_WITHOUT_SCHEMA: u32 = 1;
 
-/// A trained model with what it was trained for.
+/// A trained model with its job and its scores.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SavedModel {
     version: u32,
-    /// The job's name.
+    /// Name of the job.
     pub name: String,
-    /// The algorithm.
+    /// Name of the algorithm.
     pub kind: String,
     /// Names of the classes; empty if there are none.
     pub classes: Vec<String>,
-    /// The columns that it was trained with.
+    /// Columns with which the model was trained.
     #[serde(default)]
     pub schema: Schema,
-    /// How many iterations it was trained for.
+    /// Number of iterations of the training.
     pub iterations: u64,
-    /// Its loss on the data that it was trained on.
+    /// Loss on the training data.
     pub loss: Option<f64>,
-    /// Its accuracy there.
+    /// Accuracy on the training data.
     pub accuracy: Option<f64>,
-    /// Its loss and accuracy on validation data, if there was some.
+    /// Loss and accuracy on validation data, if there was some.
     #[serde(default)]
     pub validation: Option<Score>,
-    /// How it was trained; unknown of models of version 1.
+    /// Description of the training; `None` for models of version 1.
     #[serde(default)]
     pub training: Option<Training>,
-    /// The model, with the scaling of its features.
+    /// Trained model, with the scaling of its features.
     pub model: Model,
 }
 
-/// How a model was trained.
+/// The description of a training.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Training {
-    /// The job: its hyperparameters, its data, when it was to end.
+    /// Job with its hyperparameters, its data and its target.
     pub job: Job,
-    /// Number of rows of the data.
+    /// Number of rows of the training data.
     pub rows: usize,
-    /// The mean share of these that iterations were over, of a job on critical rows.
+    /// Mean share of the rows with which iterations computed, for a job on critical rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_share: Option<f64>,
-    /// When it was done, in UTC.
+    /// Date of the training's end, in UTC.
     pub date: String,
 }
 
@@ -87,7 +87,7 @@ impl SavedModel {
         }
     }
 
-    /// The same, with the mean share of the rows that iterations were over.
+    /// Sets the mean share of the rows with which iterations computed.
     pub(super) fn over_rows(mut self, share: Option<f64>) -> SavedModel {
         if let Some(training) = &mut self.training {
             training.row_share = share;
@@ -103,7 +103,7 @@ impl SavedModel {
         Ok(path)
     }
 
-    /// Reads a model.
+    /// Reads a model from a file.
     ///
     /// # Errors
     /// The file cannot be read, is not a model, or has another version.
@@ -134,7 +134,7 @@ impl SavedModel {
         Ok(input::read_as(file, text, Format::of(file), &self.schema, Wanted::Nothing)?)
     }
 
-    /// The model's prediction for an example, a class by its name.
+    /// Returns the model's prediction for an example; a class by its name.
     pub fn predict(&self, row: &[f64]) -> String {
         let answer = self.model.predict(row);
         match self.classes.get(answer as usize) {
@@ -143,7 +143,7 @@ impl SavedModel {
         }
     }
 
-    /// The probability of each class for an example, in the order of the classes.
+    /// Returns the probability of each class for an example, in the order of the classes.
     ///
     /// # Errors
     /// The model does not classify, or its outputs are not probabilities.
@@ -159,14 +159,14 @@ impl SavedModel {
     /// that of the training.
     ///
     /// # Errors
-    /// The model learns no labels, the file has other columns than the model, or a line breaks a rule.
+    /// The model was trained without labels, the file has other columns than the model, or a line breaks a rule.
     pub fn evaluate(&self, file: &str, text: &str, label: Option<&Label>) -> Result<Evaluation, Error> {
         if matches!(self.model, Model::Clusters(_) | Model::Topics(_)) {
             return Err(EvaluateError::NoLabels(self.kind.clone()).into());
         }
         let label = match label {
             Some(Label::None) => return Err(EvaluateError::NoLabels(self.kind.clone()).into()),
-            // Data that was made has no column for its label; in a file it stands last.
+            // Generated data has no column for its label; in a file it is the last.
             None if self.schema.label == Label::None => Some(&Label::Last),
             other => other,
         };

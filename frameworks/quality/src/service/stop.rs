@@ -1,27 +1,27 @@
-//! When a job ends: its target, its tolerance, its patience, its iterations. And what it has come to on data that it
-//! does not learn from.
+//! Decides when a job ends: by its target, its tolerance, its patience or its iterations. Also keeps its scores on data
+//! that it does not learn from.
 //!
-//! It reads no clock: a deadline is the driver's part.
+//! It reads no clock; the driver checks the deadline.
 
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
 use crate::scheduler::{Iteration, Score};
 
-/// After this many iterations without a change that matters a job has converged.
+/// Number of iterations without a significant change after which a job has converged.
 const STILL: u32 = 5;
 
-/// What a job's end depends on, over all its iterations.
+/// The state of the conditions that end a job, over all its iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stopping {
     loss: Option<f64>,
-    /// The largest change of the loss, and for how many iterations it has hardly changed.
+    /// Largest change of the loss, and number of iterations for which it has hardly changed.
     largest_change: f64,
     still: u32,
-    /// The newest score on validation data.
+    /// Newest score on validation data.
     score: Option<Score>,
     best: Option<Best>,
-    /// For how many iterations the validation loss has not fallen.
+    /// Number of iterations for which the validation loss has not fallen.
     waited: u32,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Stopping {
 pub(super) struct Best {
     pub(super) iteration: Iteration,
     loss: f64,
-    /// The round's parameters: the model.
+    /// Parameters of the round, which are the model.
     pub(super) parameters: Vec<f64>,
 }
 
 impl Stopping {
-    /// Takes the score of a round's parameters in. If the step was taken back, that of the step before it stays.
+    /// Records the score of a round's parameters. If the step was taken back, the score of the step before it stays.
     pub(super) fn score(&mut self, score: Score, retried: bool) -> Score {
         match self.score {
             Some(score) if retried => score,
@@ -43,7 +43,7 @@ impl Stopping {
         }
     }
 
-    /// Takes an iteration in, with its parameters if the best are to be kept. A step that was taken back says nothing
+    /// Records an iteration, with its parameters if the best are to be kept. A step that was taken back tells nothing
     /// about convergence.
     pub(super) fn note(&mut self, job: &Job, iteration: &Iteration, retried: bool, parameters: Option<Vec<f64>>) {
         if let Some(before) = self.loss.filter(|_| !retried) {
@@ -54,7 +54,7 @@ impl Stopping {
         }
         self.loss = Some(iteration.loss);
         if iteration.rows.is_some() && iteration.validation.is_none() && self.best.is_some() && !retried {
-            // It skips rows, and is not measured; it counts.
+            // An iteration that skips rows is not measured, but counts.
             self.waited = self.waited.saturating_add(1);
         }
         if let Some(score) = iteration.validation.filter(|_| !retried) {
@@ -68,12 +68,12 @@ impl Stopping {
         }
     }
 
-    /// The iteration whose model is to be kept instead of the last one: the best, with patience.
+    /// Returns the iteration whose model is saved instead of the last one: the best, for a job with patience.
     pub(super) fn best(&self, job: &Job) -> Option<&Best> {
         self.best.as_ref().filter(|best| job.patience.is_some() && !best.parameters.is_empty())
     }
 
-    /// Why the job is over after this many iterations, if it is.
+    /// Returns the reason why the job ends after this many iterations, if it does.
     pub(super) fn reason(&self, job: &Job, iteration: &Iteration, iterations: u64) -> Option<String> {
         let target = &job.target;
         if !target.go_on && target.loss.is_some_and(|t| iteration.loss <= t) {

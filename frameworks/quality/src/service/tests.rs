@@ -1,4 +1,4 @@
-//! Files that are restored or rejected, a worker without its driver, and the plot.
+//! Tests files that are restored or rejected, a worker without its driver, and the plot.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use crate::job::parse;
 use crate::learn::Local;
 use crate::scheduler::Iteration;
 
-/// A directory of the test, removed when dropped.
+/// A directory of a test. Dropping it removes the directory.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -89,7 +89,7 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
     let training = back.training.as_ref().unwrap();
     assert!((&training.job, training.rows) == (&job, 60) && training.date.ends_with('Z'), "{training:?}");
-    // A file of other columns has no predictions; one with labels has an evaluation.
+    // A file with other columns has no predictions; one with labels has an evaluation.
     let refused = back.rows("new.csv", "1,2,3,4\n").unwrap_err().to_string();
     assert_eq!(refused, "new.csv:1: has 4 columns, and the model was trained with 3");
     assert_eq!(back.rows("new.csv", "1,2,3\n").unwrap().data.len(), 1);
@@ -101,7 +101,7 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     assert_eq!((found.rows, found.accuracy), (1, 1.0));
     let sum: f64 = back.probabilities(&[0.0, 0.0, 0.0]).unwrap().iter().sum();
     assert!((sum - 1.0).abs() < 1e-12);
-    // One of version 1 knows its width.
+    // A model of version 1 has a width.
     let mut old: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     old["version"] = 1.into();
     let fields = old.as_object_mut().unwrap();
@@ -128,7 +128,7 @@ fn options(driver: String, grace: Duration) -> WorkerOptions {
     }
 }
 
-/// A worker that connects: its job, token and task.
+/// Accepts a worker's connection, and returns its job, token and task.
 fn greeted(listener: &TcpListener) -> (TcpStream, [String; 3]) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut prefix = [0; 4];
@@ -147,7 +147,7 @@ fn a_worker_without_its_driver_ends_by_itself() {
     let driver = listener.local_addr().unwrap().to_string();
     let options = options(driver.clone(), Duration::from_millis(300));
     let worker = std::thread::spawn(move || run(&options, |_| {}));
-    // It introduces itself; then the driver is gone for good.
+    // The worker introduces itself; then the driver disappears for good.
     let (stream, hello) = greeted(&listener);
     assert_eq!(hello, ["a", "t", "worker.0.0"]);
     drop((stream, listener));
@@ -168,7 +168,7 @@ fn a_worker_goes_to_another_job_when_the_scheduler_says_so() {
     stream.write_all(&encode(&ToWorker::Move { job: "b".into(), token: "u".into() }).unwrap()).unwrap();
     let (stream, hello) = greeted(&listener);
     assert_eq!(hello, ["b", "u", "worker.0.0"]);
-    // It stays with it when its connection breaks.
+    // The worker stays with its job when its connection breaks.
     drop(stream);
     let (mut stream, hello) = greeted(&listener);
     assert_eq!(hello, ["b", "u", "worker.0.0"]);

@@ -1,5 +1,4 @@
-//! Steps of a job from its submission to its driver: its data is checked, its name is reserved, its start time is
-//! awaited.
+//! Carries a job from its submission to its driver: checks its data, reserves its name, and waits for its start time.
 //!
 //! Files are read on threads that may block. This module trains nothing.
 
@@ -17,23 +16,23 @@ use super::worker;
 use crate::job::Job;
 use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
 
-/// What all jobs share on their way.
+/// State that all jobs share before they run.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) common: Common,
     pub(super) job_drivers: JobDrivers,
-    /// One file is read at a time: each may take gigabytes.
+    /// Semaphore that allows reading one file at a time, as each may take gigabytes.
     reading: Arc<Semaphore>,
 }
 
-/// A job that was taken, with what its driver needs.
+/// An accepted job, with what its driver needs.
 #[derive(Debug)]
 pub(super) struct Taken {
     job: Job,
     heard: mpsc::Receiver<Event>,
-    /// Unknown after a restart.
+    /// Shape of the job's data; `None` after a restart.
     looked: Option<Looked>,
-    /// For how many seconds it is there; negative if its time has yet to come.
+    /// Seconds since the job's submission; negative if its start time is in the future.
     age: f64,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Taken {
 enum Driver {
     /// An algorithm of this framework.
     Learner(Box<Drive>),
-    /// A program of the user's own.
+    /// A user's program.
     Program(Box<ProgramDrive>),
 }
 
@@ -50,7 +49,7 @@ impl Work {
         Work { common, job_drivers, reading: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Looks at a job's data. A program of the user's own has its data itself.
+    /// Examines a job's data. A user's program reads its data itself.
     async fn look(&self, job: &Job) -> Result<Looked, Error> {
         if job.program().is_some() {
             return Ok(Looked::default());
@@ -65,8 +64,8 @@ impl Work {
         looked.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
-    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find the drivers of their jobs
-    /// at once; the drivers must be [run](Work::run).
+    /// Checks jobs with their data and submits them to the scheduler, all or none. Workers find the drivers of their
+    /// jobs at once; the drivers must be [run](Work::run).
     pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Taken>, Error> {
         for job in &jobs {
             job.check().map_err(|error| Error::Refused(error.to_string()))?;
@@ -104,7 +103,7 @@ impl Work {
         self.open(&job.name, &token).map(|heard| Taken { job, heard, looked: None, age })
     }
 
-    /// Registers the driver of a job with the listener, unless it has one.
+    /// Registers the driver of a job with the listener. Returns `None` if the job has one.
     fn open(&self, name: &str, token: &str) -> Option<mpsc::Receiver<Event>> {
         let mut job_drivers = listener::lock(&self.job_drivers);
         if job_drivers.contains_key(name) {
@@ -119,7 +118,7 @@ impl Work {
         listener::lock(&self.job_drivers).remove(name);
     }
 
-    /// Waits for a job's time, drives it to its end, and removes its driver from the listener.
+    /// Waits for a job's start time, drives it to its end, and removes its driver from the listener.
     pub(super) async fn run(self, taken: Taken) {
         let name = taken.job.name.clone();
         match self.start(taken).await {
@@ -131,7 +130,8 @@ impl Work {
         self.close(&name);
     }
 
-    /// The driver at the job's start time, with its first event; `None` if the job is stopped before.
+    /// Creates the driver at the job's start time, and returns it with its first event; `None` if the job is stopped
+    /// before.
     async fn start(&self, mut taken: Taken) -> Result<Option<(Driver, Option<Event>)>, Error> {
         let mut first = None;
         if let Ok(wait) = Duration::try_from_secs_f64(-taken.age) {
@@ -145,7 +145,7 @@ impl Work {
             None => self.look(&taken.job).await?,
         };
         let (common, job, heard, age) = (self.common.clone(), taken.job, taken.heard, taken.age.max(0.0));
-        // It reads a checkpoint, if there is one.
+        // Creating a driver reads the checkpoint, if there is one.
         let made = tokio::task::spawn_blocking(move || {
             if let Some(options) = job.program().cloned() {
                 return Ok(Driver::Program(Box::new(ProgramDrive::new(common, job, options, heard, age))));
@@ -167,7 +167,7 @@ impl Work {
     }
 }
 
-/// 128 bits of chance, as text.
+/// Draws 128 random bits, as text.
 fn token() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Error::Token)?;

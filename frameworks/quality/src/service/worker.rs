@@ -1,4 +1,5 @@
-//! A worker: the process of a task. It connects to its job's driver and computes the shards that it is assigned.
+//! A worker, which is the process of a task. It connects to its job's driver and computes the shards that it is
+//! assigned.
 //!
 //! Without its driver it waits for some time, and then ends.
 
@@ -19,36 +20,36 @@ use crate::input::{self, Format};
 use crate::job::{Job, Prepared, Source, SourceError, Validation};
 use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, partial_of_critical, score, score_of_critical};
 
-/// A driver that is silent for this long is gone; it sends a ping every five seconds.
+/// Time of silence after which a driver counts as gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_millis(200);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The command line of a worker.
+/// The options of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Where the driver listens, as `host:port`, or `tls://host:port`.
+    /// Address of the driver, as `host:port`, or `tls://host:port`.
     pub driver: String,
-    /// Which job it works for at first.
+    /// Name of the job for which the worker works at first.
     pub job: String,
-    /// Its task id.
+    /// Id of the worker's task.
     pub task: String,
-    /// What it proves itself with at first.
+    /// Secret with which the worker authenticates at first.
     pub token: String,
-    /// How many cores it uses.
+    /// Number of cores that the worker uses.
     pub cores: u32,
-    /// Limit of the numbers of the data that a core processes in a second; unlimited without.
+    /// Maximum number of values of the data that a core processes in a second; `None` for no limit.
     pub pace: Option<f64>,
-    /// How long it waits for a driver that is gone.
+    /// Time that the worker waits for a driver that is gone.
     pub grace: Duration,
-    /// How many bytes of data files it keeps for when it comes back to a job.
+    /// Number of bytes of data files that the worker keeps in case it returns to a job.
     pub keep: u64,
 }
 
-/// Works until the driver releases it, or is away for too long. `told` is called with the name of each job.
+/// Works until the driver releases the worker, or is gone for too long. Calls `report` with the name of each job.
 ///
 /// # Errors
-/// The driver was away, or rejected it; or the data is not available.
+/// The driver was gone, or rejected the worker; or the data is not available.
 pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
     let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));
@@ -59,7 +60,7 @@ pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), 
             Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_received) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
-                    // What it has of the old job makes room before it gets anything of the new one; but for its file,
+                    // The state of the old job is dropped before that of the new one is created, except for its file,
                     // if that is small enough to be kept.
                     bench = None;
                     (options.job, options.token) = (job, token);
@@ -96,7 +97,7 @@ fn connect(driver: &str) -> std::io::Result<BlockingStream> {
     Ok(stream)
 }
 
-/// What the worker needs to compute shards of its job, and what it has computed with so far.
+/// The data of a worker's job, with the shards that the worker has computed so far.
 struct Bench {
     text: String,
     job: Job,
@@ -105,7 +106,7 @@ struct Bench {
     shards: Mutex<BTreeMap<u32, (Data, Memory)>>,
 }
 
-/// What a worker does when its driver lets it go.
+/// The next step of a worker that its driver has released.
 enum Next {
     End,
     /// Work for another job.
@@ -115,7 +116,7 @@ enum Next {
     },
 }
 
-/// Works over one connection; `Ok` when the driver lets the worker go.
+/// Works over one connection. Returns `Ok` when the driver releases the worker.
 fn serve(
     options: &WorkerOptions,
     stream: &BlockingStream,
@@ -170,7 +171,7 @@ fn serve(
     }
 }
 
-/// The program of a job as JSON, if it has one.
+/// Returns the program of a job in JSON, if it has one.
 fn program_of(job: &str) -> Option<ProgramOptions> {
     serde_json::from_str::<Job>(job).ok()?.program().cloned()
 }
@@ -181,7 +182,7 @@ fn receive(reader: &mut impl Read) -> Result<ToWorker, Error> {
     reader.read_exact(&mut prefix).map_err(lost)?;
     let length = frame::length(prefix, LENGTH_MAX)?;
     let mut bytes = Vec::new();
-    // Grows as bytes arrive: a length that is a lie costs nothing.
+    // The buffer grows as bytes arrive, so a false length costs nothing.
     reader.take(length as u64).read_to_end(&mut bytes).map_err(lost)?;
     if bytes.len() < length {
         return Err(lost(std::io::ErrorKind::UnexpectedEof.into()));
@@ -195,7 +196,7 @@ fn send(writer: &Mutex<&BlockingStream>, frame: &ToDriver) -> Result<(), Error> 
     lock(writer).write_all(&bytes).map_err(lost)
 }
 
-/// Sends optional reports to the driver.
+/// Sends a report to the driver, and ignores errors.
 fn tell(writer: &Mutex<&BlockingStream>, frame: &ToDriver) {
     if let Err(error) = send(writer, frame) {
         tracing::debug!(error = %base::error_chain(&error), "the driver does not hear why this worker ends");
@@ -217,7 +218,7 @@ impl Bench {
         Ok(Bench { text, job, shape, prepared, shards: Mutex::default() })
     }
 
-    /// Computes shards on all cores, and sends each result as soon as it is there.
+    /// Computes shards on all cores, and sends each result as soon as it is computed.
     fn compute(
         &self,
         options: &WorkerOptions,
@@ -243,7 +244,7 @@ impl Bench {
         })
     }
 
-    /// One shard, and how many microseconds it took.
+    /// Computes one shard, and returns its result and the time that it took, in microseconds.
     fn shard(&self, pace: Option<f64>, shard: u32, parameters: &[f64]) -> Result<(Vec<f64>, u64), Error> {
         let failed =
             |source: crate::learn::LearnError| Error::Data { job: self.job.name.clone(), source: source.into() };
@@ -251,7 +252,7 @@ impl Bench {
         let (data, mut memory) = match kept {
             Some(kept) => kept,
             None => {
-                // The shards after those that are learnt from are those of the validation data.
+                // Shards after the training shards are those of the validation data.
                 let data = match (shard as usize).checked_sub(self.job.shards) {
                     None => self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards),
                     Some(held) => self.prepared.held_shard(&self.job.algorithm, held, self.job.validation_shards()),
@@ -280,7 +281,7 @@ impl Bench {
     }
 }
 
-/// Looks at a job's data; takes its file, if it has one, from the cache, or reads it. A validation file is read anew.
+/// Examines a job's data. Takes its file, if it has one, from the cache, or reads it. A validation file is always read.
 pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
     let prepared = prepare_all(job, cache)?;
     let failed = |source| Error::Data { job: job.name.clone(), source };
@@ -296,7 +297,7 @@ pub(super) fn prepare(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Pre
     prepared.hold_out(&job.algorithm, validation, text.as_deref()).map_err(failed)
 }
 
-/// The data without regard to validation.
+/// Examines the data without regard to validation.
 fn prepare_all(job: &Job, cache: Option<&mut DatasetCache>) -> Result<Prepared, Error> {
     let failed = |source| Error::Data { job: job.name.clone(), source };
     let Source::File { path, .. } = &job.data else {

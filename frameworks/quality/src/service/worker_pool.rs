@@ -19,12 +19,12 @@ pub(super) struct Hand {
     pending: BTreeSet<u32>,
 }
 
-/// All of them, and their round.
+/// The connected workers of a job, with their current round.
 #[derive(Debug, Default)]
 pub(super) struct WorkerPool {
     connected: BTreeMap<u64, Hand>,
     round: u64,
-    /// Workers that have computed something of the round.
+    /// Connections of workers that have computed a shard of the round.
     computed: BTreeSet<u64>,
     results: Vec<Option<Vec<f64>>>,
     missing: usize,
@@ -33,18 +33,18 @@ pub(super) struct WorkerPool {
 
 impl WorkerPool {
     pub(super) fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
-        // A worker that comes back has lost its old connection, also if that was not noticed yet.
+        // A worker that reconnects has lost its old connection, even if that was not detected yet.
         let old: Vec<u64> = self.connected.iter().filter(|(_, h)| h.task == task).map(|(c, _)| *c).collect();
         old.into_iter().for_each(|c| drop(self.connected.remove(&c)));
         self.connected.insert(connection, Hand { task, cores, frames, pending: BTreeSet::new() });
     }
 
-    /// Drops a worker; its shards must be assigned again.
+    /// Removes a worker; its shards must be assigned again.
     pub(super) fn drop_one(&mut self, connection: u64) -> Option<Hand> {
         self.connected.remove(&connection)
     }
 
-    /// Tells workers to leave, or which job to work for, and removes them. A worker that cannot be reached loses its
+    /// Tells workers to leave, or for which job to work, and removes them. A worker that cannot be reached loses its
     /// connection, and receives the order when it reconnects.
     pub(super) fn dismiss(&mut self, directive: &Directive) {
         let leave = encoded(&ToWorker::Leave);
@@ -60,7 +60,7 @@ impl WorkerPool {
         });
     }
 
-    /// The tasks of all workers.
+    /// Returns the tasks of all workers.
     pub(super) fn tasks(&self) -> Vec<String> {
         self.connected.values().map(|hand| hand.task.clone()).collect()
     }
@@ -72,8 +72,8 @@ impl WorkerPool {
         self.connected.clear();
     }
 
-    /// How many workers have computed something of the round. One that joined in the middle of it may have come too
-    /// late.
+    /// Returns the number of workers that have computed a shard of the round. A worker that joined in the middle of it
+    /// may have come too late.
     pub(super) fn computed(&self) -> usize {
         self.computed.len()
     }
@@ -82,7 +82,7 @@ impl WorkerPool {
         self.connected.is_empty()
     }
 
-    /// Workers that still have something to send.
+    /// Returns the connections of workers that have not sent all their results.
     pub(super) fn late(&self) -> Vec<u64> {
         self.connected.iter().filter(|(_, h)| !h.pending.is_empty()).map(|(c, _)| *c).collect()
     }
@@ -108,7 +108,7 @@ impl WorkerPool {
             if open.is_empty() {
                 return;
             }
-            // Idle workers take the shards that are left; without any, all share them.
+            // Idle workers take the shards that are left; if none is idle, all share them.
             let idle = self.connected.values().any(|h| h.pending.is_empty());
             let takers = |h: &Hand| !idle || h.pending.is_empty();
             let cores: usize = self.connected.values().filter(|h| takers(h)).map(|h| h.cores as usize).sum();
@@ -136,7 +136,7 @@ impl WorkerPool {
         }
     }
 
-    /// Takes a result in. Results of other rounds, and those that are there already, are not counted.
+    /// Records a result. Returns `false` for results of other rounds, and for those that have arrived before.
     pub(super) fn take(&mut self, connection: u64, round: u64, shard: u32, values: Vec<f64>) -> bool {
         if round != self.round {
             return false;
@@ -155,22 +155,22 @@ impl WorkerPool {
         }
     }
 
-    /// The parameters of the round.
+    /// Returns the parameters of the round.
     pub(super) fn parameters(&self) -> &[f64] {
         &self.parameters
     }
 
-    /// Whether all shards of the round are there.
+    /// Returns whether the results of all shards of the round have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.missing == 0 && !self.results.is_empty()
     }
 
-    /// The results, in the order of the shards.
+    /// Returns the results, in the order of the shards.
     pub(super) fn results(&mut self) -> Vec<Vec<f64>> {
         std::mem::take(&mut self.results).into_iter().flatten().collect()
     }
 
-    /// The newest worker's first frame.
+    /// Sends a worker its first frame, the description of the job.
     pub(super) fn set_up(&self, connection: u64, setup: &Arc<Vec<u8>>) {
         if let Some(hand) = self.connected.get(&connection) {
             post(hand, setup);
@@ -178,12 +178,12 @@ impl WorkerPool {
     }
 }
 
-/// A frame as bytes; empty if it is too long, which ends the connection.
+/// Encodes a frame; empty if it is too long, which ends the connection.
 pub(super) fn encoded(frame: &ToWorker) -> Arc<Vec<u8>> {
     Arc::new(frame::encode(frame).unwrap_or_default())
 }
 
-/// Sends to a worker; one that does not read will be found late.
+/// Sends a frame to a worker. A worker that does not read will be detected as late.
 fn post(hand: &Hand, frame: &Arc<Vec<u8>>) {
     if hand.frames.try_send(frame.clone()).is_err() {
         tracing::debug!(task = hand.task, "a worker does not read");
@@ -219,9 +219,9 @@ mod tests {
         assert!(pool.take(2, 1, 2, vec![2.0]));
         assert!(pool.drop_one(2).is_some());
         pool.hand_out();
-        // It has not finished its own yet, but there is no other worker.
+        // The worker has not finished its own shards yet, but there is no other worker.
         assert_eq!(shards(&mut one), [3, 4, 5]);
-        // One that comes when all shards are given away has no part in the round.
+        // A worker that joins when all shards are assigned has no part in the round.
         let mut three = joined(&mut pool, 3, 1);
         pool.hand_out();
         assert_eq!(shards(&mut three), Vec::<u32>::new());

@@ -1,12 +1,12 @@
-//! A picture of numbers over the points of a sweep, with their intervals.
+//! Plots numbers over the points of a sweep, with their intervals.
 
 use plot::{Line, Lines};
 
 use crate::row::Row;
 use crate::{Failed, columns, find, words};
 
-/// The plot that a block describes: `AXIS := 1 | 2 | 4; TITLE = NUMBER; ...`. A point without a number on the axis is a
-/// dashed line across.
+/// Returns the plot that a block describes: `AXIS := 1 | 2 | 4; TITLE = NUMBER; ...`. A point without a number on the
+/// axis is a dashed horizontal line.
 pub fn lines(scenario: &str, rows: &[Row], wanted: &str) -> Result<Lines, Failed> {
     let columns = columns(wanted)?;
     let [(axis, places), titles @ ..] = columns.as_slice() else { return Err("a curve has an axis".into()) };

@@ -1,21 +1,23 @@
-//! Runs the scenarios of `lab/papers` and writes what came out into the pages of `docs/papers`.
+//! Runs the scenarios of `lab/papers` and writes the results into the pages of `docs/papers`.
 //!
 //! `cargo xtask papers [TEXT...]` runs it for the pages that name a scenario with TEXT in its name, or for all. A page
-//! says what it wants to show in comments, and what lies between them is written anew:
+//! requests results in comments; the text between these is replaced:
 //!
 //! ```text
 //! <!-- lab table SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->      a row for each point of the sweep
-//! <!-- lab factors SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->    a row for each number: the first point against the last
+//! <!-- lab factors SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->    a row for each number: first against last point
 //! <!-- lab picture SCENARIO: POINT share|waiting|held -->            over time, of the first seed; replays have others
 //! <!-- lab curve SCENARIO: AXIS := 1 | 2 | 4; TITLE = NUMBER -->     over the points of the sweep
 //! <!-- lab end -->
 //! ```
 //!
-//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number.
-//! `A of B` is A over both together, over the time of all seeds. In a table, `TITLE := ONE | TWO` is a column of words,
-//! one for each row; if it is the first one it stands for the sweep's values, and a row without a word is left out. In
-//! a curve such words are where on the axis the points are; what is not a number there is drawn as a line across.
-//! What a number means and what the paper says stands in the page, and is not touched.
+//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. `A of
+//! B` is A over both together, over the time of all seeds.
+//!
+//! In a table, `TITLE := ONE | TWO` is a column of words, one for each row. If it is the first column it replaces the
+//! sweep's values, and a row without a word is left out. In a curve such words are the positions of the points on the
+//! axis; a word that is not a number is drawn as a horizontal line. The page itself explains the numbers and quotes the
+//! paper; that text is not changed.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 
@@ -41,7 +43,7 @@ use streams::Streams;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Draws no progress bars; a line is printed for each finished scenario.
+/// A progress display that shows nothing; a line is printed for each finished scenario.
 struct Silent;
 
 impl Progress for Silent {
@@ -51,7 +53,7 @@ impl Progress for Silent {
     fn finished(&self, _: &Outcome) {}
 }
 
-/// A block of a page.
+/// A block of a page that requests results.
 struct Block {
     kind: String,
     scenario: String,
@@ -65,7 +67,7 @@ fn block(line: &str) -> Option<Block> {
     Some(Block { kind: kind.to_owned(), scenario: scenario.trim().to_owned(), wanted: wanted.trim().to_owned() })
 }
 
-/// Scenarios that have been run, by name.
+/// Results of the scenarios that have been run, by name.
 #[derive(Default)]
 struct Shelf {
     rows: BTreeMap<String, Vec<Row>>,
@@ -102,7 +104,7 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
     }
 }
 
-/// A number with three significant digits.
+/// Formats a number with three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size.is_nan() => "–".to_owned(),
@@ -113,7 +115,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The columns of a block: title and the number's name.
+/// Parses the columns of a block: the titles and the names of their numbers.
 fn columns(wanted: &str) -> Result<Vec<(&str, &str)>, Failed> {
     let columns = wanted
         .split(';')
@@ -122,13 +124,13 @@ fn columns(wanted: &str) -> Result<Vec<(&str, &str)>, Failed> {
     columns.collect()
 }
 
-/// A number of a row.
+/// Returns a number of a row.
 fn find<'a>(row: &'a Row, name: &str) -> Result<&'a Spread, Failed> {
     let found = row.numbers.iter().find(|spread| spread.name == name);
     found.ok_or_else(|| format!("there is no number '{name}'").into())
 }
 
-/// A number of a row with its interval.
+/// Formats a number of a row with its interval.
 fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
     if let Some((part, rest)) = name.split_once(" of ") {
         let total = |name: &str| row.totals.get(name).copied().ok_or_else(|| format!("there is no total of '{name}'"));
@@ -142,7 +144,7 @@ fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
     Ok((found.mean, format!("{}{interval}", number(found.mean * times))))
 }
 
-/// The table of a block, in Markdown: a row for each point.
+/// Formats the table of a block in Markdown, with a row for each point.
 fn table(rows: &[Row], wanted: &str) -> Result<String, Failed> {
     let columns = columns(wanted)?;
     let named = columns.first().is_some_and(|(title, _)| title.ends_with(':'));
@@ -168,7 +170,7 @@ fn table(rows: &[Row], wanted: &str) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The words of a row in a column of words.
+/// Returns the words of a row in a column of words.
 fn words(all: &str, row: usize, rows: usize) -> Result<String, Failed> {
     let words: Vec<&str> = all.split('|').map(str::trim).collect();
     match words.len() == rows {
@@ -177,7 +179,7 @@ fn words(all: &str, row: usize, rows: usize) -> Result<String, Failed> {
     }
 }
 
-/// The same the other way round: a row for each number, and how many times as much the first point has as the last.
+/// Formats a table with a row for each number, and the ratio of the first point to the last.
 fn factors(rows: &[Row], wanted: &str) -> Result<String, Failed> {
     let [first, .., last] = rows else { return Err("factors are of two points or more".into()) };
     let mut text = "| | first | last | first / last |\n|---|---|---|---|\n".to_owned();
@@ -188,7 +190,7 @@ fn factors(rows: &[Row], wanted: &str) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The picture of a block: written beside the page, and named in it.
+/// Draws the picture of a block into a file beside the page, and returns the line that includes it.
 fn picture(block: &Block, rows: &[Row]) -> Result<String, Failed> {
     let (point, what) = block.wanted.split_once(' ').ok_or("a picture is POINT share|waiting|held|...")?;
     let point: usize = point.parse()?;
@@ -205,7 +207,7 @@ fn picture(block: &Block, rows: &[Row]) -> Result<String, Failed> {
     drawn(&lines, &format!("{}-{point}-{what}", block.scenario))
 }
 
-/// Writes a picture beside the page; the line that names it there.
+/// Writes a picture beside the page, and returns the line that includes it.
 fn drawn(lines: &Lines, name: &str) -> Result<String, Failed> {
     let file = format!("pictures/{name}.svg");
     std::fs::create_dir_all("docs/papers/pictures")?;
@@ -213,7 +215,7 @@ fn drawn(lines: &Lines, name: &str) -> Result<String, Failed> {
     Ok(format!("![{}]({file})\n", lines.title.replace(['[', ']'], "")))
 }
 
-/// The page with its blocks written again; `None` if no block is selected.
+/// Returns the page with its blocks replaced; `None` if no block is selected.
 fn filled(text: &str, filters: &[String], shelf: &mut Shelf) -> Result<Option<String>, Failed> {
     let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
     let (mut new, mut any) = (String::new(), false);

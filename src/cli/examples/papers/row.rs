@@ -1,4 +1,4 @@
-//! What a page can show of a scenario, whatever has run it: a row for each point of its sweep.
+//! The results of a scenario that a page can show, independently of what has run it: a row for each point of its sweep.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use lab::campaign::Results;
 use lab::report::{Course, Spread, course, spreads};
 use plot::Lines;
 
-/// A point of a sweep.
+/// The results of a point of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// The fields that were varied, with their values.
+    /// Fields that were varied, with their values.
     pub values: Vec<(String, String)>,
-    /// Numbers by name.
+    /// Numbers with their names, as means over the seeds.
     pub numbers: Vec<Spread>,
-    /// The same, but added up over the seconds of all seeds.
+    /// Numbers by name, each multiplied by the run's seconds and added up over all seeds.
     pub totals: BTreeMap<String, f64>,
     /// Pictures by name.
     pub pictures: Vec<(&'static str, Lines)>,
 }
 
-/// What runs in the laboratory's world.
+/// Returns the rows of a scenario that ran in the laboratory's world.
 pub fn of_world(results: &Results) -> Vec<Row> {
     let row = |(values, outcomes): &(Vec<(String, String)>, Vec<lab::measure::Outcome>)| {
         let courses = [("share", Course::Share), ("waiting", Course::Waiting), ("held", Course::Held)];
@@ -37,7 +37,7 @@ pub fn of_world(results: &Results) -> Vec<Row> {
     results.iter().map(row).collect()
 }
 
-/// The title of a picture on a page does not say what the lines are: the y axis does.
+/// Replaces the label of the y axis, as the title of a picture on a page does not describe the lines.
 fn drawn(lines: Lines, what: Course) -> Lines {
     let y = match what {
         Course::Share => "dominant share",
@@ -48,7 +48,7 @@ fn drawn(lines: Lines, what: Course) -> Lines {
     Lines { y: y.to_owned(), ..lines }
 }
 
-/// Numbers of one kind of replay, a list for each seed, with the names in the same order each time.
+/// Combines the numbers of one kind of replay. Each seed has a list with the names in the same order.
 pub fn over_seeds(runs: &[Vec<(String, f64)>]) -> Vec<Spread> {
     let Some(first) = runs.first() else { return Vec::new() };
     let spread = |(at, (name, _)): (usize, &(String, f64))| {

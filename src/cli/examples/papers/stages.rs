@@ -1,5 +1,5 @@
-//! Jobs of stages (Libra, Decima's heuristics, DiAS): the studies of their framework, which run in virtual time.
-//! Nothing is computed here.
+//! Runs jobs of stages (Libra, Decima's heuristics, DiAS): the studies of their framework, in virtual time. No task
+//! computes anything.
 
 use dag::study::report::{Inputs, STUDIES, run};
 use lab::report::Spread;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::Failed;
 use crate::row::Row;
 
-/// A scenario of this kind.
+/// A scenario that runs a study of jobs of stages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "`name`, `about` and `replay` are for readers and for the choice of this kind")]
@@ -16,14 +16,14 @@ pub struct Stages {
     name: String,
     about: String,
     replay: String,
-    /// The study, as `tepui lab stages` names it.
+    /// Name of the study, as in `tepui lab stages`.
     study: String,
-    /// How many seeds.
+    /// Number of seeds.
     repetitions: u64,
 }
 
 impl Stages {
-    /// Runs it. Columns are named as by `tepui lab stages`.
+    /// Runs the scenario, and returns its rows. Columns have the names of `tepui lab stages`.
     pub fn rows(text: &str) -> Result<Vec<Row>, Failed> {
         let scenario: Stages = toml::from_str(text)?;
         let study = STUDIES.into_iter().find(|study| study.name() == scenario.study);

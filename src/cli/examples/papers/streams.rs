@@ -1,6 +1,5 @@
-//! Video queries that share cores (VideoStorm): the policy code of the video framework decides, with profiles that its
-//! profiler has made, in virtual time. A query's lag grows by what its cores cannot keep up with; nothing is decoded
-//! here.
+//! Runs video queries that share cores (VideoStorm) in virtual time: the policy code of the video framework decides,
+//! with profiles of its profiler. A query's lag grows by what its cores cannot process in time; no video is decoded.
 
 use std::path::Path;
 
@@ -15,7 +14,7 @@ use video::schedule::{AgentView, Demand, Goals, Horizon, Objective, Policy, Quer
 use crate::Failed;
 use crate::row::{Row, over_seeds};
 
-/// A scenario of this kind.
+/// A scenario with video queries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "`name`, `about` and `replay` are for readers and for the choice of this kind")]
@@ -23,44 +22,44 @@ pub struct Streams {
     name: String,
     about: String,
     replay: String,
-    /// Where profiles are, beside the scenario: `STREET-KIND.json`.
+    /// Directory of profiles, relative to the scenario: `STREET-KIND.json`.
     profiles: String,
     seed: u64,
     repetitions: u64,
     duration: Span,
-    /// How often is decided.
+    /// Interval of decisions.
     every: Span,
     agents: usize,
-    /// Cores of each agent.
+    /// Number of cores of each agent.
     cores: f64,
-    /// How many times as many cores queries need as our own do: rows for each.
+    /// Factors for the cores that queries need, relative to our own profiles: a row for each.
     times: Vec<f64>,
     base: Group,
     burst: Group,
-    /// The burst is there from then until then.
+    /// Time at which the burst begins, and time at which it ends.
     from: Span,
     to: Span,
-    /// Queries in the burst: a row for each.
+    /// Numbers of queries in the burst: a row for each.
     queries: Vec<usize>,
 }
 
-/// Queries that are drawn alike.
+/// A group of queries that are drawn from the same distributions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
     #[serde(default)]
     count: usize,
-    /// Of these kinds.
+    /// Kinds of the queries.
     kinds: Vec<String>,
-    /// The part of them that can be delayed by up to `patient`.
+    /// Share of the queries that tolerate a lag of up to `patient`.
     tolerant: f64,
     patient: [f64; 2],
-    /// The lag goals of the others.
+    /// Range of the lag goals of the other queries.
     hasty: [f64; 2],
     min_quality: [f64; 2],
 }
 
-/// A query at work.
+/// The state of a running query.
 struct Query<'a> {
     points: &'a [Point],
     goals: Goals,
@@ -70,7 +69,7 @@ struct Query<'a> {
     burst: bool,
 }
 
-/// Sums over queries and decisions while the burst lasts.
+/// Sums over queries and decisions during the burst.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     count: f64,
@@ -82,7 +81,7 @@ struct Sums {
 }
 
 impl Streams {
-    /// Runs it.
+    /// Runs the scenario, and returns its rows.
     pub fn rows(text: &str, directory: &Path) -> Result<Vec<Row>, Failed> {
         let scenario: Streams = toml::from_str(text)?;
         let mut rows = Vec::new();
@@ -173,7 +172,7 @@ impl Streams {
     }
 }
 
-/// Policies by what they are in numbers, and in pictures.
+/// Names of the policies in numbers and in pictures, with their definitions.
 const POLICIES: [(&str, &str, Policy, Objective); 3] = [
     ("sum", "videostorm, max-sum", Policy::Videostorm, Objective::MaxSum),
     ("min", "videostorm, max-min", Policy::Videostorm, Objective::MaxMin),
@@ -186,11 +185,11 @@ fn drawn(y: &str, runs: &[(&str, Run)], of: fn(&(f64, f64, f64)) -> f64) -> Line
     Lines { x: "seconds".to_owned(), y: y.to_owned(), lines: lines.collect(), ..Lines::default() }
 }
 
-/// What came out of a run.
+/// The results of a run.
 #[derive(Default)]
 struct Run {
     sums: Sums,
-    /// Time, mean quality, mean lag.
+    /// Time, mean quality and mean lag of each decision.
     course: Vec<(f64, f64, f64)>,
 }
 
@@ -214,13 +213,13 @@ impl Sums {
 }
 
 impl Query<'_> {
-    /// One step: the stream delivers that many seconds, and the cores process as many as they can.
+    /// Advances by one step: the stream delivers `step` seconds, and the cores process as many as they can.
     fn live(&mut self, step: f64, sums: &mut Sums) {
         let point = &self.points[self.share.point];
         let looked = (step * self.share.cores / point.cores).min(self.lag + step);
         self.lag += step - looked;
         sums.count += 1.0;
-        // Of what is looked at in this time; what is left for later counts then.
+        // Quality counts for what is processed in this step; the rest counts when it is processed.
         sums.quality += point.quality * looked;
         sums.looked += looked;
         sums.lag += self.lag;
@@ -245,7 +244,7 @@ impl Group {
     }
 }
 
-/// All profiles of a directory, with the kinds at the ends of their names.
+/// Reads all profiles of a directory, with the kinds of their queries.
 fn read(directory: &Path, times: f64) -> Result<Vec<(String, Vec<Point>)>, Failed> {
     let mut files: Vec<_> =
         std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;

@@ -1,5 +1,5 @@
-//! Trainings that share cores (SLAQ): the policy code of the quality framework decides over losses that its trainers
-//! have recorded, in virtual time. Work and arrivals are drawn from the seed; nothing is trained here.
+//! Runs trainings that share cores (SLAQ) in virtual time: the policy code of the quality framework decides over losses
+//! that its trainers have recorded. Work and arrivals are drawn from the seed; nothing is trained.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::Failed;
 use crate::row::{Row, over_seeds};
 
-/// A scenario of this kind.
+/// A scenario with trainings.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "`name`, `about` and `replay` are for readers and for the choice of this kind")]
@@ -22,27 +22,27 @@ pub struct Training {
     name: String,
     about: String,
     replay: String,
-    /// Recorded losses, beside the scenario.
+    /// File of recorded losses, relative to the scenario.
     curves: String,
     seed: u64,
     repetitions: u64,
-    /// The mean time between two submissions.
+    /// Mean time between two submissions.
     poisson: Span,
     cores: u32,
     /// Interval of decisions.
     epoch: Span,
-    /// What an iteration takes beside its work.
+    /// Overhead of an iteration, in addition to its work.
     overhead: Span,
-    /// In how many parts the work of an iteration can be done at once.
+    /// Number of parts into which the work of an iteration is divided.
     shards: u32,
-    /// How uneven the work of iterations is from job to job: the standard deviation of its logarithm.
+    /// Variation of the work of iterations among jobs: the standard deviation of its logarithm.
     spread: f64,
-    /// Demand of the jobs over the capacity while they arrive: one row for each.
+    /// Ratios of the jobs' demand to the capacity while they arrive: one row for each.
     load: Vec<f64>,
 }
 
 impl Training {
-    /// Runs it.
+    /// Runs the scenario, and returns its rows.
     pub fn rows(text: &str, directory: &Path) -> Result<Vec<Row>, Failed> {
         let scenario: Training = toml::from_str(text)?;
         let recorded = read(&directory.join(&scenario.curves))?;
@@ -64,7 +64,7 @@ impl Training {
         Row { values, numbers: over_seeds(&numbers), pictures, ..Row::default() }
     }
 
-    /// The jobs of a seed: each recorded training once, in an order of its own.
+    /// Returns the jobs of a seed: each recorded training once, in an order of its own.
     fn jobs(&self, load: f64, recorded: &[Vec<f64>], seed: Seed) -> Vec<Curve> {
         let (mut when, mut work) = (seed.child("arrivals").rng(), seed.child("work").rng());
         let mut order: Vec<(f64, usize)> =
@@ -72,7 +72,7 @@ impl Training {
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mean = recorded.iter().map(Vec::len).sum::<usize>() as f64 / recorded.len().max(1) as f64;
         let gap = self.poisson.0.as_secs_f64();
-        // A logarithm of this mean makes a mean of 1.
+        // With this mean of the logarithm, the mean of the values is 1.
         let uneven = LogNormal::new(-self.spread * self.spread / 2.0, self.spread);
         let mut now = 0.0;
         let mut curves = Vec::new();
@@ -96,7 +96,7 @@ impl Training {
     }
 }
 
-/// Recorded losses: `job,algorithm,losses`.
+/// Reads recorded losses: `job,algorithm,losses`.
 fn read(file: &Path) -> Result<Vec<Vec<f64>>, Failed> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     Ok(read_losses(&text).map_err(|why| format!("{}: {why}", file.display()))?)
@@ -124,8 +124,8 @@ fn compared(curves: &[Curve], slaq: &Outcome, fair: &Outcome) -> Vec<(String, f6
     numbers
 }
 
-/// The part of the cores that goes to the jobs from this place to that in the order of what they have left to learn,
-/// the most first; the mean over the epochs in which four jobs or more run.
+/// Returns the share of the cores of the jobs between two positions (from 0 to 1) in the order of what they have left
+/// to learn, the most first. It is a mean over the epochs in which four jobs or more run.
 fn cores_of(outcome: &Outcome, from: f64, to: f64) -> f64 {
     let (mut sum, mut count) = (0.0, 0);
     for (_, jobs) in outcome.epochs.iter().filter(|(_, jobs)| jobs.len() >= 4) {

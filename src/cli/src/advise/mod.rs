@@ -1,6 +1,6 @@
-//! `tepui advise`: what jobs ask for, what they use, and what they should ask for.
+//! `tepui advise`: shows what jobs request, what they use, and what they should request.
 //!
-//! The model is the crate `advice`; here measurements are taken, recorded and read, and the advice is shown.
+//! The model is the crate `advice`. This module takes, records and reads measurements, and shows the advice.
 
 mod record;
 mod sample;
@@ -23,9 +23,9 @@ use crate::read::print;
 use record::Recorder;
 use sample::Sampler;
 
-/// The shortest interval between rounds of measurements.
+/// Minimum interval between rounds of measurements.
 const EVERY_MIN: Duration = Duration::from_millis(200);
-/// The longest time of measurements.
+/// Maximum duration of measurements.
 const FOR_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// Flags of `tepui advise`.
@@ -62,7 +62,7 @@ fn time(text: &str) -> Result<Duration, String> {
     known.ok_or_else(|| "write a time such as 10, 500ms, 30s, 5m or 2h".to_owned())
 }
 
-/// Measures, or reads measurements, and prints what follows from them.
+/// Takes or reads measurements, and prints the advice.
 ///
 /// # Errors
 /// No master answers, or a file cannot be read or written.
@@ -120,7 +120,7 @@ async fn measure(args: &Args, book: &mut Book) -> Result<()> {
                     recorder.write(&samples)?;
                 }
             }
-            // A master that is away for a moment costs a round.
+            // A master that is unreachable for a moment costs a round.
             Err(error) if round > 0 => bar.suspend(|| stdio::err!("a round is left out: {error:#}")),
             Err(error) => return Err(error),
         }

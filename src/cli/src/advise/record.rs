@@ -1,4 +1,4 @@
-//! Files of measurements: a line of JSON for each sample.
+//! Reads and writes files of measurements: a line of JSON for each sample.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use advice::Sample;
 use anyhow::{Context, Result, bail};
 
-/// The longest file that is written, in bytes.
+/// Maximum size of a file that is written, in bytes.
 const FILE_MAX: u64 = 1 << 30;
-/// The longest line that is read, in bytes.
+/// Maximum length of a line that is read, in bytes.
 const LINE_MAX: u64 = 64 << 10;
 
-/// A file that measurements are appended to.
+/// A file to which measurements are appended.
 pub(super) struct Recorder {
     path: PathBuf,
     file: BufWriter<File>,
@@ -24,7 +24,7 @@ impl Recorder {
     /// Opens a file for appending.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Recorder> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot write to '{}'", path.display()))?;

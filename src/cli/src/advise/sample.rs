@@ -1,4 +1,4 @@
-//! A round of measurements: the tasks that the master knows, with what their agents measure.
+//! Takes a round of measurements: the tasks that the master knows, with what their agents measure.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::read::model::{self, Agent, Agents, Framework, Frameworks, Task};
 use crate::read::now;
 use crate::task::top::{Measured, Statistics, measure};
 
-/// Takes measurements of a cluster.
+/// A sampler of a cluster's tasks.
 pub(super) struct Sampler<'a> {
     master: &'a MasterArgs,
     framework: Option<&'a str>,
-    /// Agents that gave no answer in the last round.
+    /// Agents that did not answer in the last round.
     silent: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Sampler<'a> {
         Sampler { master, framework, silent: Vec::new() }
     }
 
-    /// Measures all tasks once. Agents that give no answer are left out, and named when that begins.
+    /// Measures all tasks once. Agents that do not answer are left out, and named in the first such round.
     ///
     /// # Errors
     /// No master answers.
@@ -43,10 +43,10 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// An executor by the id of its agent and its own.
+/// The ids of an agent and of one of its executors.
 type Key<'a> = (&'a str, &'a str);
 
-/// The measurements of a framework's tasks. Tasks of one executor share a container, and are one sample.
+/// Returns the measurements of a framework's tasks. Tasks of one executor share a container, and are one sample.
 fn samples(round: u64, framework: &Framework, hosts: &BTreeMap<&str, &str>, measured: &Measured) -> Vec<Sample> {
     let mut containers: BTreeMap<Key, Vec<&Task>> = BTreeMap::new();
     for task in &framework.tasks {

@@ -1,11 +1,11 @@
-//! The advice as tables.
+//! Formats the advice as tables.
 
 use advice::{Interval, JobAdvice, Part, READINGS_MIN, Report, RoleAdvice, Use, Verdict};
 use resources::Amount;
 
 use crate::read::table::{number, table};
 
-/// The advice: jobs, roles, and how it is made.
+/// Formats the advice: jobs, roles, and how it is made.
 pub(super) fn text(report: &Report) -> String {
     if report.jobs.is_empty() {
         return format!("no running tasks were measured in {} rounds: nothing is proposed", report.rounds);
@@ -34,7 +34,7 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-/// What is said about each resource of a job.
+/// Returns the advice for each resource of a job.
 fn parts(job: &JobAdvice) -> [(&'static str, &Part); 2] {
     [("cpus", &job.advice.cpus), ("mem", &job.advice.mem)]
 }
@@ -87,7 +87,7 @@ fn row(job: &JobAdvice, resource: &str, part: &Part) -> Vec<String> {
     ]
 }
 
-/// The interval of the percentile; `=` marks an end for which there are too few values.
+/// Formats the interval of the percentile; `=` marks an end for which there are too few values.
 fn between(resource: &str, interval: &Interval, max: f64) -> String {
     let end =
         |end: Option<f64>, without: &str| end.map_or_else(|| without.to_owned(), |value| value_text(resource, value));

@@ -1,4 +1,4 @@
-//! `tepui dag graph`: the stages of a job with what they wait for, as lines or for Graphviz.
+//! `tepui dag graph`: shows the stages of a job with what they wait for, as lines or for Graphviz.
 
 use std::process::ExitCode;
 
@@ -35,13 +35,13 @@ fn edges(view: &View) -> impl Iterator<Item = (&str, &str)> {
     view.stages.iter().flat_map(|stage| stage.after.iter().map(|before| (before.as_str(), stage.name.as_str())))
 }
 
-/// How many of its tasks have finished.
+/// Formats the number of a stage's tasks that have finished.
 fn progress(stage: &Stage) -> String {
     let total = stage.total.map_or("?".to_owned(), |total| total.to_string());
     format!("{}, {}/{total}", stage.state, stage.tasks.finished)
 }
 
-/// One line a stage, deeper ones further to the right.
+/// Formats one line for each stage; deeper stages are indented further.
 fn lines(view: &View) -> String {
     let mut depths: Vec<(&str, usize)> = Vec::new();
     let mut lines = Vec::new();
@@ -55,7 +55,7 @@ fn lines(view: &View) -> String {
     lines.join("\n")
 }
 
-/// Names have no quotes: they are letters, digits, `_` and `-`.
+/// Formats a graph for Graphviz. Names have no quotes: they are letters, digits, `_` and `-`.
 fn dot(view: &View) -> String {
     let mut text = format!("digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box];\n", view.summary.name);
     for stage in &view.stages {

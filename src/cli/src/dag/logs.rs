@@ -1,4 +1,4 @@
-//! `tepui dag logs`: what tasks of a stage have written, from their sandboxes, through the agents.
+//! `tepui dag logs`: prints files that tasks of a stage have written to their sandboxes, through the agents.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     print_files(&chosen, &args.service.master, name, args.service.json).await
 }
 
-/// The tasks whose logs are shown: each was launched at least once.
+/// Returns the tasks whose logs are shown: each was launched at least once.
 fn chosen(all: Vec<Task>, args: &Args) -> Result<Vec<(u32, Place)>> {
     for number in &args.tasks {
         if !all.iter().any(|task| task.number == *number && task.place.is_some()) {

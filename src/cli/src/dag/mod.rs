@@ -46,10 +46,10 @@ impl Kind for Dag {
 type ServiceArgs = service::ServiceArgs<Dag>;
 
 impl Command {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong, and what to do about it.
+    /// Returns what failed, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         crate::block_on(async {
             match self {

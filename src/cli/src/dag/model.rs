@@ -1,4 +1,4 @@
-//! What the commands read of the framework's API: the fields that they show.
+//! The fields of the framework's API that the commands show.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::job::model::{Counts, Need, Place};
 use crate::service::{self, Service, encode};
 
-/// A job in short.
+/// The summary of a job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Summary {
@@ -21,18 +21,18 @@ pub(crate) struct Summary {
     pub(crate) why: String,
 }
 
-/// `/v1/jobs/{name}`.
+/// The details of a job, from `/v1/jobs/{name}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct View {
     pub(crate) summary: Summary,
     pub(crate) stages: Vec<Stage>,
     pub(crate) why: Vec<String>,
-    /// What was found for drops and sprints.
+    /// Values that were found for drops and sprints, in words.
     pub(crate) tuned: Vec<String>,
 }
 
-/// A stage.
+/// A stage of a job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stage {
@@ -50,7 +50,7 @@ pub(crate) struct Stage {
     pub(crate) estimate: Option<Estimate>,
 }
 
-/// How the size of tasks was found.
+/// The search for the size of tasks.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sizing {
@@ -61,7 +61,7 @@ pub(crate) struct Sizing {
     pub(crate) waves: Vec<Wave>,
 }
 
-/// A wave of tasks.
+/// A wave of tasks with one size.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Wave {
@@ -71,7 +71,7 @@ pub(crate) struct Wave {
     pub(crate) tasks: u32,
 }
 
-/// An estimate from the tasks that ran.
+/// An estimate of a statistic from the tasks that ran.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Estimate {
@@ -83,7 +83,7 @@ pub(crate) struct Estimate {
     pub(crate) of: u32,
 }
 
-/// A page of tasks.
+/// A page of a list of tasks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TaskPage {
@@ -91,7 +91,7 @@ pub(crate) struct TaskPage {
     pub(crate) next: Option<u32>,
 }
 
-/// A task that was launched.
+/// A task of a stage.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Task {
@@ -105,13 +105,13 @@ pub(crate) struct Task {
     pub(crate) message: String,
 }
 
-/// Asks for a job.
+/// Requests the details of a job.
 pub(super) async fn view(service: &Service, job: &str) -> Result<View> {
     let document = service.get(&service::path(job, "")).await?;
     serde_json::from_value(document).context("the framework's answer")
 }
 
-/// Asks for tasks of a stage, so many at most.
+/// Requests the tasks of a stage, at most `most`.
 pub(super) async fn tasks(service: &Service, job: &str, stage: &str, most: usize) -> Result<Vec<Task>> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {

@@ -12,9 +12,9 @@ use crate::service;
 
 /// Number of tasks of a stage that are shown by default.
 const TASKS_SHOWN: usize = 40;
-/// Waves that are plotted: the last ones.
+/// Number of the last waves that are plotted.
 const WAVES_SHOWN: usize = 24;
-/// Length of the longest bar of a plot.
+/// Length of the longest bar of a plot, in characters.
 const BAR: usize = 30;
 
 /// Flags of `tepui dag show`.
@@ -31,7 +31,7 @@ pub struct ShowArgs {
     all: bool,
 }
 
-/// Jobs as a table.
+/// Formats jobs as a table.
 pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
     let mut table =
         table(&["JOB", "STATE", "PRIORITY", ">STAGES", ">WAITING", ">LIVE", ">DONE", ">FAILED", ">LEFT OUT", ">AGE"]);
@@ -140,7 +140,7 @@ fn estimate_text(stage: &str, estimate: &Estimate) -> String {
     )
 }
 
-/// Size and rate over the waves, as bars.
+/// Plots size and rate over the waves, as bars.
 fn plot(stage: &str, sizing: &Sizing) -> String {
     let first = sizing.waves.len().saturating_sub(WAVES_SHOWN);
     let shown = &sizing.waves[first..];

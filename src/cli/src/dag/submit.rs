@@ -1,4 +1,4 @@
-//! `tepui dag submit`: jobs from files.
+//! `tepui dag submit`: submits jobs from files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::job::files::{read_all, submit};
 use crate::read::print;
 use crate::service::Service;
 
-/// Interval of requests for the state of a job whose end is waited for.
+/// Interval of requests for the state of a job whose end the command waits for.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Flags of `tepui dag submit`.
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     wait(&service, files.iter().flat_map(|file| &file.jobs), args.service.json).await
 }
 
-/// Waits until all have ended.
+/// Waits until all jobs have ended.
 async fn wait(service: &Service, names: impl Iterator<Item = &String>, json: bool) -> Result<ExitCode> {
     let mut failed = false;
     for name in names {

@@ -4,23 +4,23 @@ use binpack::core::State as Batch;
 use quality::scheduler::State as Training;
 use video::core::State as Video;
 
-/// A framework's part of the cluster.
+/// The share of a framework in the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub(super) name: String,
-    /// Its dominant share.
+    /// Dominant share of the framework.
     pub(super) share: f64,
-    /// What would be fair.
+    /// Fair share of the framework.
     pub(super) fair: f64,
 }
 
-/// One look.
+/// A sample of the states of all work.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// Seconds since the work began.
     pub(super) at: f64,
     pub(super) shares: Vec<Share>,
-    /// Jain's index, by the master.
+    /// Jain's fairness index, as the master computes it.
     pub(super) jain: f64,
     pub(super) batch: binpack::core::Status,
     pub(super) training: quality::scheduler::Status,
@@ -28,7 +28,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Whether all work has ended, well or not.
+    /// Returns whether all work has ended, successfully or not.
     pub(super) fn is_over(&self) -> bool {
         let batch = |state: Batch| matches!(state, Batch::Finished | Batch::Failed | Batch::Stopped);
         let training = |state: Training| !matches!(state, Training::Waiting | Training::Running);
@@ -38,21 +38,21 @@ impl Frame {
     }
 }
 
-/// All looks, the first one first.
+/// All frames of a run, the first one first.
 #[derive(Debug, Default)]
 pub(super) struct Story {
     frames: Vec<Frame>,
 }
 
-/// How much work there is.
+/// Number of pieces of work of each framework.
 pub(super) const BATCH_TASKS: usize = 144;
 pub(super) const TRAININGS: usize = 4;
 pub(super) const QUERIES: usize = 6;
-/// More looks than this are thinned out.
+/// Number of frames beyond which every other one is removed.
 const FRAMES: usize = 2_000;
 
 impl Story {
-    /// One more.
+    /// Adds a frame.
     pub(super) fn add(&mut self, frame: Frame) {
         if self.frames.len() >= FRAMES {
             let mut keep = false;
@@ -72,7 +72,7 @@ impl Story {
         self.frames.last()
     }
 
-    /// What went wrong, a sentence each.
+    /// Returns a sentence for each piece of work that did not succeed.
     pub(super) fn wrong(&self) -> Vec<String> {
         let Some(last) = self.last() else { return vec!["nothing was seen".to_owned()] };
         let batch = last.batch.jobs.iter().filter(|job| job.state != Batch::Finished);

@@ -1,5 +1,5 @@
-//! `tepui demo`: a small cluster, the three bundled frameworks on it with real work, a view of how they share it, and a
-//! report at the end.
+//! `tepui demo`: runs a small cluster with the three bundled frameworks and real work, shows how they share it, and
+//! writes a report at the end.
 
 mod frame;
 mod report;
@@ -20,11 +20,11 @@ use crate::interrupt::Interrupt;
 use frame::Story;
 use work::{Frameworks, Sharing};
 
-/// Agents of the embedded cluster.
+/// Number of agents of the embedded cluster.
 const AGENTS: usize = 3;
-/// How often things are looked at.
+/// Interval between two frames.
 const LOOK: Duration = Duration::from_millis(500);
-/// A demo that takes longer has gone wrong.
+/// Maximum duration of a run; a longer one has failed.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Flags of `tepui demo`.
@@ -57,7 +57,7 @@ enum Policy {
 }
 
 impl Policy {
-    /// One run for each.
+    /// Returns the kinds of sharing, one for each run.
     fn runs(self) -> &'static [Sharing] {
         match self {
             Policy::Quality => &[Sharing::Quality],
@@ -77,7 +77,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let directory = std::env::temp_dir().join(format!("tepui-demo-{}", std::process::id()));
         let result = crate::block_on(on(master, &directory, 1, &args));
         if !args.keep {
-            // Remaining files are harmless.
+            // Remaining files do no harm.
             let _ = std::fs::remove_dir_all(&directory);
         }
         return result;
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     result
 }
 
-/// Runs everything on a cluster that has, or will soon have, so many agents.
+/// Runs everything on a cluster that has this many agents, or will have them soon.
 async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
     let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
     reader.wait_for_agents(agents, daemons::READY).await?;
@@ -124,7 +124,7 @@ async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Resul
     }
 }
 
-/// All the work once; why it was not waited for its end, if it was not, and which tasks went wrong.
+/// Runs all the work once. Returns why it did not end in time, if it did not, and which tasks failed.
 async fn play(
     master: &MasterArgs,
     directory: &Path,

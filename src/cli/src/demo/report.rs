@@ -1,4 +1,4 @@
-//! The report of the demo: tables on the screen, and a page with plots.
+//! Writes the report of the demo: tables on the screen, and a page with plots.
 
 use plot::{Line, Lines, Page};
 
@@ -7,10 +7,10 @@ use super::score;
 use super::work::Sharing;
 use crate::read::table::table;
 
-/// A number of a frame.
+/// A function that returns a number of a frame.
 type Of<'a> = &'a dyn Fn(&Frame) -> f64;
 
-/// Tables of what was done.
+/// Formats tables of the results.
 pub(super) fn summary(runs: &[(Sharing, Story)]) -> String {
     let mut parts: Vec<String> = runs.iter().map(|(sharing, story)| summary_of(*sharing, story)).collect();
     let names: Vec<String> = runs.iter().map(|(sharing, _)| format!(">{}", sharing.words().to_uppercase())).collect();
@@ -57,9 +57,9 @@ fn summary_of(sharing: Sharing, story: &Story) -> String {
     )
 }
 
-/// What each run came to, a column each.
+/// Returns the results of the runs, with a column for each run.
 fn score_rows(runs: &[(Sharing, Story)]) -> Vec<Vec<String>> {
-    // The same time for all: what one has learnt while another still learns counts.
+    // All runs are measured over the same time: what one run has learnt while another still learns counts.
     let seconds = runs.iter().filter_map(|(_, story)| story.last()).map(|last| last.at).fold(0.0, f64::max);
     let columns: Vec<_> = runs.iter().map(|(_, story)| score::rows(story, seconds)).collect();
     let Some(first) = columns.first() else { return Vec::new() };
@@ -113,13 +113,13 @@ fn video_rows(last: &Frame) -> Vec<Vec<String>> {
     last.video.queries.iter().map(row).collect()
 }
 
-/// What a page says before its tables.
+/// The text of the page before its tables.
 const INTRODUCTION: &str = "Three frameworks share a cluster: a batch of commands that is packed onto few agents, training jobs, \
     and video queries. The commands read files of this machine. The data of the training jobs and the two streets that \
     the queries look at are made by the demo. Training may use four cores, and video half of what all its queries could \
     use at their best: so the jobs and the queries compete for cores on every machine.";
 
-/// The page. `street` is a picture that the queries look at, as base64 of a PNG.
+/// Formats the page. `street` is a picture of the queries' video, as base64 of a PNG.
 pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
     let mut page = Page::new("tepui demo");
     page.text(INTRODUCTION);
@@ -200,7 +200,7 @@ const TERMS: [(&str, &str); 8] = [
     ),
 ];
 
-/// What sharing by quality brought and cost in these runs, against even shares.
+/// Describes the gains and costs of sharing by quality in these runs, against even shares.
 fn cost(runs: &[(Sharing, Story)]) -> String {
     let of = |wanted: Sharing| runs.iter().find(|(sharing, _)| *sharing == wanted).map(|(_, story)| story);
     let (Some(quality), Some(fair)) = (of(Sharing::Quality), of(Sharing::Fair)) else { return String::new() };
@@ -276,7 +276,7 @@ fn video(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     }
 }
 
-/// Level from each point to the next: what only ever changes at once.
+/// Makes a line level from each point to the next, for values that change in steps.
 fn stairs(line: Line) -> Line {
     let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * line.points.len());
     for point in line.points {

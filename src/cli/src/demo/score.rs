@@ -4,9 +4,10 @@ use quality::scheduler::JobStatus;
 
 use super::frame::Story;
 
-/// The part of a job that is not learnt yet, from 1 at its first loss to 0 at its lowest, over the seconds of the run.
+/// Returns the share of the loss reduction that a job has left, from 1 at its first loss to 0 at its lowest, over the
+/// seconds of the run.
 ///
-/// It is measured, not predicted: the lowest loss is known by now.
+/// It is measured, not predicted, because the lowest loss is known at the end.
 pub(super) fn left(job: &JobStatus) -> Vec<(f64, f64)> {
     let first = job.history.first().map_or(0.0, |point| point.loss);
     let lowest = job.history.iter().map(|point| point.loss).fold(f64::INFINITY, f64::min);
@@ -14,18 +15,18 @@ pub(super) fn left(job: &JobStatus) -> Vec<(f64, f64)> {
     job.history.iter().map(|point| (point.seconds, ((point.loss - lowest) / range).clamp(0.0, 1.0))).collect()
 }
 
-/// When a job that has ended was submitted, on the clock of its history.
+/// Returns the time at which an ended job was submitted, on the clock of its history.
 fn submitted(job: &JobStatus) -> f64 {
     job.history.last().map_or(0.0, |point| (point.seconds - job.seconds).max(0.0))
 }
 
-/// Seconds from its submission until nine tenths are learnt; none if they never were.
+/// Returns the seconds from a job's submission to nine tenths of its loss reduction; `None` if it never got there.
 pub(super) fn mostly_learnt(job: &JobStatus) -> Option<f64> {
     left(job).into_iter().find(|(_, left)| *left <= 0.1).map(|(at, _)| at - submitted(job))
 }
 
-/// The mean of what is left, from its submission until so many seconds of the run. Before its first loss nothing is
-/// learnt.
+/// Returns the mean of what a job has left to learn, from its submission until `seconds` of the run. Before its first
+/// loss everything is left.
 fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
     let began = submitted(job);
     let (mut sum, mut before, mut at) = (0.0, 1.0, began);
@@ -37,19 +38,19 @@ fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
     (sum + before * (seconds - at).max(0.0)) / (seconds - began).max(1e-9)
 }
 
-/// Mean seconds from submission until nine tenths are learnt.
+/// Returns the mean time from submission to nine tenths of the loss reduction, in seconds.
 pub(super) fn mean_learnt(story: &Story) -> f64 {
     let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
     mean(&jobs.iter().filter_map(mostly_learnt).collect::<Vec<_>>())
 }
 
-/// Mean seconds from submission to the end of a training.
+/// Returns the mean time from submission to the end of a training, in seconds.
 pub(super) fn mean_completion(story: &Story) -> f64 {
     let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
     mean(&jobs.iter().map(|job| job.seconds).collect::<Vec<_>>())
 }
 
-/// What is measured, and its value for a run, of which the first so many seconds count.
+/// Returns the measures of a run with their values, over its first `seconds`.
 pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
     let Some(last) = story.last() else { return Vec::new() };
     let jobs = &last.training.jobs;

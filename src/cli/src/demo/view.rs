@@ -1,4 +1,4 @@
-//! How the demo looks while it runs: bars on a terminal, lines elsewhere.
+//! Shows the demo while it runs: bars on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
 
@@ -13,7 +13,7 @@ pub(super) trait View {
     fn show(&mut self, frame: &Frame);
 }
 
-/// Bars if standard error is a terminal, else lines.
+/// Returns bars if standard error is a terminal, otherwise lines.
 pub(super) fn new() -> Box<dyn View> {
     match std::io::stderr().is_terminal() {
         true => Box::new(Bars::new()),
@@ -21,10 +21,10 @@ pub(super) fn new() -> Box<dyn View> {
     }
 }
 
-/// Steps of a bar.
+/// Number of steps of a bar.
 const STEPS: u64 = 100;
 
-/// A bar for each framework's share, and one for each piece of work.
+/// A display with a bar for each framework's share, and one for each piece of work.
 struct Bars {
     all: MultiProgress,
     fairness: ProgressBar,
@@ -34,7 +34,7 @@ struct Bars {
     queries: Vec<ProgressBar>,
 }
 
-/// A style whose template stands in this file, so that it is known to be right.
+/// Returns a style whose template stands in this file, so that it is known to be valid.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }
@@ -52,7 +52,7 @@ impl Bars {
         Bars { fairness, shares, batch: Vec::new(), training: Vec::new(), queries: Vec::new(), all }
     }
 
-    /// As many bars as there is work of this kind.
+    /// Creates as many bars as there are pieces of work of this kind.
     fn fit(all: &MultiProgress, bars: &mut Vec<ProgressBar>, names: impl Iterator<Item = String>) {
         for (n, name) in names.enumerate() {
             if n == bars.len() {
@@ -107,12 +107,12 @@ impl View for Bars {
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        // Fails only when the terminal is gone.
+        // This fails only when the terminal is gone.
         let _ = self.all.clear();
     }
 }
 
-/// A line every five seconds.
+/// A display with a line every five seconds.
 #[derive(Default)]
 struct Lines {
     next: f64,

@@ -27,29 +27,30 @@ const QUERIES: &str = include_str!("../../../../examples/demo/queries.toml");
 
 /// Names of the frameworks; their roles are the same.
 pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
-/// Limit of training workers: the other frameworks need cores too.
+/// Maximum number of training workers: the other frameworks need cores, too.
 const WORKERS: u32 = 4;
 /// Numbers that a core of a training worker processes in a second, so that its speed does not depend on this machine's
 /// load.
 const PACE: f64 = 500_000.0;
-/// Cores for video: this part of what all queries could use at their best, so that they compete on every machine ...
+/// Share of what all queries could use at their best that the video framework may use, so that they compete on every
+/// machine.
 const VIDEO_PART: f64 = 0.5;
-/// ... but enough for the least task of each.
+/// Minimum number of cores for each query, which is enough for its smallest task.
 const VIDEO_LEAST: f64 = 0.021;
-/// Seconds of a video that are profiled.
+/// Number of seconds of a video that are profiled.
 const PROFILED: f64 = 6.0;
 
-/// How two of the frameworks share their cores.
+/// The policy by which training and video share their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// By the quality that cores bring: SLAQ and VideoStorm.
+    /// By the quality that cores gain: SLAQ and VideoStorm.
     Quality,
-    /// Evenly.
+    /// In equal shares.
     Fair,
 }
 
 impl Sharing {
-    /// The words of reports.
+    /// Returns the policy's name in reports.
     pub(super) fn words(self) -> &'static str {
         match self {
             Sharing::Quality => "by the quality that cores bring",
@@ -65,7 +66,7 @@ pub(super) struct Frameworks {
     video: video::service::Service,
 }
 
-/// States in which a task of the demo may be.
+/// States of the demo's tasks that are not failures.
 const FINE: [&str; 6] =
     ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_FINISHED", "TASK_KILLED"];
 
@@ -82,7 +83,7 @@ fn driver(master: &str, name: &str) -> Result<Options> {
     Ok(Options::new(master, framework)?)
 }
 
-/// Two streets with their truth; made before any work begins.
+/// Generates two street videos with their ground truth, before any work begins.
 fn streets(directory: &Path) -> Result<()> {
     for (name, seed, vehicles, people) in [("street", 1, 50.0, 30.0), ("corner", 2, 80.0, 10.0)] {
         let options = SceneOptions {
@@ -101,8 +102,8 @@ fn streets(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a profile of each query where the framework finds it. Returns the number of cores that they can use at their
-/// best.
+/// Writes a profile of each query to where the framework finds it. Returns the number of cores that the queries can use
+/// at their best.
 fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
     let clip = ClipOptions { seconds: PROFILED, ..Default::default() };
     let mut cores = 0.0;
@@ -115,7 +116,7 @@ fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
     Ok(cores)
 }
 
-/// A picture of the first street with what the query `counting` sees in it, as base64 of a PNG.
+/// Returns a picture of the first street with what the query `counting` detects in it, as base64 of a PNG.
 pub(super) fn picture(directory: &Path) -> Result<Option<String>> {
     let street = directory.join("street.mp4");
     let frame = video::local::still(&street, QueryKind::Cars, &Scope::default(), PROFILED).context("the street")?;
@@ -124,7 +125,7 @@ pub(super) fn picture(directory: &Path) -> Result<Option<String>> {
 }
 
 impl Frameworks {
-    /// Starts all three with all their work.
+    /// Starts all three frameworks with all their work.
     pub(super) async fn start(master: &str, directory: &Path, sharing: Sharing) -> Result<Frameworks> {
         streets(directory)?;
         let mut videos = video::service::Options::new(driver(master, NAMES[2])?);
@@ -163,7 +164,7 @@ impl Frameworks {
         Ok(Frameworks { batch, training, video })
     }
 
-    /// The present status.
+    /// Returns the current state of all work.
     pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
         let fairness = master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let roles = fairness["roles"].as_array().cloned().unwrap_or_default();
@@ -182,8 +183,8 @@ impl Frameworks {
         })
     }
 
-    /// Tasks that ended as none should, a sentence each. Workers that are moved are killed; nothing may fail or be
-    /// lost.
+    /// Returns a sentence for each task that failed or was lost. Workers that are moved are killed, which is not a
+    /// failure.
     pub(super) async fn failures(&self, master: &MasterArgs) -> Result<Vec<String>> {
         let answer = master.call("GET_TASKS", &Value::Null).await?;
         let lists = ["tasks", "completed_tasks", "orphan_tasks", "unreachable_tasks"];
@@ -193,7 +194,7 @@ impl Frameworks {
         Ok(wrong.map(|t| format!("the task {} ended in {}", text(&t["task_id"]["value"]), text(&t["state"]))).collect())
     }
 
-    /// Ends all three with all their tasks.
+    /// Stops all three frameworks with all their tasks.
     pub(super) async fn stop(self) {
         self.batch.stop(true).await;
         if let Err(why) = self.training.stop(true).await {

@@ -80,7 +80,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether the command is for a shell.
+    /// Returns whether the command is for a shell.
     pub(super) fn is_shell(&self) -> bool {
         self.shell && !self.no_shell
     }

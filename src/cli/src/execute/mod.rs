@@ -24,16 +24,16 @@ use crate::waiting::Waiting;
 use output::Outputs;
 use scheduler::{Execute, News};
 
-/// Time to reach a master before an error is reported.
+/// Time limit for reaching a master before an error is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time after which work that was not launched is explained, and time between two explanations.
+/// Time after which work that was not launched is explained, and interval between two explanations.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Runs the work, and ends with 0 if all of it finished, else with 1.
+/// Runs the work. The exit code is 0 if all of it finished, otherwise 1.
 ///
 /// # Errors
-/// A flag is wrong, no master was found, or the master refused the framework.
+/// A flag is invalid, no master was found, or the master refused the framework.
 pub fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     let work = task::work(&args)?;
@@ -64,7 +64,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
                 Some(news) = heard.recv() => shell.hear(news),
                 _ = looks.tick() => {
                     if let Some(why) = shell.look().await {
-                        // Without its stream, the framework is removed.
+                        // The framework is removed when its stream closes.
                         bail!("the work cannot run: {why}. With --wait it waits for other agents");
                     }
                 }
@@ -83,17 +83,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
     })
 }
 
-/// What goes on beside the scheduler: output, and explanations while the work waits.
+/// The work beside the scheduler: output, and explanations while the work waits.
 struct Shell {
     outputs: Outputs,
     master: MasterArgs,
-    /// What an offer must contain.
+    /// Resources that an offer must contain.
     need: String,
     /// Whether work that no agent can run waits for other agents.
     waits: bool,
-    /// Set while the work waits for an offer.
+    /// Id of the framework while the work waits for an offer; otherwise `None`.
     framework: Option<String>,
-    /// The explanation that was printed last.
+    /// Reasons that were printed last.
     said: Vec<String>,
 }
 
@@ -106,10 +106,11 @@ impl Shell {
         }
     }
 
-    /// Says why the work waits, if it does. Returns why it can never run.
+    /// Prints why the work waits, if it does and the reasons have changed. Returns the reason why it can never run, if
+    /// there is one.
     async fn look(&mut self) -> Option<String> {
         let framework = self.framework.as_deref()?;
-        // A master of Mesos's explains nothing.
+        // A master of Mesos does not explain.
         let waiting = Waiting::ask(&self.master, framework, &self.need).await;
         let waiting = waiting.unwrap_or(Waiting {
             reasons: vec!["the master does not explain why".into()],
@@ -125,10 +126,10 @@ impl Shell {
     }
 }
 
-/// Says why a framework has ended, and what to do, unless it was asked to.
+/// Reports why a framework has ended, and what to do, unless it was asked to end.
 ///
 /// # Errors
-/// It was not.
+/// It was not asked to end.
 pub(crate) fn stopped(ending: &Ending) -> Result<()> {
     if let Ending::Unreachable(why) = ending {
         bail!("no master took us in ({why}); start a cluster with `tepui local`, or name its master with --master");
@@ -153,7 +154,7 @@ fn framework(args: &Args) -> Result<FrameworkInfo> {
     })
 }
 
-/// Framework capabilities by their names.
+/// Converts names to framework capabilities.
 pub(crate) fn capabilities(names: &[&str]) -> Result<Vec<Capability>> {
     let one = |name: &&str| {
         let kind = capability::Type::from_str_name(name)
@@ -163,7 +164,7 @@ pub(crate) fn capabilities(names: &[&str]) -> Result<Vec<Capability>> {
     names.iter().map(one).collect()
 }
 
-/// The name of the user that runs this process, or its number if it has no name.
+/// Returns the name of the user that runs this process, or its number if it has no name.
 pub(crate) fn user() -> String {
     use std::os::unix::fs::MetadataExt;
     let Ok(uid) = std::fs::metadata("/proc/self").map(|m| m.uid().to_string()) else { return "root".to_owned() };

@@ -1,6 +1,6 @@
 //! Copies what tasks write to the standard output and error of this process, while they run.
 //!
-//! A sandbox that cannot be read ends nothing: the command that prints it later is named.
+//! A sandbox that cannot be read does not stop the command, which then names the command that prints the output later.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::sandbox::File;
 
 /// Interval of reads of a file.
 const LOOK: Duration = Duration::from_millis(200);
-/// Time for what is left when all tasks have ended.
+/// Time limit for copying the remaining output when all tasks have ended.
 const REST: Duration = Duration::from_secs(5);
 
-/// The output of the tasks that have started.
+/// Copies the output of the tasks that have started.
 pub(super) struct Outputs {
     master: MasterArgs,
     copies: JoinSet<()>,
@@ -30,7 +30,7 @@ impl Outputs {
         Outputs { master, copies: JoinSet::new(), ended: watch::Sender::new(false) }
     }
 
-    /// Copies the output of the task with this status from now on.
+    /// Starts copying the output of the task with this status.
     pub(super) fn start(&mut self, status: &TaskStatus) {
         let task = status.task_id.value.to_string();
         let agent = status.agent_id.as_ref().map(|id| id.value.to_string()).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Outputs {
         }
     }
 
-    /// Copies what is left; all tasks have ended.
+    /// Copies the remaining output, when all tasks have ended.
     pub(super) async fn finish(mut self) {
         self.ended.send_replace(true);
         let rest = async { while self.copies.join_next().await.is_some() {} };
@@ -94,7 +94,7 @@ impl Copy {
     }
 }
 
-/// Waits for the next look, or the end of the tasks.
+/// Waits for the next read, or for the end of the tasks.
 async fn pause(ended: &mut watch::Receiver<bool>) {
     // The sender is dropped after the copies have ended.
     let _ = tokio::time::timeout(LOOK, ended.wait_for(|ended| *ended)).await;

@@ -1,4 +1,4 @@
-//! The scheduler of `tepui execute`: it launches its work once, shows each status, and ends with the last task.
+//! The scheduler of `tepui execute`: it launches its work once, prints each status, and ends with the last task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,23 +15,23 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::task::Work;
 use crate::interrupt::Interrupt;
 
-/// How long an interrupted command waits for a missing master.
+/// Time that an interrupted command waits for a missing master.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-/// What the executor of a group needs for itself, as mesos-execute asks for it.
+/// Resources of the executor of a group, as mesos-execute requests them.
 pub(super) const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
 
-/// What the shell acts on.
+/// A message from the scheduler to the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum News {
     /// The framework has this id, and waits for an offer.
     Waiting(String),
     /// The work was launched.
     Launched,
-    /// The first status of a task that runs or has ended.
+    /// A task has sent the first status that shows that it runs or has ended.
     Started(Box<TaskStatus>),
 }
 
-/// Scheduler of one task or group. Its messages go to `out`.
+/// The scheduler of one task or group. It prints messages to `out`.
 pub(super) struct Execute<W> {
     work: Work,
     kill_after: Option<Duration>,
@@ -41,13 +41,13 @@ pub(super) struct Execute<W> {
     framework_id: FrameworkId,
     launched: bool,
     kill_at: Option<Time>,
-    /// There is no master.
+    /// Whether there is no master.
     alone: bool,
-    /// When an end that was asked for comes without a master.
+    /// Time at which a requested end happens even without a master.
     give_up_at: Option<Time>,
-    /// The last state of each task that has ended.
+    /// Last state of each task that has ended.
     ended: BTreeMap<Text, TaskState>,
-    /// The tasks that have started, as was sent to `news`.
+    /// Tasks whose start was sent to `news`.
     seen: BTreeSet<Text>,
 }
 
@@ -75,18 +75,18 @@ impl<W: Write> Execute<W> {
         }
     }
 
-    /// Whether every task has succeeded.
+    /// Returns whether every task has succeeded.
     pub(super) fn succeeded(&self) -> bool {
         let finished = |id: &Text| self.ended.get(id) == Some(&TaskState::TaskFinished);
         self.work.tasks().iter().all(|task| finished(&task.task_id.value))
     }
 
-    /// Sends to the shell, which may have gone already.
+    /// Sends a message to the shell, which may have ended already.
     fn tell(&self, news: News) {
         let _ = self.news.send(news);
     }
 
-    /// Prints a line. An output that was closed does not stop the work.
+    /// Prints a line. A closed output does not stop the work.
     fn say(&mut self, line: &str) {
         let _ = writeln!(self.out, "{line}");
         let _ = self.out.flush();
@@ -109,7 +109,7 @@ impl<W: Write> Execute<W> {
         }
     }
 
-    /// Launches the group on the first offer that has room for all of it.
+    /// Launches the group on the first offer that is large enough for all of it.
     fn offers_for_group(&mut self, offers: Vec<Offer>, calls: &mut Calls) {
         let Work::Group(group) = self.work.clone() else { return };
         let own = parse_text(GROUP_EXECUTOR, &Role::star()).unwrap_or_default();
@@ -188,7 +188,7 @@ impl<W: Write> Execute<W> {
         }
     }
 
-    /// Without a master nothing can be ended: after a while the work is left to it.
+    /// Ends without a master after some time; until then nothing can be killed, and the tasks are left to the master.
     fn give_up(&mut self, now: Time, calls: &mut Calls) {
         match self.give_up_at {
             Some(at) if at <= now => {
@@ -236,7 +236,7 @@ impl<W: Write> Scheduler for Execute<W> {
     }
 }
 
-/// A status as mesos-execute shows it.
+/// Formats a status as mesos-execute prints it.
 fn text(status: &TaskStatus) -> String {
     let mut text =
         format!("Received status update {} for task '{}'", status.state().as_str_name(), status.task_id.value);
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A channel whose receiver is gone.
+    /// Returns a channel whose receiver is closed.
     fn news() -> UnboundedSender<News> {
         tokio::sync::mpsc::unbounded_channel().0
     }

@@ -1,4 +1,4 @@
-//! From flags to tasks.
+//! Converts the flags of `tepui execute` to tasks.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::args::Args;
 use super::scheduler::GROUP_EXECUTOR;
 
-/// What to launch.
+/// The work to launch.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     /// One task with an executor of its own.
@@ -25,7 +25,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// The tasks in it.
+    /// Returns the tasks of the work.
     pub(super) fn tasks(&self) -> &[TaskInfo] {
         match self {
             Work::Task(task) => std::slice::from_ref(task),
@@ -34,7 +34,7 @@ impl Work {
     }
 }
 
-/// The work that the flags describe.
+/// Returns the work that the flags describe.
 pub(super) fn work(args: &Args) -> Result<Work> {
     if let Some(text) = &args.task_group {
         let group: TaskGroupInfo = parse("--task_group", &filled(text, "--task_group", true)?)?;
@@ -52,7 +52,7 @@ pub(super) fn work(args: &Args) -> Result<Work> {
     Ok(Work::Task(Box::new(task)))
 }
 
-/// What an offer for the work must contain, in the text form of resources: scalars alone.
+/// Returns the resources that an offer for the work must contain, in the text form of resources; only scalars.
 pub(super) fn need_of(work: &Work) -> Result<String> {
     let mut all = Quantities::default();
     for task in work.tasks() {
@@ -87,7 +87,7 @@ fn command(args: &Args) -> Result<CommandInfo> {
     Ok(command)
 }
 
-/// The container, where one of the flags asks for more than the agent's own.
+/// Returns the container if one of the flags requires other than the agent's default.
 fn container(args: &Args) -> Result<Option<ContainerInfo>> {
     let docker = args.containerizer == "docker";
     let mut container = ContainerInfo {
@@ -140,7 +140,7 @@ fn linux(args: &Args) -> Result<Option<LinuxInfo>> {
     Ok((linux != LinuxInfo::default()).then_some(linux))
 }
 
-/// The value of a flag that is JSON: itself, or what stands in the file of that name.
+/// Returns the value of a flag that is JSON: the value itself, or the content of the file that it names.
 fn text_of(value: &str, flag: &str) -> Result<String> {
     if value.trim_start().starts_with(['{', '[']) {
         return Ok(value.to_owned());
@@ -149,7 +149,8 @@ fn text_of(value: &str, flag: &str) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{flag} is neither JSON nor a file that can be read: {path}"))
 }
 
-/// A task's or a group's JSON with the agent that every task must name and only the offer knows.
+/// Returns a task's or a group's JSON with a placeholder for the agent, which every task must name and only the offer
+/// determines.
 fn filled(value: &str, flag: &str, group: bool) -> Result<String> {
     let mut value: Value =
         serde_json::from_str(&text_of(value, flag)?).with_context(|| format!("{flag} is not JSON"))?;

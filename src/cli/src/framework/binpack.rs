@@ -89,7 +89,7 @@ struct KnobArgs {
     avoid_failing_agents: bool,
 }
 
-/// Interval between revives.
+/// Minimum interval between revives; `None` for never.
 #[derive(Clone, Copy, Debug)]
 struct Revive(Option<Duration>);
 
@@ -135,15 +135,15 @@ impl KnobArgs {
     }
 }
 
-/// Runs the framework until it is interrupted, or until all is done.
+/// Runs the framework until it is interrupted, or until all jobs have ended.
 ///
 /// # Errors
-/// A job file is wrong, no API can be served, or the master refuses the framework.
+/// A job file is invalid, the API cannot be served, or the master refuses the framework.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     crate::show_warnings();
     let jobs = read(&args.files, job::read)?;
     let mut driver = args.framework.options("binpack")?;
-    // Without it no agent with graphics processors is offered; tasks that need none are kept off them.
+    // Without this capability agents with graphics processors are not offered; tasks that need none are kept off them.
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     driver.settings.seed = driver.settings.seed.wrapping_add(1);
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };

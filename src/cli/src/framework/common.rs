@@ -1,4 +1,4 @@
-//! The flags that every bundled framework has, and what they mean for the library that drives it.
+//! The flags that every bundled framework has, and their conversion to options of the library that drives it.
 //!
 //! It knows no framework: a command flattens [`FrameworkArgs`] into its own flags.
 
@@ -15,7 +15,7 @@ use crate::execute::{capabilities, user};
 
 /// Failover timeout without a state directory: long enough to reconnect.
 const SHORT_FAILOVER: Duration = Duration::from_secs(60);
-/// The same where its next start takes the tasks over.
+/// Failover timeout with a state directory, with which the next start continues the tasks.
 const LONG_FAILOVER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Flags of every command that runs a framework.
@@ -55,7 +55,7 @@ pub struct FrameworkArgs {
 }
 
 impl FrameworkArgs {
-    /// The options of the driver; `name` is the framework's default name.
+    /// Returns the options of the driver; `name` is the framework's default name.
     ///
     /// # Errors
     /// A flag is invalid, or the secret or the state cannot be read.
@@ -84,7 +84,7 @@ impl FrameworkArgs {
         })
     }
 
-    /// The principal with its secret; a line end after the secret does not belong to it.
+    /// Returns the principal with its secret, without the line end after the secret.
     fn credential(&self) -> Result<Option<(String, String)>> {
         let (Some(principal), Some(file)) = (&self.principal, &self.secret_file) else { return Ok(None) };
         let text = std::fs::read_to_string(file).with_context(|| format!("--secret-file={}", file.display()))?;

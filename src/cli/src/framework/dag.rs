@@ -1,5 +1,5 @@
-//! `tepui framework dag`: runs the framework of jobs of stages, and shows what it does; `tepui framework dag-task`: the
-//! runner of its tasks.
+//! `tepui framework dag`: runs the framework of jobs of stages, and shows its progress; `tepui framework dag-task`:
+//! runs one of its tasks.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -101,7 +101,7 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "must be 0 or more, and below 1".to_owned())
 }
 
-/// What `--drop` says.
+/// The value of `--drop`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Drop {
     Share(f64),
@@ -174,7 +174,7 @@ impl SettingArgs {
             runner: runner.display().to_string(),
             api: self.api.clone().unwrap_or_default(),
             refuse: self.refuse,
-            // What stages allow is the bound of what is found.
+            // The limits of the stages bound the share that is found.
             drop: if let Drop::Share(share) = self.drop { share } else { 0.99 },
             drop_auto: self.drop == Drop::Auto,
             targets,
@@ -190,16 +190,16 @@ impl SettingArgs {
     }
 }
 
-/// Runs the framework until it is interrupted, or until all is done.
+/// Runs the framework until it is interrupted, or until all jobs have ended.
 ///
 /// # Errors
-/// A job file is wrong, no API can be served, or the master refuses the framework.
+/// A job file is invalid, the API cannot be served, or the master refuses the framework.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     crate::show_warnings();
     let jobs = read(&args.files, job::read)?;
     let settings = args.settings.settings()?;
     let mut driver = args.framework.options("dag")?;
-    // Without it no agent with graphics processors is offered.
+    // Without this capability agents with graphics processors are not offered.
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
     daemon::process::runtime()?.block_on(async {
@@ -232,7 +232,7 @@ impl Framework for Handle {
             }
             Happening::Ended { name, outcome: Outcome::Failed, why } => format!("{name}: failed: {why}"),
             Happening::Ended { name, outcome, .. } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
-            // It is as the job file says.
+            // The job file decides about this.
             Happening::Removed { .. } => return None,
             Happening::NotRemoved { name, why } => {
                 format!("{name}: what it left cannot be removed, which is tried again at the next start: {why}")
@@ -266,10 +266,10 @@ impl Framework for Handle {
     }
 }
 
-/// Runs one task in its sandbox, as its environment says.
+/// Runs one task in its sandbox, as its environment describes it.
 ///
 /// # Errors
-/// It was not started by the framework.
+/// The process was not started by the framework.
 pub(super) fn task() -> Result<ExitCode> {
     let text = std::env::var(VARIABLE)
         .with_context(|| format!("{VARIABLE} is not set: the framework starts this command on agents"))?;

@@ -1,5 +1,5 @@
-//! Runs a framework of jobs until all is done, and shows what it does: the common part of `tepui framework binpack` and
-//! `tepui framework dag`.
+//! Runs a framework of jobs until all jobs have ended, and shows its progress: the common part of `tepui framework
+//! binpack` and `tepui framework dag`.
 //!
 //! A framework implements [`Framework`].
 
@@ -23,34 +23,35 @@ use crate::read::print;
 
 /// Interval between updates of the table on a terminal.
 const REDRAW: Duration = Duration::from_millis(250);
-/// States of tasks that are reported as they come.
+/// States of tasks that are printed when they arrive.
 const BAD: [&str; 6] = ["TASK_FAILED", "TASK_ERROR", "TASK_LOST", "TASK_DROPPED", "TASK_GONE", "TASK_UNREACHABLE"];
 
-/// The handle of a framework of jobs that runs in this process.
+/// A handle of a framework of jobs that runs in this process.
 pub(super) trait Framework: Handle<Event: Serialize> {
-    /// An event in words; none for those that are not shown.
+    /// Describes an event in words; `None` for events that are not shown.
     fn line(event: &Self::Event) -> Option<String>;
-    /// The table of jobs, and how the framework is.
+    /// Formats the table of jobs, and the state of the framework.
     fn table(status: &Self::Status) -> Result<String>;
-    /// Whether all jobs have finished; none while one has not ended.
+    /// Returns whether all jobs have finished; `None` while one has not ended.
     fn outcome(status: &Self::Status) -> Option<bool>;
 }
 
-/// What the command was asked for.
+/// The options of the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Events are printed as JSON.
+    /// Whether to print events as JSON.
     pub(super) json: bool,
-    /// It ends when all jobs have ended.
+    /// Whether to end when all jobs have ended.
     pub(super) until_done: bool,
-    /// The framework keeps its state: it resumes its jobs at a start and leaves their tasks at an end.
+    /// Whether the framework keeps its state: then it resumes its jobs at a start and leaves their tasks running at an
+    /// end.
     pub(super) keeps: bool,
 }
 
 /// Reads the jobs of files.
 ///
 /// # Errors
-/// A file cannot be read, or has faults.
+/// A file cannot be read, or is invalid.
 pub(super) fn read<J>(files: &[PathBuf], read: fn(&str, &str, Syntax) -> Result<Vec<J>, Faults>) -> Result<Vec<J>> {
     let mut jobs = Vec::new();
     for path in files {
@@ -61,10 +62,10 @@ pub(super) fn read<J>(files: &[PathBuf], read: fn(&str, &str, Syntax) -> Result<
     Ok(jobs)
 }
 
-/// Submits jobs and shows what happens until the framework is interrupted or ends, or until all is done.
+/// Submits jobs and shows the progress until the framework is interrupted or ends, or until all jobs have ended.
 ///
 /// # Errors
-/// The jobs were not taken, or the master refuses the framework.
+/// The jobs were not accepted, or the master refuses the framework.
 pub(super) async fn run<F: Framework>(
     mut service: Service<F>,
     jobs: Vec<F::Job>,
@@ -76,7 +77,7 @@ pub(super) async fn run<F: Framework>(
         print(greeting)?;
     }
     if !jobs.is_empty() {
-        // After a crash, it continues with its earlier jobs.
+        // After a crash, the framework continues with its earlier jobs.
         let taken =
             if wanted.keeps { service.handle().resume(jobs).await } else { service.handle().submit(jobs).await };
         if taken.as_ref().is_err_and(F::is_gone) {
@@ -87,7 +88,7 @@ pub(super) async fn run<F: Framework>(
     watch(service, &mut follower, wanted).await
 }
 
-/// Shows what happens until the end.
+/// Shows the progress until the end.
 async fn watch<F: Framework>(
     mut service: Service<F>,
     follower: &mut Follower<F::Event>,
@@ -115,7 +116,7 @@ async fn watch<F: Framework>(
             _ = redraw.tick(), if live || wanted.until_done => {}
         }
         let status = match service.handle().status().await {
-            // It has just ended; its ending has the reason.
+            // The framework has just ended; its ending has the reason.
             Err(error) if F::is_gone(&error) => return ended(&service.wait().await, ExitCode::FAILURE),
             status => status?,
         };
@@ -137,7 +138,7 @@ fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
     stopped(ending).map(|()| code)
 }
 
-/// Events as lines, above a table that is drawn over itself on a terminal.
+/// Prints events as lines, above a table that replaces itself on a terminal.
 struct Screen {
     json: bool,
     table: Overdrawn,
@@ -155,7 +156,7 @@ impl Screen {
     }
 }
 
-/// What an update of a task is shown as, `task` being the task in words; none where nothing went wrong.
+/// Formats an update of a task, which `task` names; `None` if nothing failed.
 pub(super) fn task_line(task: &str, state: &str, message: &str) -> Option<String> {
     let is_bad = BAD.contains(&state);
     is_bad.then(|| format!("{task}: {} {message}", state.trim_start_matches("TASK_").to_lowercase()))

@@ -1,4 +1,5 @@
-//! Shared by commands of frameworks with workers: flags, the display until all work has ended, and the final messages.
+//! The common part of commands of frameworks with workers: flags, the display until all work has ended, and the final
+//! messages.
 //!
 //! A framework implements [`Live`].
 
@@ -33,13 +34,13 @@ pub(super) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// This machine's address as workers see it.
+    /// Returns the address of this machine at which workers reach it.
     pub(super) fn address(&self, framework: &FrameworkArgs) -> IpAddr {
         self.worker_address.unwrap_or_else(|| own_address(&framework.master))
     }
 }
 
-/// This machine's address on the route to the first master whose name is known; finding it sends nothing.
+/// Returns this machine's address on the route to the first master whose name resolves; finding it sends nothing.
 fn own_address(master: &str) -> IpAddr {
     let route = |host: &str| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
@@ -52,7 +53,7 @@ fn own_address(master: &str) -> IpAddr {
     hosts(master).find_map(route).map_or(Ipv4Addr::LOCALHOST.into(), |address: SocketAddr| address.ip())
 }
 
-/// The masters of `--master`, as `host[:port]`; of a ZooKeeper URL, the servers of ZooKeeper.
+/// Returns the masters of `--master`, as `host[:port]`; for a ZooKeeper URL, the servers of ZooKeeper.
 fn hosts(master: &str) -> impl Iterator<Item = &str> {
     let servers = match master.strip_prefix("zk://") {
         Some(rest) => rest.rsplit_once('@').map_or(rest, |(_, servers)| servers).split('/').next().unwrap_or_default(),
@@ -65,29 +66,29 @@ fn hosts(master: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A framework that runs in this process.
+/// A framework with workers that runs in this process.
 pub(super) trait Live: Sized {
-    /// Its status.
+    /// Status of the framework.
     type Status: Shown + Serialize;
 
-    /// The URL of its API.
+    /// Returns the URL of its API.
     fn api(&self) -> String;
 
-    /// The present status.
+    /// Returns the current status.
     async fn look(&self) -> Result<Self::Status>;
 
-    /// The status after this time, and whether all work has ended.
+    /// Waits for `after`, and returns the status and whether all work has ended.
     async fn next(&mut self, after: Duration) -> Result<(Self::Status, bool)>;
 
-    /// Ends it; with `teardown` its tasks as well.
+    /// Stops the framework; with `teardown` its tasks as well.
     async fn end(self, teardown: bool) -> Result<()>;
 
-    /// What has failed, by its name.
+    /// Returns the names of the work that has failed.
     fn failed(status: &Self::Status) -> Vec<String>;
 }
 
-/// Shows a framework until all of its work has ended, or until an interrupt, which is needed if it runs `for_ever`.
-/// `at_end` receives the result.
+/// Shows a framework until all of its work has ended, or until an interrupt; only an interrupt ends it with `for_ever`.
+/// `at_end` receives the final status.
 ///
 /// # Errors
 /// The framework cannot continue, or a part of its work has failed.
@@ -101,7 +102,7 @@ pub(super) async fn show<L: Live>(
     stdio::err!("the API is at {}", service.api());
     let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&mut service, interrupt, &mut view, for_ever || args.keep_running).await;
-    // What is printed at the end must be read before the scheduler has gone.
+    // The final status must be read before the scheduler ends.
     let status = service.look().await;
     let over = !matches!(interrupted, Ok(true));
     service.end(over || framework.state_dir.is_none()).await?;
@@ -122,7 +123,7 @@ pub(super) async fn show<L: Live>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows the status until all work has ended, or until interrupted; `true` if interrupted.
+/// Shows the status until all work has ended, or until interrupted. Returns `true` if interrupted.
 async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
     let nudge = interrupt.nudge();
     loop {

@@ -1,4 +1,4 @@
-//! `tepui framework`: the bundled frameworks, and their state. Each command is in a module.
+//! `tepui framework`: runs the bundled frameworks, and shows their state. Each command is in a module.
 
 mod binpack;
 pub(crate) mod common;
@@ -59,10 +59,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong, and what to do about it.
+    /// Returns what failed, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Command::Binpack(args) => binpack::run(&args),

@@ -1,7 +1,8 @@
-//! `tepui framework mpi`: one rank of a gang, as a part of an MPI program. No ssh: ranks start the parts of each other.
+//! `tepui framework mpi`: runs one rank of a gang, as a part of an MPI program. It needs no ssh: ranks start the parts
+//! of each other.
 //!
 //! Every rank's task runs this command. Rank 0 waits for the others and runs Open MPI's `mpirun`, which starts a daemon
-//! on each node by a remote shell; that remote shell is this program again (`mpi-shell`), and it hands the daemon's
+//! on each node by a remote shell. That remote shell is this program again (`mpi-shell`), and it sends the daemon's
 //! command to the rank of that node, over TCP, with the gang's token. The network is trusted, as Mesos trusts it.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,15 +15,16 @@ use crate::say::say;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal};
 
-/// How long the other ranks may take until they listen.
+/// Time limit for the other ranks to listen.
 const READY: Duration = Duration::from_secs(120);
-/// How long a rank waits for the rest of a request.
+/// Time limit for the rest of a request.
 const REQUEST: Duration = Duration::from_secs(30);
-/// The longest request, in bytes: the command of a daemon names all nodes.
+/// Maximum size of a request, in bytes: the command of a daemon names all nodes.
 const REQUEST_MAX: u64 = 1 << 20;
-/// The names by which mpirun knows the nodes of ranks: no host has them, so that each is started by our shell.
+/// Prefix of the names by which mpirun knows the nodes of ranks. No host has them, so that mpirun starts each by the
+/// remote shell.
 const NODE: &str = "tepui-rank-";
-/// What a rank answers to the right token.
+/// Answer of a rank to the right token.
 const WELCOME: &str = "welcome";
 
 /// Flags of `tepui framework mpi`.
@@ -49,7 +51,7 @@ pub struct ShellArgs {
     command: Vec<String>,
 }
 
-/// Environment of every rank.
+/// The environment of a rank.
 #[derive(Debug)]
 struct Gang {
     rank: usize,
@@ -75,8 +77,8 @@ impl Gang {
         Ok(Gang { rank, addresses, token })
     }
 
-    /// Asks a rank to run a command; an empty one only tests the connection. Returns the connection, which reports how
-    /// the command ended.
+    /// Requests a rank to run a command; an empty one only tests the connection. Returns the connection, which reports
+    /// how the command ended.
     fn ask(&self, rank: usize, command: &str) -> Result<BufReader<TcpStream>> {
         let address = self.addresses.get(rank).with_context(|| format!("there is no rank {rank}"))?;
         let mut stream = TcpStream::connect(address).with_context(|| format!("rank {rank} at {address}"))?;
@@ -92,16 +94,16 @@ impl Gang {
     }
 }
 
-/// Runs this rank's part; the exit status of rank 0 is that of mpirun.
+/// Runs this rank's part. The exit status of rank 0 is that of mpirun.
 ///
 /// # Errors
-/// This is not a task of a gang, or a rank is not there.
+/// The process is not a task of a gang, or a rank is not reachable.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let gang = Gang::from_environment()?;
     if gang.rank == 0 { lead(&gang, args) } else { serve(&gang) }
 }
 
-/// Rank 0: waits for the others, and runs mpirun over all.
+/// Runs rank 0: waits for the others, and runs mpirun over all.
 fn lead(gang: &Gang, args: &Args) -> Result<ExitCode> {
     for rank in 1..gang.addresses.len() {
         wait_for(gang, rank)?;
@@ -115,7 +117,8 @@ fn lead(gang: &Gang, args: &Args) -> Result<ExitCode> {
         .args(["--hostfile", &hosts.display().to_string()])
         .args(["-np", &(gang.addresses.len() * args.slots as usize).to_string()])
         .args(["--mca", "plm", "rsh", "--mca", "plm_rsh_agent", &shell, "--mca", "plm_rsh_no_tree_spawn", "1"])
-        // The daemons end with their ranks' tasks, and what a task may use is the agent's affair.
+        // The daemons end with their ranks' tasks. The agent limits the processors of a task, so mpirun does not bind
+        // processes.
         .args(["--leave-session-attached", "--bind-to", "none"])
         .args(&args.program);
     if crate::execute::user() == "root" {
@@ -127,7 +130,7 @@ fn lead(gang: &Gang, args: &Args) -> Result<ExitCode> {
     Ok(exit_code(status.code()))
 }
 
-/// Rank 0's node is where mpirun runs.
+/// Formats the host file's line of a rank. The node of rank 0 is where mpirun runs.
 fn node_line(rank: usize, slots: u32) -> String {
     if rank == 0 { format!("localhost slots={slots}\n") } else { format!("{NODE}{rank} slots={slots}\n") }
 }
@@ -144,7 +147,7 @@ fn wait_for(gang: &Gang, rank: usize) -> Result<()> {
     }
 }
 
-/// Any other rank: carries out what rank 0 hands it, until its task is ended.
+/// Runs any other rank: executes the commands of rank 0, until its task ends.
 fn serve(gang: &Gang) -> Result<ExitCode> {
     let port = gang.addresses[gang.rank].rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
     let port = port.context("TEPUI_ADDRESSES has no port for this rank")?;
@@ -162,7 +165,8 @@ fn serve(gang: &Gang) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the command of one request with a valid token, and reports how it ended. It ends with its connection.
+/// Runs the command of one request with a valid token, and reports how it ended. The command is killed when its
+/// connection ends.
 fn answer(stream: TcpStream, token: &str) -> Result<()> {
     stream.set_read_timeout(Some(REQUEST))?;
     let mut reader = BufReader::new(stream.try_clone()?.take(REQUEST_MAX));
@@ -210,13 +214,13 @@ fn watch(mut running: Child, stream: &TcpStream) -> Result<i32> {
     }
 }
 
-/// Compares without telling by its time how much is right.
+/// Compares two texts in constant time.
 fn is_same(given: &str, token: &str) -> bool {
     let difference = given.bytes().zip(token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     given.len() == token.len() && difference == 0
 }
 
-/// mpirun's remote shell: passes the command to the rank of a node, and exits as it does.
+/// Acts as mpirun's remote shell: passes the command to the rank of a node, and exits with its status.
 ///
 /// # Errors
 /// The node is unknown, or its rank is not reachable.
@@ -224,7 +228,7 @@ pub(super) fn shell(args: &ShellArgs) -> Result<ExitCode> {
     let gang = Gang::from_environment()?;
     let rank = args.node.strip_prefix(NODE).and_then(|rank| rank.parse().ok());
     let rank = rank.with_context(|| format!("'{}' is not a node of this gang", args.node))?;
-    // As a remote shell does: the words are joined, and the shell there takes them apart.
+    // A remote shell joins the words, and the shell on the other side splits them.
     let mut reader = gang.ask(rank, &args.command.join(" "))?;
     let mut code = String::new();
     reader.read_line(&mut code)?;
@@ -241,7 +245,7 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    /// A rank that answers `requests` requests, and a gang of which it is rank 1.
+    /// Starts a rank that answers `requests` requests, and returns a gang in which it is rank 1.
     fn rank(requests: usize) -> (Gang, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! `tepui framework quality`: training jobs that share cores by the quality that these bring. Also what a worker task
-//! runs, and what a kept model makes of new data.
+//! `tepui framework quality`: runs training jobs that share cores by predicted quality. Also runs a worker task, and
+//! predicts and evaluates with a saved model.
 
 mod model;
 mod view;
@@ -104,10 +104,10 @@ struct WorkerArgs {
     token: String,
 }
 
-/// Carries the command out.
+/// Runs the command.
 ///
 /// # Errors
-/// What went wrong, and what to do about it.
+/// Returns what failed, and what to do about it.
 pub(super) fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     match args.command {

@@ -1,4 +1,4 @@
-//! A text on a terminal that replaces itself.
+//! Draws a text on a terminal that replaces the previous one.
 //!
 //! It does not check whether standard output is a terminal.
 
@@ -6,25 +6,25 @@ use std::io::Write;
 
 use anyhow::Result;
 
-/// A text that is drawn over itself.
+/// A text that replaces the previous one.
 #[derive(Debug, Default)]
 pub(super) struct Overdrawn {
-    /// How many lines stand there now.
+    /// Number of lines that are on the terminal now.
     lines: usize,
 }
 
 impl Overdrawn {
-    /// Takes away what stands there.
+    /// Removes the text from the terminal.
     pub(super) fn clear(&mut self) -> Result<()> {
         if self.lines > 0 {
-            // Up by so many lines, and everything below away.
+            // Moves the cursor up to the text's first line, and clears everything below.
             write!(std::io::stdout(), "\x1b[{}A\x1b[J", self.lines)?;
             self.lines = 0;
         }
         Ok(())
     }
 
-    /// Puts this text, whole lines, where the last one stands.
+    /// Replaces the previous text by this one, which consists of whole lines.
     pub(super) fn draw(&mut self, text: &str) -> Result<()> {
         self.clear()?;
         self.lines = text.lines().count();

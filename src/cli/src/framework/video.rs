@@ -1,5 +1,5 @@
-//! `tepui framework video`: queries on videos that share cores by quality and lag. Also its tools, which need no
-//! cluster: making traffic scenes, profiling, and running one query here; and what a worker task runs.
+//! `tepui framework video`: runs queries on videos that share cores by quality and lag. Also runs a worker task, and
+//! has tools that need no cluster: generating traffic scenes, profiling, and running one query on this machine.
 
 mod frame;
 mod live_view;
@@ -129,10 +129,10 @@ struct WorkerArgs {
     token: String,
 }
 
-/// Carries the command out.
+/// Runs the command.
 ///
 /// # Errors
-/// What went wrong, and what to do about it.
+/// Returns what failed, and what to do about it.
 pub(super) fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
     match args.command {

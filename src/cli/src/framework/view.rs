@@ -10,39 +10,39 @@ use anyhow::Result;
 
 use super::screen::Overdrawn;
 
-/// How often the text is drawn.
+/// Interval between updates.
 pub(super) const EVERY: Duration = Duration::from_millis(500);
 
-/// Something that has got into a state.
+/// The state of a job or a query of the framework.
 pub(super) struct News {
-    /// Its name.
+    /// Name of the job or the query.
     pub(super) name: String,
-    /// The state.
+    /// State of the job or the query.
     pub(super) state: &'static str,
-    /// Its line, printed once for each state.
+    /// Line that is printed once for each state.
     pub(super) line: String,
 }
 
 /// A status that can be shown.
 pub(super) trait Shown {
-    /// All of it, for a terminal.
+    /// Formats the whole status, for a terminal.
     fn text(&self) -> String;
-    /// What each of its parts is doing.
+    /// Returns the state of each job or query.
     fn news(&self) -> Vec<News>;
 }
 
-/// What is on the screen.
+/// The display of a running framework.
 #[derive(Debug)]
 pub(super) struct View {
     live: bool,
     silent: bool,
     text: Overdrawn,
-    /// The printed state of each part.
+    /// Printed state of each job or query.
     said: BTreeMap<String, &'static str>,
 }
 
 impl View {
-    /// `live` draws, otherwise there are lines, unless `silent`.
+    /// Creates a display that draws the text if `live`, and otherwise prints lines, unless `silent`.
     pub(super) fn new(live: bool, silent: bool) -> View {
         View { live, silent, text: Overdrawn::default(), said: BTreeMap::new() }
     }
@@ -52,7 +52,7 @@ impl View {
         if self.live { self.text.draw(&status.text()) } else { self.say(status) }
     }
 
-    /// Shows how things were at the end.
+    /// Shows the final status.
     pub(super) fn last(&mut self, status: &impl Shown) -> Result<()> {
         if !self.live {
             self.say(status)?;
@@ -60,7 +60,7 @@ impl View {
         self.text.draw(&status.text())
     }
 
-    /// A line for each part that has another state than before.
+    /// Prints a line for each job or query with another state than before.
     fn say(&mut self, status: &impl Shown) -> Result<()> {
         if self.silent {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Job files on their way to a framework: read, checked and joined here, so that of several files none is submitted if
-//! one is wrong; and files that tasks have left.
+//! Job files on their way to a framework: reads and checks them, and joins them, so that none of several files is
+//! submitted if one is invalid. Also prints files that tasks have left.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::service::{Service, encode};
 /// Maximum length of a file of a sandbox that is printed as JSON, in bytes.
 const JSON_MAX: usize = 16 << 20;
 
-/// A job file that was read, and found right.
+/// A job file that was read, and is valid.
 pub(crate) struct File {
-    /// Its name, for faults.
+    /// Name of the file, for errors.
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) syntax: Syntax,
-    /// The names of its jobs.
+    /// Names of the file's jobs.
     pub(crate) jobs: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn read_all(
 fn text(path: &Path) -> Result<(String, String)> {
     let (name, bytes) = if path == Path::new("-") {
         let mut bytes = Vec::new();
-        // One byte more than is allowed is enough to refuse it.
+        // One byte more than is allowed is enough to reject the input.
         std::io::stdin().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).context("standard input")?;
         ("standard input".to_owned(), bytes)
     } else {
@@ -61,7 +61,7 @@ fn text(path: &Path) -> Result<(String, String)> {
     Ok((name, text))
 }
 
-/// Several files as one, so that all of their jobs are taken or none.
+/// Joins several files, so that either all of their jobs are accepted or none.
 pub(crate) fn together(files: &[File]) -> Result<File> {
     let (mut all, mut jobs) = (Vec::new(), Vec::new());
     for file in files {
@@ -80,7 +80,7 @@ pub(crate) fn together(files: &[File]) -> Result<File> {
     Ok(File { name, text: json!({ "job": all }).to_string(), syntax: Syntax::Json, jobs })
 }
 
-/// The same in JSON; a date is the text that it was written as.
+/// Converts TOML to JSON; a date becomes its text.
 fn plain(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => json!(text),
@@ -93,7 +93,7 @@ fn plain(value: toml::Value) -> Value {
     }
 }
 
-/// Submits files, all of their jobs or none; what became of each.
+/// Submits files, all of their jobs or none, and returns the result for each job.
 ///
 /// # Errors
 /// The framework refuses them.
@@ -114,8 +114,8 @@ async fn submit_one(service: &Service, file: &File) -> Result<Vec<Value>> {
     Ok(answer["submitted"].as_array().cloned().unwrap_or_default())
 }
 
-/// A file of a task's sandbox. The framework knows the agent's address at the launch; the master is asked for the
-/// present one if there is no agent any more.
+/// Finds a file of a task's sandbox. The framework knows the agent's address at the launch; if no agent answers there,
+/// the master is asked for the current one.
 ///
 /// # Errors
 /// The agent is gone, or does not know the task.
@@ -136,7 +136,7 @@ pub(crate) async fn place_file(place: &Place, master: &MasterArgs, name: &str) -
 /// Prints a file of the sandboxes of tasks, which are given with their numbers: one after the other, or as JSON.
 ///
 /// # Errors
-/// The file of a task cannot be read: at once for JSON, else after those of the other tasks.
+/// The file of a task cannot be read. This ends the command at once for JSON, otherwise after the other tasks' files.
 pub(crate) async fn print_files(
     tasks: &[(u32, Place)],
     master: &MasterArgs,

@@ -1,4 +1,4 @@
-//! `tepui job logs`: what tasks have written, from their sandboxes, through the agents.
+//! `tepui job logs`: prints files that tasks have written to their sandboxes, through the agents.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -55,7 +55,7 @@ async fn look(service: &Service, job: &str) -> Result<View> {
     serde_json::from_value(document).context("the framework's answer")
 }
 
-/// The tasks whose logs are shown: each was launched at least once.
+/// Returns the tasks whose logs are shown: each was launched at least once.
 fn chosen(view: &View, args: &Args) -> Result<Vec<(u32, Place)>> {
     for number in &args.tasks {
         match view.tasks.iter().find(|t| t.number == *number) {
@@ -74,7 +74,7 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<(u32, Place)>> {
     }
 }
 
-/// Prints until the task has ended.
+/// Prints the log until the task has ended.
 async fn follow(log: &mut File, service: &Service, job: &str, number: u32) -> Result<ExitCode> {
     loop {
         let view = look(service, job).await?;

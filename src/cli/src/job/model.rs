@@ -1,9 +1,9 @@
-//! What the commands read of the framework's API: the fields that they show.
+//! The fields of the framework's API that the commands show.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A job in short.
+/// The summary of a job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Summary {
@@ -18,7 +18,7 @@ pub(crate) struct Summary {
     pub(crate) age: f64,
 }
 
-/// Tasks by what they do.
+/// The numbers of tasks by state.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Counts {
@@ -26,11 +26,11 @@ pub(crate) struct Counts {
     pub(crate) live: u32,
     pub(crate) finished: u32,
     pub(crate) failed: u32,
-    /// Left out, in jobs of stages.
+    /// Number of tasks that were left out, for jobs of stages.
     pub(crate) dropped: u32,
 }
 
-/// What a task needs.
+/// The resources that a task needs.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Need {
@@ -41,7 +41,7 @@ pub(crate) struct Need {
     pub(crate) ports: f64,
 }
 
-/// `/v1/jobs/{name}`.
+/// The details of a job, from `/v1/jobs/{name}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct View {
@@ -54,7 +54,7 @@ pub(crate) struct View {
     pub(crate) sizing: Option<Sizing>,
 }
 
-/// The constraint that no agent satisfies of those that have made offers.
+/// The constraint that none of the agents that have made offers satisfies.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Unsatisfied {
@@ -62,7 +62,7 @@ pub(crate) struct Unsatisfied {
     pub(crate) agents: usize,
 }
 
-/// What new launches ask for, where the framework sizes them.
+/// The resources that new launches request, if the framework sizes them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sizing {
@@ -78,7 +78,7 @@ pub(crate) struct Version {
     pub(crate) job: Value,
 }
 
-/// A task.
+/// A task of a job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Task {
@@ -91,18 +91,18 @@ pub(crate) struct Task {
     pub(crate) attempts: u32,
     pub(crate) running: Option<f64>,
     pub(crate) message: String,
-    /// What it was given.
+    /// Resources with which the task was launched.
     pub(crate) given: Option<Need>,
 }
 
-/// Where a task is or was.
+/// The place of a task: its agent, its host and its ports.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Place {
     pub(crate) task_id: String,
     pub(crate) agent_id: String,
     pub(crate) host: String,
-    /// Its agent's API as `host:port`; empty if the framework does not know it.
+    /// Address of the agent's API as `host:port`; empty if the framework does not know it.
     pub(crate) agent: String,
     pub(crate) ports: Vec<u64>,
 }

@@ -15,7 +15,7 @@ use crate::waiting::Waiting;
 
 /// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
-/// The longest message in a table, in characters; a longer one is shown from where its last part begins.
+/// Maximum length of a message in a table, in characters; of a longer one the end is shown.
 const MESSAGE_SHOWN: usize = 60;
 
 /// Flags of `tepui job show`.
@@ -30,7 +30,7 @@ pub struct ShowArgs {
     all: bool,
 }
 
-/// Jobs as a table.
+/// Formats jobs as a table.
 pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
     let titles =
         ["JOB", "KIND", "STATE", ">VERSION", ">TASKS", ">WAITING", ">RUNNING", ">DONE", ">FAILED", "NEEDS", ">AGE"];
@@ -57,7 +57,7 @@ pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
     table.trim_fmt()
 }
 
-/// What a task needs, shortly.
+/// Formats the resources that a task needs.
 fn needs(need: &Need) -> String {
     let parts =
         [("cpus", need.cpus), ("mem", need.mem), ("disk", need.disk), ("gpus", need.gpus), ("ports", need.ports)];
@@ -80,7 +80,7 @@ pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
     print(&show_text(&view, args.all, now().as_secs_f64()))
 }
 
-/// Why the master makes no offers that are large enough; none if it cannot be asked.
+/// Asks the master why it makes no offers that are large enough; `None` if it cannot be asked.
 pub(super) async fn waiting(service: &Service, master: &MasterArgs, need: &Need) -> Option<Waiting> {
     let status = service.get("/v1/status").await.ok()?;
     let amounts = [("cpus", need.cpus), ("mem", need.mem), ("disk", need.disk), ("gpus", need.gpus)];
@@ -161,7 +161,7 @@ fn tasks_table(tasks: &[&Task], is_sized: bool, now: f64) -> String {
     table.trim_fmt()
 }
 
-/// The end of a message, which has the cause; what is before it is left out if that is too long for a table.
+/// Returns the end of a message, which has the cause, if the whole message is too long for a table.
 fn decisive(message: &str) -> String {
     let length = message.chars().count();
     match length > MESSAGE_SHOWN {

@@ -1,6 +1,6 @@
-//! `tepui job submit`: jobs from files, or one from flags.
+//! `tepui job submit`: submits jobs from files, or one from flags.
 //!
-//! Files are looked at here first, so that of several files none is submitted if one is wrong.
+//! Files are checked here first, so that none of several files is submitted if one is invalid.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +18,9 @@ use crate::read::print;
 use crate::service::{self, Service};
 use crate::waiting::Waiting;
 
-/// Interval of requests for the state of a job whose end is waited for.
+/// Interval of requests for the state of a job whose end the command waits for.
 const LOOK: Duration = Duration::from_millis(200);
-/// Number of looks after which the master is asked why a job does not run: it must know the framework's wish for
+/// Number of requests after which the master is asked why a job does not run: by then it knows that the framework wants
 /// offers.
 const SETTLED: u32 = 5;
 
@@ -90,7 +90,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     wait(&service, &names, &args.service).await
 }
 
-/// The job that flags describe, as a file would.
+/// Returns the job that flags describe, as a file would.
 fn by_flags(name: &str, args: &Args) -> Result<File> {
     let mut fields = Map::new();
     let mut set = |field: &str, value: Option<Value>| {
@@ -124,7 +124,7 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
     }
 }
 
-/// What became of a job, in words.
+/// Describes the result of a job's submission in words.
 fn summary(submitted: &Value) -> String {
     let name = submitted["name"].as_str().unwrap_or_default();
     let version = &submitted["version"];
@@ -136,10 +136,10 @@ fn summary(submitted: &Value) -> String {
     }
 }
 
-/// Waits until all have ended, or run as requested.
+/// Waits until all jobs have ended, or run as requested.
 ///
 /// # Errors
-/// The framework does not answer, or a job cannot run on the agents that are there.
+/// The framework does not answer, or a job cannot run on the present agents.
 async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Result<ExitCode> {
     let mut failed = false;
     for name in names {
@@ -173,9 +173,9 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Why a job can run on none of the agents that are there; none if it can.
+/// Returns why a job can run on none of the present agents; `None` if it can.
 fn impossible(view: &View, waiting: Waiting) -> Option<String> {
-    // What agents have that have made no offer is not known.
+    // The resources and attributes of agents that have made no offer are unknown.
     let unsatisfied = view.unsatisfied.as_ref().filter(|unsatisfied| unsatisfied.agents >= waiting.agents);
     let constraint =
         unsatisfied.map(|unsatisfied| format!("no agent satisfies the constraint '{}'", unsatisfied.constraint));

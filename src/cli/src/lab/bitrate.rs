@@ -1,4 +1,5 @@
-//! `tepui lab bitrate`: policies of bitrates over traces of bandwidth, as a table; and weights for the linear one.
+//! `tepui lab bitrate`: compares policies of bitrates over traces of bandwidth, and trains weights for the linear
+//! policy.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use video::bitrate::Trace;
 use crate::read::table::table;
 use crate::say::say;
 
-/// Files of traces at most, and bytes of one.
+/// Maximum number of trace files, and maximum size of one in bytes.
 const TRACES_MAX: usize = 10_000;
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -102,7 +103,7 @@ fn trained(study: Study, args: &Args, file: &Path) -> Result<Weights> {
     Ok(weights)
 }
 
-/// All files of a directory, in the order of their names.
+/// Reads all files of a directory, in the order of their names.
 fn read_traces(directory: &Path) -> Result<Vec<Arc<Trace>>> {
     let listed = std::fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
     let mut files: Vec<PathBuf> = Vec::new();

@@ -1,4 +1,4 @@
-//! `tepui lab compare A B`: says what differs clearly between two directories of results, and shows the numbers.
+//! `tepui lab compare A B`: reports significant differences between two directories of results, and shows the numbers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Lines of the scenario that are shown.
+/// Maximum number of differing lines of the scenarios that are shown.
 const LINES: usize = 40;
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let names = (name(&args.first), name(&args.second));
     let mut points: Vec<Compared> = Vec::new();
     for (values, first) in a {
-        // A scenario with one point each is the same point, whatever it is.
+        // A scenario without a sweep is compared with the other's only point, whatever that varies.
         let same =
             |(other, _): &&(Vec<(String, String)>, Vec<_>)| *other == values || (values.is_empty() && b.len() == 1);
         let Some((_, second)) = b.iter().find(same).filter(|(_, second)| !first.is_empty() && !second.is_empty())

@@ -1,4 +1,4 @@
-//! `tepui lab failures`: how well the ends of a trace's jobs and tasks are predicted. It starts nothing.
+//! `tepui lab failures`: measures how well the ends of a trace's jobs and tasks are predicted. It starts nothing.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -61,7 +61,7 @@ fn made(args: &Args) -> Result<Outcome> {
     Ok(study(events(), args.learn * last, args.seed)?)
 }
 
-/// Reads the files twice: first for the trace's length.
+/// Reads the files twice: first for the length of the trace.
 fn traced(args: &Args) -> Result<Outcome> {
     let mut readers = Vec::new();
     for path in &args.trace {

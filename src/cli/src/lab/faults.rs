@@ -1,4 +1,4 @@
-//! `tepui lab faults`: a campaign of random clusters in which much goes wrong; and one seed of it, looked at closely.
+//! `tepui lab faults`: runs a campaign of random clusters with many faults, or examines one seed of it closely.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +47,9 @@ fn defect<D: DeserializeOwned>(name: Option<&str>) -> Result<Option<D>> {
     name.map(|name| read(name).with_context(|| format!("invalid value '{name}' for '--defect'"))).transpose()
 }
 
-/// A campaign ends after so many seeds that break a rule.
+/// Number of seeds that break a rule after which a campaign ends.
 const MOST: usize = 10;
-/// Lines of a log that are printed: the first ones, and the last ones.
+/// Numbers of the first and of the last lines of a log that are printed.
 const LINES: (usize, usize) = (30, 170);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -128,7 +128,7 @@ fn many<D: Copy, S: serde::Serialize>(
         broken.iter().for_each(|(seed, why)| say!("BROKEN by seed {seed}: {why}"));
     }
     let Some((seed, _)) = broken.first() else {
-        // The exit status of a shell after Ctrl-C.
+        // This is the exit status of a shell after Ctrl-C.
         return Ok(if interrupted.into_inner() { ExitCode::from(130) } else { ExitCode::SUCCESS });
     };
     if !args.json {
@@ -169,7 +169,7 @@ fn print_masters(summary: &masters::Summary, from: u64) -> String {
 struct Shown {
     legend: &'static str,
     broken: Broken,
-    /// The faults that are left, how many there were, and what else there is.
+    /// Faults that are left, number of faults before the reduction, and a description of the rest of the plan.
     faults: (Vec<String>, usize, String),
     log: Vec<String>,
 }
@@ -216,14 +216,14 @@ fn one(option: &str, args: &Args, seed: u64, finding: Option<Shown>) -> Result<E
     Ok(ExitCode::FAILURE)
 }
 
-/// A seed as it is, from its first event to its last.
+/// Prints the whole log of a seed.
 fn whole(legend: &str, log: &[String], is_broken: bool) -> ExitCode {
     say!("{legend}");
     log.iter().for_each(|line| say!("{line}"));
     if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A seed that breaks a rule, with its plan reduced.
+/// Prints a seed that breaks a rule, with its plan reduced.
 fn show(option: &str, seed: u64, finding: Option<&Shown>) {
     let Some(Shown { legend, broken, faults: (kinds, faults, rest), log }) = finding else { return };
     say!("\nseed {seed}, reduced to {} of its {faults} faults, {rest}\n{legend}\n", kinds.len());

@@ -1,7 +1,7 @@
-//! `tepui lab load`: submits tasks at a chosen rate on a real cluster, and measures how long it takes until they run.
+//! `tepui lab load`: submits tasks at a chosen rate on a real cluster, and measures the time until they run.
 //!
-//! A load is a generated scenario that runs as any other (`live`): its directory of results contains it, so that it can
-//! be run under virtual time, and compared.
+//! A load is a generated scenario that runs like any other (`live`): its directory of results contains it, so that it
+//! can also run under virtual time, and be compared.
 
 mod plan;
 mod tell;
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     plan.check(args.place.master.is_none())?;
     let text = plan.scenario();
-    // A refusal names the lines of what was made of the flags.
+    // An error names lines of the generated scenario.
     let file = Path::new("load.toml");
     let scenario = Scenario::read(&text, file).with_context(|| format!("no such load can be made:\n{text}"))?;
     if args.place.master.is_none() {

@@ -1,4 +1,4 @@
-//! `tepui lab`: runs in the laboratory or on a real cluster, and what came out of them.
+//! `tepui lab`: runs in the laboratory or on a real cluster, and their results.
 
 mod bitrate;
 pub(crate) mod bundled;

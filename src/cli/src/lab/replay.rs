@@ -1,4 +1,4 @@
-//! `tepui lab replay`: a recorded master once more, under the same or other policies.
+//! `tepui lab replay`: runs a recorded master again, under the same or other policies.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -72,10 +72,10 @@ fn print(replay: &Replay, other: bool) {
     }
 }
 
-/// Decisions that are printed; --json has more.
+/// Maximum number of decisions that are printed; --json has more.
 const DECISIONS: usize = 12;
 
-/// Says why the outcomes differ.
+/// Prints the reasons of differing outcomes.
 fn explain(differences: &Differences) {
     say!("");
     say!("WHY THE OUTCOMES DIFFER");

@@ -1,4 +1,4 @@
-//! `tepui lab run SCENARIO`: every seed of every point, with progress, tables and a report.
+//! `tepui lab run SCENARIO`: runs every seed of every point, with progress bars, tables and a report.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -43,16 +43,16 @@ pub struct Args {
     place: PlaceArgs,
 }
 
-/// Bars on a terminal: one for all runs, one for each thread.
+/// Progress bars on a terminal: one for all runs, one for each thread.
 struct Bars {
     all: ProgressBar,
     threads: Vec<ProgressBar>,
     interrupted: AtomicBool,
-    /// In which second memory is looked at next, if it is to be in large pages.
+    /// Second at which large pages are requested again; `None` if they are not requested.
     next_look: Option<AtomicU64>,
 }
 
-/// Steps of a thread's bar.
+/// Number of steps of a thread's bar.
 const STEPS: u64 = 1000;
 
 impl Bars {
@@ -73,7 +73,7 @@ impl Bars {
         Bars { threads, all, interrupted: AtomicBool::new(false), next_look: None }
     }
 
-    /// For runs in this process, which is started for nothing else: their memory is to be in large pages.
+    /// Requests large pages for the memory of runs in this process, which is started for nothing else.
     fn with_large_pages(self) -> Bars {
         containers::use_large_pages();
         Bars { next_look: Some(AtomicU64::new(1)), ..self }
@@ -176,10 +176,10 @@ const FRAMEWORKS: [&str; 10] = [
 /// Titles of the table of windows.
 const WINDOWS: [&str; 8] =
     ["WINDOW", ">GAP %", ">DEVIATION %", ">LOST SHARE %", ">JAIN", ">CPUS USED %", ">MEM USED %", ">IN OFFERS %"];
-/// Rows of frameworks that are printed.
+/// Maximum number of rows of frameworks that are printed.
 const ROWS: usize = 20;
 
-/// What bundled frameworks measure of themselves.
+/// Formats the measures of bundled frameworks.
 fn own(first: &Outcome, all: &[Spread]) -> String {
     let mut own = table(&["FRAMEWORK", "OF ITS OWN", ">MEAN"]);
     for framework in first.frameworks.iter().take(ROWS) {

@@ -1,4 +1,4 @@
-//! `tepui lab serve`: environments for learners, over standard input and output. The frames are those of
+//! `tepui lab serve`: serves environments for learners over standard input and output. The frames are those of
 //! `learning::wire`; nothing else is written to standard output.
 
 use std::io::{BufWriter, ErrorKind, Read};
@@ -12,19 +12,19 @@ use learning::files::Files;
 /// Maximum size of a file that settings name.
 const LARGEST: u64 = 64 << 20;
 
-/// Bytes of answers that are gathered before they are written.
+/// Number of bytes of answers that are collected before they are written.
 const GATHERED: usize = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-/// Files of this machine.
+/// Access to the files of this machine.
 struct Here;
 
 impl Files for Here {
     fn read(&self, name: &str) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // A file can grow after a look at its size.
+        // A file can grow after its size was read.
         std::fs::File::open(name)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LARGEST {
             return Err(std::io::Error::other("the file is larger than 64 MiB"));

@@ -1,4 +1,5 @@
-//! `tepui lab stages`: the studies of jobs of stages, as tables. They run in virtual time and start nothing.
+//! `tepui lab stages`: runs the studies of jobs of stages, and prints tables. They run in virtual time and start
+//! nothing.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -16,7 +17,7 @@ use crate::framework::read_model;
 use crate::read::table::table;
 use crate::say::say;
 
-/// Maximum size of a file of TPC-H traces; the largest is a tenth of it.
+/// Maximum size of a file of TPC-H traces, in bytes; the largest is a tenth of it.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -102,7 +103,7 @@ fn print(study: Study, rows: &[Row]) {
     let Some(first) = rows.first() else { return };
     let has_known = rows.iter().any(|row| !row.known.is_empty());
     let labels = first.labels.iter().map(|(title, _)| title.to_uppercase());
-    // Units stay as they are written.
+    // Units are printed as they are written.
     let numbers = first.numbers.iter().map(|(title, _)| format!(">{title}"));
     let titles: Vec<String> = labels.chain(numbers).chain(has_known.then(|| "KNOWN".to_owned())).collect();
     let mut table = table(&titles.iter().map(String::as_str).collect::<Vec<_>>());

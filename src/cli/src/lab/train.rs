@@ -1,4 +1,4 @@
-//! `tepui lab train`: trains the learned order of stages in virtual time. `--resume` continues from what it writes.
+//! `tepui lab train`: trains the learned order of stages in virtual time. `--resume` continues from a checkpoint.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -23,9 +23,9 @@ use super::interruptible;
 use super::stages::read_queries;
 use crate::say::say;
 
-/// Iterations between two measurements, after each of which there is a checkpoint.
+/// Number of iterations between two measurements, after each of which a checkpoint is written.
 const EVERY: u64 = 30;
-/// The last measurements that are read again.
+/// Maximum size of the file of earlier measurements, in bytes.
 const LOG_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -114,7 +114,7 @@ fn measured_file(out: &Path) -> PathBuf {
     out.join("measured.jsonl")
 }
 
-/// The measurements of the training that is resumed.
+/// Reads the measurements of the training that is resumed.
 fn measured(args: &Args) -> Result<Vec<Measured>> {
     let file = measured_file(&args.out);
     if !args.resume || !file.exists() {
@@ -171,7 +171,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Measures the network as it is; in words.
+    /// Measures the current network, and describes the result in words.
     fn measure(&mut self) -> Result<String> {
         let iteration = self.trainer.iteration();
         if self.measured.last().is_none_or(|last| last.iteration != iteration) {
@@ -193,7 +193,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Writes all that is needed to go on, the model, and the curve.
+    /// Writes the checkpoint, the model, and the curve.
     fn keep(&self) -> Result<()> {
         let from = if self.args.tpch.is_some() { "public TPC-H traces" } else { "made queries" };
         let about = format!(

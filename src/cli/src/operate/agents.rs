@@ -1,4 +1,4 @@
-//! `tepui agents drain|deactivate|reactivate|gone`.
+//! `tepui agents drain|deactivate|reactivate|gone`: changes the state of agents.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 use crate::say::say;
 
-/// How often the state of a draining agent is read.
+/// Interval of requests for the state of a draining agent.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// What to do with agents.
@@ -65,10 +65,10 @@ pub struct Drain {
 }
 
 impl Action {
-    /// Carries the action out.
+    /// Runs the action.
     ///
     /// # Errors
-    /// No such agent, or the master rejects the call.
+    /// There is no such agent, or the master rejects the call.
     pub fn run(self) -> Result<ExitCode> {
         crate::block_on(async {
             match self {
@@ -102,7 +102,7 @@ impl Named {
         all.extend(agents.recovered_slaves);
         match find::agent(&all, &self.agent) {
             Ok(agent) => Ok(agent.id.clone()),
-            // No list has unreachable agents, but the master knows their ids.
+            // No list contains unreachable agents, but the master knows their ids.
             Err(_) if self.agent.contains("-S") => Ok(self.agent.clone()),
             Err(error) => Err(error),
         }
@@ -148,7 +148,7 @@ async fn drain(args: &Drain) -> Result<()> {
     Ok(())
 }
 
-/// Number of tasks of an agent that have not ended.
+/// Returns the number of tasks of an agent that have not ended.
 async fn tasks_of(master: &MasterArgs, id: &str) -> Result<usize> {
     let document: Value = master.read("/state-summary").await?;
     let agents = document["slaves"].as_array().into_iter().flatten();

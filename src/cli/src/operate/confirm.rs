@@ -1,11 +1,11 @@
-//! The question before something that cannot be undone.
+//! Asks for confirmation before an action that cannot be undone.
 
 use std::io::{BufRead, IsTerminal};
 
 use anyhow::{Result, bail};
 
-/// Asks at a terminal whether to do what cannot be undone. `yes` is the flag that answers beforehand; scripts, whose
-/// standard input is not a terminal, are not asked.
+/// Asks at a terminal whether to do an action that cannot be undone. `yes` is the flag that answers beforehand.
+/// Scripts, whose standard input is not a terminal, are not asked.
 ///
 /// # Errors
 /// The answer is not yes.

@@ -4,14 +4,14 @@ use anyhow::{Result, bail};
 
 use crate::read::model::{Agent, Framework};
 
-/// Shorter beginnings of ids are not taken for an id.
+/// Minimum length of the beginning of an id that is accepted for the id.
 const PREFIX_MIN: usize = 4;
 
-/// The agent with this id, with an id that ends in `-TEXT` (such as S3), on this host, or with the only id that begins
-/// so.
+/// Returns the agent with this id, with an id that ends in `-TEXT` (such as S3), on this host, or with the only id that
+/// begins so.
 ///
 /// # Errors
-/// No agent is named so, or several are.
+/// No agent has such a name, or several have.
 pub(super) fn agent<'a>(agents: impl IntoIterator<Item = &'a Agent>, text: &str) -> Result<&'a Agent> {
     let agents: Vec<&Agent> = agents.into_iter().collect();
     if let Some(agent) = agents.iter().find(|agent| agent.id == text) {
@@ -25,10 +25,10 @@ pub(super) fn agent<'a>(agents: impl IntoIterator<Item = &'a Agent>, text: &str)
     one(found, |agent| &agent.id, text, "agent", "tepui agents")
 }
 
-/// The framework with this id or name, or with the only id that begins or ends so.
+/// Returns the framework with this id or name, or with the only id that begins or ends so.
 ///
 /// # Errors
-/// No framework is named so, or several are.
+/// No framework has such a name, or several have.
 pub(super) fn framework<'a>(frameworks: &'a [Framework], text: &str) -> Result<&'a Framework> {
     if let Some(framework) = frameworks.iter().find(|framework| framework.id == text) {
         return Ok(framework);

@@ -1,4 +1,4 @@
-//! `tepui frameworks teardown`.
+//! `tepui frameworks teardown`: ends a framework.
 
 use std::process::ExitCode;
 
@@ -30,10 +30,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// Carries the action out.
+    /// Runs the action.
     ///
     /// # Errors
-    /// No such framework, or the master rejects the call.
+    /// There is no such framework, or the master rejects the call.
     pub fn run(self) -> Result<ExitCode> {
         let Action::Teardown { framework, yes, master } = self;
         crate::block_on(async {

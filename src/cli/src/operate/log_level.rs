@@ -1,4 +1,4 @@
-//! `tepui log-level`: how much a master or an agent logs.
+//! `tepui log-level`: prints or sets how much a master or an agent logs.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Args {
 /// Prints or sets the level.
 ///
 /// # Errors
-/// No such agent, or the call is rejected.
+/// There is no such agent, or the call is rejected.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
         let (name, daemon) = match &args.agent {

@@ -1,4 +1,4 @@
-//! `tepui maintenance`: when machines will be away, and which are down.
+//! `tepui maintenance`: schedules machines for maintenance, takes them down and brings them up.
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -53,12 +53,12 @@ pub struct Machines {
     master: MasterArgs,
 }
 
-/// A machine by its parts, as the wire has it.
+/// Returns a machine as JSON of the wire.
 fn machine(host: &str, ip: &str) -> Value {
     json!({ "hostname": host.to_lowercase(), "ip": ip })
 }
 
-/// The machine that `text` names among those of agents and of the schedule. `HOST,IP` need not be among them.
+/// Finds the machine that `text` names among those of agents and of the schedule. `HOST,IP` need not be among them.
 fn find(text: &str, agents: &[Agent], scheduled: &[Value]) -> Result<Value> {
     if let Some((host, ip)) = text.split_once(',') {
         return match ip.parse::<IpAddr>() {
@@ -85,7 +85,7 @@ fn find(text: &str, agents: &[Agent], scheduled: &[Value]) -> Result<Value> {
     }
 }
 
-/// The machines of a command line.
+/// Finds the machines of a command line.
 fn machines(master: &MasterArgs, texts: &[String], windows: &[Value]) -> Result<Vec<Value>> {
     let agents: Agents = crate::block_on(master.read("/slaves"))?;
     let lists = windows.iter().filter_map(|window| window["machine_ids"].as_array());
@@ -94,7 +94,7 @@ fn machines(master: &MasterArgs, texts: &[String], windows: &[Value]) -> Result<
 }
 
 impl Action {
-    /// Carries the action out.
+    /// Runs the action.
     ///
     /// # Errors
     /// The master rejects the call.
@@ -108,7 +108,7 @@ impl Action {
                 }
                 let mut windows = crate::block_on(windows(&master))?;
                 let machines = self::machines(&master, &machines, &windows)?;
-                // A machine is in one window: the new one.
+                // A machine is in one window only, which is now the new one.
                 for window in &mut windows {
                     if let Some(list) = window["machine_ids"].as_array_mut() {
                         list.retain(|machine| !machines.contains(machine));

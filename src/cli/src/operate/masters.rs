@@ -1,4 +1,5 @@
-//! `tepui masters`: the masters of a group of peers (`--peers`), and the registry of any cluster as a file.
+//! `tepui masters`: shows and changes the masters of a group of peers (`--peers`), and saves the registry of any
+//! cluster to a file.
 
 use std::process::ExitCode;
 
@@ -44,7 +45,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Carries the action out.
+    /// Runs the action.
     ///
     /// # Errors
     /// The master rejects the call.

@@ -1,4 +1,4 @@
-//! `tepui policies`: how long offers are held, and how refusals count.
+//! `tepui policies`: shows and sets how long offers are held, and how refusals count.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

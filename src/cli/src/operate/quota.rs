@@ -1,4 +1,4 @@
-//! `tepui quota`: guarantees and limits of roles.
+//! `tepui quota`: shows and sets guarantees and limits of roles.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -91,7 +91,7 @@ fn update(master: &MasterArgs, role: &str, config: Value, force: bool) -> Result
     crate::block_on(master.order("UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
 }
 
-/// Amounts by their names, as a QuotaConfig has them.
+/// Parses amounts as JSON of a QuotaConfig, by their names.
 fn quantities(text: &str) -> Result<Value> {
     let parsed = resources::parse_quantities(text).map_err(|error| anyhow!("{error}"))?;
     let one = |(name, amount): (resources::Name, resources::Amount)| {
@@ -115,7 +115,7 @@ fn show(configs: &Value) -> String {
     table.trim_fmt()
 }
 
-/// Amounts in the text form of resources; a dash for none.
+/// Formats amounts in the text form of resources; a dash if there are none.
 fn text(amounts: &Value) -> String {
     let amounts: BTreeMap<&String, f64> =
         amounts.as_object().into_iter().flatten().filter_map(|(k, v)| Some((k, v["value"].as_f64()?))).collect();

@@ -1,4 +1,4 @@
-//! `tepui reserve`, `tepui unreserve` and `tepui reservations`.
+//! `tepui reserve`, `tepui unreserve` and `tepui reservations`: changes and lists reservations.
 
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ fn label(text: &str) -> Result<(String, String)> {
 /// Reserves unreserved resources of an agent for a role.
 ///
 /// # Errors
-/// No such agent, or the master rejects the call.
+/// There is no such agent, or the master rejects the call.
 pub fn reserve(given: &ReserveArgs) -> Result<ExitCode> {
     let Args { agent, resources, role, master } = &given.args;
     let mut reservation = json!({ "type": "DYNAMIC", "role": role });
@@ -66,10 +66,10 @@ pub fn reserve(given: &ReserveArgs) -> Result<ExitCode> {
     })
 }
 
-/// Makes resources that a call has reserved for a role unreserved again.
+/// Unreserves resources that a call has reserved for a role.
 ///
 /// # Errors
-/// No such agent or reservation, or the master rejects the call.
+/// There is no such agent or reservation, or the master rejects the call.
 pub fn unreserve(Args { agent, resources, role, master }: &Args) -> Result<ExitCode> {
     crate::block_on(async {
         let found = AgentResources::find(master, agent).await?;
@@ -92,10 +92,10 @@ pub(super) async fn order(
     master.order(name, &body).await.with_context(|| format!("agent {agent}"))
 }
 
-/// Lists what is reserved on agents, volumes included.
+/// Lists the reserved resources of agents, including volumes.
 ///
 /// # Errors
-/// The master gives no answer.
+/// The master does not answer.
 pub fn list(args: &ListArgs) -> Result<ExitCode> {
     args.show(async || {
         let agents = AgentResources::all(&args.master).await?;

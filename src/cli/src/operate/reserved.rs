@@ -1,6 +1,6 @@
-//! The reserved resources of agents, as the master lists them, and resources of calls made out of them.
+//! The reserved resources of agents, as the master lists them, and resources of calls that are made from them.
 //!
-//! They stay JSON: what a call names must be equal to what the agent has, field by field.
+//! They stay JSON: a resource in a call must be equal to the agent's, field by field.
 
 use anyhow::{Context, Result, anyhow, bail};
 use protos::json::{Dialect, ToJson};
@@ -20,10 +20,10 @@ pub(super) struct AgentResources {
 }
 
 impl AgentResources {
-    /// All registered agents.
+    /// Returns all registered agents with their reserved resources.
     ///
     /// # Errors
-    /// The master gives no answer.
+    /// The master does not answer.
     pub(super) async fn all(master: &MasterArgs) -> Result<Vec<AgentResources>> {
         let document: Value = master.read("/slaves").await?;
         let agents = document["slaves"].as_array().into_iter().flatten();
@@ -36,10 +36,10 @@ impl AgentResources {
         agents.map(one).collect()
     }
 
-    /// The agent that `text` names.
+    /// Finds the agent that `text` names.
     ///
     /// # Errors
-    /// No agent is named so, or several are.
+    /// No agent has such a name, or several have.
     pub(super) async fn find(master: &MasterArgs, text: &str) -> Result<AgentResources> {
         let all = AgentResources::all(master).await?;
         let id = find::agent(all.iter().map(|one| &one.agent), text)?.id.clone();
@@ -47,7 +47,7 @@ impl AgentResources {
     }
 }
 
-/// A resource without the fields of the old format, which contradict the new one in a call.
+/// Removes the fields of the old format from a resource, which contradict the new one in a call.
 fn for_calls(mut resource: Value) -> Value {
     if let Some(fields) = resource.as_object_mut() {
         fields.remove("role");
@@ -56,32 +56,32 @@ fn for_calls(mut resource: Value) -> Value {
     resource
 }
 
-/// The role of a resource's last reservation.
+/// Returns the role of a resource's last reservation.
 pub(super) fn role(resource: &Value) -> &str {
     last_reservation(resource)["role"].as_str().unwrap_or("*")
 }
 
-/// The reservation on top of the others.
+/// Returns the last reservation of a resource, which refines the others.
 pub(super) fn last_reservation(resource: &Value) -> &Value {
     resource["reservations"].as_array().and_then(|all| all.last()).unwrap_or(&Value::Null)
 }
 
-/// Whether the resource is reserved by a call, not by the agent's flags.
+/// Returns whether the resource is reserved by a call, and not by the agent's flags.
 pub(super) fn is_dynamic(resource: &Value) -> bool {
     last_reservation(resource)["type"] == "DYNAMIC"
 }
 
-/// The id of a persistent volume.
+/// Returns the id of a persistent volume; `None` for other resources.
 pub(super) fn volume(resource: &Value) -> Option<&str> {
     resource["disk"]["persistence"]["id"].as_str()
 }
 
-/// The amount of a resource that has one.
+/// Returns the amount of a scalar resource.
 pub(super) fn amount(resource: &Value) -> f64 {
     resource["scalar"]["value"].as_f64().unwrap_or(0.0)
 }
 
-/// A resource in the text form: `cpus:4`, `ports:[31000-31005]`.
+/// Formats a resource in the text form: `cpus:4`, `ports:[31000-31005]`.
 pub(super) fn text(resource: &Value) -> String {
     let name = resource["name"].as_str().unwrap_or_default();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -99,10 +99,10 @@ pub(super) fn text(resource: &Value) -> String {
     }
 }
 
-/// Resources of a call from their text form, with these reservations.
+/// Parses resources of a call from their text form, and adds these reservations.
 ///
 /// # Errors
-/// The text cannot be read.
+/// The text cannot be parsed.
 pub(super) fn parse(text: &str, reservations: &Value) -> Result<Vec<Value>> {
     let parsed = parse_text(text, &Role::star());
     let parsed = parsed.with_context(|| format!("'{text}' cannot be read; write it as for example cpus:1;mem:128"))?;
@@ -118,7 +118,8 @@ pub(super) fn parse(text: &str, reservations: &Value) -> Result<Vec<Value>> {
     }
 }
 
-/// The parts of what an agent has reserved dynamically for a role, without volumes, that make up these resources.
+/// Returns the parts of the agent's dynamically reserved resources of a role, without volumes, that add up to the
+/// wanted resources.
 ///
 /// # Errors
 /// Less is reserved.

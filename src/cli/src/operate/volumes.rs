@@ -1,4 +1,4 @@
-//! `tepui volumes`: persistent volumes.
+//! `tepui volumes`: lists, creates, destroys, grows and shrinks persistent volumes.
 
 use std::process::ExitCode;
 
@@ -87,7 +87,7 @@ struct Named {
     master: MasterArgs,
 }
 
-/// Megabytes, the unit of the resource `disk`.
+/// Parses a size in megabytes, the unit of the resource `disk`.
 fn megabytes(text: &str) -> Result<f64> {
     let bytes =
         base::parse_bytes(text).with_context(|| format!("'{text}' is not a size: write it as 512MB or 10GB"))?;
@@ -100,7 +100,7 @@ fn megabytes(text: &str) -> Result<f64> {
 /// Shows or changes volumes.
 ///
 /// # Errors
-/// No such volume or reservation, or the master rejects the call.
+/// There is no such volume or reservation, or the master rejects the call.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.action {
         None => list(&args.list),
@@ -147,7 +147,7 @@ async fn act(action: Action) -> Result<()> {
 }
 
 impl Named {
-    /// The volume, and its agent.
+    /// Finds the volume and its agent.
     async fn find(&self) -> Result<(AgentResources, Value)> {
         let agents = match &self.agent {
             Some(text) => vec![AgentResources::find(&self.master, text).await?],
@@ -170,8 +170,8 @@ impl Named {
     }
 }
 
-/// Disk of an agent that is reserved for a role and of which so much is free; for the growth of a volume, on the same
-/// disk and with the same reservations.
+/// Finds disk of an agent that is reserved for a role, and of which `size` is free. For the growth of a volume, it is
+/// on the same disk and has the same reservations.
 fn disk(agent: &AgentResources, wanted_role: &str, like: Option<&Value>, size: f64) -> Result<Value> {
     let fits = |one: &&Value| {
         let is_like = like.is_none_or(|volume| {
@@ -191,7 +191,7 @@ fn disk(agent: &AgentResources, wanted_role: &str, like: Option<&Value>, size: f
             number(size - largest),
         )
     })?;
-    // A volume on a disk that is a mount point takes all of it.
+    // A volume on a disk that is a mount point takes the whole disk.
     if disk["disk"]["source"]["type"] != "MOUNT" {
         disk["scalar"]["value"] = json!(size);
     }

@@ -1,4 +1,4 @@
-//! `tepui weights`: how much roles count in fair sharing.
+//! `tepui weights`: shows and sets the weights of roles in fair sharing.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `tepui agents`.
+//! `tepui agents`: lists agents.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::operate::agents::Action;
 
 /// Maximum number of unreachable agents that are listed.
 const UNREACHABLE_SHOWN: usize = 20;
-/// Maximum number of agents that are asked for their build at the same time, and the time that each has to answer.
+/// Maximum number of agents that are asked for their build at the same time, and the time limit for each answer.
 const QUESTIONS: usize = 64;
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             return Ok(Listed::Document(document["slaves"].take()));
         }
         let agents: Agents = master.read("/slaves").await?;
-        // What may not be seen by this principal, or is not known to a Mesos master, is left out.
+        // Documents that this principal may not see, or that a Mesos master does not have, are left out.
         let planned = master.read("/maintenance/schedule").await.unwrap_or_default();
         let status = master.read("/maintenance/status").await.unwrap_or_default();
         let registry: Registry = master.read("/registrar(1)/registry").await.unwrap_or_default();
@@ -95,7 +95,7 @@ struct Timestamp {
     nanoseconds: f64,
 }
 
-/// The builds of agents by their ids: the `git_tag` of `/version`. Agents that give no answer have none.
+/// Returns the builds of agents by their ids: the `git_tag` of `/version`. Agents that do not answer have none.
 async fn builds(agents: &[Agent]) -> BTreeMap<String, String> {
     let mut questions = JoinSet::new();
     let slots = Arc::new(Semaphore::new(QUESTIONS));
@@ -115,7 +115,7 @@ async fn builds(agents: &[Agent]) -> BTreeMap<String, String> {
     builds
 }
 
-/// What the list shows.
+/// The content of the list.
 #[derive(Default)]
 struct View {
     agents: Agents,
@@ -149,7 +149,7 @@ impl View {
             return "no agents; start one with: tepui agent --master=<host:port> --work_dir=<directory>".to_owned();
         }
         let all = || self.agents.slaves.iter().chain(&self.agents.recovered_slaves);
-        // Columns that are often empty are shown if they are not.
+        // Columns that are often empty are shown only if they are not.
         let has_reserved = self.is_wide || all().any(|agent| !reserved(agent).is_empty());
         let has_attributes = self.is_wide || all().any(|agent| !attributes(agent).is_empty());
         let is_planned = !self.maintenance.planned.windows.is_empty();
@@ -190,20 +190,20 @@ impl View {
     }
 }
 
-/// What is reserved for each role: `db cpus:1; mem:64`.
+/// Formats the reservations of each role: `db cpus:1; mem:64`.
 fn reserved(agent: &Agent) -> String {
     let one = |(role, amounts): (&String, &Amounts)| format!("{role} {}", amounts.text());
     agent.reserved_resources.iter().map(one).collect::<Vec<String>>().join(", ")
 }
 
-/// The attributes as in the agent's flag.
+/// Formats the attributes as in the agent's flag.
 fn attributes(agent: &Agent) -> String {
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let given = agent.attributes.iter().filter(|(name, _)| *name != "unhealthy");
     given.map(|(name, of)| format!("{name}:{}", value(of))).collect::<Vec<String>>().join(";")
 }
 
-/// What becomes of an agent, in a word.
+/// Returns the state of an agent in a word.
 pub(crate) fn state(agent: &Agent) -> &'static str {
     match (agent.drain_info.state.as_str(), agent.active, agent.deactivated) {
         ("DRAINING", ..) => "draining",
@@ -215,7 +215,7 @@ pub(crate) fn state(agent: &Agent) -> &'static str {
     }
 }
 
-/// Why an agent is unhealthy.
+/// Returns why an agent is unhealthy; `None` if it is healthy.
 fn unhealthy(agent: &Agent) -> Option<&str> {
     agent.attributes.get("unhealthy").and_then(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! `tepui events`: the operator's stream of events, a line each.
+//! `tepui events`: prints the operator's stream of events, a line for each.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use wire::client::Records;
 use super::print;
 use crate::connect::MasterArgs;
 
-/// The events that a master sends.
+/// Types of the events that a master sends.
 const TYPES: [&str; 9] = [
     "SUBSCRIBED",
     "TASK_ADDED",
@@ -22,7 +22,7 @@ const TYPES: [&str; 9] = [
     "FRAMEWORK_REMOVED",
     "HEARTBEAT",
 ];
-/// Time between two attempts to subscribe, and number of those that may fail one after another.
+/// Interval between two attempts to subscribe, and number of attempts in a row that may fail.
 const PAUSE: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 60;
 
@@ -50,7 +50,7 @@ fn kind(text: &str) -> Result<String> {
     }
 }
 
-/// Prints events until it is interrupted. After a change of leaders it subscribes again.
+/// Prints events until it is interrupted. Subscribes again after a change of leaders.
 ///
 /// # Errors
 /// No master answers, or it rejects the subscription.
@@ -105,7 +105,7 @@ impl Args {
     }
 }
 
-/// What has happened, in words.
+/// Describes an event in words.
 fn text(event: &Value) -> String {
     let id = |value: &Value| value["value"].as_str().unwrap_or_default().to_owned();
     let state = |value: &Value| value.as_str().unwrap_or_default().trim_start_matches("TASK_").to_lowercase();

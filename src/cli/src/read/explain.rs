@@ -1,4 +1,4 @@
-//! `tepui explain`: why a framework has no offers, in the master's words.
+//! `tepui explain`: prints the master's explanation why a framework has no offers.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `tepui fairness`: shares beside fair shares, and how frameworks treat offers.
+//! `tepui fairness`: lists shares beside fair shares, and how frameworks treat offers.
 
 use std::process::ExitCode;
 

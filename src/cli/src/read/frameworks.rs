@@ -1,4 +1,4 @@
-//! `tepui frameworks`.
+//! `tepui frameworks`: lists frameworks.
 
 use std::process::ExitCode;
 
@@ -86,7 +86,7 @@ fn state(framework: &Framework) -> &'static str {
     }
 }
 
-/// The largest part, over the kinds of resources, that a framework has of the whole cluster.
+/// Returns the largest share of the whole cluster's resources that a framework has, over the kinds of resources.
 fn dominant_share(framework: &Framework, agents: &Agents) -> f64 {
     let share = |kind: &&str| {
         let all: f64 = agents.slaves.iter().map(|a| a.resources.get(kind)).sum();

@@ -1,7 +1,7 @@
-//! Output of the commands that list something: a table, or the master's answer as JSON or YAML; once, or after each
-//! change.
+//! Prints the output of the commands that list something: a table, or the master's answer as JSON or YAML; once, or
+//! after each change.
 //!
-//! What is listed is decided by the commands.
+//! The commands decide what is listed.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -40,29 +40,29 @@ enum Format {
     Yaml,
 }
 
-/// A list.
+/// The content of a list.
 pub(crate) enum Listed {
-    /// A table for people.
+    /// Table for people.
     Text(String),
-    /// The document for programs.
+    /// Document for programs.
     Document(Value),
 }
 
 impl ListArgs {
-    /// Whether a table has all columns.
+    /// Returns whether the table has all columns.
     pub(crate) fn is_wide(&self) -> bool {
         self.output == Some(Format::Wide)
     }
 
-    /// Whether the list is [`Listed::Document`].
+    /// Returns whether the list is [`Listed::Document`].
     pub(crate) fn wants_document(&self) -> bool {
         self.json || matches!(self.output, Some(Format::Json | Format::Yaml))
     }
 
-    /// Prints what `look` lists, with `--watch` until interrupted.
+    /// Prints what `look` returns, with `--watch` until interrupted.
     ///
     /// # Errors
-    /// Those of `look`; at a terminal, `--watch` shows them and looks again.
+    /// Those of `look`. At a terminal, `--watch` shows them and calls `look` again.
     pub(crate) fn show(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
         match self.watch {
             false => print(&self.format(crate::block_on(look())?)?),
@@ -85,7 +85,7 @@ impl ListArgs {
 /// Prints the text of `look` after each change, until interrupted; at a terminal, in one place.
 ///
 /// # Errors
-/// Those of `look`; at a terminal, they are shown, and it looks again.
+/// Those of `look`. At a terminal, they are shown, and `look` is called again.
 pub(crate) async fn watch(look: impl AsyncFn() -> Result<String>) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
@@ -102,7 +102,7 @@ pub(crate) async fn watch(look: impl AsyncFn() -> Result<String>) -> Result<Exit
                 }
             }
         }
-        // An interrupt ends the pause, and is seen above.
+        // An interrupt ends the pause, and is checked above.
         let _ = tokio::time::timeout(LOOK, nudge.notified()).await;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,25 +1,25 @@
-//! What is planned for machines, beside the agents on them.
+//! The planned maintenance of machines, beside the agents on them.
 
 use serde::Deserialize;
 
 use super::model::Agent;
 use super::table::age;
 
-/// What the two documents say.
+/// The contents of the two maintenance documents.
 #[derive(Debug, Default)]
 pub(crate) struct Maintenance {
     pub(crate) planned: Schedule,
     pub(crate) status: Status,
 }
 
-/// `/maintenance/schedule`.
+/// The document `/maintenance/schedule`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Schedule {
     pub(crate) windows: Vec<Window>,
 }
 
-/// Machines that will be away.
+/// Machines that will be unavailable, and the time.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Window {
@@ -40,14 +40,14 @@ struct Nanoseconds {
     nanoseconds: f64,
 }
 
-/// `/maintenance/status`.
+/// The document `/maintenance/status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {
     pub(crate) down_machines: Vec<Machine>,
 }
 
-/// A machine, by what its agents announce.
+/// A machine, by the host name and the address of its agents.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Machine {
@@ -56,14 +56,15 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// `host (address)`.
+    /// Formats the machine as `host (address)`.
     pub(crate) fn name(&self) -> String {
         format!("{} ({})", self.hostname, self.ip)
     }
 }
 
 impl Maintenance {
-    /// When an agent's machine will be away; `now` in seconds since the epoch. Empty if nothing is planned.
+    /// Describes when an agent's machine will be unavailable; `now` is in seconds since the Unix epoch. Empty if
+    /// nothing is planned.
     pub(crate) fn of(&self, agent: &Agent, now: f64) -> String {
         let ip = agent.ip();
         let is_its = |machine: &Machine| machine.hostname.eq_ignore_ascii_case(&agent.hostname) && machine.ip == ip;

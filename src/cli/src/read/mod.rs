@@ -23,19 +23,19 @@ use anyhow::{Context, Result};
 pub use list::ListArgs;
 pub(crate) use list::{Listed, watch};
 
-/// The time since the epoch.
+/// Returns the time since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "times are shown to a person, and schedules are in real time")]
 pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time of day, in UTC.
+/// Returns the time of day, in UTC.
 fn time_of_day() -> String {
     let now = now().as_secs();
     format!("{:02}:{:02}:{:02}Z", now / 3600 % 24, now / 60 % 60, now % 60)
 }
 
-/// Prints a text, and ends silently if the reader has closed the pipe, as `head` does.
+/// Prints a text. Ends without an error if the reader has closed the pipe, as `head` does.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
     stdio::write(format_args!("{text}\n")).context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,11 @@
-//! What the commands read of a master's documents: the fields of LEG-60 to LEG-64 that they show.
+//! The fields of a master's documents (LEG-60 to LEG-64) that the commands show.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// `/frameworks`.
+/// The document `/frameworks`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Frameworks {
@@ -34,7 +34,7 @@ pub(crate) struct Framework {
     pub(crate) offers: Vec<Offer>,
 }
 
-/// An executor that a framework brings.
+/// An executor that a framework provides.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Executor {
@@ -43,15 +43,15 @@ pub(crate) struct Executor {
     pub(crate) resources: Amounts,
 }
 
-/// A task.
+/// A task of a framework.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Task {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Empty for tasks that the agent's own executor runs.
+    /// Id of the executor; empty for tasks that the agent's own executor runs.
     pub(crate) executor_id: String,
-    /// The role that its resources are allocated to.
+    /// Role to which the task's resources are allocated.
     pub(crate) role: String,
     pub(crate) slave_id: String,
     pub(crate) state: String,
@@ -59,7 +59,7 @@ pub(crate) struct Task {
     pub(crate) statuses: Vec<Status>,
 }
 
-/// One status of a task.
+/// A status of a task.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {
@@ -76,14 +76,14 @@ pub(crate) struct Offer {
     pub(crate) allocation_info: Allocation,
 }
 
-/// The role that an offer is for.
+/// The role for which an offer is made.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Allocation {
     pub(crate) role: String,
 }
 
-/// `/slaves`.
+/// The document `/slaves`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Agents {
@@ -92,7 +92,7 @@ pub(crate) struct Agents {
     pub(crate) recovered_slaves: Vec<Agent>,
 }
 
-/// An agent.
+/// An agent of the cluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Agent {
@@ -107,12 +107,12 @@ pub(crate) struct Agent {
     pub(crate) resources: Amounts,
     pub(crate) used_resources: Amounts,
     pub(crate) offered_resources: Amounts,
-    /// By role.
+    /// Reserved resources by role.
     pub(crate) reserved_resources: BTreeMap<String, Amounts>,
 }
 
 impl Agents {
-    /// What lists call each agent, by id: its host's name, with the port where several agents share it.
+    /// Returns the name of each agent in lists, by id: its host's name, with the port if several agents share it.
     pub(crate) fn names(&self) -> BTreeMap<&str, String> {
         let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
         self.slaves.iter().for_each(|agent| *shared.entry(&agent.hostname).or_default() += 1);
@@ -126,7 +126,7 @@ impl Agents {
     }
 }
 
-/// How far the draining of an agent is.
+/// The progress of an agent's draining.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DrainInfo {
@@ -134,17 +134,17 @@ pub(crate) struct DrainInfo {
 }
 
 impl Agent {
-    /// Where its HTTP API is: the part behind `@` of the pid.
+    /// Returns the address of the agent's HTTP API, which is the part behind `@` of the pid.
     pub(crate) fn address(&self) -> &str {
         self.pid.split_once('@').map_or("", |(_, address)| address)
     }
 
-    /// The IP address of its HTTP API.
+    /// Returns the IP address of the agent's HTTP API.
     pub(crate) fn ip(&self) -> &str {
         self.address().rsplit_once(':').map_or("", |(ip, _)| ip)
     }
 
-    /// Whether `text` is its id or the id's last part, such as S3.
+    /// Returns whether `text` is the agent's id or the id's last part, such as S3.
     pub(crate) fn has_id(&self, text: &str) -> bool {
         self.id == text || self.id.rsplit_once('-').is_some_and(|(_, end)| end == text)
     }
@@ -156,18 +156,18 @@ impl Agent {
 pub(crate) struct Amounts(BTreeMap<String, Value>);
 
 impl Amounts {
-    /// The amount of a resource; 0 if it is not named or has no amount.
+    /// Returns the amount of a resource; 0 if it is not named or has no amount.
     pub(crate) fn get(&self, name: &str) -> f64 {
         self.0.get(name).and_then(Value::as_f64).unwrap_or(0.0)
     }
 
-    /// Every resource that is an amount.
+    /// Iterates over the resources that are amounts.
     #[cfg(feature = "lab")]
     pub(crate) fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
     }
 
-    /// All that is not nothing, as in the text form of resources.
+    /// Formats all resources that are not empty in the text form of resources.
     pub(crate) fn text(&self) -> String {
         let one = |(name, value): (&String, &Value)| match value {
             Value::Number(number) if number.as_f64() == Some(0.0) => None,

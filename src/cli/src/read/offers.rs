@@ -1,4 +1,4 @@
-//! `tepui offers`: which framework holds which offers at this moment.
+//! `tepui offers`: lists the current offers of frameworks.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `tepui roles`.
+//! `tepui roles`: lists roles.
 
 use std::process::ExitCode;
 

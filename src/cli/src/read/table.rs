@@ -1,9 +1,10 @@
-//! How tables and the values in them look.
+//! Formats tables and the values in them.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 
-/// An empty table with these column titles; those that start with `>` hold numbers and stand right.
+/// Creates an empty table with these column titles. Columns whose titles start with `>` hold numbers and are aligned
+/// right.
 pub(crate) fn table(titles: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -18,7 +19,7 @@ pub(crate) fn table(titles: &[&str]) -> Table {
     table
 }
 
-/// What a state means for an operator.
+/// The meaning of a state for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -36,7 +37,8 @@ impl Tone {
     }
 }
 
-/// The tone of a state of a task, an agent or a framework; none for what has ended as intended, and for other texts.
+/// Returns the tone of a state of a task, an agent or a framework; `None` for what has ended as intended, and for other
+/// texts.
 pub(crate) fn tone(state: &str) -> Option<Tone> {
     match state {
         "active" | "running" | "healthy" => Some(Tone::Good),
@@ -49,7 +51,7 @@ pub(crate) fn tone(state: &str) -> Option<Tone> {
     }
 }
 
-/// A row of texts, of which the one at `column` is a state: coloured at a terminal, unless `NO_COLOR` is set.
+/// Creates a row of texts, of which the one at `column` is a state: coloured at a terminal, unless `NO_COLOR` is set.
 pub(crate) fn with_state(row: impl IntoIterator<Item = String>, column: usize) -> Vec<Cell> {
     let cell = |(index, text): (usize, String)| {
         let tone = tone(&text).filter(|_| index == column && stdio::allows_colours());
@@ -64,24 +66,24 @@ pub(crate) fn with_state(row: impl IntoIterator<Item = String>, column: usize) -
     row.into_iter().enumerate().map(cell).collect()
 }
 
-/// A number with as many decimals as it needs, three at most.
+/// Formats a number with as many decimals as it needs, three at most.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     text.to_owned()
 }
 
-/// How much of a resource is used.
+/// Formats the used part of a resource.
 pub(crate) fn used(part: f64, whole: f64) -> String {
     format!("{}/{}", number(part), number(whole))
 }
 
-/// A share of the whole as a percentage.
+/// Formats a share of the whole as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The length of a time in the unit that suits it: `4.2 s`, `7 min`, `3.0 h`, `2.5 d`.
+/// Formats a length of time in a suitable unit: `4.2 s`, `7 min`, `3.0 h`, `2.5 d`.
 pub(crate) fn age(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() || s < 0.0 => "-".to_owned(),

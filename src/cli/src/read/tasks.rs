@@ -1,4 +1,4 @@
-//! `tepui tasks`.
+//! `tepui tasks`: lists tasks.
 
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Checks that there is a framework such as the flags name.
+/// Checks that the framework that the flags name exists.
 fn known(args: &Args, document: &Value) -> Result<()> {
     let Some(wanted) = &args.framework else { return Ok(()) };
     let is_there = |list: &str| {
@@ -58,7 +58,7 @@ fn wanted(args: &Args, id: &str, name: &str) -> bool {
     args.framework.as_deref().is_none_or(|f| f == id || f == name)
 }
 
-/// The tasks as the master writes them.
+/// Returns the tasks as the master writes them.
 fn json(args: &Args, document: &Value) -> Vec<Value> {
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let mut frameworks = list(document, "frameworks");

@@ -1,7 +1,7 @@
-//! `tepui masters backup` and `tepui masters restore`: the registry of a cluster as a file, whichever place it has: a
-//! master's disk, a group of masters, ZooKeeper or etcd.
+//! `tepui masters backup` and `tepui masters restore`: copies the registry of a cluster to and from a file, wherever it
+//! is stored: on a master's disk, in a group of masters, in ZooKeeper or in etcd.
 //!
-//! A group or a master takes the file over at its start.
+//! A group or a master reads the file at its start.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Registry> {
     Registry::from_json(text.as_bytes(), Dialect::V0).context("it is not a registry as JSON")
 }
 
-/// Makes the registry of a master from a file.
+/// Creates the registry of a master from a file.
 ///
 /// # Errors
 /// The file has no registry, or the work directory has one.

@@ -1,4 +1,4 @@
-//! `tepui registry import`: makes the registry of a master from the replicated logs of Mesos masters.
+//! `tepui registry import`: creates the registry of a master from the replicated logs of Mesos masters.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::source::{LogArgs, describe, log_at};
 use super::summary::summary;
 use crate::read::print;
 
-/// What a master of this version can do; a registry may require some of it.
+/// Capabilities of a master of this version; a registry may require some of them.
 const CAPABILITIES: [Type; 3] = [Type::AgentUpdate, Type::AgentDraining, Type::QuotaV2];
 
 /// Flags of `tepui registry import`.
@@ -31,7 +31,8 @@ pub struct Args {
 /// Imports a registry.
 ///
 /// # Errors
-/// A log is refused, the registry needs what this version does not have, or there is a registry already.
+/// A log is rejected, the registry requires a capability that this version does not have, or there is a registry
+/// already.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let logs = args.from.iter().map(|path| log_at(path)).collect::<Result<Vec<PathBuf>>>()?;
     check_target(&logs, &args.work_dir)?;
@@ -47,10 +48,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     print(&format!("{place}\nimported into '{}'\n\n{}\n\n{next}", file.display(), summary(&registry)))
 }
 
-/// Makes the registry of a master in a work directory without one. Returns its file.
+/// Creates the registry of a master in a work directory without one. Returns its file.
 ///
 /// # Errors
-/// The registry needs what this version does not have, there is one already, or the disk refuses.
+/// The registry requires a capability that this version does not have, there is one already, or writing fails.
 pub(super) fn create(work_dir: &Path, registry: &Registry) -> Result<PathBuf> {
     check(registry)?;
     let file = work_dir.join(FileRegistry::NAME);
@@ -65,13 +66,13 @@ pub(super) fn create(work_dir: &Path, registry: &Registry) -> Result<PathBuf> {
         }
         created => drop(created.context("the registry cannot be written")?),
     }
-    // What the master will read.
+    // This is what the master will read.
     let written = FileRegistry::read(&file).context("what was written cannot be read")?;
     ensure!(sorted(written) == sorted(registry.clone()), "'{}' holds something else than was written", file.display());
     Ok(file)
 }
 
-/// Checks that the new registry is not in a directory that is read.
+/// Checks that the new registry is not in a directory from which logs are read.
 fn check_target(logs: &[PathBuf], work_dir: &Path) -> Result<()> {
     for log in logs {
         let is_inside = match (log.canonicalize(), work_dir.canonicalize()) {
@@ -99,7 +100,7 @@ fn check(registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// A registry with its unordered lists in order, and without empty ones.
+/// Returns a registry with its unordered lists in order, and without empty ones.
 fn sorted(mut registry: Registry) -> Registry {
     fn by_bytes<M: prost::Message>(list: &mut [M]) {
         list.sort_by_cached_key(prost::Message::encode_to_vec);

@@ -1,5 +1,5 @@
-//! `tepui registry`: registries on disk, ours and those of Mesos masters. No master needs to run; those in ZooKeeper
-//! and in etcd are not read.
+//! `tepui registry`: shows, exports and imports registries on disk, those of tepui and those of Mesos masters. No
+//! master needs to run; registries in ZooKeeper and in etcd are not read.
 
 pub(crate) mod backup;
 mod import;
@@ -23,10 +23,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// A registry cannot be read, or not be written.
+    /// A registry cannot be read, or cannot be written.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
             Command::Import(args) => import::run(&args),

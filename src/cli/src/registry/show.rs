@@ -1,4 +1,4 @@
-//! `tepui registry show` and `tepui registry export`.
+//! `tepui registry show` and `tepui registry export`: prints a registry.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub struct ShowArgs {
 /// Shows a registry as tables.
 ///
 /// # Errors
-/// It cannot be read.
+/// The registry cannot be read.
 pub(super) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let found = args.source.read()?;
     if args.json {
@@ -45,13 +45,13 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode> {
 /// Prints a registry as a master's endpoint does.
 ///
 /// # Errors
-/// It cannot be read.
+/// The registry cannot be read.
 pub(super) fn export(args: &source::Args) -> Result<ExitCode> {
     let json = args.read()?.registry.json(Dialect::V0);
     print(str::from_utf8(&json).context("the registry is not UTF-8")?)
 }
 
-/// The agents that are admitted.
+/// Formats the admitted agents.
 fn agents(registry: &Registry) -> Option<String> {
     let agents = registry.slaves.as_ref().map(|list| &list.slaves).filter(|list| !list.is_empty())?;
     let mut table = table(&["AGENT", "HOSTNAME", ">PORT", "STATE"]);
@@ -64,7 +64,7 @@ fn agents(registry: &Registry) -> Option<String> {
     Some(table.trim_fmt())
 }
 
-/// The agents that are unreachable or gone.
+/// Formats the agents that are unreachable or gone.
 fn away(registry: &Registry) -> Option<String> {
     let mut table = table(&["AGENT", "STATE", "SINCE"]);
     for agent in registry.unreachable.iter().flat_map(|list| &list.slaves) {
@@ -76,7 +76,7 @@ fn away(registry: &Registry) -> Option<String> {
     (!table.is_empty()).then(|| table.trim_fmt())
 }
 
-/// Quotas and weights by role.
+/// Formats quotas and weights by role.
 fn policies(registry: &Registry) -> Option<String> {
     let mut roles: BTreeMap<&str, [String; 3]> = BTreeMap::new();
     for quota in &registry.quota_configs {
@@ -97,7 +97,7 @@ fn amounts(amounts: &BTreeMap<String, value::Scalar>) -> String {
     amounts.iter().map(|(name, amount)| format!("{name}:{}", number(amount.value))).collect::<Vec<_>>().join(";")
 }
 
-/// Machines with a maintenance schedule.
+/// Formats the machines with a maintenance schedule.
 fn machines(registry: &Registry) -> Option<String> {
     let mut table = table(&["MACHINE", "ADDRESS", "MODE", "AWAY FROM", "FOR"]);
     for MachineInfo { id, unavailability, mode } in
@@ -114,7 +114,7 @@ fn machines(registry: &Registry) -> Option<String> {
     (!table.is_empty()).then(|| table.trim_fmt())
 }
 
-/// An instant in UTC; its number if it is before 1970 or after 9999.
+/// Formats an instant in UTC; as its number if it is before 1970 or after 9999.
 fn time(TimeInfo { nanoseconds }: TimeInfo) -> String {
     const MOST: u64 = 253_402_300_799;
     let since = u64::try_from(nanoseconds).map(Duration::from_nanos).ok().filter(|since| since.as_secs() <= MOST);

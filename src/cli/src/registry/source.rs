@@ -1,4 +1,4 @@
-//! Where a registry is: in our file, or in the replicated logs of Mesos masters.
+//! Finds and reads a registry: from tepui's file, or from the replicated logs of Mesos masters.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use protos::mesos::internal::Registry;
 use replicated_log::{LogError, Options, Recovered};
 use store::{FileRegistry, StoreError};
 
-/// The directory of a Mesos master's log below its work directory.
+/// Name of the directory of a Mesos master's log in its work directory.
 const LOG: &str = "replicated_log";
 
 /// Flags of commands that read a registry.
@@ -31,14 +31,14 @@ pub struct LogArgs {
     accept_torn_log: bool,
 }
 
-/// A registry, and where it was found.
+/// A registry, and the place where it was found.
 pub(super) struct Found {
     pub(super) registry: Registry,
-    /// The place, for people.
+    /// Description of the place.
     pub(super) place: String,
 }
 
-/// What is at a path.
+/// The kind of registry at a path.
 enum At {
     Ours(PathBuf),
     Log(PathBuf),
@@ -68,7 +68,7 @@ impl LogArgs {
     /// Reads replicated logs.
     ///
     /// # Errors
-    /// They are refused, with what to do about it.
+    /// The logs are rejected; the error says what to do about it.
     pub(super) fn read(&self, logs: &[PathBuf]) -> Result<Recovered> {
         let quorum = self.quorum.and_then(|quorum| usize::try_from(quorum).ok());
         let options = Options { quorum, accepts_torn: self.accept_torn_log };
@@ -88,14 +88,14 @@ impl LogArgs {
     }
 }
 
-/// Says from where a registry was read.
+/// Describes from which logs a registry was read.
 pub(super) fn describe(recovered: &Recovered) -> String {
     let (count, written_at, last) = (recovered.replicas.len(), recovered.written_at, recovered.last);
     let logs = if count == 1 { "the replicated log".to_owned() } else { format!("{count} replicated logs") };
     format!("{logs} of Mesos: written at position {written_at}, the last is {last}")
 }
 
-/// The log of a Mesos master that a path names: its directory, or the work directory.
+/// Returns the log of a Mesos master that a path names: its directory, or the work directory.
 ///
 /// # Errors
 /// There is none.
@@ -143,7 +143,7 @@ fn read_file(path: &Path) -> Result<Found> {
     }
 }
 
-/// What an operator can do about a log that is refused.
+/// Returns what an operator can do about a log that is rejected.
 fn advice(error: &LogError) -> Option<&'static str> {
     match error {
         LogError::Unlearned { .. } => {

@@ -1,11 +1,11 @@
-//! How many entries a registry has, by kind.
+//! Counts the entries of a registry, by kind.
 
 use protos::mesos::internal::Registry;
 use protos::mesos::{DrainInfo, DrainState};
 
 use crate::read::table::table;
 
-/// The counts as a table.
+/// Formats the counts as a table.
 pub(super) fn summary(registry: &Registry) -> String {
     let mut table = table(&["WHAT", ">COUNT", "OF WHICH"]);
     for (what, count, details) in rows(registry) {
@@ -59,7 +59,7 @@ fn rows(registry: &Registry) -> Vec<(&'static str, usize, String)> {
     ]
 }
 
-/// The state of an agent that is being drained, or was.
+/// Returns the state of an agent that is being drained, or has been.
 pub(super) fn state_of(drain: &Option<DrainInfo>) -> Option<&'static str> {
     match drain.as_ref()?.state() {
         DrainState::Unknown => None,

@@ -1,4 +1,4 @@
-//! `tepui task attach`: the terminal of a running task, seen and typed into from here.
+//! `tepui task attach`: shows the terminal of a running task, and sends it what is typed.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use super::keys::Keys;
 use super::{JSON, PATH, place, state_now, terminal};
 use crate::connect::MasterArgs;
 
-/// How often, and how long in all, the master is asked how a task has ended whose terminal is closed.
+/// Interval and number of requests for the state of a task whose terminal is closed.
 const PAUSE: Duration = Duration::from_millis(200);
 const TRIES: u32 = 50;
 
@@ -33,15 +33,15 @@ pub struct Args {
     detach_keys: Keys,
 }
 
-/// Whether an agent of Mesos's or ours refuses because the container has no streams to attach to.
+/// Returns whether an agent, of Mesos or of tepui, refuses because the container has no streams to attach to.
 fn has_no_streams(reply: &Reply) -> bool {
     reply.status == 500 && reply.text().contains("I/O switchboard server was disabled")
 }
 
-/// Shows the terminal until the task ends, or the keys are typed.
+/// Shows the terminal until the task ends, or the detach keys are typed.
 ///
 /// # Errors
-/// No such task, a task without a terminal, or an agent that does not let us in.
+/// There is no such task, it has no terminal, or the agent rejects the call.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
         let task = find(&args.task, Among::Running).await?;
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                             stdio::err!("\nleft; task '{}' goes on", task.id);
                             return Ok(ExitCode::SUCCESS);
                         }
-                        // The end of the input is not that of the task.
+                        // The end of the input is not the end of the task.
                         Ok(Typed::All) => {}
                         Err(error) => stdio::err!("what is typed does not arrive any more: {error:#}\r"),
                     }
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// How the task has ended, as an exit code.
+/// Waits for the end of the task, and returns it as an exit code.
 async fn end(master: &MasterArgs, found: &Found) -> Result<ExitCode> {
     for _ in 0..TRIES {
         let Some(now) = state_now(master, found).await? else { break };

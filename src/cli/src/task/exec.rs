@@ -1,4 +1,4 @@
-//! `tepui task exec`: a session in a task's container.
+//! `tepui task exec`: runs a command in a task's container.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,10 +30,10 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Runs the command, and ends as it has ended.
+/// Runs the command, and returns its exit code.
 ///
 /// # Errors
-/// No such task, or its agent does not let us in.
+/// There is no such task, or its agent rejects the call.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
         let task = find(&args.task, Among::Running).await?;
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// A new container's id inside the task's.
+/// Returns the id of a new container inside the task's.
 fn child(container: &Value) -> Value {
     json!({"value": format!("exec-{}", daemon::random::uuid_text()), "parent": container})
 }
@@ -86,7 +86,7 @@ fn launch(args: &Args, child: &Value, size: Option<(u16, u16)>) -> Value {
     json!({"type": "LAUNCH_NESTED_CONTAINER_SESSION", "launch_nested_container_session": body})
 }
 
-/// Prints a piece of output where it belongs.
+/// Prints a piece of output to standard output or standard error.
 pub(super) fn show(record: &[u8]) -> Result<()> {
     let record: Value = serde_json::from_slice(record).context("the agent's stream cannot be read")?;
     let Some(data) = record["data"]["data"].as_str() else { return Ok(()) };
@@ -101,7 +101,7 @@ pub(super) fn show(record: &[u8]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The exit code of the command; of one that a signal has ended, as a shell gives it.
+/// Returns the exit code of the command; for one that a signal has ended, that of a shell.
 async fn wait(mut client: Client, child: &Value) -> Result<ExitCode> {
     let call = json!({"type": "WAIT_NESTED_CONTAINER", "wait_nested_container": {"container_id": child}});
     let reply = client.post(PATH, JSON, JSON, &[], call.to_string().into()).await?;

@@ -25,16 +25,16 @@ pub struct TaskArgs {
     pub(super) task: String,
 }
 
-/// Which tasks a command is about.
+/// The tasks among which a command searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
-    /// Those that have not ended.
+    /// Tasks that have not ended.
     Running,
-    /// Those that have ended, too, as far as the master remembers them.
+    /// All tasks that the master remembers, including those that have ended.
     All,
 }
 
-/// A task, and where it is or was.
+/// A task, and the place where it is or was.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(super) struct Found {
@@ -44,13 +44,13 @@ pub(super) struct Found {
     slave_id: String,
     state: String,
     statuses: Vec<Value>,
-    /// `host:port` of its agent; none if it is not connected.
+    /// Address of the task's agent, as `host:port`; `None` if the agent is not connected.
     #[serde(skip)]
     agent: Option<String>,
 }
 
 impl Found {
-    /// The address of its agent.
+    /// Returns the address of the task's agent.
     ///
     /// # Errors
     /// The agent is not connected.
@@ -61,10 +61,10 @@ impl Found {
         }
     }
 
-    /// Its container, as messages write it.
+    /// Returns the id of the task's container, in the form of calls.
     ///
     /// # Errors
-    /// It has none yet.
+    /// The task has no container yet.
     pub(super) fn container(&self) -> Result<&Value> {
         let mut containers = self.statuses.iter().rev().map(|status| &status["container_status"]["container_id"]);
         match containers.find(|id| id.is_object()) {
@@ -73,12 +73,12 @@ impl Found {
         }
     }
 
-    /// Its state in lower case, such as `running`.
+    /// Returns the task's state in lower case, such as `running`.
     pub(super) fn state(&self) -> String {
         self.state.trim_start_matches("TASK_").to_lowercase()
     }
 
-    /// Whether it can still run and write.
+    /// Returns whether the task can still run and write.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.state().as_str(), "staging" | "starting" | "running" | "killing" | "unreachable")
     }
@@ -105,7 +105,7 @@ struct Framework {
     completed_tasks: Vec<Found>,
 }
 
-/// Finds the task whose id begins with a text, or is it.
+/// Finds the task whose id is a text, or begins with it.
 ///
 /// # Errors
 /// No task has such an id, or several have.
@@ -145,7 +145,7 @@ fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, among: Am
             bail!("no running task has an id that begins with '{text}'; see: tepui tasks")
         }
         (0, _) => bail!("no task has an id that begins with '{text}'; see: tepui tasks --all"),
-        // Of several that had the id one after another, the last is meant.
+        // If several tasks had the id one after another, the last one is meant.
         (1, 0 | 1) => {
             let last = |task: &Found| (task.is_live(), task.changed());
             let newest =

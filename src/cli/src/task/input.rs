@@ -1,6 +1,6 @@
-//! The input of a session: one request whose body lasts as long as there is input.
+//! Sends the input of a session: one request whose body lasts as long as there is input.
 //!
-//! It is written by hand: the HTTP client sends complete bodies only.
+//! The request is written directly to the socket, as the HTTP client sends complete bodies only.
 
 use std::io::Read;
 
@@ -16,33 +16,33 @@ use wire::client::Address;
 use super::keys::Keys;
 
 const PIECE: usize = 4096;
-/// Maximum number of pieces that wait for the agent.
+/// Maximum number of pieces of input that wait for the agent.
 const AHEAD: usize = 16;
 
-/// How the typing has ended.
+/// The reason why the input has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// With the input.
+    /// Standard input has ended.
     All,
-    /// With the keys that mean to go away.
+    /// The detach keys were typed.
     Detached,
 }
 
-/// What is typed, into which container of which agent.
+/// The destination of the input: an agent and a container.
 pub(super) struct Typing {
     pub(super) address: Address,
     pub(super) container: Value,
-    /// Whether it has a terminal, whose size changes are sent.
+    /// Whether the container has a terminal, whose size changes are sent.
     pub(super) tty: bool,
-    /// Whether the size is sent at the start, too.
+    /// Whether the terminal's size is also sent at the start.
     pub(super) size_first: bool,
     pub(super) keys: Keys,
 }
 
-/// Sends what comes on standard input, and the terminal's size; ends with the input, or with certain keys.
+/// Sends standard input and the terminal's size. Ends with the input, or with the detach keys.
 ///
 /// # Errors
-/// The agent does not take it any more.
+/// The agent does not accept input any more.
 pub(super) async fn send(typing: Typing) -> Result<Typed> {
     let Typing { address, container, tty, size_first, mut keys } = typing;
     let mut stream = wire::client::connect(&address).await?;
@@ -58,7 +58,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
     let mut typed = read();
     let mut resized = signal(SignalKind::window_change())?;
     loop {
-        // TLS holds bytes back.
+        // TLS buffers bytes.
         stream.flush().await?;
         tokio::select! {
             piece = typed.recv() => match piece {
@@ -68,7 +68,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
                         stream.write_all(&chunk(data(&bytes))).await?;
                     }
                     if detach {
-                        // Not the end of the input: the task continues.
+                        // This is not the end of the input; the task continues.
                         stream.write_all(b"0\r\n\r\n").await?;
                         stream.flush().await?;
                         return Ok(Typed::Detached);
@@ -97,7 +97,7 @@ fn data(bytes: &[u8]) -> Value {
     json!({"type": "PROCESS_IO", "process_io": {"type": "DATA", "data": data}})
 }
 
-/// A record as one HTTP chunk.
+/// Encodes a record as one HTTP chunk.
 fn chunk(body: Value) -> Vec<u8> {
     let call = json!({"type": "ATTACH_CONTAINER_INPUT", "attach_container_input": body}).to_string();
     let mut record = Vec::new();

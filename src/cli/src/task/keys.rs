@@ -1,10 +1,10 @@
-//! The keys by which one goes away from a terminal and leaves it running.
+//! Detects the keys that detach from a terminal and leave its task running.
 //!
-//! What has been typed of them is held back until it is clear that they are not meant.
+//! Typed keys that may belong to the sequence are held back until it is clear whether they do.
 
 use std::str::FromStr;
 
-/// A sequence of keys, and how much of it has been typed. The default is empty, which is never typed.
+/// A sequence of keys, and the number of them that have been typed. The default is empty, which is never typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keys {
     sequence: Vec<u8>,
@@ -31,7 +31,7 @@ impl FromStr for Keys {
 }
 
 impl Keys {
-    /// What of these bytes is passed on, and whether the whole sequence has been typed; what follows it is dropped.
+    /// Returns the bytes to pass on, and whether the whole sequence has been typed; bytes after it are dropped.
     pub(super) fn take(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
         let mut passed = Vec::with_capacity(bytes.len());
         for &byte in bytes {
@@ -50,8 +50,7 @@ impl Keys {
         (passed, false)
     }
 
-    /// Passes on the shortest beginning of what was held back, so that the rest may still be a beginning of the
-    /// sequence.
+    /// Passes on as few of the held-back keys as possible, so that the rest may still be a beginning of the sequence.
     fn give_back(&mut self, passed: &mut Vec<u8>) {
         let held = &self.sequence[..self.typed];
         let rest = (0..self.typed).rev().find(|&rest| held.ends_with(&self.sequence[..rest])).unwrap_or(0);

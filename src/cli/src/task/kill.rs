@@ -1,4 +1,4 @@
-//! `tepui task kill`: ends tasks of any framework.
+//! `tepui task kill`: kills tasks of any framework.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::find::{Among, TaskArgs, find};
 use super::state_now;
 
-/// Time between two questions for the state of a task.
+/// Interval between two requests for the state of a task.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Flags of `tepui task kill`.

@@ -1,4 +1,4 @@
-//! `tepui task logs`: what a task has written, from its sandbox.
+//! `tepui task logs`: prints files that a task has written to its sandbox.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Args {
 /// Prints the file, and what is added to it until the task ends.
 ///
 /// # Errors
-/// There is no such task, its agent gives no answer, or the sandbox has no such file.
+/// There is no such task, its agent does not answer, or the sandbox has no such file.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let name = args.file.as_deref().unwrap_or(if args.stderr { "stderr" } else { "stdout" });
     crate::block_on(async {

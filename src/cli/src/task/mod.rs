@@ -25,7 +25,7 @@ use crate::connect::MasterArgs;
 use find::Found;
 
 const JSON: &str = "application/json";
-/// The agent's API.
+/// Path of the agent's API.
 const PATH: &str = "/api/v1";
 
 /// Commands about tasks.
@@ -44,7 +44,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Carries the command out.
+    /// Runs the command.
     ///
     /// # Errors
     /// No master or agent answers, or no task has such an id.
@@ -59,7 +59,7 @@ impl Command {
     }
 }
 
-/// The agent of a running task, and the task's container.
+/// Returns the address of a running task's agent, and the id of the task's container.
 fn place(task: &Found) -> Result<(Address, Value)> {
     let address = task.agent()?;
     let address = address.parse().with_context(|| format!("'{address}' is not an address"))?;
@@ -72,7 +72,7 @@ struct Tasks {
     tasks: Vec<Found>,
 }
 
-/// What the master knows of a task now; nothing if it has forgotten it.
+/// Returns what the master knows about a task now; `None` if it has forgotten the task.
 async fn state_now(master: &MasterArgs, task: &Found) -> Result<Option<Found>> {
     let [id, framework] = [&task.id, &task.framework].map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC));
     let tasks: Tasks = master.read(&format!("/tasks?task_id={id}&framework_id={framework}")).await?;

@@ -1,14 +1,16 @@
-//! The terminal of `tepui task exec --tty`: every key goes to the session, which echoes.
+//! The terminal of `tepui task exec --tty`: every key is sent to the session, which echoes it.
 
 use anyhow::{Context, Result};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// A terminal that passes everything on, until dropped.
+/// A terminal in raw mode. Dropping it restores the former mode.
 pub(super) struct Raw {
     before: Termios,
 }
 
 impl Raw {
+    /// Puts the terminal of standard input into raw mode.
+    ///
     /// # Errors
     /// Standard input is not a terminal.
     pub(super) fn enter() -> Result<Raw> {
@@ -19,7 +21,7 @@ impl Raw {
         Ok(Raw { before })
     }
 
-    /// Rows and columns.
+    /// Returns rows and columns of the terminal.
     pub(super) fn size(&self) -> (u16, u16) {
         size()
     }
@@ -32,10 +34,10 @@ impl Drop for Raw {
     }
 }
 
-/// Rows and columns of the terminal.
+/// Returns rows and columns of the terminal.
 pub(super) fn size() -> (u16, u16) {
     match tcgetwinsize(std::io::stdin()) {
-        // A serial line has a terminal whose size is not known: 0.
+        // The size of a terminal on a serial line is unknown: 0.
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
         _ => (24, 80),
     }

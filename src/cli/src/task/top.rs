@@ -1,4 +1,4 @@
-//! `tepui task top`: what running tasks use, measured twice on all agents.
+//! `tepui task top`: shows what running tasks use, measured twice on all agents.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub struct Args {
     json: bool,
 }
 
-/// One executor's entry of an agent's `/monitor/statistics`.
+/// An entry of an agent's `/monitor/statistics`, for one executor.
 #[derive(Clone, Debug, Deserialize)]
 struct Entry {
     executor_id: String,
@@ -51,12 +51,13 @@ pub(crate) struct Statistics {
     pub(crate) mem_rss_bytes: f64,
     pub(crate) mem_limit_bytes: f64,
     pub(crate) processes: u32,
-    /// Seconds in which some process waited for processors, memory and disks, where that is counted.
+    /// Seconds in which some process waited for processors, memory and disks; `None` where the kernel does not count
+    /// that.
     #[serde(skip)]
     pub(crate) stalled: [Option<f64>; 3],
 }
 
-/// Measures and prints.
+/// Measures the running tasks, and prints a table.
 ///
 /// # Errors
 /// No master answers. Agents that do not answer are left out, and named.
@@ -76,14 +77,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     print(&text)
 }
 
-/// What executors have used, by host, framework and executor.
+/// The statistics of executors, by host, framework and executor.
 pub(crate) type Measured = BTreeMap<(String, String, String), Statistics>;
 
-/// Maximum number of agents that are asked at the same time, and the time that each has to answer.
+/// Maximum number of agents that are asked at the same time, and the time limit for each answer.
 const QUESTIONS: usize = 64;
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// What the executors of agents use; and for each agent that gives no answer its host, with the reason.
+/// Measures the executors of agents. Also returns the host of each agent that does not answer, with the reason.
 pub(crate) async fn measure(agents: &[&Agent]) -> (Measured, Vec<String>) {
     let (mut questions, slots) = (JoinSet::new(), Arc::new(Semaphore::new(QUESTIONS)));
     for agent in agents {
@@ -108,14 +109,15 @@ pub(crate) async fn measure(agents: &[&Agent]) -> (Measured, Vec<String>) {
     (all, silent)
 }
 
-/// The statistics of an agent's executors, with the time that their processes waited, where the kernel counts that.
+/// Returns the statistics of an agent's executors, with the time that their processes waited, where the kernel counts
+/// that.
 async fn statistics(address: &str) -> Result<Vec<Entry>> {
     let reply = wire::client::get(&format!("{address}/monitor/statistics")).await?;
     let mut entries: Vec<Entry> = serde_json::from_slice(&reply.body)?;
     if entries.is_empty() {
         return Ok(entries);
     }
-    // An agent of Mesos's has no such page.
+    // An agent of Mesos has no such page.
     let Ok(metrics) = wire::client::get(&format!("{address}/metrics")).await else { return Ok(entries) };
     let text = metrics.text();
     let pressures = pressures(&text);
@@ -126,7 +128,7 @@ async fn statistics(address: &str) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Seconds in which some process of an executor's container waited, by framework, executor and resource.
+/// Parses the seconds in which some process of an executor's container waited, by framework, executor and resource.
 fn pressures(metrics: &str) -> BTreeMap<(&str, &str, &str), f64> {
     let mut all = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.contains("kind=\"some\"")) {
@@ -144,26 +146,27 @@ fn pressures(metrics: &str) -> BTreeMap<(&str, &str, &str), f64> {
     all
 }
 
-/// What one executor used between two measurements.
+/// The usage of one executor between two measurements.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     executor_id: String,
     framework_id: String,
     hostname: String,
-    /// Mean number of processors in use.
+    /// Average number of processors in use.
     pub(crate) cpus: f64,
-    /// Of how many.
+    /// Number of processors that the executor may use.
     cpus_limit: f64,
-    /// The part of the time in which it was kept from them.
+    /// Share of the time in which the executor was throttled.
     throttled: f64,
     mem_rss_bytes: f64,
     mem_limit_bytes: f64,
     processes: u32,
-    /// Parts of the time in which some process waited for processors, memory and disks; null where that is not counted.
+    /// Shares of the time in which some process waited for processors, memory and disks; null where that is not
+    /// counted.
     stalled: [Option<f64>; 3],
 }
 
-/// A row for each executor that was there both times, the busiest first.
+/// Returns a row for each executor that was measured both times, the busiest first.
 pub(crate) fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
     let row = |(key, now): (&(String, String, String), &Statistics)| {
         let before = first.get(key)?;
@@ -189,7 +192,7 @@ pub(crate) fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
     rows
 }
 
-/// The titles of [`cells`].
+/// Titles of the columns of [`cells`].
 pub(crate) const TITLES: [&str; 12] = [
     "TASK",
     "HOST",
@@ -205,7 +208,7 @@ pub(crate) const TITLES: [&str; 12] = [
     "FRAMEWORK",
 ];
 
-/// A row in words.
+/// Formats the cells of a row.
 pub(crate) fn cells(row: &Row) -> Vec<String> {
     const MEBIBYTE: f64 = 1_048_576.0;
     let [cpu, memory, io] =
@@ -226,7 +229,7 @@ pub(crate) fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// The rows as a table; `all` executors have a container.
+/// Formats the rows as a table; `all` is the number of executors with a container.
 fn show(rows: &[Row], all: usize) -> String {
     let mut table = table(&TITLES);
     for row in rows {

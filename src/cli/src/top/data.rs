@@ -1,4 +1,4 @@
-//! What `tepui top` shows: read from the master, and for tasks from their agents.
+//! Reads the data that `tepui top` shows: from the master, and for tasks from their agents.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::read::model::{Agent, Amounts};
 use crate::read::table::{number, percent, used};
 use crate::task::top::{Measured, TITLES, cells, measure, rows};
 
-/// `/state-summary`.
+/// The document `/state-summary`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Summary {
@@ -48,27 +48,27 @@ struct SummedFramework {
     failed: u64,
 }
 
-/// A table: titles (those with `>` hold numbers) and rows, each with a number to sort by.
+/// A table of a tab: titles (those with `>` hold numbers) and rows, each with a number to sort by.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) titles: Vec<&'static str>,
     pub(super) rows: Vec<Row>,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
-    /// What makes it come first: use of processors.
+    /// Use of processors, by which rows are sorted.
     pub(super) weight: f64,
 }
 
-/// Everything at one time.
+/// A snapshot of everything that is shown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// The cluster in short.
+    /// Summary of the cluster in one line.
     pub(super) line: String,
-    /// Used and all of processors, memory and disk, with names.
+    /// Used and total processors, memory and disk, with names.
     pub(super) totals: Vec<(&'static str, f64, f64)>,
     pub(super) agents: Table,
     pub(super) roles: Table,
@@ -76,7 +76,7 @@ pub(super) struct View {
     pub(super) tasks: Table,
 }
 
-/// Reads the cluster; tasks need two measurements, of which it keeps the last one.
+/// A reader of the cluster. Tasks need two measurements, of which it keeps the last one.
 pub(super) struct Reader {
     master: MasterArgs,
     measured: Measured,
@@ -87,14 +87,14 @@ impl Reader {
         Reader { master, measured: Measured::new() }
     }
 
-    /// Looks at the cluster.
+    /// Reads the cluster.
     ///
     /// # Errors
-    /// The master gives no answer.
+    /// The master does not answer.
     pub(super) async fn look(&mut self) -> Result<View> {
         let summary: Summary = self.master.read("/state-summary").await?;
         let roles: Value = self.master.read("/roles").await?;
-        // A master of Mesos's has no such call.
+        // A master of Mesos has no such call.
         let fairness = self.master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let agents: Vec<&Agent> = summary.slaves.iter().map(|one| &one.agent).collect();
         let (measured, _) = measure(&agents).await;
@@ -179,7 +179,7 @@ fn roles_table(roles: &Value, fairness: &Value) -> Table {
 fn frameworks_table(frameworks: &[SummedFramework], fairness: &Value) -> Table {
     let mut shares: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for one in list(fairness, "frameworks") {
-        // One entry a role.
+        // There is one entry for each role.
         let sum = shares.entry(one["framework_id"]["value"].as_str().unwrap_or_default()).or_default();
         sum.0 += one["share"].as_f64().unwrap_or_default();
         sum.1 += one["fair_share"].as_f64().unwrap_or_default();

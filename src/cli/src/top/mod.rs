@@ -1,6 +1,6 @@
-//! `tepui top`: a live view of agents, roles, frameworks and tasks, with what they hold and use.
+//! `tepui top`: shows a live view of agents, roles, frameworks and tasks, with what they hold and use.
 //!
-//! `data.rs` reads, `screen.rs` draws; here are the loop and the keys.
+//! `data.rs` reads, `screen.rs` draws; this file has the loop and the keys.
 
 mod data;
 mod screen;
@@ -17,7 +17,7 @@ use crate::connect::MasterArgs;
 use data::{Reader, View};
 use screen::Screen;
 
-/// How long the reader of keys waits for one before it looks whether it is still needed.
+/// Time that the thread that reads keys waits for one before it checks whether it is still needed.
 const KEYS: Duration = Duration::from_millis(100);
 
 /// Flags of `tepui top`.
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     crate::block_on(async {
         let mut reader = Reader::new(args.master.clone());
-        // An error before the screen is taken is printed as that of other commands.
+        // An error before the screen is switched is printed as by other commands.
         let first = reader.look().await?;
         let mut terminal = ratatui::init();
         let end = show(&mut terminal, reader, first, args.interval.max(Duration::from_millis(200))).await;
@@ -80,7 +80,7 @@ fn is_end(key: &KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || (control && key.code == KeyCode::Char('c'))
 }
 
-/// Reads the terminal's events on a thread of its own, until nothing receives them.
+/// Reads the terminal's events on a thread of its own, until the receiver is dropped.
 fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {

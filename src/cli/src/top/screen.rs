@@ -1,4 +1,4 @@
-//! The screen of `tepui top`: a line about the cluster, bars, and one of four tables.
+//! Draws the screen of `tepui top`: a line about the cluster, bars, and one of four tables.
 //!
 //! It reads nothing and waits for nothing.
 
@@ -15,13 +15,13 @@ use crate::read::table::{number, tone};
 const TABS: [&str; 4] = ["agents", "roles", "frameworks", "tasks"];
 const HELP: &str = "1-4, Tab: table   s: sort by use or name   arrows, Page: move   q: quit";
 
-/// What is shown, and what the user has chosen.
+/// The view that is shown, and the choices of the user.
 pub(super) struct Screen {
     view: View,
     tab: usize,
     by_name: bool,
     state: TableState,
-    /// Why the view is old; empty if it is not.
+    /// Reason why the view is outdated; empty if it is not.
     problem: String,
 }
 
@@ -35,7 +35,7 @@ impl Screen {
         self.problem.clear();
     }
 
-    /// The cluster could not be read.
+    /// Records that the cluster could not be read.
     pub(super) fn fail(&mut self, why: &str) {
         self.problem = why.to_owned();
     }
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The lines of a screen of 80 columns.
+    /// Returns the lines of a screen of 80 columns.
     fn drawn(screen: &mut Screen) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(80, 10)).unwrap();
         terminal.draw(|frame| screen.draw(frame)).unwrap();

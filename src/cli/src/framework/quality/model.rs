@@ -1,4 +1,4 @@
-//! `tepui framework quality predict` and `evaluate`: what a kept model makes of the rows of a file.
+//! `tepui framework quality predict` and `evaluate`: applies a saved model to the rows of a file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use quality::service::SavedModel;
 
 use crate::read::table::{percent, table};
 
-/// Classes up to which the confusion matrix is printed as a table.
+/// Maximum number of classes for which the confusion matrix is printed as a table.
 const SHOWN_MAX: usize = 20;
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub(super) fn predict(args: &PredictArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Values as a line of CSV; those with commas, quotes or line breaks in quotes.
+/// Formats values as a line of CSV. Values with commas, quotes or line breaks are quoted.
 fn csv_line(values: impl Iterator<Item = String>) -> String {
     let quoted = |value: String| match value.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", value.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! What is shown of training jobs: a table, or lines about what has changed.
+//! Shows training jobs: as a table, or as lines about changes.
 
 use quality::scheduler::{JobStatus, State, Status};
 
@@ -24,7 +24,7 @@ impl Shown for Status {
 fn text(status: &Status) -> String {
     let mut titles =
         vec!["JOB", "ALGORITHM", "STATE", ">ITERATION", ">LOSS", ">LEFT", ">ACCURACY", ">CORES", ">GAIN", ">ERROR"];
-    // Columns that say nothing of any job are left out.
+    // Columns without a value for any job are left out.
     let is_held = status.jobs.iter().any(|job| job.validation.is_some());
     let skips = status.jobs.iter().any(|job| job.rows.is_some());
     let is_over = status.jobs.iter().any(|job| !job.reason.is_empty());
@@ -64,7 +64,8 @@ fn row(job: &JobStatus) -> Vec<String> {
     ]
 }
 
-/// How many iterations are done, of how many; while some are done again, how many of these.
+/// Formats the number of iterations that are done, and of all; while iterations are repeated, the number of the
+/// repeated one.
 fn iterations(job: &JobStatus) -> Option<String> {
     let of = |number: u64| format!("{}/{}", number + 1, job.iterations);
     match job.repeated {
@@ -73,7 +74,7 @@ fn iterations(job: &JobStatus) -> Option<String> {
     }
 }
 
-/// Loss and accuracy on validation data.
+/// Formats loss and accuracy on validation data.
 fn validation(job: &JobStatus) -> String {
     let Some(score) = job.validation else { return "-".to_owned() };
     let accuracy = score.accuracy.map(|a| format!(" {}", percent(a))).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `tepui framework video frame`: a picture with a grid and a query's lines, so that coordinates can be chosen.
+//! `tepui framework video frame`: draws a picture with a grid and a query's lines, to choose coordinates.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! `tepui framework video live`: where the live view of a query is; and what a viewer sees over a link.
+//! `tepui framework video live`: prints the address of the live view of a query, or measures what a viewer sees over a
+//! link.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ pub(super) struct LiveArgs {
 pub(super) async fn live(args: &LiveArgs) -> Result<ExitCode> {
     let service = args.service.as_deref();
     let service = Service::find(&args.master, service, &args.framework, "tepui framework video").await?;
-    // Its answer says if there is no such query.
+    // The framework's answer tells whether the query exists.
     service.get(&format!("/queries/{}", encode(&args.query))).await?;
     let choose = args.choose.as_ref().map_or_else(String::new, |policy| format!("?policy={}", encode(policy)));
     let path = format!("/queries/{}/live{choose}", encode(&args.query));
@@ -73,7 +74,7 @@ pub(super) async fn live(args: &LiveArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link by its bandwidth, or by a file.
+/// Reads the bandwidth of a link: a number, or a file.
 fn trace(text: &str) -> Result<Arc<Trace>> {
     if let Ok(megabits) = text.parse::<f64>() {
         return Ok(Arc::new(Trace::new(&[(1.0, megabits)]).context("--link")?));

@@ -1,4 +1,4 @@
-//! What the video framework offers without a cluster: scenes, profiles, and one query over one file.
+//! The tools of the video framework that need no cluster: scenes, profiles, and one query over one file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The query's lines and region; the line across the middle without a file.
+    /// Reads the query's lines and region; without a file, returns a line across the middle.
     pub(super) fn read(&self) -> Result<Scope> {
         let Some(path) = &self.queries else { return Ok(Scope::default()) };
         let specs = super::read_queries(Some(path))?;
@@ -204,7 +204,7 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a finding as soon as it is there.
+/// Prints a finding at once.
 fn tell(finding: &Finding, json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if json {

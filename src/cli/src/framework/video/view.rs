@@ -1,4 +1,4 @@
-//! What is shown of video queries: a table, or lines about what has changed.
+//! Shows video queries: as a table, or as lines about changes.
 
 use video::core::{QueryStatus, State, Status};
 use video::schedule::Policy;
@@ -88,7 +88,8 @@ fn row(query: &QueryStatus) -> Vec<String> {
     ]
 }
 
-/// The quality on samples of the stream: with `!` where it disagrees with the profile, `-` where there are too few.
+/// Formats the quality on samples of the stream: with `!` where it disagrees with the profile, `-` where there are too
+/// few samples.
 fn sampled(query: &QueryStatus) -> String {
     let Some(sampled) = query.sampled else { return "-".to_owned() };
     let mark = if sampled.drifted { "!" } else { "" };

@@ -25,10 +25,11 @@ use toml::Table;
 
 use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
 
-/// `bundled = "binpack"`.
+/// The bundled framework `binpack`.
 pub(super) struct Binpack;
 
-/// Its options: a behaviour, and what of its settings is different. What is not named is as the behaviour has it.
+/// The framework's options: a behaviour, and settings that differ from it. A setting without a value is that of the
+/// behaviour.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
@@ -47,7 +48,7 @@ struct Options {
     avoid_failing_agents: bool,
 }
 
-/// At most so many tasks in each such time.
+/// A limit on launches: at most `tasks` in each interval `every`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PaceOption {
@@ -77,12 +78,12 @@ impl Options {
     }
 }
 
-/// Jobs of one kind: what they have in common.
+/// The definition of jobs of one kind.
 #[derive(Clone, Debug)]
 struct Template {
     kind: Kind,
     job: Job,
-    /// Its tasks take the drawn time; otherwise that of their command.
+    /// Whether tasks take the drawn time; otherwise they take that of their command.
     timed: bool,
 }
 
@@ -113,11 +114,11 @@ impl Bundled for Binpack {
     }
 }
 
-/// Fields of a job file that the scenario sets.
+/// Fields of a job file that the scenario sets itself.
 const SAID: [&str; 12] =
     ["name", "kind", "count", "command", "program", "image", "cpus", "mem", "disk", "gpus", "ports", "retries"];
 
-/// Jobs that the scenario describes; their options are further fields of a job file.
+/// Reads a kind of jobs that the scenario describes; its options are further fields of a job file.
 fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
     let at = |field: &str| format!("jobs.{n}.{field}");
     work(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
@@ -144,7 +145,7 @@ fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
     Ok(Template { kind: of, job: Job { need, retries: kind.retries, ..job }, timed: true })
 }
 
-/// What each task needs, in the framework's own form.
+/// Parses the resources of a task into the framework's own form.
 fn need(text: Option<&str>) -> Result<Need, String> {
     let mut need = Need::default();
     // A trace contains the resources of its tasks.
@@ -183,12 +184,12 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
         retries: job.retries,
         ..kind.clone()
     };
-    // A service is there until the run ends.
+    // A service runs until the run ends.
     let timed = kind.time.is_some() && job.kind != JobType::Service;
     Ok(Template { kind: Kind { of: n, jobs }, job, timed })
 }
 
-/// Duration of a command, if it states one.
+/// Returns the duration of a command, if it states one.
 pub(super) fn span_of(run: &Run) -> Option<Duration> {
     let command = match run {
         Run::Command(text) => v0::CommandInfo { value: Some(text.clone()), ..v0::CommandInfo::default() },
@@ -223,27 +224,27 @@ impl Ready for Packing {
     }
 }
 
-/// A job that was submitted.
+/// A job that was submitted to the framework.
 struct Submitted {
-    /// The number of its first task.
+    /// Number of the job's first task.
     first: u64,
     /// Duration of each task; `None` if the command states it.
     spans: Option<Vec<Duration>>,
 }
 
-/// The scheduler, with jobs of a laboratory.
+/// A scheduler of the framework that receives its jobs from the laboratory.
 struct Packer {
     core: Core,
     desk: Desk,
     templates: Rc<[Template]>,
-    /// Jobs for which there was no room yet.
+    /// Jobs that the framework could not hold yet.
     waiting: VecDeque<users::Job>,
-    /// By name, those that have not ended.
+    /// Jobs that have not ended, by name.
     jobs: BTreeMap<String, Submitted>,
 }
 
 impl Packer {
-    /// Submits what has arrived.
+    /// Submits the jobs that have arrived.
     fn collect(&mut self, now: Time, calls: &mut Calls) {
         self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
         while let Some(job) = self.waiting.pop_front() {
@@ -251,9 +252,9 @@ impl Packer {
             let name = format!("{}-{}", template.job.name, job.first);
             let request = Request::Submit(vec![own(template, &name, &job)]);
             match self.core.request(request, now, calls) {
-                // It has as many as it can hold: the next time.
+                // The framework has as many jobs as it can hold; the job is submitted later.
                 Err(Unwanted::Full) => return self.waiting.push_front(job),
-                // A job that was drawn larger than the framework takes any.
+                // The drawn job is larger than the framework accepts.
                 Err(_) => {
                     let tasks = job.first..job.first + job.spans.len() as u64;
                     tasks.for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
@@ -266,7 +267,7 @@ impl Packer {
         }
     }
 
-    /// Forgets what has ended.
+    /// Removes the jobs that have ended.
     fn forget(&mut self) {
         for happening in self.core.take_happenings() {
             if let Happening::Ended { name, .. } = happening {
@@ -275,7 +276,7 @@ impl Packer {
         }
     }
 
-    /// Says on a task which of the scenario's it is, and how long it works.
+    /// Labels a task with its number in the scenario, and with its duration.
     fn label(&self, task: &mut TaskInfo) {
         let variable = |name: &str| variable(task, name);
         let (Some(name), Some(place)) = (variable("TEPUI_JOB"), variable("TEPUI_INDEX")) else { return };
@@ -287,7 +288,7 @@ impl Packer {
     }
 }
 
-/// A job in the framework's form.
+/// Converts a job to the framework's form.
 fn own(template: &Template, name: &str, job: &users::Job) -> Job {
     let mut own = Job { name: name.to_owned(), ..template.job.clone() };
     if template.timed {
@@ -296,7 +297,7 @@ fn own(template: &Template, name: &str, job: &users::Job) -> Job {
             own.kind = JobType::Batch;
         }
     }
-    // A trace's jobs need what its lines say.
+    // The resources of a trace's jobs are in its lines.
     if own.need == Need::default() {
         let place = |name: &str| ::binpack::NAMES.iter().position(|known| *known == name);
         for (name, amount) in job.needs.iter() {

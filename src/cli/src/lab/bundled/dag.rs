@@ -1,7 +1,7 @@
-//! The framework of jobs of stages in scenarios: the jobs of a job file, all of them at each arrival.
+//! The framework of jobs of stages in scenarios: submits the jobs of a job file, all of them at each arrival.
 //!
 //! Its scheduler is the one that runs live. Tasks take the time that the scenario or their command (`sleep 5`) states.
-//! Outputs are not modelled, and stages that look at files are refused: a laboratory has none.
+//! Outputs are not modelled, and stages that read files are rejected: a laboratory has none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use serde::Deserialize;
 use super::binpack::span_of;
 use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
 
-/// `bundled = "dag"`.
+/// The bundled framework `dag`.
 pub(super) struct Dag;
 
-/// Its options: those of `tepui framework dag`.
+/// The framework's options: those of `tepui framework dag`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
@@ -67,7 +67,7 @@ impl Options {
                 refill: self.sprint_refill,
                 ..Sprinting::default()
             },
-            // Outputs are not lost with agents: there are none.
+            // Outputs are not lost with agents, because there are none.
             shared: Some("/shared".to_owned()),
             ..Settings::default()
         }
@@ -79,9 +79,9 @@ impl Options {
 struct Template {
     kind: Kind,
     job: Job,
-    /// For each stage the number of its first task, and the time of its command.
+    /// Number of the first task of each stage, and duration of its command.
     stages: Vec<(u32, Option<Duration>)>,
-    /// Its tasks take the drawn time; otherwise that of their command.
+    /// Whether tasks take the drawn time; otherwise they take that of their command.
     timed: bool,
 }
 
@@ -136,7 +136,7 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
             *largest = (*largest).max(*amount);
         }
     }
-    // What is measured of a job is of all its tasks, so what it needs is the most that any of them does.
+    // A job is measured over all its tasks, so the resources that it needs are the largest of any of them.
     let need = ::jobs::Need([largest[0], largest[1], largest[2], largest[3], 0]);
     let jobs = JobKind {
         name: kind.name.as_ref().map(|name| format!("{name}-{}", job.name)),
@@ -170,29 +170,29 @@ impl Ready for Staged {
     }
 }
 
-/// A job that was submitted.
+/// A job that was submitted to the framework.
 struct Submitted {
-    /// The number of its first task.
+    /// Number of the job's first task.
     first: u64,
-    /// The place of its template.
+    /// Index of the job's template.
     template: usize,
     /// Duration of each task, if the command does not state it.
     spans: Vec<Duration>,
 }
 
-/// The scheduler, with jobs of a laboratory.
+/// A scheduler of the framework that receives its jobs from the laboratory.
 struct Stager {
     core: Core,
     desk: Desk,
     templates: Rc<[Template]>,
-    /// Jobs for which there was no room yet.
+    /// Jobs that the framework could not hold yet.
     waiting: VecDeque<users::Job>,
-    /// By name, those that have not ended.
+    /// Jobs that have not ended, by name.
     jobs: BTreeMap<String, Submitted>,
 }
 
 impl Stager {
-    /// Submits what has arrived.
+    /// Submits the jobs that have arrived.
     fn collect(&mut self, now: Time, calls: &mut Calls) {
         self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
         while let Some(job) = self.waiting.pop_front() {
@@ -200,7 +200,7 @@ impl Stager {
             let name = format!("{}-{}", template.job.name, job.first);
             let own = Job { name: name.clone(), ..template.job.clone() };
             match self.core.request(Request::Submit(vec![own]), now, calls) {
-                // It has as many as it can hold: the next time.
+                // The framework has as many jobs as it can hold; the job is submitted later.
                 Err(Unwanted::Full) => return self.waiting.push_front(job),
                 Err(_) => {
                     self.over(job.first, job.spans.len(), now);
@@ -212,12 +212,12 @@ impl Stager {
         }
     }
 
-    /// No task of these runs any more.
+    /// Records that these tasks have ended without success.
     fn over(&self, first: u64, tasks: usize, now: Time) {
         (first..first + tasks as u64).for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
     }
 
-    /// Forgets what has ended. Of a job that has failed the tasks that were never launched are over.
+    /// Removes the jobs that have ended. For a job that did not finish, records the end of all its tasks.
     fn forget(&mut self, now: Time) {
         for happening in self.core.take_happenings() {
             let Happening::Ended { name, outcome, .. } = happening else { continue };
@@ -228,7 +228,7 @@ impl Stager {
         }
     }
 
-    /// Says on a task which of the scenario's it is, and how long it works.
+    /// Labels a task with its number in the scenario, and with its duration.
     fn label(&self, task: &mut TaskInfo) {
         let variable = |name: &str| variable(task, name);
         let (Some(name), Some(stage), Some(index)) =

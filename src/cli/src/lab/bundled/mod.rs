@@ -20,14 +20,14 @@ use ::sdk::v1::{CommandInfo, Label, Labels, TaskInfo};
 /// The bundled frameworks that scenarios can name.
 pub const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &dag::Dag, &quality::Trainings, &video::Queries]);
 
-/// The tasks that calls launch.
+/// Returns the tasks that calls launch.
 fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {
     let accepted = calls.iter_mut().filter_map(|call| call.accept.as_mut());
     let launches = accepted.flat_map(|accept| &mut accept.operations).filter_map(|one| one.launch.as_mut());
     launches.flat_map(|launch| &mut launch.task_infos)
 }
 
-/// The value of a variable in the environment of a task's command.
+/// Returns the value of a variable in the environment of a task's command.
 fn variable<'a>(task: &'a TaskInfo, name: &str) -> Option<&'a str> {
     let environment = task.command.as_ref()?.environment.as_ref()?;
     environment.variables.iter().filter(|one| one.name == name).find_map(|one| one.value.as_deref())
@@ -39,12 +39,12 @@ fn add_labels(task: &mut TaskInfo, own: impl Iterator<Item = (&'static str, Stri
     labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
 }
 
-/// Whether a scheduler checks for new jobs at this event.
+/// Returns whether a scheduler checks for new jobs at this event.
 fn looks(event: &Event) -> bool {
     matches!(event, Event::Wake | Event::Subscribed { .. })
 }
 
-/// Workers that calls launch are modelled: what stands for each is a process that is there until it is killed.
+/// Replaces the commands of launched workers, which are modelled, by a process that runs until it is killed.
 fn stand_in(calls: &mut [Call]) {
     let words = ["sleep", "infinity"].map(str::to_owned);
     let command = CommandInfo {
@@ -56,7 +56,7 @@ fn stand_in(calls: &mut [Call]) {
     launched(calls).for_each(|task| task.command = Some(command.clone()));
 }
 
-/// The first field, if any, in which jobs say what only jobs that are some tasks have.
+/// Returns the first field, if any, of jobs that describes tasks.
 fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
     let given = [
         ("tasks", kind.tasks != 1),
@@ -69,7 +69,7 @@ fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
     given.iter().find(|(_, given)| *given).map(|(field, _)| *field)
 }
 
-/// The jobs of the job file that a kind of jobs names: the file says all about their tasks.
+/// Reads the jobs of the job file that a kind of jobs names. Everything about their tasks is in that file.
 fn jobs_of_file<J>(
     n: usize,
     kind: &JobKind,
@@ -92,15 +92,15 @@ fn jobs_of_file<J>(
     jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))
 }
 
-/// What a task needs, as a scenario says it.
+/// Formats the resources of a task as a scenario has them.
 fn needs_text(need: &Need) -> String {
     let amounts = (0..4).map(|place| (NAMES[place], need.amount(place)));
     let some = amounts.filter(|(_, amount)| !amount.is_zero());
     some.map(|(name, amount)| format!("{name}:{amount}")).collect::<Vec<_>>().join(";")
 }
 
-/// Rejects fields of jobs that describe tasks, for frameworks whose jobs have as many workers as there is room for.
-/// `what` is the word for such a job.
+/// Rejects fields of jobs that describe tasks, for frameworks that decide about the number of workers. `what` is the
+/// word for such a job.
 fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
     match said_of_tasks(kind) {
         Some(field) => {
@@ -112,7 +112,7 @@ fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
     }
 }
 
-/// Names of jobs are made of this one; the frameworks have limits for them.
+/// Returns the base of the names of jobs, for which the frameworks have limits.
 fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, Broken> {
     const MOST: usize = 40;
     match &kind.name {
@@ -124,7 +124,7 @@ fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, Broken> 
     }
 }
 
-/// The text of a file that a scenario names in the field at `path`.
+/// Reads the text of a file that a scenario names in the field at `path`.
 fn text_of(path: &str, file: &Path) -> Result<String, Broken> {
     std::fs::read_to_string(file).map_err(|why| Broken::new(path, format!("{} cannot be read: {why}", file.display())))
 }

@@ -1,7 +1,7 @@
 //! The training framework in scenarios: each job of a scenario is a training whose losses were recorded.
 //!
-//! Its scheduler is the one that runs live. Workers are modelled (`quality::modelled`): with so many of them an
-//! iteration takes so long, and brings the next of the recorded losses.
+//! Its scheduler is the one that runs live. Workers are modelled (`quality::modelled`): their number determines the
+//! duration of an iteration, which yields the next of the recorded losses.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,10 +22,10 @@ use serde::Deserialize;
 
 use super::{looks, name_of, stand_in, text_of, without_tasks};
 
-/// `bundled = "quality"`.
+/// The bundled framework `quality`.
 pub(super) struct Trainings;
 
-/// Its options, as its flags have them.
+/// The framework's options, with the names of its flags.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
@@ -43,7 +43,7 @@ impl Default for Options {
     }
 }
 
-/// Options of its jobs.
+/// The options of the framework's jobs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct JobOptions {
@@ -61,7 +61,7 @@ impl Default for JobOptions {
     }
 }
 
-/// Trainings of one kind: what they have in common.
+/// The definition of trainings of one kind.
 struct Template {
     jobs: JobKind,
     name: String,
@@ -75,7 +75,7 @@ const MEASURES: [Measure; 3] = [
     Measure { name: "t90", title: "Seconds until a tenth is left to learn", of: Sum::Each },
     Measure { name: "t95", title: "Seconds until a twentieth is left to learn", of: Sum::Each },
 ];
-/// The shares whose times are reported, with their measures.
+/// Shares of the remaining loss whose times are reported, with the indices of their measures.
 const SHARES: [(usize, f64); 2] = [(1, 0.1), (2, 0.05)];
 
 impl Bundled for Trainings {
@@ -129,7 +129,7 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     let job = parse("a training", ANY).map(|mut jobs| jobs.remove(0));
     let job = job.map_err(|why| Broken::new(at("options"), why.to_string()))?;
     let template = Template { name: name_of(n, kind, "training")?, jobs: kind.clone(), own, losses, job };
-    // The framework's own rules, for each that there can be.
+    // The framework's own rules are checked for each training that can be drawn.
     for losses in &template.losses {
         let (job, curve) = template.training(0, losses, Duration::from_secs(1));
         let job = Job { iterations: curve.losses.len() as u64, ..job };
@@ -138,12 +138,12 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     Ok(template)
 }
 
-/// A training: what the scheduler does depends on its losses, not on what is learnt.
+/// The definition of a training. The scheduler depends on its losses, and not on what it learns.
 const ANY: &str = "[[job]]\nname = 'any'\nalgorithm = { kind = 'linear-regression' }\n\
                    data = { generator = 'linear', rows = 1000, columns = 2 }\n";
 
 impl Template {
-    /// The training whose first task has this number.
+    /// Returns the training whose first task has this number.
     fn training(&self, first: u64, losses: &[f64], work: Duration) -> (Job, Curve) {
         let JobOptions { shards, max_cores, overhead, priority, .. } = self.own;
         let curve = Curve {
@@ -199,24 +199,24 @@ impl Ready for Training {
     }
 }
 
-/// A training that was submitted.
+/// A training that was submitted to the framework.
 struct Submitted {
-    /// The number of its only task.
+    /// Number of the training's only task.
     first: u64,
     at: Time,
-    /// Number of the reported shares so far.
+    /// Number of shares that have been reported so far.
     reported: usize,
 }
 
-/// The scheduler, with trainings of a laboratory.
+/// A scheduler of the framework that receives its trainings from the laboratory.
 struct Trainer {
     modelled: Modelled,
     templates: Rc<[Template]>,
-    /// What a worker needs.
+    /// Resources of a worker.
     needs: [(Name, Amount); 2],
     trainings: BTreeMap<String, Submitted>,
     desk: Desk,
-    /// Last reported value.
+    /// Last reported mean of what is left to learn.
     left: Option<f64>,
     wanted: u32,
 }
@@ -235,7 +235,7 @@ impl Trainer {
         }
     }
 
-    /// Writes down what has happened.
+    /// Records what has happened in the laboratory's diary.
     fn tell(&mut self, now: Time) {
         let diary: &Diary = &self.desk.diary;
         for happening in self.modelled.take_happenings() {

@@ -1,5 +1,5 @@
-//! Bundled frameworks in whole runs: the examples of lab/examples, what goes wrong with tasks and agents, and what is
-//! refused.
+//! Tests bundled frameworks in whole runs: the examples of lab/examples, failures of tasks and agents, and scenarios
+//! that are rejected.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use ::lab::scenario::{Scenario, check_bundled};
 
 use super::CATALOG;
 
-/// Where the examples are.
+/// Returns the directory of the examples.
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/examples")
 }
@@ -18,7 +18,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(directory().join(name)).unwrap()
 }
 
-/// A scenario as if it stood among the examples.
+/// Runs a scenario as if it were one of the examples.
 fn outcome(text: &str, seed: u64) -> Outcome {
     let file = directory().join("test.toml");
     let scenario = Scenario::read(text, &file).unwrap().with(CATALOG);
@@ -49,7 +49,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
     }
 }
 
-/// Hosts fail for long enough to be taken for lost.
+/// Reboots of hosts that last long enough for the agents to be considered lost.
 const LOSSES: &str = "[master]\nagent_ping_timeout = '1s'\nmax_agent_ping_timeouts = 3\n[[faults]]\nwhat = 'reboot'\nwho = 'agent'\n\
                       from = '30s'\nevery = '1m'\nuntil = '4m'\nfor = '20s'\n";
 
@@ -84,7 +84,7 @@ fn packed_tasks_take_their_time_fail_and_are_tried_again() {
     let failing = outcome(&format!("{PACKED}[model]\nfailures = 0.2\n"), 1);
     let packer = &failing.frameworks[0];
     assert!(failing.done && packer.finished == 200 && packer.failed > 20, "{packer:?}");
-    // What is on an agent that does not answer is given up after a minute and tried again without end; no task counts
+    // Tasks on an agent that does not answer are given up after a minute, and tried again without end; no task counts
     // twice.
     let losses = LOSSES.replace("20s", "90s").replace("1m", "2m");
     let lossy = outcome(&format!("{}{losses}", PACKED.replace("retries = 5", "")), 1);
@@ -99,7 +99,7 @@ fn gangs_priorities_constraints_and_job_files_are_the_frameworks_own() {
     let gang = PACKED.replace("tasks = 10", "tasks = 32\ngang = true").replace("count = 20", "count = 3");
     let whole = outcome(&gang, 1);
     assert!(whole.done && whole.frameworks[0].finished == 96, "{:?}", whole.frameworks[0]);
-    // A gang of all cores has them for itself: no two overlap, and the ranks of each are launched at once.
+    // A gang that needs all cores has them for itself: no two overlap, and the ranks of each are launched at once.
     let mut launches: Vec<f64> = whole.strips.iter().map(|(_, _, from, _)| *from).collect();
     launches.sort_by(f64::total_cmp);
     launches.dedup();
@@ -117,7 +117,7 @@ fn gangs_priorities_constraints_and_job_files_are_the_frameworks_own() {
         + "[[frameworks.jobs]]\nname = 'file'\nevery = '2m'\ncount = 2\noptions = { file = 'binpack-jobs.toml' }\n";
     let whole = outcome(&filed, 1);
     let packer = &whole.frameworks[0];
-    // The gang of six takes a minute, the three tasks of the service until the run ends; and all of that twice.
+    // The gang of six takes a minute, and the three tasks of the service run until the end; there are two of each.
     assert_eq!((packer.submitted, packer.finished, packer.left), (18, 12, 6), "{packer:?}");
     assert!(
         packer.kinds.iter().any(|(name, time)| name == "file-solver" && (60.0..70.0).contains(&time.mean)),

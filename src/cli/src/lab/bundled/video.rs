@@ -25,10 +25,10 @@ use serde::Deserialize;
 
 use super::{looks, name_of, stand_in, without_tasks};
 
-/// `bundled = "video"`.
+/// The bundled framework `video`.
 pub(super) struct Queries;
 
-/// Its options, as its flags have them.
+/// The framework's options, with the names of its flags.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// Options of its jobs.
+/// The options of the framework's jobs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct JobOptions {
@@ -86,10 +86,10 @@ impl Default for JobOptions {
     }
 }
 
-/// What can be looked at: the kind of a query, and its configurations from cheap to dear.
+/// The profiles of queries: the kind of each query, and its configurations from cheap to expensive.
 type Looks = Vec<(QueryKind, Vec<Point>)>;
 
-/// Queries of one kind: what they have in common.
+/// The definition of queries of one kind.
 struct Template {
     jobs: JobKind,
     name: String,
@@ -154,7 +154,8 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     Ok(template)
 }
 
-/// The profiles of a file or a directory, of the requested kinds; otherwise the invalid option, and why.
+/// Reads the profiles of a file or a directory, of the requested kinds. Returns the invalid option and the reason if
+/// that fails.
 fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> {
     let wanted: Result<Vec<QueryKind>, UnknownKind> = own.kinds.iter().map(|kind| kind.parse()).collect();
     let wanted = wanted.map_err(|rule| ("options.kinds", rule.to_string()))?;
@@ -182,7 +183,7 @@ fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> 
     }
 }
 
-/// The file, or all profiles of the directory, in a fixed order.
+/// Returns the file, or all profiles of the directory in a fixed order.
 fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -214,7 +215,7 @@ impl Template {
         }
     }
 
-    /// The query whose first task has this number.
+    /// Returns the query whose first task has this number.
     fn query(&self, desk: &Desk, job: &users::Job) -> Submission {
         let seed = desk.seed.nth("query", job.first as usize);
         let part = |name: &str| base::fraction(seed.child(name).number());
@@ -262,14 +263,14 @@ impl Ready for Watching {
     }
 }
 
-/// The scheduler, with queries of a laboratory.
+/// A scheduler of the framework that receives its queries from the laboratory.
 struct Watcher {
     modelled: Modelled,
     templates: Rc<[Template]>,
-    /// The numbers of their only tasks.
+    /// Number of the only task of each query.
     queries: BTreeMap<String, u64>,
     desk: Desk,
-    /// Last reported values.
+    /// Last reported means of quality, lag and lateness.
     means: Option<[f64; 3]>,
     wanted: f64,
 }
@@ -284,7 +285,7 @@ impl Watcher {
         }
     }
 
-    /// Writes down what has happened.
+    /// Records what has happened in the laboratory's diary.
     fn tell(&mut self, now: Time) {
         let diary = &self.desk.diary;
         for happening in self.modelled.take_happenings() {

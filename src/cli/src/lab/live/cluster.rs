@@ -1,4 +1,4 @@
-//! The cluster of a live run: started from the scenario, or an existing one.
+//! The cluster of a live run: one that is started from the scenario, or an existing one.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::daemons::READY;
 use crate::embedded::{Cluster, ClusterOptions, start_cluster};
 use crate::read::model::{Agents, Frameworks};
 
-/// Where a scenario is played.
+/// The cluster on which a scenario is run.
 pub(super) struct Place {
     pub reader: MasterArgs,
     pub agents: usize,
-    /// All that its agents have.
+    /// Total resources of the cluster's agents.
     pub total: Quantities,
-    /// Whether it is an existing cluster, not one of the run.
+    /// Whether the cluster existed before the run.
     pub foreign: bool,
 }
 
@@ -65,7 +65,7 @@ fn master_flags(scenario: &Scenario, pace: Pace) -> Vec<(String, String)> {
 }
 
 fn flags_of_group(group: &AgentGroup) -> impl Iterator<Item = Vec<(String, String)>> + '_ {
-    // What the text does not name a daemon takes from the machine.
+    // A daemon takes resources that the text does not name from the machine.
     let named = parse_text(&group.resources, &Role::star()).unwrap_or_default();
     let names = |name: &str| named.iter().any(|resource| resource.name().as_str() == name);
     let nothing = [("cpus", "cpus:0"), ("mem", "mem:0"), ("disk", "disk:0"), ("ports", "ports:[]")];
@@ -83,7 +83,7 @@ fn flags_of_group(group: &AgentGroup) -> impl Iterator<Item = Vec<(String, Strin
     })
 }
 
-/// A group's region and zone, as a value of `--domain`.
+/// Formats a group's region and zone as a value of `--domain`.
 fn domain(group: &AgentGroup) -> Option<String> {
     let region = group.region.as_ref()?;
     let zone = group.zone.as_deref().unwrap_or("zone");
@@ -114,7 +114,7 @@ fn quota(config: &QuotaConfig) -> Value {
     json!({ "role": config.role, "guarantees": amounts(&config.guarantees), "limits": amounts(&config.limits) })
 }
 
-/// Looks at a cluster that runs.
+/// Examines an existing cluster.
 pub(super) async fn join(reader: MasterArgs) -> Result<Place> {
     let agents = reader.read::<Agents>("/slaves").await?.slaves;
     let active: Vec<_> = agents.iter().filter(|agent| agent.active).collect();

@@ -1,6 +1,6 @@
-//! Runs of the laboratory on a real cluster: one that is started for the run, or one that is there.
+//! Runs of the laboratory on a real cluster: one that is started for the run, or an existing one.
 //!
-//! What is played, and what is measured in it, is the laboratory's (`lab::live`); here are processes, sockets and the
+//! The crate `lab` decides what is run and measured (`lab::live`); this module has the processes, the sockets and the
 //! clock.
 
 mod cluster;
@@ -35,20 +35,20 @@ pub struct PlaceArgs {
     pub burn: bool,
 }
 
-/// Practical speeds: with higher ones starting a task takes longer than the task.
+/// Range of practical speeds: at higher ones, starting a task takes longer than the task.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 
-/// Reads how many seconds of a scenario pass in a real one.
+/// Parses the number of seconds of a scenario that pass in a real second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
     read.ok_or_else(|| format!("'{text}' is not a speed: a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
 }
 
 impl PlaceArgs {
-    /// Checks a scenario before anything runs, and prints what is left out.
+    /// Checks a scenario before anything runs, and prints warnings about parts that are left out.
     ///
     /// # Errors
-    /// What a real cluster cannot do.
+    /// Returns the parts that a real cluster cannot run.
     pub(super) fn check(&self, text: &str, file: &Path, speed: f64) -> Result<(), ScenarioError> {
         for warning in check(text, file, self.pace(speed), self.master.is_none(), CATALOG)? {
             stdio::err!("tepui: {}: {warning}", file.display());
@@ -60,7 +60,7 @@ impl PlaceArgs {
         Pace { speed, burn: self.burn }
     }
 
-    /// In which way runs are made, for results not to be mistaken for others.
+    /// Describes how runs are made, so that their results are not mistaken for others.
     pub(super) fn way(&self, speed: f64) -> String {
         let cluster = self.master.as_deref().unwrap_or("a cluster of its own");
         format!("run live on {cluster}, speed {speed}{}", if self.burn { ", burning" } else { "" })
@@ -82,7 +82,7 @@ impl PlaceArgs {
         speed: f64,
         look: &mut dyn FnMut(&Glance<'_>) -> bool,
     ) -> Result<Played> {
-        // Every agent of a cluster of our own, and every framework, has some of them.
+        // Every agent of a started cluster, and every framework, needs open files.
         if let Err(error) = wire::raise_open_files_limit() {
             tracing::warn!("the limit of open files cannot be raised: {error}");
         }
@@ -104,7 +104,7 @@ impl PlaceArgs {
         }
     }
 
-    /// The same as a run of a campaign.
+    /// Runs a scenario once, as a run of a campaign.
     pub(super) fn run(
         &self,
         scenario: &Scenario,

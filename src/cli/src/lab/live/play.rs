@@ -1,5 +1,5 @@
-//! One run on a cluster that is ready: connects the frameworks, lets jobs arrive at their time, and leaves nothing
-//! behind.
+//! One run on a cluster that is ready: connects the frameworks, submits jobs at their time, and removes everything at
+//! the end.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -21,44 +21,44 @@ use crate::execute::user;
 
 /// Interval between calls of `look`.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the first subscription may take.
+/// Time limit for the first subscription.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the frameworks have to leave the master.
+/// Time limit for the frameworks to leave the master.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// How a run stands.
+/// The state of a run.
 pub struct Glance<'a> {
-    /// How much of the scenario's time has passed.
+    /// Time of the scenario that has passed.
     pub now: Duration,
-    /// The records.
+    /// Records of the run so far.
     pub books: &'a Recorder,
 }
 
-/// What came out of a run.
+/// The results of a run.
 pub struct Played {
-    /// As of a world.
+    /// Outcome in the form of a run under virtual time.
     pub outcome: Outcome,
-    /// The records at the end.
+    /// Times of all tasks.
     pub books: Books,
-    /// Frameworks that could not be told to disconnect.
+    /// Names of frameworks that could not be told to disconnect.
     pub left: Vec<String>,
 }
 
-/// How long tasks took, in seconds of the scenario, whichever framework had them.
+/// The times of tasks of all frameworks, in seconds of the scenario.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// From submission to the word that the task runs.
+    /// Times from submission to the report that the task runs.
     pub wait: Vec<f64>,
-    /// From launch to that.
+    /// Times from launch to the report that the task runs.
     pub start: Vec<f64>,
-    /// From submission to the update that it has finished.
+    /// Times from submission to the update that the task has finished.
     pub whole: Vec<f64>,
-    /// When each came to run, since the beginning.
+    /// Times from the beginning to the report that the task runs.
     pub ran: Vec<f64>,
 }
 
 impl Books {
-    /// Number of tasks that were running by then.
+    /// Returns the number of tasks that had started to run by then.
     pub fn started_by(&self, seconds: f64) -> usize {
         self.ran.iter().filter(|at| **at <= seconds).count()
     }
@@ -80,7 +80,7 @@ impl Books {
 }
 
 impl Played {
-    /// Tells a person what was not as it should be.
+    /// Prints warnings about calls that were refused and frameworks that did not leave.
     pub fn warn(&self) {
         if !self.left.is_empty() {
             let names = self.left.join(", ");
@@ -105,7 +105,7 @@ struct Member {
 /// State of a framework's driver.
 #[derive(Debug)]
 enum Driven {
-    /// Its time has not come.
+    /// The framework's start time has not come.
     Waits,
     Runs,
     Ended(Ending),
@@ -116,7 +116,7 @@ impl Member {
         matches!(*self.driven.borrow(), Driven::Runs)
     }
 
-    /// Why it has ended, in words, if it has.
+    /// Returns why the framework has ended, in words; `None` if it has not.
     fn ended(&self) -> Option<String> {
         let Driven::Ended(ending) = &*self.driven.borrow() else { return None };
         Some(match ending {
@@ -153,7 +153,7 @@ async fn on_stage(
     let setting =
         Setting { scenario, seed, directory, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
     let (mut session, players) = Session::new(setting)?;
-    // What arrives with the first moment is there when the frameworks subscribe, as in a world.
+    // Jobs that arrive at time zero are present when the frameworks subscribe, as under virtual time.
     session.step(Duration::ZERO);
     let members: Vec<Member> = players.into_iter().map(|player| member(player, place, pace)).collect::<Result<_>>()?;
     let result = perform(&mut session, &members, pace, &clock, look).await;
@@ -178,7 +178,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Lets the driver of a framework run, once it is its time.
+/// Starts a task that runs the driver of a framework at the framework's start time.
 fn member(player: Player, place: &Place, pace: Pace) -> Result<Member> {
     let Player { start, info, scheduler, control } = player;
     let (name, nudge) = (info.name.clone(), Arc::new(Notify::new()));
@@ -199,7 +199,7 @@ async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, dri
     driven.replace(Driven::Ended(ending));
 }
 
-/// Lets things happen at their time, until there is an end.
+/// Runs the events of the session at their time, until the run ends.
 async fn perform(
     session: &mut Session,
     members: &[Member],
@@ -224,7 +224,7 @@ async fn perform(
     Ok(())
 }
 
-/// Lets all frameworks end their tasks and leave the master. Those that could not.
+/// Makes all frameworks end their tasks and leave the master. Returns the names of those that could not.
 async fn leave(members: &[Member]) -> Vec<String> {
     for member in members {
         member.control.leave();
@@ -235,7 +235,7 @@ async fn leave(members: &[Member]) -> Vec<String> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // Frameworks that have not left by then are named.
+    // Frameworks that have not left by then are named in the result.
     let _ = tokio::time::timeout(END_LIMIT, all_left).await;
     members.iter().for_each(|member| member.driver.abort());
     members.iter().filter(|member| member.runs()).map(|member| member.name.clone()).collect()

@@ -1,4 +1,4 @@
-//! The parameters of a load, and the scenario that they stand for.
+//! The parameters of a load, and the scenario that is generated from them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use resources::{Role, parse_quantities, parse_text};
 
-/// Tasks of one load.
+/// Maximum number of tasks of one load.
 const MOST: f64 = 1_000_000.0;
-/// How long what was submitted is waited for, at least.
+/// Minimum time for which the run waits for submitted tasks.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// How tasks arrive.
@@ -31,13 +31,13 @@ pub(super) fn preset() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name)).map(named)
 }
 
-/// Reads how many tasks are submitted in a second.
+/// Parses the number of tasks that are submitted in a second.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|rate| (0.01..=2000.0).contains(rate));
     read.ok_or_else(|| format!("'{text}' is not a rate: a number of tasks in a second, from 0.01 to 2000"))
 }
 
-/// A load.
+/// The parameters of a load.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub rate: f64,
@@ -54,7 +54,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Rejects harmful loads. `own` is true if a cluster is started for it.
+    /// Rejects harmful loads. `own` is true if a cluster is started for the load.
     pub fn check(&self, own: bool) -> Result<()> {
         let tasks = self.rate * self.duration.as_secs_f64();
         if self.duration < Duration::from_secs(1) {
@@ -79,12 +79,12 @@ impl Plan {
         Ok(())
     }
 
-    /// The longest that a run takes.
+    /// Returns the maximum duration of a run.
     pub fn longest(&self) -> Duration {
         self.duration + GRACE + self.time.mean().unwrap_or_default().saturating_mul(10)
     }
 
-    /// The scenario.
+    /// Returns the scenario as TOML.
     pub fn scenario(&self) -> String {
         let like = self.like.unwrap_or_default().name();
         let conduct = if self.like.is_none() { "conduct = { revive = true }\n" } else { "" };
@@ -120,7 +120,7 @@ impl Plan {
     }
 }
 
-/// A text as TOML has it.
+/// Quotes a text for TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

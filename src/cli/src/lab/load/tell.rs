@@ -13,14 +13,14 @@ use crate::read::table::{number, table};
 
 /// Interval between updates of the line.
 const ANEW: Duration = Duration::from_millis(500);
-/// The newest tasks of each framework, whose waits the line has.
+/// Number of the newest tasks of each framework whose waits the line shows.
 const NEWEST: usize = 200;
 
 /// The status line of a running load.
 pub(super) struct Line {
     bar: ProgressBar,
     next: Cell<Duration>,
-    /// Offers so far, and when that was.
+    /// Number of offers at the last update, and the time of that update.
     before: Cell<(u64, Duration)>,
 }
 
@@ -74,32 +74,32 @@ fn millis(seconds: f64) -> String {
     if millis < 100.0 { format!("{millis:.1}") } else { format!("{millis:.0}") }
 }
 
-/// What came out of a load. Times are in seconds.
+/// The results of a load. Times are in seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct LoadReport {
-    /// It was ended before its time.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// How long it was.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
     pub agents: usize,
     pub frameworks: u32,
-    /// Requested tasks a second.
+    /// Requested number of tasks in a second.
     pub rate: f64,
     pub submitted: u64,
     pub finished: u64,
     pub failed: u64,
-    /// Tasks that had not ended.
+    /// Number of tasks that had not ended.
     pub left: u64,
-    /// Tasks a second that came to run, over the time in which they were submitted.
+    /// Number of tasks in a second that started to run, over the time in which they were submitted.
     pub started_per_second: f64,
     pub offers_per_second: f64,
     pub accepted: u64,
     pub declined: u64,
-    /// From submission to the word that the task runs.
+    /// Times from submission to the report that the task runs.
     pub submit_to_running: Summary,
-    /// From launch to that.
+    /// Times from launch to the report that the task runs.
     pub launch_to_running: Summary,
-    /// From submission to the update that it has finished.
+    /// Times from submission to the update that the task has finished.
     pub submit_to_finished: Summary,
 }
 
@@ -129,7 +129,7 @@ impl LoadReport {
         }
     }
 
-    /// For a person.
+    /// Formats the report for a terminal.
     pub fn text(&self) -> String {
         let end = if self.interrupted { ", interrupted" } else { "" };
         let mut times = table(&["MILLISECONDS", ">TASKS", ">MEAN", ">p50", ">p90", ">p99", ">MAX"]);
