@@ -1,4 +1,4 @@
-//! Measures allocation runs in the shapes of Mesos's own allocator benchmarks, beside the figures of Mesos 1.11 on a
+//! Measures allocation runs in the shapes of Mesos's own allocator benchmarks, and compares them with Mesos 1.11 on a
 //! machine of this kind (2 cores, idle).
 //!
 //! `cargo xtask bench allocator` prints a table and writes a page with it and with plots of the growth of cost, into
@@ -39,7 +39,7 @@ fn measure(wanted: &str) -> Vec<Row> {
     rows
 }
 
-/// The plots of docs/allocation.md, with the names of their files.
+/// Returns the plots of docs/allocation.md, with the names of their files.
 fn stories() -> [(&'static str, Lines); 3] {
     [("holding", stories::holding()), ("granularity", stories::granularity()), ("sorters", stories::sorters())]
 }

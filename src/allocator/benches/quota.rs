@@ -1,5 +1,5 @@
-//! What runs cost where every role has a quota, in the shape of Mesos's own benchmark (3,000 agents, 3,000 roles with
-//! quota, 3,000 frameworks), and in shapes that could hurt: limits reached everywhere, and everything free set aside.
+//! Measures runs in which every role has a quota, in the shape of Mesos's own benchmark (3,000 agents, 3,000 roles with
+//! quota, 3,000 frameworks), and in expensive shapes: limits reached everywhere, and all free resources set aside.
 //!
 //! `cargo bench -p allocator --bench quota` prints a table. Processor time of one pass.
 
@@ -59,7 +59,7 @@ fn cluster(guarantee: &str, limit: Option<&str>, large: usize) -> Allocator {
         allocator.add_agent(&id, AgentOptions::default(), &total, &[]);
     }
     for at in 0..COUNT {
-        // A few roles are guaranteed several agents.
+        // A few roles have guarantees of several agents.
         let guarantee = if at < large { "cpus:120;mem:20480" } else { guarantee };
         let guarantees = parse_quantities(guarantee).expect("the text is right");
         let limits = limit.map(|limit| parse_quantities(limit).expect("the text is right"));

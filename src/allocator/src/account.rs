@@ -11,17 +11,17 @@ use resources::{Amount, Name, Quantities};
 use crate::Quota;
 use crate::roles::RoleIx;
 
-/// Current state of a role's quota.
+/// State of a role's quota.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) quota: Quota,
-    /// Quantities that are reserved for the role, or allocated to it beside that.
+    /// Quantities that are reserved for the role, and other quantities that are allocated to it.
     pub(crate) charged: Quantities,
-    /// Quantities missing to its guarantees.
+    /// Quantities that the role lacks to its guarantees.
     pub(crate) unmet: Quantities,
-    /// The limits leave less than the minimum offer on any agent: see [`Accounts::minimum`].
+    /// Whether the limits leave less than the minimum offer on any agent: see [`Accounts::minimum`].
     pub(crate) capped: bool,
-    /// Limits have restricted an offer to a framework of the role since all agents were last visited for it.
+    /// Whether limits have restricted an offer to a framework of the role since all agents were last visited for it.
     short: bool,
 }
 
@@ -35,7 +35,7 @@ impl Account {
         self.short = true;
     }
 
-    /// Returns what the limit of a resource leaves, or `None` if it has no limit.
+    /// Returns the amount of a resource that its limit leaves, or `None` if it has no limit.
     pub(crate) fn room(&self, name: &Name) -> Option<Amount> {
         Some(self.quota.limits.get(name)?.minus_floored(self.charged.get(name)))
     }
@@ -46,15 +46,15 @@ impl Account {
 pub(crate) struct Accounts {
     /// Number of roles with an account.
     pub(crate) count: usize,
-    /// Number of these roles with a guarantee.
+    /// Number of roles with a guarantee.
     pub(crate) guaranteed: usize,
-    /// Quantities missing to all guarantees.
+    /// Sum of the quantities that roles lack to their guarantees.
     pub(crate) required: Quantities,
     /// Roles with an unmet guarantee.
     pub(crate) unmet: BTreeSet<RoleIx>,
     /// Number of capped roles.
     pub(crate) capped: usize,
-    /// Roles whose limits leave more, or whose guarantees miss more, than at their last visit.
+    /// Roles whose limits leave more (`roomier`), or whose guarantees lack more (`needier`), than at their last visit.
     pub(crate) roomier: BTreeSet<RoleIx>,
     pub(crate) needier: BTreeSet<RoleIx>,
     /// Minimum offer of frameworks that set none of their own.
@@ -62,7 +62,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Opens or closes a role's account.
+    /// Adds, replaces or removes a role's account.
     pub(crate) fn replace(
         &mut self,
         ix: RoleIx,
@@ -77,7 +77,7 @@ impl Accounts {
             self.required -= &old.unmet;
             self.unmet.remove(&ix);
         }
-        // Whatever the change is, frameworks that quota restricted may get offers now.
+        // With any change, frameworks that quota restricted may receive offers now.
         self.roomier.insert(ix);
         self.needier.insert(ix);
         if let Some(new) = new {
@@ -88,7 +88,7 @@ impl Accounts {
         }
     }
 
-    /// Updates what a role consumes.
+    /// Updates the quantities that a role consumes.
     pub(crate) fn charge(&mut self, ix: RoleIx, account: &mut Account, charged: Quantities) {
         if account.charged == charged {
             return;

@@ -1,4 +1,4 @@
-//! Agents: total, allocated and free resources, and what has changed since all clients were last considered.
+//! Agents: total, allocated and free resources, and the changes since all clients were last considered.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::{AgentOptions, Held};
 
 static NOTHING: Resources = Resources::new();
 
-/// What one client holds on one agent, without allocation info. An offer shares its value with the master's offer; an
-/// absent value is empty.
+/// Resources that one client holds on one agent, without allocation info. An offer shares its value with the master's
+/// offer; an absent value is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
     offered: Option<Arc<Resources>>,
     used: Option<Arc<Resources>>,
-    /// Start of the current allocation and offer, if there is one.
+    /// Start times of the current offer and the current allocation.
     since: [Time; 2],
 }
 
@@ -39,7 +39,7 @@ impl Holding {
         self.get(Held::Used)
     }
 
-    /// Returns the time since which something is held in this way.
+    /// Returns the time since which the client holds resources in this state.
     pub(crate) fn since(&self, held: Held) -> Time {
         self.since[usize::from(held == Held::Used)]
     }
@@ -51,7 +51,7 @@ impl Holding {
         }
     }
 
-    /// Adds to what is held. The first value is shared, not copied.
+    /// Adds resources to those that are held. The first value is shared, not copied.
     pub(crate) fn add(&mut self, held: Held, resources: &Arc<Resources>, now: Time) {
         if self.get(held).is_empty() {
             self.since[usize::from(held == Held::Used)] = now;
@@ -62,7 +62,7 @@ impl Holding {
         }
     }
 
-    /// Removes as much of `wanted` as exists, and returns that.
+    /// Removes as much of `wanted` as is held, and returns that.
     pub(crate) fn remove<'a>(&mut self, held: Held, wanted: &'a Resources) -> Cow<'a, Resources> {
         let slot = self.of(held);
         let Some(set) = slot else { return Cow::Owned(Resources::new()) };
@@ -92,38 +92,38 @@ impl Holding {
 /// Clients to consider at an agent's next visit.
 #[derive(Debug, Default)]
 pub(crate) struct Unasked {
-    /// All clients: more is free than when they were considered.
+    /// Whether all clients are considered, because more is free than when they were last considered.
     pub(crate) all: bool,
-    /// Clients whose offer filters have expired here.
+    /// Clients whose offer filters on the agent have expired.
     pub(crate) some: Vec<ClientIx>,
     /// Clients that were opened after this moment.
     pub(crate) since: u64,
 }
 
-/// An agent.
+/// An agent, with its resources and their holders.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) id: AgentId,
     pub(crate) options: AgentOptions,
     pub(crate) active: bool,
     pub(crate) total: Arc<Resources>,
-    /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where
-    /// possible.
+    /// Free resources: the total without what is held. Shared resources are always free. Shares its value with `total`
+    /// or an offer where possible.
     pub(crate) free: Arc<Resources>,
     pub(crate) has_gpus: bool,
-    /// More is held than the total: the total has shrunk, or resources were never free.
+    /// Whether more is held than the total has, because the total has shrunk or the resources were never free.
     overheld: bool,
-    /// The part of `free` that counts for quota; maintained only while there are guarantees.
+    /// Quantities of `free` that count for quota. They are maintained only while there are guarantees.
     pub(crate) open: Quantities,
-    /// Resources here were withheld from a framework for guarantees.
+    /// Whether resources of the agent were withheld from a framework for guarantees.
     pub(crate) held_back: bool,
     /// Holdings sorted by client; no entry is empty.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
     pub(crate) unasked: Unasked,
-    /// Index among the agents with free resources; see [`crate::visits::Spare`].
+    /// Index of the agent among those with free resources: see [`crate::allocator::Allocator`]'s `spare`.
     pub(crate) spare: Option<u32>,
-    /// Queued for the next run; queued for the next interval run.
+    /// Whether the agent is queued for the next run (`queued`), and for the next interval run (`queued_late`).
     pub(crate) queued: bool,
     pub(crate) queued_late: bool,
 }
@@ -150,24 +150,25 @@ impl Agent {
         }
     }
 
-    /// Replaces the total.
+    /// Replaces the total resources.
     pub(crate) fn set_total(&mut self, total: Resources) {
         self.has_gpus = has_gpus(&total);
         self.total = Arc::new(total);
         self.recount();
     }
 
-    /// Returns what a client holds here.
+    /// Returns the resources that a client holds on the agent.
     pub(crate) fn holding(&self, client: ClientIx) -> Option<&Holding> {
         self.held.binary_search_by_key(&client, |(c, _)| *c).ok().map(|at| &self.held[at].1)
     }
 
-    /// Returns all clients that hold something here, with their holdings.
+    /// Returns all clients that hold resources on the agent, with their holdings.
     pub(crate) fn holdings(&self) -> impl Iterator<Item = (ClientIx, &Holding)> {
         self.held.iter().map(|(client, holding)| (*client, holding))
     }
 
-    /// Changes what a client holds here. Call [`Agent::recount`] afterwards. Returns whether it holds something then.
+    /// Changes the resources that a client holds on the agent. Returns whether it holds any afterwards. The caller then
+    /// calls [`Agent::recount`].
     pub(crate) fn change(&mut self, client: ClientIx, change: impl FnOnce(&mut Holding)) -> bool {
         let at = match self.held.binary_search_by_key(&client, |(c, _)| *c) {
             Ok(at) => at,
@@ -188,7 +189,7 @@ impl Agent {
         !empty
     }
 
-    /// Computes `free` from the total, so that an agent whose total fell below what is held corrects itself.
+    /// Computes `free` from the total. An agent whose total fell below what is held is corrected by that.
     pub(crate) fn recount(&mut self) {
         self.overheld = false;
         if self.held.is_empty() {

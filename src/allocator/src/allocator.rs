@@ -35,18 +35,20 @@ pub struct Allocator {
     pub(crate) shared_roles: SharedCounts,
     pub(crate) endings: Endings,
     pub(crate) maintenance: Maintenance,
-    /// Free quantities of all agents that count for quota; maintained only while there are guarantees.
+    /// Free quantities of all agents that count for quota. They are maintained only while there are guarantees.
     pub(crate) available: Quantities,
-    /// Agents whose resources are withheld for quota guarantees, and the most that could be offered then.
+    /// Agents whose resources are withheld for quota guarantees, and the largest quantities that could be offered at
+    /// that time.
     pub(crate) held_back: Vec<u32>,
     pub(crate) bounds_seen: Limits,
-    /// No offers are made before this many agents have registered, or this time.
+    /// Number of agents that must have registered before offers are made, and the time at which offers start in any
+    /// case.
     pub(crate) recovering: Option<(usize, Time)>,
     /// Total quantities of all agents; shared resources count once for each agent.
     pub(crate) cluster: Quantities,
-    /// Host names whose agents may be offered; `None` allows all.
+    /// Hostnames whose agents may be offered; `None` allows all.
     pub(crate) whitelist: Option<std::collections::BTreeSet<String>>,
-    /// Agents to visit in the next run, and agents to visit in the next interval run.
+    /// Agents to visit in the next run (`queue`), and in the next interval run (`queue_late`).
     pub(crate) queue: Vec<u32>,
     pub(crate) queue_late: Vec<u32>,
     /// Clients opened since the last run: every agent with free resources is visited for them.
@@ -54,13 +56,13 @@ pub struct Allocator {
     /// Agents with free resources.
     pub(crate) spare: Vec<u32>,
     pub(crate) caps: crate::holding::Caps,
-    /// Time of the current events, and time of the next comparison of shares with fair shares.
+    /// Time of the current inputs, and time of the next comparison of shares with fair shares.
     pub(crate) now: Time,
     pub(crate) next_sample: Option<Time>,
     pub(crate) last_interval: Time,
     /// Time at which resources that wait for the next interval run have waited long enough.
     pub(crate) rest_until: Option<Time>,
-    /// The shared empty value for agents without free resources.
+    /// Shared empty value of agents without free resources.
     pub(crate) nothing: Arc<Resources>,
 }
 
@@ -103,7 +105,7 @@ impl Allocator {
         }
     }
 
-    /// Sets a role's weight; the default is 1. It changes the order, not what any framework holds.
+    /// Sets a role's weight; the default is 1. It changes the order of roles, not the resources that frameworks hold.
     pub fn set_weight(&mut self, role: &Role, weight: Weight) {
         let ix = self.roles.ensure(role, &mut self.tree);
         self.roles.set_weight(ix, weight, &mut self.tree);
@@ -123,7 +125,7 @@ impl Allocator {
         self.frameworks[self.framework(framework)? as usize].clients.get(role).copied()
     }
 
-    /// Queues an agent that has more free resources, for all clients.
+    /// Queues an agent that has more free resources for a visit for all clients.
     pub(crate) fn freed(&mut self, agent: u32) {
         self.agents[agent as usize].unasked.all = true;
         self.enqueue(agent);
@@ -145,14 +147,14 @@ impl Allocator {
         }
     }
 
-    /// Marks that a client may accept what it refused before.
+    /// Marks that a client may accept resources that it refused before.
     pub(crate) fn open(&mut self, client: ClientIx) {
         self.clients.open(client);
         self.opened.push(client);
     }
 }
 
-/// Returns resources without allocation info, the form in which they are kept here.
+/// Returns resources without allocation info, the form in which the allocator keeps them.
 pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
     if resources.iter().any(|r| r.allocation().is_some()) {
         std::borrow::Cow::Owned(resources.unallocated())

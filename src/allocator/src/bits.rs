@@ -38,7 +38,7 @@ impl Bits {
         self.0.iter().enumerate().flat_map(numbers)
     }
 
-    /// Returns the count of numbers.
+    /// Returns how many numbers the set contains.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }

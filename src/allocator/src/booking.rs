@@ -1,4 +1,5 @@
-//! Booking: the one place that changes what a client holds, and with it the agent, the role, and all shares.
+//! Booking of resources: the only code that changes what a client holds, and with it the agent, the role, and all
+//! shares.
 //!
 //! Offered and used resources count alike for shares; the difference is kept for reports.
 
@@ -21,7 +22,7 @@ pub(crate) struct SharedCounts {
 }
 
 impl SharedCounts {
-    /// Adds copies; returns the quantities that are new at the place.
+    /// Adds copies. Returns the quantities that are new at the place.
     fn add(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
         let counted = self.counts.entry((place, agent)).or_default();
         let new = absent(counted, shared);
@@ -29,7 +30,7 @@ impl SharedCounts {
         new
     }
 
-    /// Removes copies; returns the quantities of which no copy is left.
+    /// Removes copies. Returns the quantities of which no copy is left.
     fn subtract(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
         let Some(counted) = self.counts.get_mut(&(place, agent)) else { return Quantities::new() };
         let there = shared.filter(|r| counted.count(r) > 0);
@@ -42,7 +43,7 @@ impl SharedCounts {
     }
 }
 
-/// Returns the quantities of those shared resources of which `there` has no copy.
+/// Returns the quantities of the shared resources of which `there` has no copy.
 fn absent(there: &Resources, shared: &Resources) -> Quantities {
     shared.filter(|r| there.count(r) == 0).quantities()
 }
@@ -56,9 +57,9 @@ enum Counted {
 
 /// Quantities of booked resources.
 struct Sums {
-    /// Without shared resources.
+    /// Quantities without those of shared resources.
     own: Quantities,
-    /// The reserved part of these, and the part that is neither reserved nor revocable.
+    /// Reserved part of `own`, and the part of it that is neither reserved nor revocable.
     reserved: Quantities,
     unreserved: Quantities,
     shared: Resources,
@@ -86,7 +87,7 @@ impl Sums {
 }
 
 impl Allocator {
-    /// Books resources that a client already uses on an agent. Neither carries an allocation.
+    /// Books resources that a client already uses on an agent, without allocation info.
     pub(crate) fn book_in_use(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
         self.book(agent, client, resources, Counted::Yes);
     }
@@ -112,7 +113,7 @@ impl Allocator {
         self.clients.get_mut(client).ledger.sent(self.now);
         let agent = &mut self.agents[ix as usize];
         if Arc::ptr_eq(&agent.free, resources) && !resources.iter().any(Resource::is_shared) {
-            // The common case: all free resources are offered.
+            // In the common case all free resources are offered.
             agent.free = self.nothing.clone();
         } else {
             agent.recount();
@@ -120,7 +121,7 @@ impl Allocator {
         self.free_changed(ix);
     }
 
-    /// Removes resources from a client; what it does not hold is ignored.
+    /// Removes resources from a client. Those that it does not hold are ignored.
     pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
         let returned = self.unhold(agent, client, resources, held);
         if !returned.is_empty() {
@@ -130,7 +131,7 @@ impl Allocator {
         }
     }
 
-    /// Moves resources of a client from offered to used. What is not offered is ignored.
+    /// Moves resources of a client from offered to used. Those that are not offered are ignored.
     pub(crate) fn take_up(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
         let taken = self.take(agent, client, resources, Held::Offered);
         if !taken.is_empty() {
@@ -140,7 +141,7 @@ impl Allocator {
         }
     }
 
-    /// Adds to what a client holds on an agent, and to its sums.
+    /// Adds resources to a client's holding on an agent, and to the client's sums.
     fn put(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>, held: Held, sums: &Sums) {
         let (mut more, now) = (None, self.now);
         let holds = self.agents[agent as usize].change(client, |holding| {
@@ -159,9 +160,10 @@ impl Allocator {
         *state.sum(held) += more.as_ref().unwrap_or(&sums.own);
     }
 
-    /// Removes as much as there is of what a client holds on an agent, and from its sums; returns what was removed.
+    /// Removes as much of `wanted` as a client holds on an agent, also from the client's sums. Returns what was
+    /// removed.
     fn take<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
-        // Copies of shared resources may remain, and then the quantities do.
+        // If copies of shared resources remain, so do their quantities.
         let mut less = None;
         let mut taken = Cow::Borrowed(wanted);
         let still = self.agents[agent as usize].change(client, |holding| {
@@ -185,8 +187,7 @@ impl Allocator {
         taken
     }
 
-    /// Replaces resources that a client holds by others: the result of an operation. The caller has checked that they
-    /// are held.
+    /// Replaces resources that a client holds by the result of an operation. The caller has checked that they are held.
     pub(crate) fn rebook(
         &mut self,
         agent: u32,
@@ -222,7 +223,7 @@ impl Allocator {
         }
     }
 
-    /// Adds what a client holds on an agent to the tree.
+    /// Adds resources that a client holds on an agent to the shares in the tree.
     fn count(&mut self, node: NodeIx, agent: u32, own: &Quantities, shared: &Resources, counted: Counted) {
         match counted {
             Counted::Yes => self.tree.allocated(node, own),
@@ -236,7 +237,7 @@ impl Allocator {
         }
     }
 
-    /// Removes holdings from an agent; returns what was removed.
+    /// Removes resources from a client's holding on an agent and from all shares. Returns what was removed.
     fn unhold<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
         let returned = self.take(agent, client, wanted, held);
         if returned.is_empty() {
@@ -269,7 +270,7 @@ impl Allocator {
         returned
     }
 
-    /// Adds all that a client holds on all agents to the tree: its framework has subscribed.
+    /// Adds all that a client holds on all agents to the shares in the tree, because its framework has subscribed.
     pub(crate) fn count_holdings(&mut self, client: ClientIx) {
         let state = self.clients.get(client);
         let Some(node) = state.node else { return };

@@ -1,7 +1,7 @@
 //! Clients: a framework in one of its roles. Clients compete in the tree and refuse offers.
 //!
-//! Each client has the time at which it was last *opened* (added, revived, activated): an agent that all clients have
-//! refused is offered again only to those opened since.
+//! Each client has the time at which it was last *opened* (added, revived, activated). An agent that all clients have
+//! refused is offered again only to clients opened since.
 
 use resources::Quantities;
 use rustc_hash::FxHashSet;
@@ -22,13 +22,13 @@ pub(crate) type ClientIx = u32;
 pub(crate) struct Client {
     pub(crate) framework: u32,
     pub(crate) role: u32,
-    /// Its leaf in the tree; `None` until the framework has subscribed (agents may report its tasks before).
+    /// Leaf of the client in the tree; `None` until the framework has subscribed (agents may report its tasks before).
     pub(crate) node: Option<NodeIx>,
     pub(crate) subscribed: bool,
     pub(crate) suppressed: bool,
-    /// Overrides the allocator's minimum offer.
+    /// Minimum offer of the client, which replaces the allocator's.
     pub(crate) min_allocatable: Option<Vec<Quantities>>,
-    /// Agents on which it holds resources.
+    /// Agents on which the client holds resources.
     pub(crate) agents: FxHashSet<u32>,
     pub(crate) offered: Quantities,
     pub(crate) used: Quantities,
@@ -38,8 +38,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns the sum of what it holds in one of the two states, on all agents; shared resources count once for each
-    /// agent.
+    /// Returns the sum of the resources that the client holds in one of the two states on all agents. Shared resources
+    /// count once for each agent.
     pub(crate) fn sum(&mut self, held: Held) -> &mut Quantities {
         match held {
             Held::Offered => &mut self.offered,
@@ -47,7 +47,7 @@ impl Client {
         }
     }
 
-    /// Returns the count of valid refusals on all agents.
+    /// Returns the number of valid refusals on all agents.
     pub(crate) fn refusals(&self) -> u32 {
         self.refusals
     }
@@ -60,13 +60,13 @@ pub(crate) struct Clients {
     /// Epochs by client: refusals of another epoch are void. Stored contiguously, because refusals are scanned by the
     /// million.
     epochs: Vec<u64>,
-    /// Counts openings and epochs; never decreases.
+    /// Number of openings and epochs so far; never decreases.
     clock: u64,
     /// Openings (time, client), oldest first. An entry is void if its client was opened again.
     openings: Vec<(u64, ClientIx)>,
     /// Number of clients with a minimum of their own.
     own_minima: usize,
-    /// Valid refusals of all clients.
+    /// Number of valid refusals of all clients.
     refusals: u64,
 }
 
@@ -131,7 +131,7 @@ impl Clients {
         self.clock
     }
 
-    /// Marks that the client may accept what it refused before, on any agent.
+    /// Marks that a client may accept resources that it refused before, on any agent.
     pub(crate) fn open(&mut self, ix: ClientIx) {
         self.clock += 1;
         self.slab[ix as usize].opened = self.clock;
@@ -174,12 +174,12 @@ impl Clients {
         client.min_allocatable = minimum;
     }
 
-    /// How many clients have a minimum of their own.
+    /// Returns the number of clients with a minimum of their own.
     pub(crate) fn own_minima(&self) -> usize {
         self.own_minima
     }
 
-    /// Number of valid refusals.
+    /// Returns the number of valid refusals of all clients.
     pub(crate) fn all_refusals(&self) -> u64 {
         self.refusals
     }

@@ -10,28 +10,28 @@ use crate::allocator::{Allocator, bare, bare_conversions};
 use crate::clients::ClientIx;
 use crate::{AgentOptions, Held, refusals};
 
-/// Why available resources could not be changed.
+/// Reasons why unallocated resources could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateAvailableError {
-    /// No such agent.
+    /// The allocator does not know the agent.
     #[error("Agent {0} is not known to the allocator")]
     UnknownAgent(AgentId),
-    /// A framework holds it, or the agent does not have it.
+    /// The resources are allocated, or the agent does not have them.
     #[error("The unallocated resources of agent {agent} cannot be changed")]
     NotAvailable {
-        /// The agent.
+        /// Id of the agent.
         agent: AgentId,
-        /// What is needed, and what there is.
+        /// Resources that are needed, and those that exist.
         source: Box<ConversionError>,
     },
 }
 
 impl Allocator {
-    /// Adds an agent that has registered. `used` are the resources of its tasks and executors; an unknown framework
-    /// counts in the shares when it is added.
+    /// Adds an agent that has registered. `used` are the resources of its tasks and executors. Those of an unknown
+    /// framework count in the shares when it is added.
     ///
-    /// A known agent is updated, and `used` replaces what was used there: its offers are void. Refusals of it stay,
-    /// unless it has another hostname or domain now (see [`Allocator::update_agent`]).
+    /// A known agent is updated, and `used` replaces what was used there; its offers become void. Refusals of it stay
+    /// valid, unless it has another hostname, domain or attributes now (see [`Allocator::update_agent`]).
     pub fn add_agent(
         &mut self,
         id: &AgentId,
@@ -80,8 +80,8 @@ impl Allocator {
         held.into_iter().map(|(client, _)| client).collect()
     }
 
-    /// An agent has other resources or capabilities than before. What is held stays, even if it is more than
-    /// there is. A new hostname, domain or other attributes make all refusals void.
+    /// Updates an agent's resources and options. Allocations stay, even if they exceed the new total. A new hostname,
+    /// domain or other attributes make all refusals void.
     pub fn update_agent(&mut self, id: &AgentId, options: AgentOptions, total: &Resources) {
         let Some(ix) = self.agent(id) else { return };
         let agent = &mut self.agents[ix as usize];
@@ -100,7 +100,7 @@ impl Allocator {
         }
     }
 
-    /// The agent's attributes have changed: what was refused is now something else.
+    /// Makes all refusals of an agent void, because its attributes have changed.
     pub fn forget_refusals(&mut self, id: &AgentId) {
         let Some(ix) = self.agent(id) else { return };
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
@@ -121,7 +121,7 @@ impl Allocator {
         let agent = self.agents.remove(ix as usize);
         self.available -= &agent.open;
         self.agent_ix.remove(id);
-        // The slot may be given to another agent before the next run.
+        // The slot may be reused for another agent before the next run.
         for (queued, queue) in [(agent.queued, &mut self.queue), (agent.queued_late, &mut self.queue_late)] {
             if queued {
                 queue.retain(|other| *other != ix);
@@ -129,7 +129,7 @@ impl Allocator {
         }
     }
 
-    /// The agent may be offered.
+    /// Allows offers of an agent's resources.
     pub fn activate_agent(&mut self, id: &AgentId) {
         if let Some(ix) = self.agent(id) {
             self.agents[ix as usize].active = true;
@@ -138,20 +138,20 @@ impl Allocator {
         }
     }
 
-    /// The agent is not to be offered: disconnected, draining, or deactivated by an operator.
+    /// Stops offers of an agent's resources: it is disconnected, draining, or deactivated by an operator.
     pub fn deactivate_agent(&mut self, id: &AgentId) {
         if let Some(ix) = self.agent(id) {
             self.agents[ix as usize].active = false;
         }
     }
 
-    /// Sets the hostnames that may be offered; none: all.
+    /// Sets the hostnames whose agents may be offered. `None` allows all.
     pub fn set_whitelist(&mut self, hostnames: Option<BTreeSet<String>>) {
         self.whitelist = hostnames;
         self.request_all();
     }
 
-    /// Lets the next run visit every agent.
+    /// Queues every agent for the next run.
     pub fn request_all(&mut self) {
         let all: Vec<u32> = self.agents.iter().map(|(ix, _)| ix as u32).collect();
         for agent in all {
@@ -179,7 +179,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Replaces what an agent has; what is held stays.
+    /// Replaces the total resources of an agent. Allocations stay.
     pub(crate) fn set_total(&mut self, ix: u32, total: Resources) {
         self.count_agent(ix, true);
         self.agents[ix as usize].set_total(total);
@@ -188,7 +188,7 @@ impl Allocator {
         self.cluster_changed();
     }
 
-    /// Counts an agent in the cluster's sums, or takes it out.
+    /// Adds an agent to the cluster's sums, or removes it from them.
     fn count_agent(&mut self, ix: u32, gone: bool) {
         let total = &self.agents[ix as usize].total;
         let amounts = total.quantities();
@@ -202,7 +202,7 @@ impl Allocator {
         }
     }
 
-    /// All shares are of another total.
+    /// Updates all shares after a change of the cluster's total.
     fn cluster_changed(&mut self) {
         self.tree.set_total(&self.cluster);
         self.caps.loosen_all();

@@ -9,26 +9,29 @@ use crate::sorters::SorterKind;
 use crate::{Attribute, OfferConstraints};
 use resources::{Name, Quantities, Resources, Role};
 
-/// Settings that hold for the allocator's whole life. [`Config::default`] is Mesos 1.11's defaults.
+/// Settings that never change in an allocator. [`Config::default`] has the defaults of Mesos 1.11.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `--min_allocatable_resources`: an offer is made only if it contains one of these. Empty: whatever is not empty.
+    /// Minima of which an offer contains at least one; if empty, an offer only must not be empty.
+    /// `--min_allocatable_resources`.
     pub min_allocatable: Vec<Quantities>,
-    /// `--filter_gpu_resources`: agents with `gpus` are hidden from frameworks without that capability.
+    /// Whether agents with `gpus` are offered only to frameworks with the capability GPU_RESOURCES:
+    /// `--filter_gpu_resources`.
     pub filter_gpu_resources: bool,
-    /// `--fair_sharing_excluded_resource_names`: names that do not count for the dominant share.
+    /// Names of resources that do not count for the dominant share: `--fair_sharing_excluded_resource_names`.
     pub fair_sharing_excluded: BTreeSet<Name>,
-    /// `--allocation_interval`: the least life of a filter, and the distance of two interval runs.
+    /// Interval of two interval runs, and the shortest duration of a filter: `--allocation_interval`.
     pub allocation_interval: Duration,
-    /// The master's region (`--domain`); agents of another region are offered to region-aware frameworks only.
+    /// Region of the master (`--domain`). Agents of another region are offered only to region-aware frameworks.
     pub region: Option<String>,
-    /// How long offers and refusals last, how much one framework may hold, how finely agents are offered.
+    /// Policies about how long offers and refusals last, how much one framework may hold, and how finely agents are
+    /// offered.
     pub policies: Policies,
-    /// `--role_sorter`: the order of roles.
+    /// Order of roles in a run: `--role_sorter`.
     pub role_sorter: SorterKind,
-    /// `--framework_sorter`: the order of the frameworks of a role.
+    /// Order of the frameworks of a role in a run: `--framework_sorter`.
     pub framework_sorter: SorterKind,
-    /// Where the order in which agents are visited starts from. Two runs with the same seed and inputs are equal.
+    /// Seed of the order in which agents are visited. Two runs with the same seed and inputs are equal.
     pub seed: u64,
 }
 
@@ -51,47 +54,48 @@ impl Default for Config {
     }
 }
 
-/// What a framework can handle; what it cannot is stripped from its offers or keeps agents from it.
+/// Capabilities of a framework. Without them, some resources are left out of its offers, and some agents are not
+/// offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameworkCapabilities {
-    /// MULTI_ROLE: several roles, and no offers from agents that do not know roles.
+    /// MULTI_ROLE: the framework may have several roles, and receives no offers from agents that do not know roles.
     pub multi_role: bool,
-    /// GPU_RESOURCES: may see agents that have `gpus`.
+    /// GPU_RESOURCES: the framework may be offered agents that have `gpus`.
     pub gpu_resources: bool,
-    /// SHARED_RESOURCES: may be offered shared volumes.
+    /// SHARED_RESOURCES: the framework may be offered shared volumes.
     pub shared_resources: bool,
-    /// REVOCABLE_RESOURCES: may be offered what can be taken back.
+    /// REVOCABLE_RESOURCES: the framework may be offered revocable resources.
     pub revocable_resources: bool,
-    /// RESERVATION_REFINEMENT: may be offered what is reserved more than once.
+    /// RESERVATION_REFINEMENT: the framework may be offered resources with several reservations.
     pub reservation_refinement: bool,
-    /// REGION_AWARE: may be offered agents of other regions.
+    /// REGION_AWARE: the framework may be offered agents of other regions.
     pub region_aware: bool,
 }
 
 /// A framework as its subscription describes it.
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkOptions {
-    /// What it is called; policies may name it so.
+    /// Name of the framework, by which policies may refer to it.
     pub name: String,
-    /// The roles that it is subscribed to.
+    /// Roles that the framework is subscribed to.
     pub roles: BTreeSet<Role>,
-    /// The suppressed roles; roles that it is not subscribed to are ignored.
+    /// Suppressed roles of the framework. Roles that it is not subscribed to are ignored.
     pub suppressed_roles: BTreeSet<Role>,
-    /// What it can handle.
+    /// Capabilities of the framework.
     pub capabilities: FrameworkCapabilities,
-    /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is not a
-    /// minimum.
+    /// Minimum offers by role, which replace [`Config::min_allocatable`]:
+    /// `offer_filters[role].min_allocatable_resources`. An empty list is not a minimum.
     pub min_allocatable: BTreeMap<Role, Vec<Quantities>>,
-    /// `offer_constraints`: conditions on the agents that it is offered.
+    /// Conditions on the agents that the framework is offered: `offer_constraints`.
     pub constraints: OfferConstraints,
 }
 
-/// What an agent can handle.
+/// Capabilities of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentCapabilities {
-    /// MULTI_ROLE: it may be offered to frameworks of several roles.
+    /// MULTI_ROLE: the agent may be offered to frameworks of several roles.
     pub multi_role: bool,
-    /// HIERARCHICAL_ROLE: it may be offered to roles with a `/`.
+    /// HIERARCHICAL_ROLE: the agent may be offered to roles with a `/`.
     pub hierarchical_role: bool,
 }
 
@@ -102,25 +106,25 @@ impl Default for AgentCapabilities {
     }
 }
 
-/// An agent beside its resources.
+/// Properties of an agent other than its resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentOptions {
-    /// What it can handle.
+    /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
-    /// The name that the whitelist knows it by.
+    /// Hostname of the agent, which the whitelist contains.
     pub hostname: String,
-    /// The region of its fault domain; none is the master's own.
+    /// Region of the agent's fault domain; `None` stands for the master's own.
     pub region: Option<String>,
-    /// The zone of its fault domain, for offer constraints.
+    /// Zone of the agent's fault domain, for offer constraints.
     pub zone: Option<String>,
-    /// Its attributes, in the order of its info, for offer constraints.
+    /// Attributes of the agent, in the order of its info, for offer constraints.
     pub attributes: Vec<Attribute>,
-    /// Why it is unhealthy, if it is; for explanations.
+    /// Reason why the agent is unhealthy, for explanations; `None` if it is healthy.
     pub unhealthy: Option<String>,
 }
 
 impl AgentOptions {
-    /// Nothing differs by which a framework may have judged the agent.
+    /// Returns whether all properties are equal by which a framework may have judged the agent.
     pub(crate) fn is_same_place(&self, other: &AgentOptions) -> bool {
         (&self.hostname, &self.region, &self.zone, &self.attributes)
             == (&other.hostname, &other.region, &other.zone, &other.attributes)
@@ -130,17 +134,18 @@ impl AgentOptions {
 /// A refusal: the framework is not offered the returned resources for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// `refuse_seconds`, already put right by [`Filter::from_refuse_seconds`]. Zero: until the next interval run.
+    /// Duration of the refusal, as [`Filter::from_refuse_seconds`] reads it from `refuse_seconds`. Zero: until the next
+    /// interval run.
     pub refuse: Duration,
 }
 
 impl Filter {
-    /// Mesos's `refuse_seconds` when the call names none.
+    /// Mesos's `refuse_seconds` for a call that has none.
     pub const DEFAULT_REFUSE: Duration = Duration::from_secs(5);
-    /// The longest refusal.
+    /// Longest duration of a refusal.
     pub const MAX_REFUSE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-    /// Reads `Filters.refuse_seconds`: what is negative or no number is 5 seconds, and a year is the most.
+    /// Reads `Filters.refuse_seconds`. A negative value or NaN counts as 5 seconds; the maximum is a year.
     #[must_use]
     pub fn from_refuse_seconds(seconds: Option<f64>) -> Filter {
         let refuse = match seconds {
@@ -159,36 +164,36 @@ impl Default for Filter {
     }
 }
 
-/// In which of the two states resources were when they came back or changed.
+/// States of resources that a framework holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// In an outstanding offer.
+    /// The resources are in an outstanding offer.
     Offered,
-    /// By tasks, executors or operations.
+    /// Tasks, executors or operations use the resources.
     Used,
 }
 
-/// A framework that holds resources, in which role and on which agent.
+/// A framework that holds resources in a role on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder<'a> {
-    /// The framework.
+    /// Framework that holds the resources.
     pub framework: &'a base::FrameworkId,
-    /// In which of its roles: the role of the resources' allocation info.
+    /// Role of the resources' allocation info.
     pub role: &'a Role,
-    /// On which agent.
+    /// Agent that the resources belong to.
     pub agent: &'a base::AgentId,
 }
 
-/// One offer to be made: the resources count as the framework's from now on.
+/// One offer to be made. From now on, the resources are allocated to the framework.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offering {
-    /// The framework.
+    /// Framework that receives the offer.
     pub framework: base::FrameworkId,
-    /// In which of its roles.
+    /// Role that the resources are offered to.
     pub role: Role,
-    /// The agent.
+    /// Agent whose resources are offered.
     pub agent: base::AgentId,
-    /// What, without allocation info: the caller writes the role into it.
+    /// Offered resources without allocation info: the caller sets the role.
     pub resources: Arc<Resources>,
 }
 

@@ -23,25 +23,25 @@ use crate::refusals::{self, nanos};
 use crate::roles::RoleIx;
 use crate::visits::Round;
 
-/// The clients that a visit considers.
+/// Clients that a visit to an agent considers.
 pub(crate) enum Candidates {
     All,
-    /// These, sorted by number.
+    /// These clients, sorted by number.
     Some(Vec<ClientIx>),
 }
 
-/// The result of a visit.
+/// Result of a visit to an agent.
 pub(crate) struct Answers {
     pub(crate) offers: Vec<(ClientIx, Arc<Resources>)>,
-    /// Roles from whose frameworks limits have kept something.
+    /// Roles whose limits have restricted an offer.
     pub(crate) short: Vec<RoleIx>,
-    /// Resources withheld for guarantees have prevented an offer.
+    /// Whether resources withheld for guarantees have prevented an offer.
     pub(crate) held_back: bool,
-    /// Frameworks that would have taken something, but hold too much as offers.
+    /// Frameworks that were skipped because they hold too much as offers.
     pub(crate) capped: Vec<u32>,
-    /// The next client in the order waits for the next interval run.
+    /// Whether the next client in the order waits for the next interval run.
     pub(crate) rests: bool,
-    /// Only one slice of the agent was given away: ask again for the next.
+    /// Whether only one slice of the agent was offered, so that another visit offers the next one.
     pub(crate) again: bool,
 }
 
@@ -51,7 +51,7 @@ impl Answers {
         Answers { offers, short, held_back, capped: Vec::new(), rests: false, again: false }
     }
 
-    /// Whether another slice may be offered. Shared resources are offered once in a run.
+    /// Returns whether another slice may be offered. Shared resources are offered once in a run.
     pub(crate) fn is_to_go_on(&self) -> bool {
         let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
         self.again && !self.rests && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
@@ -59,19 +59,19 @@ impl Answers {
 }
 
 impl Allocator {
-    /// Offers what has become free or has been requested since the last run. The returned offers are allocated.
+    /// Offers resources that were freed or requested since the last run. The returned offers are allocated.
     ///
-    /// To be called after each batch of inputs. Clients whose refusal has expired are not considered for that alone:
-    /// they wait for [`Allocator::allocate_all`], so that expiring refusals do not cause a run each.
+    /// Call it after each batch of inputs. Clients whose refusal has expired are not considered for that alone: they
+    /// wait for [`Allocator::allocate_all`], so that expiring refusals do not cause a run each.
     #[must_use]
     pub fn allocate(&mut self, now: Time) -> Vec<Offering> {
         self.end_refusals(now);
         self.run(now, false)
     }
 
-    /// The interval run: besides what [`Allocator::allocate`] does, asks those whose refusal has ended.
+    /// Performs an interval run: like [`Allocator::allocate`], and also considers clients whose refusal has expired.
     ///
-    /// To be called at [`Allocator::next_wake`], or at every allocation interval.
+    /// Call it at [`Allocator::next_wake`], or at every allocation interval.
     #[must_use]
     pub fn allocate_all(&mut self, now: Time) -> Vec<Offering> {
         self.last_interval = now;
@@ -84,8 +84,8 @@ impl Allocator {
         self.run(now, true)
     }
 
-    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed
-    /// since the last. None: not before something else happens.
+    /// Returns the time of the next interval run that has something to do: when a refusal expires, but at least one
+    /// interval after the last one. Returns `None` if nothing happens without further inputs.
     #[must_use]
     pub fn next_wake(&self) -> Option<Time> {
         let ended = [self.endings.next(), self.maintenance.next()].into_iter().flatten().min();
@@ -94,8 +94,8 @@ impl Allocator {
         [ended, self.rest_until, recovered].into_iter().flatten().min()
     }
 
-    /// Schedules the next interval run: at the first multiple of the interval after `now`, counted from the last run,
-    /// as if there had been one at each. (Without work there are none; that must not shorten the wait.)
+    /// Schedules the next interval run at the first multiple of the interval after `now`, counted from the last run.
+    /// Intervals without work have no run, which does not shorten the wait.
     pub(crate) fn await_interval(&mut self, now: Time) {
         let interval = self.config.allocation_interval.as_nanos().max(1);
         let past = now.since(self.last_interval).as_nanos() % interval;
@@ -154,9 +154,9 @@ impl Allocator {
         offerings
     }
 
-    /// Whether a client is left to consider for the remaining agents. A client that is not considered any more is at
-    /// its cap: it is opened when it holds less, and is considered for every agent then. So nothing has to be
-    /// remembered of agents that are not visited.
+    /// Returns whether a client is left to consider for the remaining agents. A client that is no longer considered is
+    /// at its cap. It is opened when it holds less, and then considered for every agent. So agents that are not visited
+    /// need no record of it.
     fn anybody_left(&self, opened: &[ClientIx], round: &mut Round) -> bool {
         if round.changed.is_some() && !opened.iter().any(|client| self.is_asked(*client)) {
             round.only_changed();
@@ -164,7 +164,7 @@ impl Allocator {
         round.changed.is_some() || self.tree.listed().iter().any(|client| self.is_asked(client))
     }
 
-    /// Whether a client has not suppressed its role and may hold more in this run.
+    /// Returns whether a client has not suppressed its role and may hold more in this run.
     fn is_asked(&self, client: ClientIx) -> bool {
         let state = self.clients.try_get(client);
         state.is_some_and(|state| {
@@ -172,7 +172,7 @@ impl Allocator {
         })
     }
 
-    /// The agents to be visited; those that may not be offered stay as they are until they may.
+    /// Returns the agents to visit. Agents that may not be offered remain as they are until they may.
     fn candidates(&mut self, interval: bool, opened: bool) -> Round {
         let mut queued = std::mem::take(&mut self.queue);
         for agent in &queued {
@@ -201,11 +201,11 @@ impl Allocator {
             && self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname))
     }
 
-    /// Considers, in order of share, the clients that may get what is free on an agent.
+    /// Considers, in order of share, the clients that may be offered the free resources of an agent.
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
         self.begin_visit(ix);
         let candidates = self.candidates_of(ix);
-        // What was offered for the sake of a guarantee and is shared is there for others, but not in this run.
+        // Shared resources that were offered for a guarantee are still free for other clients, but not in this run.
         self.agents[ix as usize].unasked = Unasked { all: shared.is_some(), ..Unasked::default() };
         let mut again = true;
         while again {
@@ -216,7 +216,7 @@ impl Allocator {
         }
     }
 
-    /// The clients to consider for an agent.
+    /// Returns the clients to consider for an agent.
     pub(crate) fn candidates_of(&self, ix: u32) -> Candidates {
         let unasked = &self.agents[ix as usize].unasked;
         if unasked.all {
@@ -224,7 +224,7 @@ impl Allocator {
         }
         let mut some = unasked.some.clone();
         some.extend(self.clients.opened_since(unasked.since));
-        // Clients that are due in the next interval run come before those after them.
+        // Clients that wait for the next interval run precede those after them in the order.
         some.extend(self.agents[ix as usize].refusals.resting(&self.clients));
         some.sort_unstable();
         some.dedup();
@@ -237,11 +237,11 @@ impl Allocator {
         for framework in answers.capped {
             self.caps.cap(framework);
         }
-        // Of indivisible resources, quota may allow the larger one when the smaller one is gone.
+        // If resources are indivisible, quota may allow the larger one when the smaller one is gone.
         let mut again = answers.rests || (!answers.offers.is_empty() && self.has_whole_parts(ix));
         for (client, resources) in answers.offers {
             self.book_offer(ix, client, &resources);
-            // It is still there for others, but not in this run.
+            // Shared resources are still free for other clients, but not in this run.
             again |= resources.iter().any(resources::Resource::is_shared);
             offerings.push(self.offering(ix, client, resources));
         }
@@ -251,8 +251,8 @@ impl Allocator {
         }
     }
 
-    /// What each client takes when the rest goes by share. Nothing is booked yet: within one visit the order does not
-    /// change.
+    /// Returns what each client is offered when resources are divided by share. Nothing is booked here: within one
+    /// visit the order does not change.
     fn ask(&self, ix: u32, candidates: &Candidates, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
         let open = if matches!(candidates, Candidates::All) { self.open_at_once(ix) } else { None };
         if open.as_ref().is_some_and(|(_, count)| *count == 0) {
@@ -307,9 +307,9 @@ impl Allocator {
         Answers { capped, rests, again: cut, ..Answers::new(offers, ledger) }
     }
 
-    /// Considers some clients, sorted by number, in order.
+    /// Considers some clients, sorted by number, in the order of the tree.
     pub(crate) fn ask_some(&self, some: &[ClientIx], mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
-        // Sorting a few costs less than walking past many; sorting many does not.
+        // Sorting is cheaper than a walk over all clients only if they are few.
         if some.len() * 8 < self.tree.active_clients() {
             let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
             let mut leaves: Vec<_> = leaves.filter(|leaf| self.tree.is_active(*leaf)).collect();
@@ -322,8 +322,8 @@ impl Allocator {
         }
     }
 
-    /// Considers all clients in order; after some refusals, those that have refused everything are looked up together
-    /// and skipped. If only `takers` may get a part, only they are considered.
+    /// Considers all clients in the order of the tree. After some refusals, the clients that have refused everything
+    /// are looked up together and skipped. If `takers` is set, only its clients are considered.
     fn ask_all(
         &self,
         agent: u32,
@@ -365,7 +365,7 @@ impl Allocator {
         });
     }
 
-    /// Some clients without those that have refused all that is free on an agent, and how many that are.
+    /// Removes the clients that have refused all free resources of an agent. Returns the others, and their number.
     fn without_refusers(&self, agent: u32, mut clients: Bits) -> (Bits, usize) {
         let agent = &self.agents[agent as usize];
         agent.refusals.strike(&agent.free, &self.clients, &mut clients);
@@ -373,8 +373,8 @@ impl Allocator {
         (clients, count)
     }
 
-    /// The active clients without refusers, if so many have refused something that few can be left: otherwise it is
-    /// cheaper to consider each first.
+    /// Returns the active clients without refusers, if so many clients have refused something that only a few can be
+    /// left. Otherwise it is cheaper to consider each of them first.
     fn open_at_once(&self, agent: u32) -> Option<(Bits, usize)> {
         let refusals = self.agents[agent as usize].refusals.len();
         let crowded = refusals > 0 && refusals * 8 >= self.tree.active_clients() * 7;

@@ -11,19 +11,19 @@ use crate::clients::ClientIx;
 use crate::policies::Patience;
 use crate::{FrameworkCapabilities, FrameworkOptions, Held, OfferConstraints};
 
-/// A framework. Until it subscribes it is known only from agents that run its tasks.
+/// State of a framework. Until it subscribes, it is known only from agents that run its tasks.
 #[derive(Debug)]
 pub(crate) struct Framework {
     pub(crate) id: FrameworkId,
     name: Arc<str>,
     pub(crate) known: bool,
     pub(crate) active: bool,
-    /// Its name, for policies.
+    /// Name of the framework, for policies.
     pub(crate) title: String,
     pub(crate) patience: Patience,
     pub(crate) capabilities: FrameworkCapabilities,
     pub(crate) constraints: OfferConstraints,
-    /// Clients of subscribed roles, and of roles in which it still holds resources.
+    /// Clients of subscribed roles, and of roles in which the framework still holds resources.
     pub(crate) clients: BTreeMap<Role, ClientIx>,
 }
 
@@ -86,7 +86,7 @@ impl Allocator {
         }
     }
 
-    /// Removes a framework: all that it holds becomes free, and its refusals are forgotten.
+    /// Removes a framework: all that it holds becomes free, and its refusals are removed.
     pub fn remove_framework(&mut self, id: &FrameworkId) {
         let Some(ix) = self.framework(id) else { return };
         let clients: Vec<ClientIx> = self.frameworks[ix as usize].clients.values().copied().collect();
@@ -104,12 +104,12 @@ impl Allocator {
         self.drop_framework(ix);
     }
 
-    /// Marks a framework as connected: it may get offers.
+    /// Marks a framework as connected: it may receive offers.
     pub fn activate_framework(&mut self, id: &FrameworkId) {
         self.set_framework_active(id, true);
     }
 
-    /// Marks a framework as disconnected: it gets no offers, and its refusals are forgotten. Its holdings and
+    /// Marks a framework as disconnected: it receives no offers, and its refusals are removed. Its holdings and
     /// suppressed roles remain.
     pub fn deactivate_framework(&mut self, id: &FrameworkId) {
         self.set_framework_active(id, false);
@@ -130,7 +130,7 @@ impl Allocator {
         }
     }
 
-    /// SUPPRESS: makes no offers in these roles (in all if none is named). Refusals remain.
+    /// Stops offers in these roles, or in all roles if none is given, for SUPPRESS. Refusals remain.
     pub fn suppress(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
         for client in self.clients_in(id, roles) {
             self.clients.get_mut(client).suppressed = true;
@@ -138,8 +138,8 @@ impl Allocator {
         }
     }
 
-    /// REVIVE: makes offers in these roles (in all if none is named), and forgets their refusals and all filters of
-    /// inverse offers.
+    /// Makes offers in these roles again, or in all roles if none is given, for REVIVE. Removes their refusals and all
+    /// filters of inverse offers.
     pub fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
         if let Some(ix) = self.known(id) {
             self.maintenance.forget_filters(ix);
@@ -218,8 +218,8 @@ impl Allocator {
         }
     }
 
-    /// Adds a client to those that get offers, or removes it, by its state. All agents are visited for a client that is
-    /// added, or that has `changed`.
+    /// Adds a client to those that receive offers, or removes it, by its state. All agents are visited for a client
+    /// that is added, or that has `changed`.
     fn list_client(&mut self, client: ClientIx, changed: bool) {
         let state = self.clients.get(client);
         let Some(node) = state.node else { return };
@@ -231,7 +231,7 @@ impl Allocator {
         }
     }
 
-    /// Removes a client that is neither subscribed nor holds resources, and what existed for it alone.
+    /// Removes a client that is neither subscribed nor holds resources, and what existed only for it.
     pub(crate) fn drop_unused_client(&mut self, client: ClientIx) {
         let state = self.clients.get(client);
         if state.subscribed || !state.agents.is_empty() {

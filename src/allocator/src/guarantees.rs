@@ -1,5 +1,5 @@
-//! The first part of a run: unsatisfied guarantees are served before shares count (ALL-32); and the
-//! clients that need not be considered, because limits leave them nothing.
+//! First part of a run: unsatisfied guarantees are served before shares count (ALL-32). Also finds the clients that
+//! need not be considered, because limits leave them nothing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,9 +16,9 @@ use crate::headroom::{Ledger, Stage, counted, counts};
 use crate::portion::{Answer, Portions};
 use crate::visits::Round;
 
-/// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose
-/// limits leave less than the least offer. Worked out when first needed in a run, and again when it has become much
-/// less.
+/// Clients that may be offered resources of an agent whose free resources all count for quota: all but those whose
+/// limits leave less than the minimum offer. The set is computed when it is first needed in a run, and again when many
+/// more roles are capped.
 #[derive(Default)]
 pub(crate) struct Takers {
     clients: Option<Bits>,
@@ -26,7 +26,7 @@ pub(crate) struct Takers {
 }
 
 impl Takers {
-    /// `None`: every client.
+    /// Returns the clients, or `None` for all clients.
     pub(crate) fn of(&mut self, allocator: &Allocator) -> Option<&Bits> {
         let capped = allocator.roles.accounts.capped;
         if capped == 0 {
@@ -41,7 +41,7 @@ impl Takers {
 }
 
 impl Allocator {
-    /// The state of quota at the start of a visit; none if no role has any.
+    /// Returns the state of quota at the start of a visit, or `None` if no role has quota.
     pub(crate) fn ledger(&self, stage: Stage) -> Option<Ledger<'_>> {
         (self.roles.accounts.count > 0).then(|| Ledger::new(&self.roles, &self.available, stage))
     }
@@ -58,9 +58,8 @@ impl Allocator {
         takers
     }
 
-    /// Visits agents for those to whose guarantees something is missing. Returns the shared resources that were
-    /// offered: they are not offered again in this run. The agents come out in another order, if there was anything to
-    /// serve.
+    /// Visits agents for roles with unsatisfied guarantees. Returns the shared resources that were offered, by agent:
+    /// they are not offered again in this run. The order of the agents changes if there was anything to serve.
     pub(crate) fn serve_guarantees(
         &mut self,
         round: &mut Round,
@@ -94,7 +93,7 @@ impl Allocator {
         shared
     }
 
-    /// What each client takes of an agent for the sake of a guarantee.
+    /// Returns what each client is offered of an agent for a guarantee.
     fn ask_guaranteed(&self, ix: u32) -> Answers {
         let mut ledger = Ledger::new(&self.roles, &self.available, Stage::Guarantees);
         let mut offers = Vec::new();
@@ -112,7 +111,8 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            // A framework that rests keeps its guarantees set aside; no other framework waits for it.
+            // The guarantees of a framework that waits for the next interval run stay set aside; no other framework
+            // waits for it.
             let Answer::Takes(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) else {
                 return ControlFlow::Continue(());
             };
@@ -132,7 +132,7 @@ impl Allocator {
         let unmet = &self.roles.accounts.unmet;
         match &candidates {
             Candidates::Some(some) => self.ask_some(some, ask),
-            // Looking for a few costs less than walking past many.
+            // A search for a few roles is cheaper than a walk over all clients.
             Candidates::All if unmet.len() * 4 < self.tree.active_clients() => {
                 self.tree.walk_siblings(unmet.iter().map(|role| self.roles.get(*role).node), ask);
             }
@@ -141,18 +141,18 @@ impl Allocator {
         Answers { capped, again: cut, ..Answers::new(offers, Some(ledger)) }
     }
 
-    /// Something that counts for quota exists only as a whole on an agent.
+    /// Returns whether an agent has indivisible resources that count for quota.
     pub(crate) fn has_whole_parts(&self, ix: u32) -> bool {
         self.roles.accounts.count > 0 && self.agents[ix as usize].free.iter().any(|r| counts(r) && r.is_indivisible())
     }
 
-    /// After a failover of the master: nothing is offered before that many agents are there, or `until`, so that roles
-    /// with quota are not overtaken by those whose agents come back first (ALL-80).
+    /// Holds back all offers after a failover of the master until `agents` agents are registered, or until `until`.
+    /// Otherwise the resources of roles with quota could be offered to roles whose agents reregister first (ALL-80).
     pub fn hold_for_agents(&mut self, agents: usize, until: Time) {
         self.recovering = Some((agents, until)).filter(|(agents, _)| *agents > self.agents.len());
     }
 
-    /// Whether offers are held until agents have come back.
+    /// Returns whether offers are held back until agents have reregistered.
     pub(crate) fn is_paused(&mut self, now: Time) -> bool {
         self.recovering = self.recovering.filter(|(agents, until)| self.agents.len() < *agents && now < *until);
         self.recovering.is_some()

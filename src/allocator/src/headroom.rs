@@ -1,9 +1,9 @@
-//! How much of the free resources a client may get: limits of roles, and the amounts withheld for unsatisfied
+//! Amounts of free resources that a client may be offered: limits of roles, and the amounts withheld for unsatisfied
 //! guarantees.
 //!
-//! Guaranteed amounts are withheld in the whole cluster, not on particular agents: a client that gets unreserved,
-//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (ALL-31). A
-//! [`Ledger`] is the state of that during one visit to an agent; the visit's result is allocated afterwards.
+//! Guaranteed amounts are withheld in the whole cluster, not on particular agents: a client that is offered unreserved,
+//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (ALL-31). A [`Ledger`] is the
+//! state of that during one visit to an agent; the visit's result is allocated afterwards.
 
 use std::ops::ControlFlow;
 
@@ -15,18 +15,19 @@ use crate::roles::{RoleIx, Roles};
 /// The two parts of a run (ALL-32, ALL-33).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Guarantees that are not met are served, and with them what may be given beyond.
+    /// Unsatisfied guarantees are served, together with other resources that their roles may have.
     Guarantees,
-    /// The rest goes by share.
+    /// The remaining resources are offered by share.
     Shares,
 }
 
-/// What counts for quota and headroom: neither reserved nor revocable. Shared resources are always reserved.
+/// Returns whether a resource counts for quota and headroom: it is neither reserved nor revocable. Shared resources are
+/// always reserved.
 pub(crate) fn counts(resource: &Resource) -> bool {
     resource.is_unreserved() && !resource.is_revocable()
 }
 
-/// The amounts of resources that count.
+/// Returns the quantities of the resources that count.
 pub(crate) fn counted(resources: &Resources) -> Quantities {
     let mut sum = Quantities::new();
     for resource in resources.iter().filter(|r| counts(r)) {
@@ -37,27 +38,27 @@ pub(crate) fn counted(resources: &Resources) -> Quantities {
     sum
 }
 
-/// How much of each name clients without a guarantee may get: the free amount minus the withheld one. A name of which
-/// nothing is withheld has no bound.
+/// Returns the amount of each name that clients without a guarantee may be offered: the free amount minus the withheld
+/// one. A name of which nothing is withheld has no bound.
 pub(crate) fn bounds(available: &Quantities, required: &Quantities) -> Limits {
     required.iter().map(|(name, set_aside)| (name.clone(), available.get(&name).minus_floored(set_aside))).collect()
 }
 
-/// The bounds of a client: those of its top-level role, or those of all roles without quota.
+/// Role whose limits and guarantees apply to a client: its top-level role, or `None` for all roles without quota.
 pub(crate) type Bound = Option<RoleIx>;
 
-/// The state of quota and headroom during one visit.
+/// State of quota and headroom during one visit.
 pub(crate) struct Ledger<'a> {
     roles: &'a Roles,
     stage: Stage,
     available: Quantities,
     required: Quantities,
     bounds: Limits,
-    /// What this visit gives to top-level roles with quota.
+    /// Quantities that this visit has offered to top-level roles with quota.
     given: Vec<(RoleIx, Quantities)>,
-    /// Limits of these roles have kept something from a framework.
+    /// Roles whose limits have restricted an offer.
     pub(crate) short: Vec<RoleIx>,
-    /// What is set aside has kept something from a framework.
+    /// Whether withheld amounts have restricted an offer.
     pub(crate) held_back: bool,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The bounds of a role's clients; `None` if there are none at all.
+    /// Returns the bounds of a role's clients, or `None` if there are none at all.
     pub(crate) fn bound(&self, role: RoleIx) -> Option<Bound> {
         let top = self.roles.top(role);
         match self.roles.get(top).account() {
@@ -86,25 +87,25 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Amounts are withheld, which bounds every client.
+    /// Returns whether amounts are withheld, which bounds every client.
     pub(crate) fn has_bounds(&self) -> bool {
         !self.bounds.is_empty()
     }
 
-    /// Something is missing to the guarantees of a role, and is served now.
+    /// Returns whether the guarantees of a role are unsatisfied, after what this visit has offered.
     pub(crate) fn is_unmet(&self, role: RoleIx) -> bool {
         let top = self.roles.top(role);
         let Some(account) = self.roles.get(top).account() else { return false };
         !account.unmet.is_empty() && (self.given.iter().all(|(to, _)| *to != top) || !self.unmet(Some(top)).is_empty())
     }
 
-    /// Whether a guarantee lacks one of these amounts.
+    /// Returns whether a guarantee lacks one of these amounts.
     pub(crate) fn serves(&self, amounts: &Quantities) -> bool {
         amounts.iter().any(|(name, _)| self.required.get(&name).is_positive())
     }
 
-    /// Cuts what a client may see down to what it may have; none: as it is. In the first part of a run, nothing is
-    /// left if it would serve no guarantee.
+    /// Cuts resources down to those that a client may be offered; `None` if nothing is cut. In the first part of a run,
+    /// nothing is left if it would serve no guarantee.
     pub(crate) fn cut(&mut self, bound: Bound, resources: &Resources) -> Option<Resources> {
         let there = counted(resources);
         let unmet = self.unmet(bound);
@@ -124,7 +125,8 @@ impl<'a> Ledger<'a> {
         Some(if guarantees && !serves(&counted(&cut)) { Resources::new() } else { cut })
     }
 
-    /// How much of an amount may be given, if so much is missing to a guarantee. Notes what keeps the rest.
+    /// Returns how much of an amount may be offered if a guarantee lacks `unmet` of it. Records what restricts the
+    /// rest.
     fn target(&mut self, bound: Bound, name: &Name, amount: Amount, unmet: Amount) -> Amount {
         let mut target = amount;
         let unmet = unmet.min(amount);
@@ -146,7 +148,7 @@ impl<'a> Ledger<'a> {
         target
     }
 
-    /// What is missing to the guarantees of a role now, and is served in this part of the run.
+    /// Returns the quantities that the guarantees of a role lack now, if guarantees are served in this part of the run.
     fn unmet(&self, bound: Bound) -> Quantities {
         let account = bound.filter(|_| self.stage == Stage::Guarantees).and_then(|top| self.roles.get(top).account());
         account.map_or_else(Quantities::new, |account| self.missing(bound, &account.unmet))
@@ -165,7 +167,7 @@ impl<'a> Ledger<'a> {
         Some(given.map_or(room, |(_, given)| room.minus_floored(given.get(name))))
     }
 
-    /// Notes that a role is given something.
+    /// Records that resources are offered to a role.
     pub(crate) fn give(&mut self, role: RoleIx, resources: &Resources) {
         let amounts = counted(resources);
         let top = self.roles.top(role);
@@ -184,7 +186,7 @@ impl<'a> Ledger<'a> {
 }
 
 impl Allocator {
-    /// What is free on an agent has changed.
+    /// Updates the sums after a change of an agent's free resources.
     pub(crate) fn free_changed(&mut self, ix: u32) {
         self.set_spare(ix, !self.agents[ix as usize].free.is_empty());
         if self.roles.accounts.guaranteed > 0 {
@@ -195,7 +197,7 @@ impl Allocator {
         }
     }
 
-    /// The first guarantee was given, or the last one taken away.
+    /// Computes the sums again after the first guarantee was set, or the last one removed.
     pub(crate) fn recount_available(&mut self) {
         let kept = self.roles.accounts.guaranteed > 0;
         self.available = Quantities::new();
@@ -206,13 +208,13 @@ impl Allocator {
     }
 
     /// Opens clients again whose limits leave more than before, whose guarantees lack more, or from which less is
-    /// withheld. To be called before a run.
+    /// withheld. Call it before a run.
     pub(crate) fn wake(&mut self) {
         let accounts = &mut self.roles.accounts;
         let mut roles = std::mem::take(&mut accounts.roomier);
         let needier = std::mem::take(&mut accounts.needier);
         if !self.held_back.is_empty() {
-            // A role that was never kept from anything by what is set aside has nothing to gain from a guarantee.
+            // If withheld amounts have not restricted any offer, a role gains nothing from a guarantee.
             roles.extend(needier);
             let bounds = bounds(&self.available, &accounts.required);
             let more = |(name, then): (Name, Amount)| bounds.get(&name).is_none_or(|now| now > then);
@@ -254,7 +256,7 @@ impl Allocator {
         }
     }
 
-    /// A run is over: what may be given now is the least that was refused to those held back.
+    /// Records the bounds at the end of a run. If they rise, agents whose resources were withheld are visited again.
     pub(crate) fn note_bounds(&mut self) {
         if !self.held_back.is_empty() {
             self.bounds_seen = bounds(&self.available, &self.roles.accounts.required);
@@ -262,15 +264,16 @@ impl Allocator {
     }
 }
 
-/// What of resources is within limits, if only what counts is cut.
+/// Returns the resources within limits. Only those that count are cut.
 pub(crate) fn within(resources: &Resources, limits: &Limits) -> Resources {
     let there = counted(resources);
     let most = |(name, amount): (Name, Amount)| (name.clone(), limits.get(&name).map_or(amount, |l| l.min(amount)));
     shrink(resources, there.iter().map(most).collect())
 }
 
-/// Cuts what counts down to these amounts. What can be divided comes first, then what exists only as a whole, smallest
-/// first, as far as it fits: so that of less, no part is taken that was not in more. (Mesos goes in random order.)
+/// Cuts the resources that count down to these amounts. Divisible resources come first, then indivisible ones, smallest
+/// first, as far as they fit. So the result for smaller amounts is contained in that for larger ones. (Mesos uses a
+/// random order.)
 fn shrink(resources: &Resources, mut left: Quantities) -> Resources {
     let mut kept: Vec<Option<Resource>> = resources.iter().map(|r| (!is_cut(r)).then(|| r.clone())).collect();
     let mut parts: Vec<(usize, &Resource)> = resources.iter().enumerate().filter(|(_, r)| is_cut(r)).collect();
@@ -286,7 +289,7 @@ fn shrink(resources: &Resources, mut left: Quantities) -> Resources {
     kept.into_iter().flatten().collect()
 }
 
-/// A scalar that counts.
+/// Returns whether a resource is a scalar that counts.
 fn is_cut(resource: &Resource) -> bool {
     counts(resource) && resource.amount().is_some()
 }

@@ -1,5 +1,5 @@
-//! Where the policies of holding and refusal meet the allocator's state: timeouts, back-off, the cap on what is held as
-//! offers.
+//! Application of the policies of offers and refusals to the allocator's state: timeouts, back-off, the cap on what is
+//! held as offers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::allocator::Allocator;
 use crate::clients::ClientIx;
 use crate::policies::Policies;
 
-/// Frameworks that were passed over because of what they hold as offers.
+/// Frameworks that were skipped because of what they hold as offers.
 #[derive(Debug, Default)]
 pub(crate) struct Caps {
     capped: BTreeSet<u32>,
-    /// Of these, those that hold less now: the next run considers them for every agent.
+    /// Frameworks among these that hold less now. The next run considers them for every agent.
     loose: BTreeSet<u32>,
-    /// How often each was passed over in this run; beyond [`PASSES`] it is not considered any more.
+    /// How often each framework was skipped in this run. From [`PASSES`] on it is not considered any more.
     passes: FxHashMap<u32, u32>,
-    /// How many are not considered any more in this run.
+    /// Number of frameworks that are not considered any more in this run.
     out: usize,
 }
 
-/// On this many agents of a run a framework is passed over because of what it holds, before it is no longer considered.
-/// Without this limit, one that holds almost all that it may hold is considered for every agent of the cluster, for the
-/// sake of a last small offer.
+/// Number of agents for which a framework is skipped in a run because of what it holds, before it is no longer
+/// considered. Without this limit, a framework that holds almost all that it may hold is considered for every agent of
+/// the cluster, for a last small offer.
 const PASSES: u32 = 16;
 
 impl Caps {
-    /// A framework is passed over.
+    /// Records that a framework was skipped.
     pub(crate) fn cap(&mut self, framework: u32) {
         self.capped.insert(framework);
         let passes = self.passes.entry(framework).or_default();
@@ -40,30 +40,30 @@ impl Caps {
         self.out += usize::from(*passes == PASSES);
     }
 
-    /// A run begins.
+    /// Resets the counts at the start of a run.
     pub(crate) fn begin_run(&mut self) {
         self.passes.clear();
         self.out = 0;
     }
 
-    /// How many are not considered any more in this run.
+    /// Returns the number of frameworks that are not considered any more in this run.
     pub(crate) fn out(&self) -> usize {
         self.out
     }
 
-    /// A framework is not considered any more in this run.
+    /// Returns whether a framework is not considered any more in this run.
     pub(crate) fn is_out(&self, framework: u32) -> bool {
         self.out > 0 && self.passes.get(&framework).is_some_and(|passes| *passes >= PASSES)
     }
 
-    /// A framework holds less than it did.
+    /// Records that a framework holds less than before.
     pub(crate) fn loosen(&mut self, framework: u32) {
         if self.capped.remove(&framework) {
             self.loose.insert(framework);
         }
     }
 
-    /// What all hold is another share than before.
+    /// Records that the shares of all frameworks may be smaller than before.
     pub(crate) fn loosen_all(&mut self) {
         self.loose.append(&mut self.capped);
     }
@@ -75,14 +75,14 @@ impl Caps {
 }
 
 impl Allocator {
-    /// The policies in force.
+    /// Returns the policies in force.
     #[must_use]
     pub fn policies(&self) -> &Policies {
         &self.config.policies
     }
 
-    /// Replaces the policies; the caller has [checked](Policies::check) them. Refusals and offers that are out keep
-    /// their times.
+    /// Replaces the policies, which the caller has [checked](Policies::check). Current refusals and outstanding offers
+    /// keep their times.
     pub fn set_policies(&mut self, policies: Policies) {
         self.config.policies = policies;
         self.caps.loosen_all();
@@ -95,7 +95,7 @@ impl Allocator {
         }
     }
 
-    /// How long a framework may leave an offer in one of its roles unanswered; none: forever.
+    /// Returns the time that a framework has to answer an offer in a role, or `None` for no limit.
     #[must_use]
     pub fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
         let state = &self.frameworks[self.framework(framework)? as usize];
@@ -105,7 +105,7 @@ impl Allocator {
         [set, learned].into_iter().flatten().min()
     }
 
-    /// How long a refusal lasts that may be one of several in a row.
+    /// Returns the duration of a refusal, which is longer if it follows other refusals of the same agent.
     pub(crate) fn backed_off(&mut self, agent: u32, client: ClientIx, role: &Role, refuse: Duration) -> Duration {
         let limits = self.config.policies.refusing(role);
         let Some(backoff) = limits.backoff.filter(|_| !refuse.is_zero()) else { return refuse };
@@ -115,7 +115,8 @@ impl Allocator {
         Duration::try_from_secs_f64(seconds).map_or(refuse, |longer| longer.max(refuse))
     }
 
-    /// Whether a framework may hold one more offer, beside what it holds and what was just `given` to it.
+    /// Returns whether a framework may hold one more offer, in addition to what it holds and what was just `given` to
+    /// it.
     pub(crate) fn is_within_cap(
         &self,
         framework: u32,

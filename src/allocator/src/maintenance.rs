@@ -2,8 +2,8 @@
 //! (docs/mesos/allocator.md).
 //!
 //! An inverse offer asks a framework to vacate an agent. Each framework has at most one outstanding for each agent; its
-//! answer is kept for the operator, and the filter of the answer determines when it is asked again. Only agents on
-//! which something has changed cause work. Machines, schedules and ids of offers are elsewhere.
+//! answer is kept for the operator, and the filter of the answer determines when it is asked again. Only agents with
+//! changes cause work. Machines, schedules and ids of offers are elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,86 +13,86 @@ use base::{AgentId, FrameworkId, Time};
 use crate::Filter;
 use crate::allocator::Allocator;
 
-/// When an agent will be away.
+/// Time span in which an agent is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailability {
-    /// From when on.
+    /// Start of the maintenance.
     pub start: Time,
-    /// For how long; none: for good.
+    /// Duration of the maintenance; `None` for unlimited.
     pub duration: Option<Duration>,
 }
 
-/// A framework's answer to an inverse offer.
+/// Answer of a framework to an inverse offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InverseAnswer {
-    /// It will be off the agent in time.
+    /// The framework will have vacated the agent in time.
     Accept,
-    /// It will not.
+    /// The framework will not vacate the agent.
     Decline,
 }
 
-/// One inverse offer to be made. It is outstanding from now on.
+/// One inverse offer to be sent. It is outstanding from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InverseOffering {
-    /// The framework.
+    /// Framework that receives the inverse offer.
     pub framework: FrameworkId,
-    /// What it is to leave. Inverse offers of maintenance name no resources: it is all that the framework has there.
+    /// Agent to vacate. Inverse offers of maintenance name no resources: all that the framework has there is meant.
     pub agent: AgentId,
-    /// The interval of the maintenance.
+    /// Maintenance window of the agent.
     pub unavailability: Unavailability,
 }
 
-/// What a framework has answered to the last inverse offer that it answered.
+/// Answer of a framework to the last inverse offer that it has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InverseAnswerView {
-    /// The framework.
+    /// Framework that has answered.
     pub framework: FrameworkId,
-    /// The answer.
+    /// Answer of the framework.
     pub answer: InverseAnswer,
-    /// The time.
+    /// Time of the answer.
     pub at: Time,
 }
 
-/// An agent under maintenance. Frameworks are numbers here; a framework that goes is forgotten.
+/// Maintenance of an agent. Frameworks are indices here; the entries of a removed framework are removed.
 #[derive(Debug)]
 struct Window {
     unavailability: Unavailability,
     outstanding: BTreeSet<u32>,
     answers: BTreeMap<u32, (InverseAnswer, Time)>,
-    /// No inverse offer before that has passed.
+    /// Times before which frameworks are sent no further inverse offer.
     filters: BTreeMap<u32, Time>,
 }
 
-/// All agents under maintenance, by number.
+/// Agents under maintenance, by index.
 #[derive(Debug, Default)]
 pub(crate) struct Maintenance {
     windows: BTreeMap<u32, Window>,
-    /// Agents to check next, and those that wait for the next interval run.
+    /// Agents to check next (`due`), and those that wait for the next interval run (`late`).
     due: BTreeSet<u32>,
     late: BTreeSet<u32>,
-    /// When filters end: (time, agent, framework).
+    /// Ends of filters: (time, agent, framework).
     endings: BTreeSet<(Time, u32, u32)>,
 }
 
 impl Maintenance {
-    /// Something has changed on an agent: a framework may hold resources there, or the agent may be offered again.
+    /// Queues an agent for a check: a framework may hold resources there, or the agent may be offered again.
     pub(crate) fn touch(&mut self, agent: u32) {
         if self.windows.contains_key(&agent) {
             self.due.insert(agent);
         }
     }
 
-    /// What waits for an interval run has waited long enough.
+    /// Queues the agents that waited for an interval run.
     pub(crate) fn interval(&mut self) {
         self.due.append(&mut self.late);
     }
 
-    /// When the first filter has ended.
+    /// Returns the time at which the first filter has expired.
     pub(crate) fn next(&self) -> Option<Time> {
         self.endings.first().map(|(until, _, _)| *until + Duration::from_nanos(1))
     }
 
-    /// An agent is gone.
+    /// Removes all data of an agent.
     pub(crate) fn forget_agent(&mut self, agent: u32) {
         self.windows.remove(&agent);
         self.due.remove(&agent);
@@ -100,7 +100,7 @@ impl Maintenance {
         self.endings.retain(|(_, at, _)| *at != agent);
     }
 
-    /// A framework is gone.
+    /// Removes all data of a framework.
     pub(crate) fn forget_framework(&mut self, framework: u32) {
         for window in self.windows.values_mut() {
             window.outstanding.remove(&framework);
@@ -110,7 +110,7 @@ impl Maintenance {
         self.endings.retain(|(_, _, who)| *who != framework);
     }
 
-    /// A framework is not connected: its inverse offers and its filters are void.
+    /// Removes the outstanding inverse offers and the filters of a framework that is not connected.
     pub(crate) fn disconnect(&mut self, framework: u32) {
         for window in self.windows.values_mut() {
             window.outstanding.remove(&framework);
@@ -118,7 +118,7 @@ impl Maintenance {
         self.forget_filters(framework);
     }
 
-    /// A framework is to be asked again everywhere, except where it is being asked.
+    /// Removes the filters of a framework. It is asked again about every agent without an outstanding inverse offer.
     pub(crate) fn forget_filters(&mut self, framework: u32) {
         for (agent, window) in &mut self.windows {
             window.filters.remove(&framework);
@@ -141,9 +141,9 @@ impl Maintenance {
 }
 
 impl Allocator {
-    /// Sets when an agent will be away; none: it will not. Answers and filters of the former window are forgotten. The
-    /// frameworks whose inverse offers were outstanding are returned: the caller rescinds them. What is offered on
-    /// the agent stays; the caller takes it back before, since offers name the window.
+    /// Sets the maintenance window of an agent, or removes it. Answers and filters of the former window are removed.
+    /// Returns the frameworks with outstanding inverse offers, which the caller rescinds. Offers of the agent remain
+    /// allocated; the caller rescinds them before, since offers contain the window.
     pub fn set_unavailability(&mut self, id: &AgentId, unavailability: Option<Unavailability>) -> Vec<FrameworkId> {
         let Some(ix) = self.agent(id) else { return Vec::new() };
         let asked = self.inverse_offers_out(id);
@@ -161,18 +161,17 @@ impl Allocator {
         asked
     }
 
-    /// When an agent will be away, if it will.
+    /// Returns the maintenance window of an agent.
     #[must_use]
     pub fn unavailability(&self, id: &AgentId) -> Option<Unavailability> {
         Some(self.maintenance.windows.get(&self.agent(id)?)?.unavailability)
     }
 
-    /// The inverse offers to be made now: to every active framework to which something is offered, or that uses
-    /// something, on an agent that will be away, unless it is being asked or has answered with a filter that has not
-    /// ended.
+    /// Returns the inverse offers to send now: to every active framework that is offered or uses resources on an agent
+    /// with a maintenance window, unless it has an outstanding inverse offer or an unexpired filter.
     ///
-    /// To be called after each [`Allocator::allocate`] and [`Allocator::allocate_all`]; [`Allocator::next_wake`] minds
-    /// filters of inverse offers, too. Agents that may not be offered are left out until they may.
+    /// Call it after each [`Allocator::allocate`] and [`Allocator::allocate_all`]; [`Allocator::next_wake`] includes
+    /// the filters of inverse offers. Inactive agents are left out until they are active.
     #[must_use]
     pub fn inverse_offers(&mut self, now: Time) -> Vec<InverseOffering> {
         self.maintenance.end_filters(now);
@@ -195,9 +194,10 @@ impl Allocator {
         made
     }
 
-    /// An inverse offer is no longer outstanding: the framework has answered, or (without an answer) it was rescinded,
-    /// timed out, or could not be sent. With a filter that is not zero the framework is not asked again for that time;
-    /// else it is asked again at the next interval run. An answer to what is not outstanding is not kept.
+    /// Records that an inverse offer is no longer outstanding: the framework has answered, or (without an answer) it
+    /// was rescinded, timed out, or could not be sent. With a filter that is not zero the framework is not asked again
+    /// for that time; otherwise it is asked again at the next interval run. An answer to an inverse offer that is not
+    /// outstanding is not kept.
     pub fn answer_inverse_offer(
         &mut self,
         framework: &FrameworkId,
@@ -228,7 +228,7 @@ impl Allocator {
         }
     }
 
-    /// What frameworks have answered to inverse offers of an agent, by framework.
+    /// Returns the answers of frameworks to inverse offers of an agent, by framework.
     #[must_use]
     pub fn inverse_answers(&self, id: &AgentId) -> Vec<InverseAnswerView> {
         let window = self.agent(id).and_then(|ix| self.maintenance.windows.get(&ix));
@@ -242,7 +242,7 @@ impl Allocator {
         views
     }
 
-    /// The frameworks that are being asked to leave an agent and have not answered.
+    /// Returns the frameworks that have not answered an outstanding inverse offer of an agent.
     #[must_use]
     pub fn inverse_offers_out(&self, id: &AgentId) -> Vec<FrameworkId> {
         let window = self.agent(id).and_then(|ix| self.maintenance.windows.get(&ix));

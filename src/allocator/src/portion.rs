@@ -1,7 +1,7 @@
-//! What of an agent's free resources one client may be offered: reservations, capabilities, constraints, the least that
-//! is worth it.
+//! Part of an agent's free resources that one client may be offered, by reservations, capabilities, constraints and the
+//! minimum offer.
 //!
-//! Clients that may see the same get the same value, worked out once per visit.
+//! Clients that may see the same resources share one value, which is computed once per visit.
 
 use std::sync::Arc;
 
@@ -16,50 +16,51 @@ use crate::headroom::{Bound, Ledger};
 use crate::policies::Slicer;
 use crate::{Config, FrameworkCapabilities};
 
-/// The free resources of one agent during one visit.
+/// Free resources of one agent during one visit, and the portions of them that clients may be offered.
 pub(crate) struct Portions<'a> {
     agent: &'a Agent,
     config: &'a Config,
     free: Arc<Resources>,
     remote: bool,
-    /// Something free is shared, revocable or refined: what a framework can handle matters.
+    /// Whether free resources are shared, revocable or refined, so that the capabilities of a framework matter.
     special: bool,
-    /// The roles for which something free is reserved.
+    /// Roles for which free resources are reserved.
     reserved: Vec<Role>,
     made: Vec<Portion>,
-    /// Which of `made` follow from reservations and capabilities alone.
+    /// Indices of the portions in `made` that follow from reservations and capabilities alone.
     plain: Vec<usize>,
-    /// What bounds make of them: (which, bound) to which.
+    /// Indices of the portions that bounds have cut, by the index of the uncut portion and the bound.
     bounded: FxHashMap<(usize, Bound), usize>,
-    /// The last refusal that was compared with a portion, and how it came out.
+    /// Last refusal that was compared with a portion, index of that portion, and whether the refusal blocks it.
     last: Option<(*const Resources, usize, bool)>,
-    /// How the agent is cut, if it is not offered whole.
+    /// Division of the agent into slices; `None` if it is offered whole.
     slicer: Option<Slicer>,
 }
 
-/// The result of considering a client for an agent.
+/// Result of considering a client for an agent.
 pub(crate) enum Answer {
-    /// Nothing for it, or nothing that it has not refused for some time.
+    /// The client may be offered nothing, or has refused it beyond the next interval run.
     No,
-    /// It would be offered this, but has refused it until the next interval run. No client after it in the order may
-    /// have it before: with a refusal of no time at all, it is its turn again then.
+    /// The client would be offered these resources, but has refused them until the next interval run. No client after
+    /// it in the order may have them before: a refusal for no time gives the client its turn again in that run.
     Rests(Arc<Resources>),
-    /// It is to be offered this.
+    /// The client is offered these resources.
     Takes(Arc<Resources>),
 }
 
 struct Portion {
-    /// Which of `reserved` are in it, and what was stripped.
+    /// For each role in `reserved`, whether its resources are included; and which kinds of resources were removed.
     reserved: Vec<bool>,
     stripped: (bool, bool, bool),
     resources: Arc<Resources>,
     amounts: Quantities,
-    /// Contains the minimal offer of frameworks without a minimum of their own.
+    /// Whether the portion contains the minimum offer of frameworks without a minimum of their own.
     enough: bool,
 }
 
 impl<'a> Portions<'a> {
-    /// `without`: what the run has offered already and will not offer again, though it is free: shared resources.
+    /// Returns the portions of an agent. `without` are shared resources that the run has offered already: they are
+    /// free, but are not offered again in the run.
     pub(crate) fn new(agent: &'a Agent, config: &'a Config, without: Option<&Resources>) -> Portions<'a> {
         let mut portions = Portions {
             agent,
@@ -99,17 +100,17 @@ impl<'a> Portions<'a> {
         self.free = free;
     }
 
-    /// Nothing is left.
+    /// Returns whether nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// The agent is offered in slices: after each the order is another one.
+    /// Returns whether the agent is offered in slices. After each slice the order of clients changes.
     pub(crate) fn is_cut(&self) -> bool {
         self.slicer.is_some()
     }
 
-    /// What the client would be offered of the agent now.
+    /// Returns what the client would be offered of the agent now.
     pub(crate) fn offer(
         &mut self,
         ix: ClientIx,
@@ -153,7 +154,7 @@ impl<'a> Portions<'a> {
         if rests { Answer::Rests(offer) } else { Answer::Takes(offer) }
     }
 
-    /// The agent as a whole may be offered to such a framework.
+    /// Returns whether the agent as a whole may be offered to such a framework.
     fn may_see(&self, role: &Role, capabilities: FrameworkCapabilities) -> bool {
         let agent = self.agent.options.capabilities;
         (capabilities.gpu_resources || !self.agent.has_gpus || !self.config.filter_gpu_resources)
@@ -162,7 +163,7 @@ impl<'a> Portions<'a> {
             && (agent.hierarchical_role || role.parent().is_none())
     }
 
-    /// The place of what such a framework may see in that role.
+    /// Returns the index of the portion that such a framework may see in that role.
     fn portion(&mut self, role: &Role, capabilities: FrameworkCapabilities) -> usize {
         let stripped = if self.special {
             (!capabilities.shared_resources, !capabilities.revocable_resources, !capabilities.reservation_refinement)
@@ -198,7 +199,7 @@ impl<'a> Portions<'a> {
         self.made.len() - 1
     }
 
-    /// The place of what quota and headroom leave of a portion.
+    /// Returns the index of what quota and headroom leave of a portion.
     fn bounded(&mut self, at: usize, bound: Bound, ledger: &mut Ledger<'_>) -> usize {
         if let Some(bounded) = self.bounded.get(&(at, bound)) {
             return *bounded;
@@ -211,12 +212,12 @@ impl<'a> Portions<'a> {
         to
     }
 
-    /// Nothing of it is reserved, shared or revocable: all of it counts for quota, except what is not a scalar.
+    /// Returns whether no free resource is reserved, shared or revocable. Then all scalars count for quota.
     pub(crate) fn is_plain(&self) -> bool {
         !self.special && self.reserved.is_empty()
     }
 
-    /// Withheld amounts leave less than the minimal offer of frameworks without a minimum of their own.
+    /// Returns whether withheld amounts leave less than the minimum offer of frameworks without a minimum of their own.
     pub(crate) fn is_set_aside(&self, ledger: &mut Ledger<'_>) -> bool {
         self.is_plain()
             && ledger.has_bounds()
@@ -225,7 +226,7 @@ impl<'a> Portions<'a> {
                 .is_some_and(|cut| !is_enough(&cut, &cut.quantities(), &self.config.min_allocatable))
     }
 
-    /// What is left for others.
+    /// Returns the resources that are left for other clients.
     pub(crate) fn free(&self) -> &Resources {
         &self.free
     }
@@ -234,7 +235,8 @@ impl<'a> Portions<'a> {
         is_enough(part, &part.quantities(), &self.config.min_allocatable)
     }
 
-    /// What is free without what is reserved for others and what is stripped: shared, revocable, refined.
+    /// Returns the free resources without those reserved for other roles and those of the given kinds: shared,
+    /// revocable, refined.
     fn visible(&self, role: &Role, (shared, revocable, refined): (bool, bool, bool)) -> Resources {
         self.free.filter(|r: &Resource| {
             r.is_allocatable_to(role)
@@ -244,14 +246,15 @@ impl<'a> Portions<'a> {
         })
     }
 
-    /// Takes an offer out of what is left. Shared resources go too: they are offered once in a run.
+    /// Removes an offer from the resources that are left. Shared resources are removed too: they are offered once in a
+    /// run.
     pub(crate) fn take(&mut self, offer: &Arc<Resources>) {
         let left = if Arc::ptr_eq(offer, &self.free) { Resources::new() } else { &*self.free - &**offer };
         self.set_free(Arc::new(left));
     }
 }
 
-/// Contains one of the alternatives; without any, is not empty.
+/// Returns whether resources contain one of the alternatives; without alternatives, whether they are not empty.
 pub(crate) fn is_enough(resources: &Resources, amounts: &Quantities, minimum: &[Quantities]) -> bool {
     !resources.is_empty() && (minimum.is_empty() || minimum.iter().any(|m| amounts.contains(m)))
 }

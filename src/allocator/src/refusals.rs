@@ -2,7 +2,7 @@
 //!
 //! A refusal blocks an offer that it contains in full; as soon as the agent has anything more, the offer is made. Each
 //! agent has its own refusals, sorted by client, so that a check is a short search. Clearing all refusals of a client
-//! (REVIVE) only raises the client's epoch: refusals of an older epoch are void, and dropped when their agent's list is
+//! (REVIVE) only raises the client's epoch: refusals of an older epoch are void, and removed when their agent's list is
 //! next changed.
 
 use std::cmp::Reverse;
@@ -15,13 +15,13 @@ use resources::Resources;
 use crate::bits::Bits;
 use crate::clients::{ClientIx, Clients};
 
-/// How many refusals one client may have on one agent; beyond it the one that ends first goes.
+/// Maximum number of refusals of one client on one agent. Beyond it, the one that expires first is removed.
 const PER_CLIENT: usize = 64;
 
-/// Ends at the next interval run, whenever that is.
+/// Time of a refusal that expires at the next interval run, whenever that is.
 const NEXT_INTERVAL: u64 = 0;
 
-/// When a refusal ends: nanoseconds since the epoch, because millions of refusals are kept.
+/// Converts the time at which a refusal expires to nanoseconds since the epoch, since millions of refusals are kept.
 pub(crate) fn nanos(time: Time) -> u64 {
     u64::try_from(time.since_epoch().as_nanos()).unwrap_or(u64::MAX)
 }
@@ -33,20 +33,21 @@ fn time(nanos: u64) -> Time {
 #[derive(Debug)]
 struct Refusal {
     client: ClientIx,
-    /// The client's epoch at the time; another one is void.
+    /// Epoch of the client when it refused. A refusal of another epoch is void.
     epoch: u64,
     until: u64,
-    /// Shared with the other frameworks that refused the same.
+    /// Refused resources, shared with other frameworks that refused equal ones.
     refused: Arc<Resources>,
 }
 
-/// The refusals on one agent.
+/// Refusals on one agent.
 #[derive(Debug, Default)]
 pub(crate) struct AgentRefusals {
-    /// Sorted by client.
+    /// Refusals sorted by client.
     list: Vec<Refusal>,
     latest: Option<Arc<Resources>>,
-    /// How often clients have refused this agent in a row, with the client's epoch; only kept where that matters.
+    /// Number of refusals of this agent in a row by client, with the client's epoch. Kept only if a policy has a
+    /// back-off.
     streaks: BTreeMap<ClientIx, (u64, u8)>,
 }
 
@@ -57,43 +58,43 @@ impl AgentRefusals {
         start..start + len
     }
 
-    /// The refused resources that could block an offer to this client; and whether that ends with the next interval
-    /// run.
+    /// Returns the refused resources that could block an offer to a client, and whether the refusal expires at the next
+    /// interval run.
     pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = (&Arc<Resources>, bool)> {
         let own = self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch);
         own.map(|r| (&r.refused, r.until == NEXT_INTERVAL))
     }
 
-    /// How many there are, void ones included.
+    /// Returns the number of refusals, including void ones.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Clients with a refusal that lasts until the next interval run only.
+    /// Returns the clients with a refusal that lasts only until the next interval run.
     pub(crate) fn resting(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
         let resting = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);
         resting.filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| r.client)
     }
 
-    /// Takes out of `open` (a bit for each client) those that have refused all of `free` beyond the next interval run:
-    /// nothing of it is for them.
+    /// Removes those clients from `open` that have refused all of `free` beyond the next interval run: they would be
+    /// offered nothing.
     pub(crate) fn strike(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
         let epochs = clients.epochs();
-        // Most have refused the very same set.
+        // Most clients have refused the very same set.
         let (mut last, mut contains) = (std::ptr::null(), false);
         for refusal in self.list.iter().filter(|r| r.until != NEXT_INTERVAL) {
             let refused = Arc::as_ptr(&refusal.refused);
             if !std::ptr::eq(last, refused) {
                 (last, contains) = (refused, refusal.refused.contains(free));
             }
-            // A client that is gone has an epoch that no refusal has.
+            // No refusal has the epoch of a removed client.
             if contains && epochs.get(refusal.client as usize) == Some(&refusal.epoch) {
                 open.clear(refusal.client);
             }
         }
     }
 
-    /// Each valid refusal: client, what, and until when (none: until the next interval run).
+    /// Returns each valid refusal: client, resources, and end (`None`: until the next interval run).
     pub(crate) fn iter(&self, clients: &Clients) -> impl Iterator<Item = (ClientIx, &Resources, Option<Time>)> {
         self.list.iter().filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| {
             let until = (r.until != NEXT_INTERVAL).then(|| time(r.until));
@@ -101,7 +102,7 @@ impl AgentRefusals {
         })
     }
 
-    /// Counts one more refusal in a row; how many there were before.
+    /// Counts one more refusal in a row. Returns the number before it.
     pub(crate) fn again(&mut self, client: ClientIx, clients: &Clients) -> u8 {
         let Some(now) = clients.epoch(client) else { return 0 };
         self.streaks.retain(|client, (epoch, _)| clients.epoch(*client) == Some(*epoch));
@@ -111,12 +112,12 @@ impl AgentRefusals {
         before
     }
 
-    /// The client uses something here: its next refusal is a first one.
+    /// Records that the client uses resources here: its next refusal is the first one in a row.
     pub(crate) fn used(&mut self, client: ClientIx) {
         self.streaks.remove(&client);
     }
 
-    /// The one copy of what was refused: frameworks that refuse the same share it.
+    /// Returns the shared copy of refused resources: frameworks that refuse equal ones share it.
     fn intern(&mut self, refused: &Resources) -> Arc<Resources> {
         match &self.latest {
             Some(latest) if **latest == *refused => latest.clone(),
@@ -129,24 +130,24 @@ impl AgentRefusals {
     }
 }
 
-/// What is about to end, of all agents.
+/// Queue of the refusals of all agents, by the time at which they expire.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
-    /// Earliest first; entries whose refusal is gone are skipped when their time comes, or dropped by
-    /// [`Endings::is_crowded`].
+    /// Refusals with a time, earliest first. Entries of removed refusals are skipped when they are due, or removed by
+    /// [`Endings::rebuild`].
     heap: BinaryHeap<Reverse<(u64, u32, ClientIx)>>,
-    /// Those that end with the next interval run.
+    /// Refusals that expire at the next interval run.
     resting: Vec<(u32, ClientIx)>,
 }
 
 impl Endings {
-    /// When the first refusal has ended. It still holds at its last instant: a run at the very moment at which an
-    /// interval has passed is one that it must survive.
+    /// Returns the time at which the first refusal has expired. It is still valid at its last instant, so that it
+    /// survives a run at the very end of an interval.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((until, _, _))| time(until.saturating_add(1)))
     }
 
-    /// Takes one that ended before `now`.
+    /// Removes and returns a refusal that expired before `now`.
     pub(crate) fn pop(&mut self, now: u64) -> Option<(u32, ClientIx)> {
         match self.heap.peek() {
             Some(Reverse((until, agent, client))) if *until < now => {
@@ -162,12 +163,12 @@ impl Endings {
         std::mem::take(&mut self.resting)
     }
 
-    /// Most entries are of refusals that are gone: time for [`Endings::rebuild`].
+    /// Returns whether most entries belong to removed refusals, so that [`Endings::rebuild`] is due.
     pub(crate) fn is_crowded(&self, valid: u64) -> bool {
         self.heap.len() as u64 > 2 * valid + 1024
     }
 
-    /// Keeps the valid refusals of these agents only.
+    /// Replaces the queue by the valid refusals of these agents.
     pub(crate) fn rebuild<'a>(
         &mut self,
         agents: impl Iterator<Item = (u32, &'a mut AgentRefusals)>,
@@ -188,11 +189,12 @@ pub(crate) struct New<'a> {
     pub(crate) agent: u32,
     pub(crate) client: ClientIx,
     pub(crate) refused: &'a Resources,
-    /// None: the next interval run.
+    /// Time at which the refusal expires; `None` for the next interval run.
     pub(crate) until: Option<Time>,
 }
 
-/// Stores a refusal. Those that it covers in content and time go; if it is covered itself, nothing changes.
+/// Stores a refusal. Refusals that it covers in resources and time are removed. If it is covered itself, nothing
+/// changes.
 pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut Endings, clients: &mut Clients) {
     let New { agent, client, refused, until } = new;
     let Some(epoch) = clients.epoch(client) else { return };
@@ -202,7 +204,7 @@ pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut En
     }
     let mut range = refusals.range(client);
     let old = &refusals.list[range.clone()];
-    // A longer one may end before the next interval run does come, so it does not stand for one that waits for that.
+    // A longer refusal may expire before the next interval run, so it does not cover one until that run.
     let lasts = |r: &Refusal| if until == NEXT_INTERVAL { r.until == NEXT_INTERVAL } else { r.until >= until };
     if old.iter().any(|r| r.epoch == epoch && lasts(r) && r.refused.contains(refused)) {
         return;
@@ -233,8 +235,8 @@ pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut En
     }
 }
 
-/// Drops those of a client that ended before `now` or, if `resting`, end with an interval run.
-/// Returns true if there was one: the next run considers the client again.
+/// Removes the refusals of a client that expired before `now` or, if `resting`, expire at an interval run. Returns true
+/// if there was one: the next run considers the client again.
 pub(crate) fn end(
     refusals: &mut AgentRefusals,
     client: ClientIx,
@@ -257,7 +259,7 @@ pub(crate) fn end(
     gone > 0
 }
 
-/// Drops all refusals on an agent; returns the clients that had one.
+/// Removes all refusals on an agent. Returns the clients that had one.
 pub(crate) fn clear(refusals: &mut AgentRefusals, clients: &mut Clients) -> Vec<ClientIx> {
     refusals.purge(clients);
     let mut had: Vec<ClientIx> = refusals.list.drain(..).map(|r| r.client).collect();

@@ -1,4 +1,4 @@
-//! Which offers stand in the way of quotas that were just set. It takes nothing back; the caller does.
+//! Finds the offers that prevent quotas from being met. It rescinds none; the caller does.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::roles::RoleIx;
 /// An offer that could be rescinded.
 struct Offered {
     top: RoleIx,
-    /// Of it, what counts for quota and is not reserved.
+    /// Quantities of the offer that count for quota and are not reserved.
     amounts: Quantities,
     holder: (FrameworkId, Role, AgentId),
 }
 
-/// What a role would consume, and what it may and should have.
+/// Quantities that a role would consume after the rescinds so far, and its quota.
 struct Account {
     charged: Quantities,
     quota: Quota,
@@ -30,7 +30,7 @@ impl Account {
     }
 }
 
-/// See [`Allocator::in_the_way_of_quota`].
+/// Returns the offers to rescind; see [`Allocator::in_the_way_of_quota`].
 pub(crate) fn for_quota(allocator: &Allocator) -> Vec<(FrameworkId, Role, AgentId)> {
     let mut accounts = accounts(allocator);
     if accounts.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn for_quota(allocator: &Allocator) -> Vec<(FrameworkId, Role, AgentI
     rescinded
 }
 
-/// Takes an offer back if that brings what is free closer to what is set aside.
+/// Returns whether rescinding an offer reduces what guarantees lack of free resources. If so, the sums are updated.
 fn helps(offer: &Offered, accounts: &mut BTreeMap<RoleIx, Account>, available: &mut Quantities) -> bool {
     let required = |accounts: &BTreeMap<RoleIx, Account>| {
         accounts.values().fold(Quantities::new(), |sum, account| sum + &account.unmet())
@@ -93,7 +93,7 @@ fn accounts(allocator: &Allocator) -> BTreeMap<RoleIx, Account> {
         .collect()
 }
 
-/// All that is offered, agent by agent.
+/// Returns all outstanding offers, agent by agent.
 fn offers(allocator: &Allocator) -> impl Iterator<Item = Offered> {
     allocator.agents.iter().flat_map(move |(_, agent)| {
         let offered = agent.holdings().filter(|(_, holding)| !holding.offered().is_empty());

@@ -7,37 +7,38 @@ use crate::allocator::{Allocator, bare, bare_conversions};
 use crate::clients::ClientIx;
 use crate::{Filter, Held, Holder, refusals};
 
-/// Why a framework's resources could not be changed.
+/// Reasons why a framework's resources could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransformError {
     /// The framework holds nothing on that agent in that role.
     #[error("Framework {framework} holds nothing on agent {agent} in role {role}")]
     HoldsNothing {
-        /// The framework.
+        /// Framework of the operation.
         framework: FrameworkId,
-        /// The role.
+        /// Role of the operation.
         role: Role,
-        /// The agent.
+        /// Agent of the operation.
         agent: AgentId,
     },
-    /// One of the steps needs more than it holds, or than the agent has.
+    /// One of the steps needs more than the framework holds, or than the agent has.
     #[error("Framework {framework} cannot change its resources on agent {agent}")]
     NotHeld {
-        /// The framework.
+        /// Framework of the operation.
         framework: FrameworkId,
-        /// The agent.
+        /// Agent of the operation.
         agent: AgentId,
-        /// The name, and the amount that exists.
+        /// Resources that are needed, and those that exist.
         source: Box<ConversionError>,
     },
 }
 
 impl Allocator {
-    /// Resources come back: declined, left over, rescinded (`Held::Offered`), or of a task that has ended
-    /// (`Held::Used`).
+    /// Returns resources to the allocator: declined, unused or rescinded ones (`Held::Offered`), or those of a task
+    /// that has ended (`Held::Used`).
     ///
     /// With a filter the framework, in this role, is not offered them again for that time, at least until the next
-    /// interval run. What is unknown or not held (a framework or an agent that has gone meanwhile) is ignored.
+    /// interval run. Resources that are unknown or not held (because a framework or an agent was removed meanwhile) are
+    /// ignored.
     pub fn recover(
         &mut self,
         holder: Holder<'_>,
@@ -54,8 +55,8 @@ impl Allocator {
             && !resources.is_empty()
             && self.clients.get(client).subscribed
         {
-            // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
-            // offered it again at once, forever.
+            // Even a refusal for no time lasts until the next interval run. Otherwise a framework that declines
+            // everything would be offered it again at once, forever.
             let least = self.config.allocation_interval;
             let refuse = self.backed_off(ix, client, holder.role, filter.refuse);
             let until = (!refuse.is_zero()).then(|| now + refuse.max(least));
@@ -68,7 +69,7 @@ impl Allocator {
         self.drop_unused_client(client);
     }
 
-    /// Offered resources are now used by a task, an executor or an operation of the framework.
+    /// Records that offered resources are used by a task, an executor or an operation of the framework from now on.
     pub fn take_up_offered(&mut self, holder: Holder<'_>, resources: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
             self.take_up(ix, client, &bare(resources));
@@ -76,8 +77,8 @@ impl Allocator {
         }
     }
 
-    /// A further task of the framework uses `shared`, copies of shared resources that it has taken up already. What is
-    /// not shared, or not yet used by it, is left out.
+    /// Records that a further task of the framework uses `shared`, copies of shared resources that the framework uses
+    /// already. Resources that are not shared, or not used by it yet, are ignored.
     pub fn share(&mut self, holder: Holder<'_>, shared: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
             let used = self.agents[ix as usize].holding(client).map_or(Resources::new(), |held| held.used().shared());
@@ -90,10 +91,11 @@ impl Allocator {
         Some((self.client(holder.framework, holder.role)?, self.agent(holder.agent)?))
     }
 
-    /// Operations on what a framework was offered (or uses): RESERVE, UNRESERVE, CREATE, DESTROY and the like.
+    /// Applies operations to resources that a framework was offered or uses: RESERVE, UNRESERVE, CREATE, DESTROY and
+    /// the like.
     ///
     /// # Errors
-    /// Nothing is changed if one of the steps needs what the framework does not hold.
+    /// One of the steps needs resources that the framework does not hold. Nothing is changed then.
     pub fn transform(
         &mut self,
         holder: Holder<'_>,

@@ -1,6 +1,6 @@
-//! The seeded generator that shuffles agents: SplitMix64, the same on every machine forever.
+//! Seeded generator that shuffles agents: SplitMix64, which is the same on every machine forever.
 //!
-//! Not for secrets, and not seeded by anything but [`crate::Config::seed`].
+//! It is not for secrets, and is seeded only by [`crate::Config::seed`].
 
 /// A generator whose whole state is one number, so that a run can be repeated.
 #[derive(Clone, Debug)]
@@ -15,18 +15,18 @@ impl Rng {
         base::split_mix(&mut self.0)
     }
 
-    /// A number above 0 and at most 1, in steps of 2^-53.
+    /// Returns a number above 0 and at most 1, in steps of 2^-53.
     pub(crate) fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `bound`, which is not zero. Multiply-shift: its bias is below 2^-32 for any list that fits in
-    /// memory.
+    /// Returns a number below `bound`, which must not be zero. Multiply-shift: its bias is below 2^-32 for any list
+    /// that fits in memory.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from((self.next() >> 32) as u32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Fisher and Yates: every order is equally likely.
+    /// Shuffles a list so that every order is equally likely (Fisher and Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             let j = self.below(i as u32 + 1) as usize;

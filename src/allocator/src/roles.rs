@@ -1,7 +1,7 @@
 //! Roles: their tree, their weights, and their reserved and used resources.
 //!
-//! A role exists while a framework is in it, it has a weight other than 1 or a quota, something is reserved for it, or
-//! a role below it exists. Shares are computed in the tree.
+//! A role exists while a framework is subscribed to it, it has a weight other than 1 or a quota, resources are reserved
+//! for it, or a role below it exists. Shares are computed in the tree.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::account::{Account, Accounts};
 use crate::tree::{NodeIx, ROOT, Tree};
 use crate::{Quota, Weight};
 
-/// A role's place in the slab.
+/// Index of a role in the slab.
 pub(crate) type RoleIx = u32;
 
 #[derive(Debug)]
@@ -21,55 +21,55 @@ pub(crate) struct RoleState {
     pub(crate) parent: Option<RoleIx>,
     pub(crate) node: NodeIx,
     pub(crate) weight: Weight,
-    /// Roles directly below.
+    /// Number of roles directly below.
     children: u32,
-    /// Clients in this very role.
+    /// Number of clients in this role, without those below.
     clients: u32,
     pub(crate) books: Books,
-    /// Of its quota. Boxed: most roles have none.
+    /// Account of the role's quota. Boxed, since most roles have none.
     account: Option<Box<Account>>,
 }
 
 impl RoleState {
-    /// Its quota; the default one if it was given none.
+    /// Returns the role's quota; the default one if none was set.
     pub(crate) fn quota(&self) -> &Quota {
         static NONE: Quota = Quota { guarantees: Quantities::new(), limits: Limits::new() };
         self.account.as_deref().map_or(&NONE, |account| &account.quota)
     }
 
-    /// What its quota leaves it, if it has one.
+    /// Returns the account of the role's quota, if it has one.
     pub(crate) fn account(&self) -> Option<&Account> {
         self.account.as_deref()
     }
 }
 
-/// Sums over a role and all below it. Shared resources count once per agent.
+/// Sums over a role and all roles below it. Shared resources count once per agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// Reserved on all agents, used or not.
+    /// Reserved quantities on all agents, used or not.
     pub(crate) reserved: Quantities,
-    /// Offered or used, of what is reserved.
+    /// Reserved quantities that are offered or used.
     pub(crate) held_reserved: Quantities,
-    /// Offered or used, of what is neither reserved nor revocable.
+    /// Offered or used quantities that are neither reserved nor revocable.
     pub(crate) held_unreserved: Quantities,
-    /// Used, of what is neither reserved nor revocable.
+    /// Used quantities that are neither reserved nor revocable.
     pub(crate) used_unreserved: Quantities,
 }
 
 impl Books {
-    /// What counts against quota when offers are made: reservations, held or not, and what is offered or used beside
-    /// them.
+    /// Returns the quantities that count against quota when offers are made: reservations, held or not, and other
+    /// resources that are offered or used.
     pub(crate) fn charged(&self) -> Quantities {
         self.reserved.clone() + &self.held_unreserved
     }
 
-    /// Consumption as shown to operators: [`Books::charged`] without offered resources.
+    /// Returns the consumption as shown to operators: [`Books::charged`] without offered resources.
     pub(crate) fn consumed(&self) -> Quantities {
         self.reserved.clone() + &self.used_unreserved
     }
 }
 
-/// All roles.
+/// All roles that exist, with their accounts.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     slab: Slab<RoleState>,
@@ -78,12 +78,12 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// No roles; `minimum` is the least offer of frameworks that set none of their own.
+    /// Returns an empty table. `minimum` is the minimum offer of frameworks that set none of their own.
     pub(crate) fn new(minimum: Vec<Quantities>) -> Roles {
         Roles { accounts: Accounts { minimum, ..Accounts::default() }, ..Roles::default() }
     }
 
-    /// A role by a number that may be an old one.
+    /// Returns a role by an index that may be stale.
     pub(crate) fn try_get(&self, ix: RoleIx) -> Option<&RoleState> {
         self.slab.get(ix as usize)
     }
@@ -96,12 +96,12 @@ impl Roles {
         self.by_name.get(role).copied()
     }
 
-    /// All roles that exist, by name.
+    /// Returns all roles that exist, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RoleIx, &RoleState)> {
         self.by_name.values().map(|&ix| (ix, self.get(ix)))
     }
 
-    /// The role, made if it is not there; its ancestors too.
+    /// Returns a role, which is created with its ancestors if it does not exist.
     pub(crate) fn ensure(&mut self, role: &Role, tree: &mut Tree) -> RoleIx {
         if let Some(ix) = self.find(role) {
             return ix;
@@ -137,7 +137,7 @@ impl Roles {
         ix
     }
 
-    /// Removes the role, and then its ancestors, unless there is a reason for them to exist.
+    /// Removes a role, and then its ancestors, as far as they have no reason to exist.
     pub(crate) fn drop_unused(&mut self, ix: RoleIx, tree: &mut Tree) {
         let mut next = Some(ix);
         while let Some(ix) = next {
@@ -170,7 +170,7 @@ impl Roles {
         tree.set_weight(self.get(ix).node, weight.value());
     }
 
-    /// Sets a role's quota; the default one means no quota.
+    /// Sets a role's quota; the default one removes it.
     pub(crate) fn set_quota(&mut self, ix: RoleIx, quota: Quota) {
         let state = &mut self.slab[ix as usize];
         let mut new = (!quota.is_default()).then(|| Box::new(Account::new(quota)));
@@ -180,14 +180,14 @@ impl Roles {
         state.account = new;
     }
 
-    /// Limits have kept something from a framework of this role.
+    /// Records that limits have restricted an offer to a framework of this role.
     pub(crate) fn note_short(&mut self, ix: RoleIx) {
         if let Some(account) = &mut self.slab[ix as usize].account {
             account.note_short();
         }
     }
 
-    /// The top-level role above a role, or itself: the one whose quota counts.
+    /// Returns the top-level role above a role, or the role itself: the one whose quota counts.
     pub(crate) fn top(&self, ix: RoleIx) -> RoleIx {
         let mut top = ix;
         while let Some(parent) = self.get(top).parent {
@@ -196,7 +196,7 @@ impl Roles {
         top
     }
 
-    /// Changes the amounts of a role and of all roles above it.
+    /// Changes the sums of a role and of all roles above it.
     pub(crate) fn book(&mut self, ix: RoleIx, mut change: impl FnMut(RoleIx, &mut Books)) {
         let mut next = Some(ix);
         while let Some(ix) = next {
@@ -211,7 +211,7 @@ impl Roles {
         }
     }
 
-    /// Counts the reservations of an agent that comes (or, with `gone`, goes).
+    /// Adds the reservations of an agent to the sums or, with `gone`, subtracts them.
     pub(crate) fn count_reservations(&mut self, total: &Resources, gone: bool, tree: &mut Tree) {
         for (role, reserved) in total.reservations() {
             let amounts = reserved.quantities();

@@ -1,4 +1,4 @@
-//! The allocator's state as values: for /roles, metrics and explanations.
+//! State of the allocator as values: for /roles, metrics and explanations.
 
 use std::collections::BTreeMap;
 
@@ -11,87 +11,87 @@ use crate::frameworks::Framework;
 use crate::roles::RoleState;
 use crate::{Quota, Weight};
 
-/// A role that exists, and the sums over it and all below it.
+/// A role that exists, with sums over it and all roles below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleView {
-    /// Its name.
+    /// Name of the role.
     pub role: Role,
-    /// Its weight among its siblings.
+    /// Weight of the role among its siblings.
     pub weight: Weight,
-    /// The frameworks that are subscribed to it or hold something in it.
+    /// Frameworks that are subscribed to the role or hold resources in it.
     pub frameworks: Vec<FrameworkId>,
-    /// Largest part of any kind of resource that it has, not divided by the weight.
+    /// Dominant share of the role, not divided by the weight.
     pub dominant_share: f64,
-    /// Offered or used.
+    /// Quantities that are offered or used.
     pub held: Quantities,
-    /// In offers of frameworks in this very role.
+    /// Quantities in offers of frameworks in this role, without those below.
     pub offered: Quantities,
-    /// By tasks, executors and operations of frameworks in this very role.
+    /// Quantities that tasks, executors and operations of frameworks in this role use, without those below.
     pub used: Quantities,
-    /// Reserved on all agents, used or not.
+    /// Reserved quantities on all agents, used or not.
     pub reserved: Quantities,
-    /// Of what is reserved, offered or used.
+    /// Reserved quantities that are offered or used.
     pub held_reserved: Quantities,
-    /// Offered or used of what is neither reserved nor revocable.
+    /// Offered or used quantities that are neither reserved nor revocable.
     pub held_unreserved: Quantities,
-    /// What it is guaranteed and may have at most; the default if it was given no quota.
+    /// Guarantee and limit of the role; the default if none was set.
     pub quota: Quota,
-    /// Consumption of the quota as shown to operators (`/roles`, GET_QUOTA): all reservations, and what is used beside
-    /// them. Offers do not count.
+    /// Consumption of the quota as shown to operators (`/roles`, GET_QUOTA): all reservations, and other resources that
+    /// are used. Offers do not count.
     pub consumed: Quantities,
-    /// What is consumed of the quota as the allocator counts it: offers count as used.
+    /// Consumption of the quota as the allocator counts it: offers count as used.
     pub charged: Quantities,
-    /// Refusals of frameworks in this very role that are in force.
+    /// Number of valid refusals of frameworks in this role, without those below.
     pub refusals: u64,
 }
 
 /// A framework in one of its roles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientView {
-    /// Its dominant share in this role.
+    /// Dominant share of the framework in this role.
     pub dominant_share: f64,
-    /// In offers.
+    /// Quantities in offers.
     pub offered: Quantities,
-    /// By tasks, executors and operations.
+    /// Quantities that tasks, executors and operations use.
     pub used: Quantities,
-    /// Still one of the framework's roles; else only something is left in it.
+    /// Whether the framework is still subscribed to the role; if not, it only holds resources in it.
     pub subscribed: bool,
-    /// It has suppressed offers in the role.
+    /// Whether the framework has suppressed offers in the role.
     pub suppressed: bool,
-    /// Refusals in force.
+    /// Number of valid refusals.
     pub refusals: u32,
 }
 
-/// A refusal in force.
+/// A valid refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RefusalView {
-    /// The framework that refused.
+    /// Framework that refused.
     pub framework: FrameworkId,
-    /// In which role.
+    /// Role in which the framework refused.
     pub role: Role,
-    /// An offer that is contained in this is not made.
+    /// Refused resources: an offer that they contain is not made.
     pub refused: Resources,
-    /// Until when; none: until the next interval run.
+    /// Time at which the refusal expires; `None` for the next interval run.
     pub until: Option<Time>,
 }
 
-/// An agent as the allocator sees it.
+/// State of an agent in the allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentView {
-    /// May be offered.
+    /// Whether the agent may be offered.
     pub active: bool,
-    /// All that it has.
+    /// Total resources of the agent.
     pub total: Resources,
     /// Unallocated resources; shared resources are always free.
     pub free: Resources,
-    /// What each framework was offered, by role.
+    /// Resources that each framework is offered, by role.
     pub offered: Vec<(FrameworkId, Role, Resources)>,
-    /// What each framework uses, by role.
+    /// Resources that each framework uses, by role.
     pub used: Vec<(FrameworkId, Role, Resources)>,
 }
 
 impl Allocator {
-    /// All roles that exist, by name.
+    /// Returns all roles that exist, by name.
     #[must_use]
     pub fn roles(&self) -> Vec<RoleView> {
         let mut members: BTreeMap<u32, Vec<(FrameworkId, &Client)>> = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Allocator {
         self.roles.iter().map(view).collect()
     }
 
-    /// One role, if it exists.
+    /// Returns a role, if it exists.
     #[must_use]
     pub fn role_view(&self, role: &Role) -> Option<RoleView> {
         let state = self.roles.get(self.roles.find(role)?);
@@ -135,7 +135,8 @@ impl Allocator {
         }
     }
 
-    /// The roles of a framework, and those in which it still holds something. Empty if it is not known.
+    /// Returns the roles of a framework, including those in which it only holds resources. Empty if the framework is
+    /// not known.
     #[must_use]
     pub fn framework_roles(&self, id: &FrameworkId) -> BTreeMap<Role, ClientView> {
         let Some(ix) = self.framework(id) else { return BTreeMap::new() };
@@ -151,7 +152,7 @@ impl Allocator {
         clients.iter().map(|(role, client)| (role.clone(), view(self.clients.get(*client)))).collect()
     }
 
-    /// An agent's resources, and their clients.
+    /// Returns an agent's resources with the frameworks that hold them.
     #[must_use]
     pub fn agent_view(&self, id: &AgentId) -> Option<AgentView> {
         let agent = &self.agents[self.agent(id)? as usize];
@@ -173,7 +174,7 @@ impl Allocator {
         Some(view)
     }
 
-    /// The refusals in force on an agent.
+    /// Returns the valid refusals on an agent.
     #[must_use]
     pub fn refusals(&self, id: &AgentId) -> Vec<RefusalView> {
         let Some(ix) = self.agent(id) else { return Vec::new() };
@@ -185,26 +186,26 @@ impl Allocator {
         in_force.map(view).collect()
     }
 
-    /// What all agents have; shared resources count once per agent.
+    /// Returns the total quantities of all agents; shared resources count once per agent.
     #[must_use]
     pub fn total(&self) -> &Quantities {
         &self.cluster
     }
 
-    /// What is offered or used on all agents.
+    /// Returns the quantities that are offered or used on all agents.
     #[must_use]
     pub fn held(&self) -> Quantities {
         let top = self.roles.iter().filter(|(_, state)| state.parent.is_none());
         top.fold(Quantities::new(), |all, (_, state)| all + self.tree.allocation(state.node))
     }
 
-    /// A role's weight; 1 if it was given none.
+    /// Returns a role's weight; 1 if none was set.
     #[must_use]
     pub fn weight(&self, role: &Role) -> Weight {
         self.roles.find(role).map_or(Weight::ONE, |ix| self.roles.get(ix).weight)
     }
 
-    /// The agents that a framework's offer constraints keep from it, in each of its roles that has constraints
+    /// Returns the agents that a framework's offer constraints exclude, in each of its roles that has constraints
     /// (`/allocator/offer_constraints_debug`). Empty if the framework is not known.
     #[must_use]
     pub fn excluded_by_constraints(&self, id: &FrameworkId) -> BTreeMap<Role, Vec<AgentId>> {
@@ -220,7 +221,7 @@ impl Allocator {
         roles.map(excluded).collect()
     }
 
-    /// Number of refusals that are in force.
+    /// Returns the number of valid refusals of all frameworks.
     #[must_use]
     pub fn refusal_count(&self) -> u64 {
         self.clients.all_refusals()

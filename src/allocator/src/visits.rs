@@ -1,4 +1,4 @@
-//! The agents that a run may visit, the next one, and their properties for sorters.
+//! Agents that a run may visit, the choice of the next one, and their properties for sorters.
 //!
 //! The order of a run over many agents is drawn one by one: a run that soon has no client left costs no more than the
 //! agents that it has visited.
@@ -9,34 +9,34 @@ use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::policies::AgentOrder;
 
-/// Number of agents that are examined for the one that fits best; more would make a run with many agents quadratic.
+/// Number of agents that are compared to find the one that fits best; more would make a run with many agents quadratic.
 const LOOKED_AT: usize = 128;
 
-/// This many agents are put in order together: what a small cluster does then depends on nothing but its agents and the
-/// seed.
+/// Number of agents up to which their order is drawn all at once, so that runs of a small cluster depend only on its
+/// agents and the seed.
 const DRAWN_TOGETHER: usize = 64;
 
-/// The agents of a run that are still to be visited.
+/// Agents that a run has still to visit.
 #[derive(Default)]
 pub(crate) struct Round {
-    /// If `drawn`, in the order in which they are visited, the last one first.
+    /// Agents to visit. If `drawn`, they are in the order of the visits, the last one first.
     pub(crate) left: Vec<u32>,
     drawn: bool,
-    /// The agents on which something has changed, sorted; none: that is so for all that are left. The others are
-    /// visited for the sake of clients that were opened.
+    /// Agents with changes, sorted; `None` if all agents that are left have changes. The others are visited for clients
+    /// that were opened.
     pub(crate) changed: Option<Vec<u32>>,
     /// Agents that were visited, while the order of the others is drawn one by one.
     visited: Bits,
 }
 
 impl Round {
-    /// From now on only agents on which something has changed are visited.
+    /// Limits the round to agents with changes.
     pub(crate) fn only_changed(&mut self) {
         let Some(mut changed) = self.changed.take() else { return };
         if self.drawn {
             self.left.retain(|ix| changed.binary_search(ix).is_ok());
         } else {
-            // They are few, and all the others many.
+            // Agents with changes are few, and all the others many.
             changed.retain(|ix| !self.visited.contains(*ix));
             self.left = changed;
         }
@@ -44,7 +44,7 @@ impl Round {
 }
 
 impl Allocator {
-    /// A round over these agents.
+    /// Returns a round over these agents.
     pub(crate) fn round(&mut self, mut left: Vec<u32>, changed: Option<Vec<u32>>) -> Round {
         let drawn = left.len() <= DRAWN_TOGETHER;
         if drawn {
@@ -58,7 +58,7 @@ impl Allocator {
         Round { left, drawn, changed, visited: Bits::default() }
     }
 
-    /// The agents of a round, in an order.
+    /// Draws the order of all agents of a round.
     pub(crate) fn draw_all(&mut self, round: &mut Round) {
         if !round.drawn {
             round.left.retain(|ix| self.may_visit(*ix));
@@ -67,7 +67,7 @@ impl Allocator {
         }
     }
 
-    /// An agent has something free, or not.
+    /// Records whether an agent has free resources.
     pub(crate) fn set_spare(&mut self, ix: u32, spare: bool) {
         let agent = &mut self.agents[ix as usize];
         match (agent.spare, spare) {
@@ -94,7 +94,7 @@ impl Allocator {
         }
     }
 
-    /// Puts the agents of a round into the order of `agent_order`. Agents that are as full as each other stay shuffled.
+    /// Sorts the agents of a round by `agent_order`. Agents that are equally full stay shuffled.
     pub(crate) fn in_order(&mut self, round: &mut Round) {
         let order = self.config.policies.agent_order;
         if order == AgentOrder::Random {
@@ -106,7 +106,7 @@ impl Allocator {
             let (free, total) = (agent.free.quantities(), agent.total.quantities());
             let parts = total.iter().map(|(name, all)| free.get(&name).ratio_of(all));
             let (sum, count) = parts.fold((0.0, 0_u32), |(sum, count), part| (sum + part, count + 1));
-            // In millionths: an integer has an order without surprises.
+            // In millionths, because integers have a total order.
             (sum / f64::from(count.max(1)) * 1e6) as u64
         };
         if order == AgentOrder::Fullest {
@@ -116,7 +116,8 @@ impl Allocator {
         }
     }
 
-    /// Takes the next agent to visit: any, each with the same chance, or the one of some that fits best.
+    /// Returns the next agent to visit and removes it from the round: any agent with equal probability, or the one of
+    /// some that fits best.
     pub(crate) fn next_agent(&mut self, round: &mut Round) -> Option<u32> {
         if self.tree.is_best_fit() {
             self.draw_all(round);

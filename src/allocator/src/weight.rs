@@ -1,27 +1,27 @@
-//! A role's weight: how much more than its siblings it may have.
+//! Weight of a role: the factor by which its share may exceed that of its siblings.
 
-/// Why a number cannot be a weight.
+/// Error of a number that is not a valid weight.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("Invalid weight '{0}': Weights must be positive")]
 pub struct WeightError(pub f64);
 
-/// A weight: finite and above 0. A role without one has 1.
+/// A weight of a role: finite and above 0. A role without one has 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Weight(f64);
 
 impl Weight {
-    /// The weight of a role that was given none.
+    /// The weight of a role for which none was set.
     pub const ONE: Weight = Weight(1.0);
 
     /// Checks a weight.
     ///
     /// # Errors
-    /// What is not above 0 or not finite is refused.
+    /// The value is not finite or not above 0.
     pub fn new(value: f64) -> Result<Weight, WeightError> {
         if value.is_finite() && value > 0.0 { Ok(Weight(value)) } else { Err(WeightError(value)) }
     }
 
-    /// The number.
+    /// Returns the weight as a number.
     #[must_use]
     pub const fn value(self) -> f64 {
         self.0

@@ -1,9 +1,9 @@
-//! Random histories of a small cluster, each step checked against the naive allocator.
+//! Random histories of a small cluster. Each step is checked against the naive allocator.
 //!
 //! The invariants are listed in `support/world.rs`: conservation per agent and role after every step; every run's
-//! offers are exactly those that the rules name (so nothing reserved for others, nothing to suppressed, inactive or
-//! refusing frameworks, none before one with a smaller share); and an interval run leaves nothing that a framework
-//! would be offered.
+//! offers are exactly those that the rules name (so none of resources reserved for other roles, none to suppressed,
+//! inactive or refusing frameworks, none before one with a smaller share); and an interval run leaves nothing that a
+//! framework would be offered.
 
 mod support;
 
@@ -22,7 +22,7 @@ use support::world::World;
 
 const ROLES: [&str; 6] = ["*", "a", "a/b", "a/b/c", "a/d", "e"];
 
-/// What an agent may have. The last ones are mostly bare, so that reservations and sharing have something to go on.
+/// Total resources of an agent. Few of them are reserved, so that reservations and sharing have resources to use.
 const TOTALS: [&str; 8] = [
     "cpus:4;mem:4096",
     "cpus:2;mem:1024;disk:100;ports:[31000-31009]",
@@ -34,7 +34,7 @@ const TOTALS: [&str; 8] = [
     SPECIAL,
 ];
 
-/// Beside the text: two revocable cpus, and a shared volume of role a.
+/// Total to which two revocable cpus and a shared volume of role a are added.
 const SPECIAL: &str = "cpus:2;mem:1024";
 
 fn total(at: usize) -> Resources {
@@ -62,7 +62,7 @@ fn agent(at: usize) -> AgentId {
     AgentId::new(["s0", "s1", "s2"][at % 3]).unwrap()
 }
 
-/// One step; numbers choose among what is there at the time.
+/// A step. Its numbers choose among the objects that exist at the time.
 #[derive(Clone, Debug)]
 enum Op {
     AddFramework {
@@ -84,7 +84,7 @@ enum Op {
     Suppress(usize, Vec<usize>),
     Revive(usize, Vec<usize>),
     Weight(usize, u8),
-    /// The role; guaranteed and limited to this many cpus and units of mem, if at all.
+    /// Sets the quota of a role: guaranteed and limited cpus and units of mem, each if given.
     Quota(usize, [Option<u8>; 4]),
     AddAgent {
         who: usize,
@@ -106,7 +106,7 @@ enum Op {
         which: usize,
         part: u8,
     },
-    /// A further task uses the shared volume that a framework uses already.
+    /// Launches a further task that uses a shared volume which its framework uses already.
     Share(usize),
     Reserve {
         which: usize,
@@ -116,9 +116,9 @@ enum Op {
         who: usize,
         role: usize,
     },
-    /// An agent is to be away, or not any more.
+    /// Sets or removes the maintenance window of an agent.
     Maintenance(usize, bool),
-    /// A framework answers an inverse offer of an agent.
+    /// Answers an inverse offer of an agent.
     Leave {
         who: usize,
         at: usize,
@@ -192,7 +192,7 @@ fn options(roles: &[usize], suppressed: &[usize], capabilities: u8, minimum: boo
     }
 }
 
-/// A quarter of the frameworks want agents with a certain attribute, or without it, in their first role.
+/// Returns constraints: a quarter of the frameworks require a certain attribute, or its absence, in their first role.
 fn constraints(roles: &BTreeSet<Role>, bits: u8) -> OfferConstraints {
     let predicate = match bits >> 5 {
         0 => Predicate::TextMatches("[ab]".to_owned()),
@@ -207,7 +207,7 @@ fn constraints(roles: &BTreeSet<Role>, bits: u8) -> OfferConstraints {
 
 fn agent_options(at: usize, bits: u8) -> AgentOptions {
     let mut options = AgentOptions { hostname: agent(at).as_str().to_owned(), ..AgentOptions::default() };
-    // Old or far agents are rare.
+    // Old or remote agents are rare.
     options.capabilities.multi_role = bits & 7 != 0;
     options.capabilities.hierarchical_role = bits & 56 != 0;
     let rack = ["a", "b", "c"].get(usize::from(bits & 3));
@@ -217,7 +217,7 @@ fn agent_options(at: usize, bits: u8) -> AgentOptions {
     options
 }
 
-/// Guaranteed and limited cpus, then mem in 256; a guarantee is not above its limit.
+/// Returns a quota of cpus, then mem in units of 256; a guarantee does not exceed its limit.
 fn quota(amounts: [Option<u8>; 4]) -> Quota {
     let mut quota = Quota::default();
     for (name, unit, pair) in [(Name::Cpus, 1, &amounts[..2]), (Name::Mem, 256, &amounts[2..])] {
@@ -232,7 +232,7 @@ fn quota(amounts: [Option<u8>; 4]) -> Quota {
     quota
 }
 
-/// A holding that is there, or none.
+/// Returns an existing holding, or `None` if there is none.
 fn pick(world: &World, which: usize, held: Held) -> Option<(Holding, Resources)> {
     let all: Vec<_> = world.oracle.held.iter().filter(|(_, sets)| !sets[index(held)].is_empty()).collect();
     let (holding, sets) = all.get(which % all.len().max(1))?;
@@ -243,7 +243,7 @@ fn refusal(steps: u8) -> Filter {
     Filter { refuse: Duration::from_millis(u64::from(steps / 64) * 900) }
 }
 
-/// Some of the entries.
+/// Returns some of the entries of resources.
 fn part(resources: &Resources, bits: u8) -> Resources {
     if bits < 128 {
         return resources.clone();
@@ -301,7 +301,7 @@ fn step(world: &mut World, op: &Op) {
                     resources.iter().find(|r| r.is_unreserved() || *refine).map(|r| r.clone().into());
                 if let Some(consumed) = first.filter(|_| !holding.1.is_star()) {
                     let converted = consumed.push_reservation(&Reservation::dynamic(holding.1.clone(), None, None));
-                    // An agent that shrank may not have what is held of it.
+                    // An agent that shrank may lack resources that are held of it.
                     let _ = world.transform(&holding, &Conversion::new(consumed, converted), Held::Offered);
                 }
             }
@@ -328,7 +328,7 @@ fn step(world: &mut World, op: &Op) {
     }
 }
 
-/// As many as `PROPTEST_CASES` says; else what comes to a hundred thousand steps.
+/// Returns the number of cases: `PROPTEST_CASES`, or as many as result in a hundred thousand steps.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(900)
 }
@@ -345,8 +345,8 @@ proptest! {
     }
 }
 
-/// What a random history has found: a shared volume that went out with a guarantee was not offered to others at the
-/// next interval.
+/// Repeats a history that found a fault: a shared volume that was offered with a guarantee was not offered to other
+/// clients at the next interval.
 #[test]
 fn shared_resources_offered_with_a_guarantee_are_offered_on() {
     let mut world = World::new(Config::default());
@@ -372,8 +372,8 @@ fn shared_resources_offered_with_a_guarantee_are_offered_on() {
     ops.iter().for_each(|op| step(&mut world, op));
 }
 
-/// What a random history has found: a further copy of a shared volume counted as one more allocation, and another
-/// framework came before its turn.
+/// Repeats a history that found a fault: a further copy of a shared volume counted as one more allocation, and another
+/// framework was served before its turn.
 #[test]
 fn a_further_copy_of_a_volume_is_no_allocation() {
     let mut world = World::new(Config::default());

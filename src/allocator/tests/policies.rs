@@ -1,5 +1,4 @@
-//! What policies change in the allocator: slices, the cap on offers, back-off, timeouts; and what fairness is measured
-//! to be.
+//! Effects of policies in the allocator: slices, the cap on offers, back-off, timeouts; and the measures of fairness.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -52,7 +51,7 @@ impl World {
         self.now = self.now + by;
     }
 
-    /// The offers of a run, as `framework agent resources`.
+    /// Runs the allocator. Returns the offers, also as `framework agent resources`.
     fn run(&mut self) -> (Vec<Offering>, Vec<String>) {
         let offers = match self.allocator.next_wake() {
             Some(at) if at <= self.now => self.allocator.allocate_all(self.now),
@@ -127,7 +126,7 @@ fn a_framework_without_offers_may_have_one_above_the_cap() {
 
 #[test]
 fn agents_are_offered_in_the_order_that_is_wished_for() {
-    // A framework that may hold one offer only is offered the first agent of the order.
+    // A framework that may hold only one offer is offered the first agent of the order.
     let first = |agent_order| {
         let mut world = World::new(Policies { agent_order, max_offered_share: Some(0.01), ..Policies::default() });
         let names = ["s1", "s2", "s3", "s4"];

@@ -1,12 +1,11 @@
 //! Random histories under random policies, sorters and quotas.
 //!
-//! `histories.rs` compares the rules of offers with the naive allocator, without policies. Here,
-//! after every run:
-//! * nothing is lost or made: what is free, offered and used on an agent is what it has;
+//! `histories.rs` compares the rules of offers with the naive allocator, without policies. Here, after every run:
+//! * nothing is lost or created: free, offered and used resources of an agent add up to its total;
 //! * no framework holds more offers than its cap allows, unless it is a single one;
 //! * no slice is larger than the granularity, unless the rest was too little for an offer of its own;
 //! * a further run at the same instant has nothing to offer;
-//! * shares, counts and waits of fairness are numbers that can be, and count every offer once;
+//! * shares, counts and waits of fairness are valid numbers, and count every offer once;
 //! * the same history from the same seed leads to the same offers.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,7 +205,7 @@ impl World {
         sums
     }
 
-    /// In the order in which offers were made.
+    /// Checks the caps, in the order in which offers were made.
     fn check_caps(&self, before: &BTreeMap<FrameworkId, Quantities>, offers: &[Offering]) {
         let Some(cap) = self.allocator.policies().max_offered_share else { return };
         let mut sums = before.clone();
@@ -222,7 +221,7 @@ impl World {
         let Some(most) = &self.allocator.policies().offer_granularity else { return };
         let plain = offer.resources.filter(|r| r.is_unreserved());
         let left = self.allocator.agent_view(&offer.agent).unwrap().free;
-        // The last slice takes a rest with it that is worth no offer.
+        // The last slice includes a rest that is too small for an offer.
         assert!(plain.cpus() <= most.get(&resources::Name::Cpus) || left.unreserved().cpus().is_zero(), "{offer:?}");
     }
 
@@ -252,7 +251,7 @@ impl World {
     }
 }
 
-/// The offers of a whole history, as text.
+/// Plays a whole history, and returns its offers as text.
 fn play(kinds: (usize, usize), seed: u64, policies: &Policies, ops: &[Op]) -> String {
     let mut world = World::new(kinds, seed, policies.clone());
     let mut text = String::new();

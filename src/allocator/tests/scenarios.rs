@@ -1,7 +1,7 @@
-//! Scripted scenarios: `scenarios/*.txt`, one file a rule, each a list of commands with what they lead to.
+//! Scripted scenarios: `scenarios/*.txt`, one file per rule, each a list of commands with their answers.
 //!
-//! A line that starts with `=` is what the command above it answered; `#` starts a comment.
-//! `UPDATE_SCENARIOS=1 cargo test -p allocator --test scenarios` writes the answers anew (then read the difference).
+//! A line that starts with `=` is an answer of the command above it; `#` starts a comment.
+//! `UPDATE_SCENARIOS=1 cargo test -p allocator --test scenarios` replaces the answers (then read the difference).
 //! Every step is also checked against the naive allocator (`support/world.rs`).
 //!
 //! ```text
@@ -11,21 +11,21 @@
 //! framework ID ROLE[,ROLE] [name=NAME] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT]
 //!     [only.ROLE=GROUP|GROUP] [inactive]        a group: constraints by `;`: NAME, !NAME, NAME=TEXT, NAME!=TEXT, NAME~REGEX, NAME!~REGEX;
 //!                                               names: of attributes, or @hostname, @region, @zone
-//! update ID ROLE[,ROLE] ...                                                                 the same; not whether it is active
+//! update ID ROLE[,ROLE] ...                                                                 the same, except [inactive]
 //! suppress ID [ROLE,..] | revive ID [ROLE,..] | weight ROLE NUMBER
 //! quota ROLE [guarantee=TEXT] [limit=TEXT]                                                  neither: none
-//! maintenance AGENT IN|off                 the inverse offers that are to be rescinded; runs say which are made
-//! leave ID AGENT yes|no|none [REFUSE]      the answer to an inverse offer; none: it is rescinded
-//! hold AGENTS DURATION                     nothing is offered before so many agents are there, or that has passed
-//! explain ID ROLE [AMOUNTS]                why it has no offers, or none with these amounts
-//! run | interval | tick DURATION                                                            run, interval: the offers made
-//! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
+//! maintenance AGENT IN|off                 answers the inverse offers to rescind; runs answer those that are made
+//! leave ID AGENT yes|no|none [REFUSE]      answers an inverse offer; none: it is rescinded
+//! hold AGENTS DURATION                     holds back offers until so many agents are registered, or that has passed
+//! explain ID ROLE [AMOUNTS]                explains why it has no offers, or none with these amounts
+//! run | interval | tick DURATION                                                            run, interval: answer the offers
+//! decline ID/ROLE AGENT [REFUSE]           declines all that is offered; without a time: no filter
 //! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
-//! share ID/ROLE AGENT RESOURCES            a further task uses that much of what is shared, and used already
-//! finish ID/ROLE AGENT RESOURCES           what it uses comes back
-//! reserve ID/ROLE AGENT RESOURCES          what it is offered becomes reserved for the role
+//! share ID/ROLE AGENT RESOURCES            a further task uses shared resources that are used already
+//! finish ID/ROLE AGENT RESOURCES           returns resources that it uses
+//! reserve ID/ROLE AGENT RESOURCES          reserves offered resources for the role
 //! operator-reserve ROLE AGENT RESOURCES
-//! shares | roles | quotas | free | refusals | wake | answers AGENT | in-the-way                           what the allocator says
+//! shares | roles | quotas | free | refusals | wake | answers AGENT | in-the-way                           views of the allocator
 //! ```
 //!
 //! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar,
@@ -163,7 +163,7 @@ fn constraint(text: &str) -> Constraint {
     }
 }
 
-/// `framework` and, with `update`, `update`.
+/// Adds a framework or, with `update`, updates it.
 fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, words: &[&str]) {
     let mut options = FrameworkOptions { roles: roles(in_roles), ..FrameworkOptions::default() };
     let mut active = true;
@@ -206,7 +206,7 @@ fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, word
     }
 }
 
-/// All that is offered to a holder.
+/// Returns all resources that are offered to a holder.
 fn offered(world: &World, holding: &Holding) -> Resources {
     world.oracle.held.get(holding).map(|sets| sets[0].clone()).unwrap_or_default()
 }
@@ -289,7 +289,7 @@ fn maintenance(world: &mut World, id: &str, window: &str) -> String {
     asked.iter().map(|framework| format!("{framework} is no longer asked to leave {id}\n")).collect()
 }
 
-/// The inverse offers that the last run made.
+/// Returns the inverse offers that the last run made.
 fn inverse(world: &World) -> String {
     world.inverse.iter().map(|o| format!("{} is asked to leave {}\n", o.framework, o.agent)).collect()
 }
@@ -319,7 +319,7 @@ fn refusals(world: &World) -> String {
     if text.is_empty() { "none\n".to_owned() } else { text }
 }
 
-/// Carries out one command; what it answers, if it answers.
+/// Executes one command. Returns its answer, which may be empty.
 fn command(world: &mut World, words: &[&str]) -> String {
     match words {
         ["agent", id, total, rest @ ..] => add_agent(world, id, total, rest),
@@ -403,7 +403,7 @@ fn command(world: &mut World, words: &[&str]) -> String {
     String::new()
 }
 
-/// Runs a scenario and returns its text with the answers that were given.
+/// Runs a scenario, and returns its text with the answers.
 fn play(script: &str) -> String {
     let mut world = None;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Every sorter allocates everything that a client may have, the same for the same seed, and each in its own order.
+//! Every sorter allocates all that clients may have, the same for the same seed, and each in its own order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,8 +67,8 @@ fn lots_by_the_weight_of_roles() {
     assert!((1400..1600).contains(&won), "{won} of 2000, about 1500 were to be expected");
 }
 
-/// Two frameworks that use one task each, of `tasks`, and then get two servers of unlike kinds: which is offered to
-/// which.
+/// Places two servers of different kinds with two frameworks that use one task each. Returns which framework is offered
+/// which server.
 fn placed(kind: SorterKind) -> BTreeMap<String, String> {
     let mut allocator = allocator(SorterKind::Drf, kind, 1);
     framework(&mut allocator, "cruncher", "r");

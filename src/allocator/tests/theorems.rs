@@ -1,9 +1,9 @@
-//! The theorems of dominant resource fairness, shown on the allocator itself (Ghodsi et al., NSDI 2011), and the closed
+//! Theorems of dominant resource fairness, shown on the allocator itself (Ghodsi et al., NSDI 2011), and the closed
 //! forms of Mesos's paper (Hindman et al., NSDI 2011, table 2).
 //!
-//! Users run as many tasks of one size as they can: a user that is offered free resources takes one task, and gives the
-//! rest back at once. Tasks cannot be divided, so each property holds but for a few tasks; what "few" is follows from
-//! the sizes and is said beside it.
+//! Users run as many tasks of one size as they can: a user that is offered free resources launches one task, and
+//! returns the rest at once. Tasks cannot be divided, so each property holds except for a few tasks; how many follows
+//! from the sizes and is stated with each property.
 //!
 //! * Sharing incentive: no user has less than with 1/n of the cluster.
 //! * Envy-freeness: no user could run more tasks with the allocation of another.
@@ -17,7 +17,7 @@ use base::{AgentId, FrameworkId, Time};
 use proptest::prelude::*;
 use resources::{Amount, Resource, Resources, Role};
 
-/// What one task takes: cpus and mem.
+/// Demand of one task: cpus and mem.
 type Demand = [i64; 2];
 
 fn set(demand: Demand) -> Resources {
@@ -38,7 +38,7 @@ fn agent(at: usize) -> AgentId {
     AgentId::new(&format!("s{at}")).unwrap()
 }
 
-/// How many tasks each user runs in the end, and in which order users got them.
+/// Fills a cluster. Returns how many tasks each user runs in the end, and the order in which users were served.
 fn fill(capacity: Demand, demands: &[Demand]) -> (Vec<i64>, Vec<usize>) {
     let mut allocator = Allocator::new(Config { min_allocatable: Vec::new(), ..Config::default() });
     allocator.add_agent(&agent(0), AgentOptions::default(), &set(capacity), &[]);
@@ -68,19 +68,19 @@ fn share(capacity: Demand, tasks: f64, demand: Demand) -> f64 {
     (0..2).map(|r| tasks * demand[r] as f64 / capacity[r] as f64).fold(0.0, f64::max)
 }
 
-/// Number of tasks that fit into some amounts.
+/// Returns the number of tasks that fit into some amounts.
 fn fitting(amounts: [f64; 2], demand: Demand) -> f64 {
     (0..2).map(|r| amounts[r] / demand[r] as f64).fold(f64::INFINITY, f64::min)
 }
 
-/// A cluster, and two to four users whose largest demand is four times the smallest.
+/// Generates a cluster, and two to four users whose largest demand is four times the smallest.
 fn clusters() -> impl Strategy<Value = (Demand, Vec<Demand>)> {
     let amount = || 300..900_i64;
     let demand = || (1..=4_i64, 1..=4_i64).prop_map(|(cpus, mem)| [cpus, mem]);
     ((amount(), amount()).prop_map(|(cpus, mem)| [cpus, mem]), proptest::collection::vec(demand(), 2..5))
 }
 
-/// The largest dominant share of a single task.
+/// Returns the largest dominant share of a single task.
 fn step(capacity: Demand, demands: &[Demand]) -> f64 {
     demands.iter().map(|demand| share(capacity, 1.0, *demand)).fold(0.0, f64::max)
 }
@@ -91,7 +91,7 @@ proptest! {
     #[test]
     fn sharing_incentive((capacity, demands) in clusters()) {
         let (tasks, _) = fill(capacity, &demands);
-        // When the first user is stopped, shares differ by one task at most and add up to all but one task.
+        // When the first user is stopped, shares differ by at most one task and add up to all but one task.
         let slack = 2.0 * step(capacity, &demands);
         for (tasks, demand) in tasks.iter().zip(&demands) {
             let fair = 1.0 / demands.len() as f64;
@@ -155,7 +155,7 @@ fn the_example_of_nine_cpus_and_eighteen_gigabytes() {
     for (tasks, demand) in tasks.iter().zip([[1, 4], [3, 1]]) {
         assert!((share([9, 18], *tasks as f64, demand) - 2.0 / 3.0).abs() < 1e-9);
     }
-    // After the first pick, which a tie decides, the poorest comes next (table 1 of the paper).
+    // After the first pick, which a tie decides, the user with the least share is next (table 1 of the paper).
     let (mut shares, mut seen) = ([0.0; 2], Vec::new());
     for pick in picks {
         assert!(shares[pick] <= shares[1 - pick], "{pick} after {seen:?}");
@@ -164,10 +164,9 @@ fn the_example_of_nine_cpus_and_eighteen_gigabytes() {
     }
 }
 
-// --- the closed forms of Mesos's paper
-// --------------------------------------------------------------------------------
+// Closed forms of Mesos's paper.
 
-/// A sequence of numbers above 0 and up to 1, always the same.
+/// A fixed sequence of numbers above 0 and up to 1.
 struct Numbers(u64);
 
 impl Numbers {
@@ -176,17 +175,18 @@ impl Numbers {
     }
 }
 
-/// What a job of a newcomer comes to, in mean task durations T: how long until it has its k slots, and until it has
-/// done `work` slot-durations, if it uses slots as they come (elastic) or waits for all of them (rigid).
+/// Times of a newcomer's job, in mean task durations T: until it has its k slots, and until it has done `work`
+/// slot-durations, if it uses slots as they are offered (elastic) or waits for all of them (rigid).
 struct Job {
     ramp_up: f64,
     elastic: f64,
     rigid: f64,
-    /// What part of the time for which a rigid job holds slots it works.
+    /// Fraction of the time for which a rigid job holds slots in which it works.
     utilisation: f64,
 }
 
-/// The newcomer is entitled to k slots, all taken by another framework's tasks, which end after `rest`.
+/// Runs the job of a newcomer that is entitled to k slots, all taken by another framework's tasks, which end after
+/// `rest`.
 fn job(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
     let mut allocator = Allocator::new(Config::default());
     let (old, new) = (framework(0), framework(1));
@@ -204,7 +204,7 @@ fn job(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
         let (agent, role) = (agent(at), Role::star());
         let holder = Holder { framework: &old, role: &role, agent: &agent };
         allocator.recover(holder, &set([1, 64]), Held::Used, None, now);
-        // The newcomer wants it; the old framework, whose job is over, would refuse.
+        // The newcomer accepts; the old framework, whose job is over, refuses.
         for offer in allocator.allocate(now) {
             let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
             if offer.framework == new {
@@ -225,13 +225,13 @@ fn job(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
     assert_eq!(got.len(), k, "every slot that is freed is offered at once");
     let ramp_up = got[k - 1];
     let work = beta * k as f64;
-    // Slots work until the same instant: k * end - sum(got) = work, if it is after the last one came.
+    // Slots work until the same instant: k * end - sum(got) = work, if that is after the last slot was offered.
     let elastic = (1..=k).map(|n| (work + got[..n].iter().sum::<f64>()) / n as f64).fold(f64::INFINITY, f64::min);
     let rigid = ramp_up + beta;
     Job { ramp_up, elastic, rigid, utilisation: work / (k as f64 * rigid - got.iter().sum::<f64>()) }
 }
 
-/// The mean of many jobs.
+/// Returns the mean of many jobs.
 fn mean(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
     const RUNS: usize = 300;
     let mut sum = Job { ramp_up: 0.0, elastic: 0.0, rigid: 0.0, utilisation: 0.0 };
@@ -258,7 +258,7 @@ fn closed_forms_for_constant_task_durations() {
         near(job.ramp_up, k as f64 / (k + 1) as f64, 0.02);
         near(job.elastic, 0.5 + 1.0, 0.02);
         near(job.rigid, k as f64 / (k + 1) as f64 + 1.0, 0.02);
-        // In the paper beta / (1/2 + beta).
+        // The paper has beta / (1/2 + beta).
         near(job.utilisation, 1.0 / (k as f64 / (k + 1) as f64 - 0.5 + 1.0), 0.02);
     }
 }

@@ -1,8 +1,8 @@
-//! What does the master's core cost by itself? CPU per agent that registers, per task from ACCEPT to the last
-//! acknowledgement, per offer that is declined, per snapshot of 10,000 agents with 100,000 tasks, and per agent with
-//! ten tasks that registers again with a new master.
+//! CPU time of the master's core alone: per agent that registers, per task from ACCEPT to the last acknowledgement, per
+//! offer that is declined, per snapshot of 10,000 agents with 100,000 tasks, and per agent with ten tasks that
+//! reregisters with a new master.
 //!
-//! Sockets, encoding and decoding are not in it, except that the last one decodes. Run with `cargo bench -p master`;
+//! Sockets, encoding and decoding are not included, except that the last one decodes. Run with `cargo bench -p master`;
 //! `-- failover` measures the last one alone.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
@@ -50,7 +50,7 @@ impl Bench {
         self.master.handle(input, self.now, &mut self.out);
     }
 
-    /// Ends the batch and takes what it brought about.
+    /// Ends the batch and returns its outputs.
     fn end(&mut self) -> Vec<Output> {
         self.master.end_batch(self.now, &mut self.out);
         let outputs = std::mem::take(&mut self.out.outputs);
@@ -66,7 +66,7 @@ impl Bench {
         self.feed(Input::SchedulerCall { request, stream_id, call, principal: None });
     }
 
-    /// Subscribes a framework under an id of its own.
+    /// Subscribes a framework with a given id.
     fn subscribe(&mut self, id: &str, role: &str) {
         self.requests += 1;
         let subscribe = call::Subscribe { framework_info: framework(id, role), ..Default::default() };
@@ -192,7 +192,7 @@ fn report(what: &str, count: u32, took: Duration) {
 
 const AGENTS: u32 = 10_000;
 
-/// The messages of agents with ten running tasks each, and the registry that knows them.
+/// Returns the messages of agents with ten running tasks each, and the registry that has these agents.
 fn returning() -> (Vec<Vec<u8>>, Registry) {
     let mut registry = Registry::default();
     let messages = (0..AGENTS).map(|number| {
@@ -218,7 +218,7 @@ fn returning() -> (Vec<Vec<u8>>, Registry) {
     (messages, registry)
 }
 
-/// A task as its agent lists it.
+/// Returns a running task as its agent lists it.
 fn running(number: u32, agent: &mesos::SlaveId) -> mesos::Task {
     let task_id = mesos::TaskId { value: format!("task-{number}").as_str().into() };
     let status = mesos::TaskStatus {
@@ -247,7 +247,7 @@ fn running(number: u32, agent: &mesos::SlaveId) -> mesos::Task {
     }
 }
 
-/// All agents register again with a new master, which has its framework already.
+/// Measures all agents that reregister with a new master, which has their framework already.
 fn failover() {
     let (messages, registry) = returning();
     let start = Instant::now();
@@ -280,7 +280,7 @@ fn main() {
     failover();
 }
 
-/// Agents register, and tasks run on them.
+/// Measures agents that register, and tasks on them.
 fn life() {
     let mut bench = Bench::new();
     let registrations: Vec<Input> = (0..AGENTS).map(registration).collect();
@@ -315,7 +315,7 @@ fn life() {
     report("an offer is made again", AGENTS, start.elapsed());
     assert_eq!(offers.len(), AGENTS as usize);
 
-    // Ten tasks on each agent; they stay.
+    // Ten tasks on each agent, which keep running.
     let launches: Vec<(Call, Vec<mesos::TaskInfo>)> = offers
         .iter()
         .map(|offer| {

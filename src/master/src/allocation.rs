@@ -20,15 +20,15 @@ use resources::{Amount, Conversion, Name, Quantities, Resources, Role};
 use crate::config::Config;
 use crate::state::{Agent, Framework, Offer};
 
-/// The allocator, and the time that its inputs are given.
+/// The allocator, with the time that its inputs are stamped with.
 pub(crate) struct Allocation {
     allocator: Allocator,
     now: Time,
-    /// Set after a failover until enough agents are back.
+    /// Condition under which offers start; set after a failover until enough agents have reregistered.
     hold: Option<Hold>,
 }
 
-/// Nothing is offered until this many agents are registered, or until that instant (ALL-80).
+/// Holds back offers until this many agents are registered, or until that instant (ALL-80).
 struct Hold {
     agents: usize,
     until: Time,
@@ -51,7 +51,7 @@ impl Allocation {
         Allocation { allocator: Allocator::new(settings), now, hold: None }
     }
 
-    /// What follows happens now.
+    /// Sets the time of the inputs that follow.
     pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
         self.allocator.set_time(now);
@@ -92,7 +92,7 @@ impl Allocation {
         }
     }
 
-    /// What a role is guaranteed, and the most that it may have.
+    /// Sets the guarantee and the limit of a role.
     pub(crate) fn set_quota(&mut self, role: &Role, quota: Quota) {
         self.allocator.set_quota(role, quota);
     }
@@ -108,7 +108,7 @@ impl Allocation {
         })
     }
 
-    /// An agent with what frameworks use of it.
+    /// Adds an agent, with the resources that each framework uses on it.
     pub(crate) fn add_agent(&mut self, agent: &Agent, used: &BTreeMap<FrameworkId, Resources>) {
         let mut list = Vec::new();
         for (framework, resources) in used {
@@ -120,12 +120,12 @@ impl Allocation {
         self.set_agent_active(&agent.id, agent.active());
     }
 
-    /// The only hosts whose agents may be offered; none: all may.
+    /// Sets the hostnames whose agents may be offered. `None` allows all.
     pub(crate) fn set_whitelist(&mut self, hostnames: Option<BTreeSet<String>>) {
         self.allocator.set_whitelist(hostnames);
     }
 
-    /// Sets when an agent will be unavailable. The caller has rescinded the offers of it.
+    /// Sets the time at which an agent will be unavailable. The caller has rescinded the agent's offers.
     pub(crate) fn set_unavailability(&mut self, id: &AgentId, window: Option<protos::mesos::Unavailability>) {
         let window = window.map(|window| allocator::Unavailability {
             start: Time::from_epoch(Duration::from_nanos(u64::try_from(window.start.nanoseconds).unwrap_or_default())),
@@ -134,12 +134,12 @@ impl Allocation {
         self.allocator.set_unavailability(id, window);
     }
 
-    /// Which frameworks are to be asked to leave which agent.
+    /// Returns the inverse offers to send now.
     pub(crate) fn inverse_offers(&mut self) -> Vec<InverseOffering> {
         self.allocator.inverse_offers(self.now)
     }
 
-    /// An inverse offer is answered, or no longer out.
+    /// Records that an inverse offer was answered, or that it is no longer outstanding.
     pub(crate) fn answer_inverse(
         &mut self,
         framework: &FrameworkId,
@@ -165,7 +165,7 @@ impl Allocation {
         self.allocator.remove_agent(id);
     }
 
-    /// Offered resources are returned; with `filters` the framework is not offered them for a while.
+    /// Returns offered resources to the allocator. With `filters`, the framework is not offered them for a while.
     pub(crate) fn recover_offered(
         &mut self,
         framework: &FrameworkId,
@@ -179,7 +179,7 @@ impl Allocation {
         self.allocator.recover(holder, resources, Held::Offered, filter, self.now);
     }
 
-    /// What was offered and not answered in time comes back.
+    /// Returns offered resources to the allocator that the framework did not answer in time.
     pub(crate) fn recover_timed_out(
         &mut self,
         framework: &FrameworkId,
@@ -191,9 +191,9 @@ impl Allocation {
         self.allocator.recover(Holder { framework, role, agent }, resources, Held::Offered, filter, self.now);
     }
 
-    /// A task's or executor's resources come back.
+    /// Returns the resources of a task or executor to the allocator.
     pub(crate) fn recover_used(&mut self, framework: &FrameworkId, agent: &AgentId, resources: &Resources) {
-        // Mostly they are of one role.
+        // Most tasks and executors have resources of one role.
         let first = resources.iter().next().and_then(resources::Resource::allocation);
         if let Some(role) = first.filter(|role| resources.iter().all(|r| r.allocation() == Some(role))) {
             let holder = Holder { framework, role, agent };
@@ -205,20 +205,20 @@ impl Allocation {
         }
     }
 
-    /// Offered resources are used from now on.
+    /// Records that offered resources are used from now on.
     pub(crate) fn take_up(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, resources: &Resources) {
         self.allocator.take_up_offered(Holder { framework, role, agent }, resources);
     }
 
-    /// A further task of the framework uses shared resources that one of its tasks has taken up already.
+    /// Records that a further task of the framework uses shared resources that one of its tasks uses already.
     pub(crate) fn share(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, shared: &Resources) {
         self.allocator.share(Holder { framework, role, agent }, shared);
     }
 
-    /// Offered resources change.
+    /// Applies conversions to offered resources.
     ///
     /// # Errors
-    /// They are not what the conversions need.
+    /// The offered resources do not contain what a conversion consumes.
     pub(crate) fn transform(
         &mut self,
         framework: &FrameworkId,
@@ -230,35 +230,35 @@ impl Allocation {
         self.allocator.transform(holder, conversions, Held::Offered).map_err(|why| why.to_string())
     }
 
-    /// Nothing is to be offered until `agents` agents are registered, or until `until`.
+    /// Holds back all offers until `agents` agents are registered, or until `until`.
     pub(crate) fn hold(&mut self, agents: usize, until: Time) {
         self.hold = Some(Hold { agents, until });
     }
 
-    /// Whether nothing may be offered yet, with that many agents registered.
+    /// Returns whether offers are held back while that many agents are registered.
     pub(crate) fn is_held(&mut self, agents: usize) -> bool {
         self.hold.take_if(|hold| agents >= hold.agents || self.now >= hold.until);
         self.hold.is_some()
     }
 
-    /// How long a framework may leave an offer unanswered; none: forever.
+    /// Returns the time that a framework has to answer an offer, or `None` for no limit.
     pub(crate) fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
         self.allocator.offer_timeout(framework, role)
     }
 
-    /// An offer was answered or taken back.
+    /// Records the end of an offer: it was answered, rescinded or timed out.
     pub(crate) fn offer_ended(&mut self, framework: &FrameworkId, offer: &Offer, used: &Resources, end: OfferEnd) {
         let held = self.now.since(offer.sent);
         let (role, offered) = (&offer.role, &offer.resources);
         self.allocator.offer_ended(&EndedOffer { framework, role, offered, used, held, end });
     }
 
-    /// Replaces the policies, which have been checked.
+    /// Replaces the policies, which the caller has checked.
     pub(crate) fn set_policies(&mut self, policies: Policies) {
         self.allocator.set_policies(policies);
     }
 
-    /// What is to be offered now.
+    /// Returns the resources to offer now.
     pub(crate) fn allocate(&mut self, now: Time) -> Vec<Offering> {
         match self.allocator.next_wake() {
             Some(at) if at <= now => self.allocator.allocate_all(now),
@@ -270,7 +270,7 @@ impl Allocation {
         self.hold.as_ref().map_or_else(|| self.allocator.next_wake(), |hold| Some(hold.until))
     }
 
-    /// The allocator itself, for its views.
+    /// Returns the allocator, for its views.
     pub(crate) fn allocator(&self) -> &Allocator {
         &self.allocator
     }
@@ -306,7 +306,7 @@ fn framework_options(framework: &Framework) -> FrameworkOptions {
     }
 }
 
-/// A framework's own minima for its offers; none if it does not say.
+/// Returns a framework's own minima for its offers, or `None` if it states none.
 fn minima(filters: &OfferFilters) -> Option<Vec<Quantities>> {
     let list = filters.min_allocatable_resources.as_ref()?.quantities.iter();
     let read = |(text, scalar): (&String, &protos::mesos::value::Scalar)| (name(text), Amount::from_f64(scalar.value));

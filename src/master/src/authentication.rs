@@ -1,4 +1,4 @@
-//! Principals of libprocess clients that have authenticated by CRAM-MD5, and what they may do
+//! Principals of libprocess clients that have authenticated by CRAM-MD5, and their permissions
 //! (docs/mesos/libprocess.md).
 //!
 //! It has no secrets: `authenticator.rs` runs the protocol, and the shell reports the result.
@@ -16,18 +16,19 @@ use crate::peers::Proof;
 use crate::refusals::Fault;
 
 impl Master {
-    /// The principal that a libprocess client has proved to be.
+    /// Returns the principal that a libprocess client has authenticated as.
     pub fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
         self.peers.proof(pid).map(|proof| proof.principal.clone())
     }
 
-    /// A peer begins to authenticate: what it had proved before counts no more.
+    /// Records that a peer starts to authenticate. An earlier authentication of the peer becomes void.
     pub(crate) fn authenticating(&mut self, pid: Pid, attempt: u64) {
         self.count(Counter::MessagesAuthenticate);
         self.peers.begin(pid, attempt);
     }
 
-    /// A conversation is over; none: nothing was proved. What the peer has asked for meanwhile is done now.
+    /// Records the end of a conversation; without a principal, the peer is not authenticated. The request that the peer
+    /// has sent meanwhile is handled now.
     pub(crate) fn authenticated(&mut self, pid: Pid, attempt: u64, principal: Option<Arc<str>>, out: &mut Outbox) {
         let Some(conversation) = self.peers.end(&pid, attempt) else { return };
         match principal {
@@ -37,7 +38,7 @@ impl Master {
                 self.peers.prove(pid.clone(), Proof { principal, attempt });
                 self.forget_surplus(out);
             }
-            // No other code unlinks a peer with an earlier proof.
+            // No other code unlinks a peer that was authenticated before.
             None if conversation.is_linked && !self.is_admitted(&pid) => out.push(Output::Unlink { pid: pid.clone() }),
             None => {}
         }
@@ -46,7 +47,8 @@ impl Master {
         }
     }
 
-    /// Forgets the oldest of too many authenticated clients without a request; they can authenticate again.
+    /// Forgets the oldest authenticated clients that have sent no request, if there are too many. They can authenticate
+    /// again.
     fn forget_surplus(&mut self, out: &mut Outbox) {
         while let Some(pid) = self.peers.take_surplus() {
             if !self.is_admitted(&pid) {
@@ -59,12 +61,13 @@ impl Master {
         }
     }
 
-    /// Whether the process is a registered agent or the scheduler of a framework; its proof is removed with them.
+    /// Returns whether the process is a registered agent or the scheduler of a framework. Its authentication is removed
+    /// with them.
     fn is_admitted(&self, pid: &Pid) -> bool {
         self.agents.key_of_pid(pid).is_some() || self.frameworks.key_of_pid(pid).is_some()
     }
 
-    /// Whether an agent may register: whether it has authenticated, if it must.
+    /// Returns whether an agent may register: it has authenticated, or it need not.
     pub(crate) fn agent_may_register(&self, from: &Pid, out: &mut Outbox) -> bool {
         let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
         if !may {
@@ -75,7 +78,7 @@ impl Master {
         may
     }
 
-    /// Whether a driver may subscribe a framework: whether it has authenticated, if it must, and as the principal that
+    /// Checks that a driver may subscribe a framework: that it has authenticated if it must, and as the principal that
     /// it states.
     pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo) -> Result<(), String> {
         let proved = self.peers.proof(from).map(|proof| &proof.principal);
@@ -90,7 +93,7 @@ impl Master {
         }
     }
 
-    /// The authenticated principal of a driver whose framework states none.
+    /// Returns the authenticated principal of a driver whose framework states none.
     pub(crate) fn proved_principal(&self, from: &Pid, out: &mut Outbox) -> Option<String> {
         let proved = self.peers.proof(from)?.principal.to_string();
         out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));
@@ -127,7 +130,7 @@ mod tests {
             }));
         }
         assert_eq!(unlinked, ["slave(0)@10.0.9.1:5051", "slave(1)@10.0.9.1:5051"]);
-        // The agent is known still: with another process it is taken in again without a new proof.
+        // The agent is still authenticated: with another process it is admitted again without a new authentication.
         assert!(script.line("register a cpus:1 process=8").iter().any(|line| line.contains("SlaveRegistered")));
     }
 }

@@ -11,58 +11,58 @@ use base::{Pid, Time, cram_md5, same_text};
 use protos::mesos::internal as m;
 use rustc_hash::FxHashMap;
 
-/// The only mechanism.
+/// The only SASL mechanism that is offered.
 const MECHANISM: &str = "CRAM-MD5";
 /// Limit of simultaneous conversations; one more ends the oldest.
 const SESSIONS_MAX: usize = 1 << 16;
-/// So long may the names of processes be: they are kept before anything is proved.
+/// Longest name of a process, in bytes. Names are kept before anything is proved.
 const NAME_MAX: usize = 1024;
-/// The digits of an answer to a challenge.
+/// Number of hexadecimal digits of an answer to a challenge.
 const DIGITS: usize = 32;
 /// SASL's messages about a malformed message, and about an unknown mechanism.
 const MALFORMED: &str = "bad protocol / cancel";
 const NO_MECHANISM: &str = "no mechanism available";
 
-/// Something that happened.
+/// Input of the [`Authenticator`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuthInput {
-    /// AuthenticateMessage: a peer authenticates the process `client`.
+    /// AuthenticateMessage: a peer asks to authenticate the process `client`.
     Authenticate {
-        /// The number of the conversation, and of the process that leads it; each is greater than the one before.
+        /// Number of the conversation, and of the process that leads it. Each is greater than the one before.
         attempt: u64,
-        /// The peer's process that answers.
+        /// Process of the peer that answers the challenge.
         from: Pid,
-        /// The client.
+        /// Process that is authenticated.
         client: Pid,
-        /// The connection of the message. A conversation ends an earlier one of the client over the same connection:
-        /// another process must not end it.
+        /// Number of the connection of the message. A new conversation ends an earlier one of the same client only if
+        /// both use the same connection: another process must not end it.
         connection: u64,
         /// A random value that never repeats: it becomes the challenge.
         nonce: [u8; 16],
     },
-    /// AuthenticationStartMessage.
+    /// AuthenticationStartMessage: the peer selects a mechanism.
     Start {
-        /// Which conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The sender, as it names itself.
+        /// Sender, as it names itself.
         from: Pid,
-        /// The message.
+        /// Message that was received.
         message: m::AuthenticationStartMessage,
     },
-    /// AuthenticationStepMessage.
+    /// AuthenticationStepMessage: the peer answers the challenge.
     Step {
-        /// Which conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The sender, as it names itself.
+        /// Sender, as it names itself.
         from: Pid,
-        /// The message.
+        /// Message that was received.
         message: m::AuthenticationStepMessage,
     },
-    /// The time of [`Authenticator::next_wake`] has come.
+    /// The time of [`Authenticator::next_wake`] has passed.
     Wake,
 }
 
-/// A message to a peer.
+/// A message of the authenticator to a peer.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum AuthMessage {
@@ -73,39 +73,39 @@ pub enum AuthMessage {
     Error(m::AuthenticationErrorMessage),
 }
 
-/// Something to be done, in order.
+/// Output of the [`Authenticator`], to be carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuthOutput {
     /// Send a message as `crammd5-authenticator-session(attempt)`.
     Send {
-        /// Which conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The receiver.
+        /// Process that receives the message.
         to: Pid,
-        /// The message.
+        /// Message to send.
         message: AuthMessage,
     },
-    /// A conversation is over.
+    /// A conversation has ended.
     Settled {
-        /// The number of the conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The client.
+        /// Process that was authenticated.
         client: Pid,
-        /// The client's principal, or why it is not known.
+        /// Principal of the client, or the reason why it is not authenticated.
         proved: Result<Arc<str>, String>,
     },
-    /// A message for a conversation from another sender, which is ignored.
+    /// A message for a conversation came from another sender and is ignored.
     Ignored {
-        /// The number of the conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The sender.
+        /// Process that has sent the message.
         from: Pid,
     },
 }
 
 impl AuthInput {
-    /// What a message for `crammd5-authenticator-session(attempt)` is; none for messages that such a process does not
-    /// take.
+    /// Decodes a message for `crammd5-authenticator-session(attempt)`. Returns `None` for messages that such a process
+    /// does not handle.
     pub fn decode(from: &Pid, to: &str, name: &str, body: &[u8]) -> Option<AuthInput> {
         let attempt = to.strip_prefix("crammd5-authenticator-session(")?.strip_suffix(')')?.parse().ok()?;
         Some(match name.strip_prefix("mesos.internal.")? {
@@ -121,7 +121,7 @@ impl AuthInput {
 }
 
 impl AuthMessage {
-    /// The full protobuf name.
+    /// Returns the full protobuf name of the message.
     pub fn full_name(&self) -> String {
         use prost::Name;
         match self {
@@ -133,7 +133,7 @@ impl AuthMessage {
         }
     }
 
-    /// The body.
+    /// Returns the encoded body of the message.
     pub fn encode(&self) -> Vec<u8> {
         use prost::Message;
         match self {
@@ -146,26 +146,26 @@ impl AuthMessage {
     }
 }
 
-/// Why a peer may not authenticate a process.
+/// Reasons why a peer may not authenticate a process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientInvalid {
-    /// A name is longer than the limit.
+    /// The name of a process is longer than the limit.
     #[error("a name is too long")]
     TooLong,
-    /// The text is not a pid.
+    /// The text is not a valid pid.
     #[error("'{0}' is not a process")]
     NoProcess(String),
-    /// The process is at another IP address than the peer.
+    /// The process has another IP address than the peer.
     #[error("{0} is at another IP address")]
     Elsewhere(Pid),
 }
 
-/// The process that a peer authenticates. It must have the peer's IP address: a new conversation voids an earlier
-/// authentication, so another machine must not start one. The ports may differ: mesos-go's older driver authenticates
-/// through a socket of its own.
+/// Returns the process that a peer asks to authenticate. It must have the peer's IP address: a new conversation voids
+/// an earlier authentication, so another machine must not start one. The ports may differ: mesos-go's older driver
+/// authenticates through a socket of its own.
 ///
 /// # Errors
-/// There is no such process, or its IP address differs.
+/// The text is not a valid pid, or the IP addresses differ.
 pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, ClientInvalid> {
     if wanted.pid.len() > NAME_MAX || from.id().len() > NAME_MAX {
         return Err(ClientInvalid::TooLong);
@@ -180,18 +180,18 @@ pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, Cli
     Ok(client)
 }
 
-/// A conversation.
+/// State of a conversation.
 struct Session {
     client: Pid,
     connection: u64,
     peer: Pid,
     challenge: String,
-    /// Whether the peer has the challenge.
+    /// Whether the challenge was sent to the peer.
     is_asked: bool,
     deadline: Time,
 }
 
-/// How a conversation ends.
+/// Results of a conversation.
 enum End {
     Proved(Arc<str>),
     Refused(&'static str),
@@ -199,26 +199,27 @@ enum End {
     Silent(&'static str),
 }
 
-/// Leads the conversations.
+/// Server side of CRAM-MD5 for all conversations.
 pub struct Authenticator {
     /// Secrets by principal.
     credentials: BTreeMap<String, String>,
     timeout: Duration,
-    /// What challenges name behind their `@`.
+    /// Hostname in challenges, after the `@`.
     hostname: String,
-    /// By number, so the oldest comes first. All have the same time, so it is also the first to be too late.
+    /// Conversations by number, so that the oldest comes first. All have the same timeout, so it is also the first to
+    /// time out.
     sessions: BTreeMap<u64, Session>,
     by_client: FxHashMap<(Pid, u64), u64>,
 }
 
 impl Authenticator {
-    /// One that knows these secrets by principal, and gives each conversation so long.
+    /// Creates an authenticator with these secrets by principal and this timeout of a conversation.
     pub fn new(credentials: BTreeMap<String, String>, timeout: Duration, hostname: &str) -> Authenticator {
         let (hostname, sessions) = (hostname.to_owned(), BTreeMap::new());
         Authenticator { credentials, timeout, hostname, sessions, by_client: FxHashMap::default() }
     }
 
-    /// Takes one input. What follows from it is added to `out`.
+    /// Handles one input. Outputs are appended to `out`.
     pub fn handle(&mut self, input: AuthInput, now: Time, out: &mut Vec<AuthOutput>) {
         match input {
             AuthInput::Authenticate { attempt, from, client, connection, nonce } => {
@@ -244,7 +245,7 @@ impl Authenticator {
         }
     }
 
-    /// When [`AuthInput::Wake`] is needed.
+    /// Returns the time at which [`AuthInput::Wake`] is needed.
     pub fn next_wake(&self) -> Option<Time> {
         self.sessions.first_key_value().map(|(_, session)| session.deadline)
     }
@@ -277,8 +278,9 @@ impl Authenticator {
         self.sessions.insert(attempt, session);
     }
 
-    /// Whether the sender is the peer of the conversation: whether both have one address, where each names its
-    /// processes as it likes. The numbers of conversations are easily guessed, and messages of others would end them.
+    /// Returns whether the sender is the peer of the conversation: whether both have the same address. The names of
+    /// processes may differ. The numbers of conversations are easily guessed, and messages of other senders would end
+    /// them.
     fn may_speak(&self, attempt: u64, from: Pid, out: &mut Vec<AuthOutput>) -> bool {
         let Some(session) = self.sessions.get(&attempt) else { return false };
         let may = session.peer.address() == from.address();
@@ -295,7 +297,7 @@ impl Authenticator {
         } else if message.mechanism != MECHANISM {
             Some(NO_MECHANISM)
         } else if !message.data().is_empty() {
-            // In this mechanism the server speaks first.
+            // In this mechanism the server sends first.
             Some(MALFORMED)
         } else {
             None
@@ -319,7 +321,7 @@ impl Authenticator {
         self.end(attempt, end, out);
     }
 
-    /// What an answer proves: `<principal> <digits>`.
+    /// Checks an answer `<principal> <digits>` to a challenge.
     fn judge(&self, challenge: &str, answer: &[u8]) -> End {
         let text = std::str::from_utf8(answer).ok().and_then(|text| text.rsplit_once(' '));
         let Some((principal, digits)) = text.filter(|(principal, _)| !principal.is_empty()) else {
@@ -350,7 +352,7 @@ impl Authenticator {
             }
             End::Silent(why) => (None, Err(why.to_owned())),
         };
-        // First the result, then the message: what the peer asks for next must find it.
+        // The result comes first: the next request of the peer depends on it.
         out.push(AuthOutput::Settled { attempt, client, proved });
         out.extend(message.map(|message| AuthOutput::Send { attempt, to, message }));
     }
@@ -367,7 +369,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// One conversation at a time with an authenticator that knows `ann`.
+    /// An authenticator that knows `ann`, with one conversation at a time.
     struct Stage {
         authenticator: Authenticator,
         now: Time,
@@ -439,7 +441,7 @@ mod tests {
         assert_eq!(stage.authenticate(1), ["1: CRAM-MD5"]);
         assert_eq!(stage.start(1, "CRAM-MD5", Some(b"")), ["1: <7.256@host>"]);
         assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
-        // The process is gone with the conversation.
+        // The process ended with the conversation.
         assert!(stage.step(1, &answer("ann", "s3cret")).is_empty());
         assert_eq!(stage.authenticator.next_wake(), None);
     }
@@ -457,7 +459,7 @@ mod tests {
         let answers = stage.tell(AuthInput::Step { attempt, from: stranger, message: step() });
         assert_eq!(answers, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
         assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
-        // There is no conversation to disturb.
+        // There is no conversation that the message could end.
         assert!(stage.tell(AuthInput::Step { attempt, from: pid("x@10.0.0.9:1"), message: step() }).is_empty());
     }
 

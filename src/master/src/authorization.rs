@@ -1,6 +1,6 @@
 //! Authorization (docs/mesos/security.md): the objects of each action, and the messages of refusals.
 //!
-//! The lists are in the crate `authorizer`; without them each check reads one pointer.
+//! The access control lists are in the crate `authorizer`; without them each check reads one pointer.
 
 use authorizer::Action;
 use base::Pid;
@@ -15,14 +15,14 @@ use crate::messages::REGISTRATION;
 use crate::refusals::Fault;
 use crate::validate::roles_of;
 
-/// An action, and what it is done to; none: to any.
+/// An action and its object; `None` stands for any object.
 type Wish = (Action, Option<String>);
 
 impl Master {
-    /// Whether an operator may do something.
+    /// Checks that an operator may perform an action on an object.
     ///
     /// # Errors
-    /// 403.
+    /// 403 if the access control lists do not allow it.
     pub(crate) fn authorize(
         &self,
         principal: Option<&str>,
@@ -39,7 +39,7 @@ impl Master {
         Err(CallError::forbidden(format!("{}{on}", action.key())))
     }
 
-    /// Whether a framework may have its roles.
+    /// Checks that a framework may have its roles.
     ///
     /// # Errors
     /// The first role that it may not have.
@@ -52,7 +52,7 @@ impl Master {
         refused.map_err(|role| refusal(Action::RegisterFramework, role))
     }
 
-    /// Whether a principal may perform an operation.
+    /// Checks that a principal may perform an operation.
     ///
     /// # Errors
     /// The first resource that is not allowed.
@@ -68,7 +68,7 @@ impl Master {
         }
     }
 
-    /// Whether an agent may register, with the reservations that it brings along.
+    /// Returns whether an agent may register with the reservations of its resources.
     pub(crate) fn authorize_agent(&self, from: &Pid, info: &SlaveInfo, out: &mut Outbox) -> bool {
         let authorizer = &self.config.authorizer;
         if !authorizer.is_on() {
@@ -88,7 +88,7 @@ impl Master {
     }
 }
 
-/// Why something is not done: its list, and what it would be done to.
+/// Returns the message of a refusal: the object, and the access control list that denies it.
 fn refusal(action: Action, object: Option<&str>) -> String {
     let key = action.key();
     match object {
@@ -101,12 +101,12 @@ fn read(list: &[Proto]) -> impl Iterator<Item = Resource> {
     list.iter().filter_map(|resource| resource_from_proto(resource).ok())
 }
 
-/// The role that a resource is reserved to.
+/// Returns the role that a resource is reserved to, or `*`.
 fn role_of(resource: &Resource) -> Option<String> {
     Some(resource.reservation_role().map_or("*", Role::as_str).to_owned())
 }
 
-/// The actions of an operation.
+/// Returns the actions that an operation needs permission for.
 fn wishes(operation: &Operation) -> Vec<Wish> {
     let roles = |action, list: &[Proto]| read(list).map(|resource| (action, role_of(&resource))).collect();
     let one = |action, resource: &Proto| roles(action, std::slice::from_ref(resource));
@@ -139,7 +139,8 @@ fn wishes(operation: &Operation) -> Vec<Wish> {
     }
 }
 
-/// A reservation takes another one's place: what is common to both stays, the rest is undone, and made.
+/// Returns the actions of a RESERVE that replaces reservations: the common ones stay, the others of `source` are
+/// unreserved, the others of `target` reserved.
 fn re_reservation(source: &Resource, target: &Resource) -> Vec<Wish> {
     let (old, new) = (source.reservations(), target.reservations());
     let common = old.iter().zip(new).take_while(|(old, new)| old == new).count();

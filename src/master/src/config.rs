@@ -1,6 +1,6 @@
-//! What an operator can set about the core: the master's flags that change what it decides.
+//! Settings of the core: the master's flags that change its decisions.
 //!
-//! It does not read flags; the daemon does, and checks their ranges.
+//! It does not parse flags; the daemon does, and checks their ranges.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,70 +13,74 @@ use resources::{Amount, Name, Quantities};
 
 use crate::throttle::RateLimits;
 
-/// The settings of a master core. The defaults are Mesos's (docs/mesos/flags.md).
+/// Settings of a master core. The defaults are Mesos's (docs/mesos/flags.md).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `--agent_ping_timeout`: how long a pong may take, and the interval of pings.
+    /// Time that an agent has to answer a ping, and the interval of pings: `--agent_ping_timeout`.
     pub agent_ping_timeout: Duration,
-    /// `--max_agent_ping_timeouts`: pings in a row that may go unanswered before an agent is unreachable.
+    /// Number of pings in a row that may go unanswered before an agent is unreachable: `--max_agent_ping_timeouts`.
     pub max_agent_ping_timeouts: u32,
-    /// `--agent_reregister_timeout`: how long a disconnected or recovered agent may stay away.
+    /// Time that a disconnected or recovered agent has to reregister: `--agent_reregister_timeout`.
     pub agent_reregister_timeout: Duration,
-    /// `--agent_removal_rate_limit`: at most this many agents become unreachable in that time.
+    /// Rate limit of removals: at most this many agents become unreachable in that time; `None` for no limit.
+    /// `--agent_removal_rate_limit`.
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
-    /// `--rate_limits`: how many messages of drivers are dealt with.
+    /// Rate limits of drivers' messages: `--rate_limits`.
     pub rate_limits: Option<RateLimits>,
-    /// `--recovery_agent_removal_limit`: the largest share (0 to 1) of recovered agents that may be lost.
+    /// Largest share (0 to 1) of recovered agents that may be lost: `--recovery_agent_removal_limit`.
     pub recovery_agent_removal_limit: f64,
-    /// `--policies`, `--offer_timeout`, `--offer_granularity`: how long offers and refusals last, how finely agents are
-    /// offered.
+    /// Policies about how long offers and refusals last and how finely agents are offered: `--policies`,
+    /// `--offer_timeout`, `--offer_granularity`.
     pub policies: Policies,
-    /// `--max_completed_frameworks`.
+    /// Number of completed frameworks that are kept: `--max_completed_frameworks`.
     pub max_completed_frameworks: usize,
-    /// `--max_completed_tasks_per_framework`.
+    /// Number of completed tasks of a framework that are kept: `--max_completed_tasks_per_framework`.
     pub max_completed_tasks_per_framework: usize,
-    /// `--max_unreachable_tasks_per_framework`.
+    /// Number of unreachable tasks of a framework that are kept: `--max_unreachable_tasks_per_framework`.
     pub max_unreachable_tasks_per_framework: usize,
-    /// `--max_operator_event_stream_subscribers`.
+    /// Limit of subscribers of the operator API's event stream: `--max_operator_event_stream_subscribers`.
     pub max_operator_event_stream_subscribers: usize,
-    /// `--roles`: the only roles that may be used, if set.
+    /// The only roles that may be used; `None` allows all. `--roles`.
     pub roles: Option<BTreeSet<String>>,
-    /// `--root_submissions`: whether frameworks of user root are allowed.
+    /// Whether frameworks of user root are allowed: `--root_submissions`.
     pub root_submissions: bool,
-    /// `--require_agent_domain`: whether agents without a fault domain are ignored.
+    /// Whether agents without a fault domain are ignored: `--require_agent_domain`.
     pub require_agent_domain: bool,
-    /// `--authenticate_agents`: whether agents that have not authenticated are ignored.
+    /// Whether agents that have not authenticated are ignored: `--authenticate_agents`.
     pub authenticate_agents: bool,
-    /// `--authenticate_frameworks`: whether drivers that have not authenticated are refused.
+    /// Whether drivers that have not authenticated are refused: `--authenticate_frameworks`.
     pub authenticate_frameworks: bool,
-    /// `--acls`: the access control lists.
+    /// Access control lists: `--acls`.
     pub authorizer: Authorizer,
-    /// `--registry_gc_interval`: how often old unreachable and gone agents are forgotten.
+    /// Interval at which old unreachable and gone agents are removed from the registry: `--registry_gc_interval`.
     pub registry_gc_interval: Duration,
-    /// `--registry_max_agent_age`.
+    /// Age from which unreachable and gone agents are removed from the registry: `--registry_max_agent_age`.
     pub registry_max_agent_age: Duration,
-    /// `--registry_max_agent_count`.
+    /// Number of unreachable agents, and of gone agents, that the registry keeps: `--registry_max_agent_count`.
     pub registry_max_agent_count: usize,
-    /// `--allocation_interval`: how often all agents are examined, whatever happened.
+    /// Interval of allocation runs over all agents, whether their state has changed or not: `--allocation_interval`.
     pub allocation_interval: Duration,
-    /// `--min_allocatable_resources`: an offer holds at least one of these; none: it only must not be empty.
+    /// Minima of which an offer contains at least one; if empty, an offer only must not be empty.
+    /// `--min_allocatable_resources`.
     pub min_allocatable_resources: Vec<Quantities>,
-    /// `--filter_gpu_resources`: whether agents with GPUs are hidden from frameworks without that capability.
+    /// Whether agents with GPUs are offered only to frameworks with the capability GPU_RESOURCES:
+    /// `--filter_gpu_resources`.
     pub filter_gpu_resources: bool,
-    /// `--fair_sharing_excluded_resource_names`.
+    /// Names of resources that are left out of dominant shares: `--fair_sharing_excluded_resource_names`.
     pub fair_sharing_excluded_resource_names: Vec<String>,
-    /// `--offer_constraints_re2_max_mem` and `--offer_constraints_re2_max_program_size`.
+    /// Limits of regular expressions in offer constraints: `--offer_constraints_re2_max_mem` and
+    /// `--offer_constraints_re2_max_program_size`.
     pub offer_constraints_limits: allocator::RegexLimits,
-    /// `--allocator_agent_recovery_factor`: after a failover of a master with quotas, the share (0 to 1) of agents that
-    /// must be back before anything is offered.
+    /// Share (0 to 1) of agents that must have reregistered before offers start, after a failover of a master with
+    /// quotas: `--allocator_agent_recovery_factor`.
     pub allocator_agent_recovery_factor: f64,
-    /// `--allocator_recovery_timeout`: how long that may take at most.
+    /// Longest time that offers wait for these agents: `--allocator_recovery_timeout`.
     pub allocator_recovery_timeout: Duration,
-    /// `--role_sorter`: the order of roles.
+    /// Order of roles in an allocation run: `--role_sorter`.
     pub role_sorter: SorterKind,
-    /// `--framework_sorter`: the order of the frameworks of a role.
+    /// Order of the frameworks of a role in an allocation run: `--framework_sorter`.
     pub framework_sorter: SorterKind,
-    /// `--weights`: used if the registry has none. Each is positive.
+    /// Weights of roles, used if the registry has none. Each is positive. `--weights`.
     pub weights: Vec<(String, f64)>,
 }
 
@@ -121,7 +125,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How long an agent waits for a ping before it looks for the master again.
+    /// Returns the time that an agent waits for a ping before it detects the master again.
     pub fn total_ping_timeout(&self) -> Duration {
         self.agent_ping_timeout * self.max_agent_ping_timeouts
     }

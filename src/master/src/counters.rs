@@ -1,6 +1,6 @@
-//! What has been counted since the master started: the names of docs/mesos/metrics.md, without `master/`.
+//! Counters since the start of the master, with the names of docs/mesos/metrics.md without `master/`.
 //!
-//! It computes no gauges; those are read off a snapshot.
+//! It computes no gauges; those are computed from a snapshot.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ macro_rules! counters {
         pub enum Counter { $($variant,)* }
 
         impl Counter {
-            /// All counters.
+            /// All counters, in the order of their declaration.
             pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
 
-            /// The metric's name, without `master/`.
+            /// Returns the name of the metric, without `master/`.
             pub fn name(self) -> &'static str {
                 match self { $(Counter::$variant => $name,)* }
             }
@@ -87,15 +87,15 @@ counters! {
     InvalidOperationStatusUpdateAcknowledgements = "invalid_operation_status_update_acknowledgements",
 }
 
-/// The counters' values.
+/// Values of the master's counters.
 #[derive(Clone, Debug)]
 pub struct Counters {
     values: [u64; Counter::ALL.len()],
-    /// Terminal tasks by state, source and reason: `task_<state>/source_<source>/reason_<reason>`.
+    /// Numbers of terminal tasks by state, source and reason: `task_<state>/source_<source>/reason_<reason>`.
     reasons: BTreeMap<(i32, i32, i32), u64>,
-    /// Operations that agents were sent, by type's number.
+    /// Numbers of operations that were sent to agents, by the number of the type.
     operations: BTreeMap<i32, u64>,
-    /// Operations that have ended, by the numbers of type and state.
+    /// Numbers of operations that have ended, by the numbers of type and state.
     ended_operations: BTreeMap<(i32, i32), u64>,
 }
 
@@ -111,33 +111,33 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// One counter's value.
+    /// Returns the value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize]
     }
 
-    /// All counters by name, without `master/`, those of causes included.
+    /// Returns all counters with their names, without `master/`, including those by state, source and reason.
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let plain = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), self.get(*counter)));
         plain.chain(self.reasons.iter().filter_map(|(cause, count)| Some((cause_name(*cause)?, *count))))
     }
 
-    /// How many operations of a type agents were sent.
+    /// Returns how many operations of a type were sent to agents.
     pub fn operations(&self, kind: Type) -> u64 {
         self.operations.get(&(kind as i32)).copied().unwrap_or_default()
     }
 
-    /// How many operations of a type have ended in a state.
+    /// Returns how many operations of a type have ended in a state.
     pub fn ended_operations(&self, kind: Type, state: OperationState) -> u64 {
         self.ended_operations.get(&(kind as i32, state as i32)).copied().unwrap_or_default()
     }
 
-    /// An operation is an agent's now.
+    /// Counts an operation that was sent to an agent.
     pub(crate) fn operation(&mut self, kind: Type) {
         *self.operations.entry(kind as i32).or_default() += 1;
     }
 
-    /// An operation has ended.
+    /// Counts an operation that has ended.
     pub(crate) fn operation_ended(&mut self, kind: Type, state: OperationState) {
         *self.ended_operations.entry((kind as i32, state as i32)).or_default() += 1;
     }
@@ -146,7 +146,7 @@ impl Counters {
         self.values[counter as usize] += 1;
     }
 
-    /// A task has reached a terminal state.
+    /// Counts a task that has reached a terminal state.
     pub(crate) fn terminal(&mut self, state: TaskState, source: i32, reason: Option<i32>) {
         let counter = match state {
             TaskState::TaskFinished => Counter::TasksFinished,
@@ -166,7 +166,7 @@ impl Counters {
     }
 }
 
-/// `task_lost/source_master/reason_slave_removed`; none for numbers that have no name.
+/// Returns a name such as `task_lost/source_master/reason_slave_removed`, or `None` if a number has no name.
 fn cause_name((state, source, reason): (i32, i32, i32)) -> Option<String> {
     let state = TaskState::try_from(state).ok()?.as_str_name();
     let source = task_status::Source::try_from(source).ok()?.as_str_name();
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!((name.as_str(), count), ("task_lost/source_master/reason_slave_removed", 1));
     }
 
-    /// What a framework's operations, refused tasks, kills and subscriptions count for, as in the recorded history of
-    /// Mesos.
+    /// Compares the counts of a framework's operations, refused tasks, kills and subscriptions with the recorded
+    /// history of Mesos.
     #[test]
     fn what_calls_count_for() {
         let mut script = crate::testing::Script::new();

@@ -1,6 +1,6 @@
 //! Events for frameworks, each in the form of the framework's connection (docs/mesos/scheduler-api.md).
 //!
-//! It decides nothing; an event for a framework without a connection is dropped here.
+//! It makes no decisions. An event for a framework without a connection is dropped here.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::io::{Outbox, Output};
 use crate::message::Outgoing;
 use crate::state::{Connection, FrameworkKey};
 
-/// An empty event of that type.
+/// Returns an empty event of a type.
 pub(crate) fn blank(kind: event::Type) -> Event {
     Event { r#type: Some(kind as i32), ..Event::default() }
 }
 
-/// The event that makes a scheduler abort.
+/// Returns the event that makes a scheduler abort.
 pub(crate) fn error(message: String) -> Event {
     Event { error: Some(event::Error { message }), ..blank(event::Type::Error) }
 }
 
 impl Frameworks {
-    /// Tells a framework: `http` by stream, `driver` by message.
+    /// Sends a framework an event: `http` by stream, `driver` by message.
     fn tell(
         &mut self,
         key: FrameworkKey,
@@ -52,7 +52,7 @@ impl Frameworks {
         }
     }
 
-    /// SUBSCRIBED; `again` chooses between the two messages for drivers.
+    /// Sends SUBSCRIBED; `again` selects one of the two messages for drivers.
     pub(crate) fn tell_subscribed(
         &mut self,
         key: FrameworkKey,
@@ -84,12 +84,12 @@ impl Frameworks {
         );
     }
 
-    /// HEARTBEAT; only for streams.
+    /// Sends HEARTBEAT to a framework with a stream.
     pub(crate) fn tell_heartbeat(&mut self, key: FrameworkKey, out: &mut Outbox) {
         self.tell(key, event::Type::Heartbeat, out, |_| {}, || None);
     }
 
-    /// OFFERS, with the pid of each offer's agent.
+    /// Sends OFFERS, with the pid of each offer's agent.
     pub(crate) fn tell_offers(
         &mut self,
         key: FrameworkKey,
@@ -111,7 +111,7 @@ impl Frameworks {
         );
     }
 
-    /// RESCIND.
+    /// Sends RESCIND.
     pub(crate) fn tell_rescind(&mut self, key: FrameworkKey, offer_id: mesos::OfferId, out: &mut Outbox) {
         let id = offer_id.clone();
         self.tell(
@@ -123,7 +123,7 @@ impl Frameworks {
         );
     }
 
-    /// INVERSE_OFFERS, with the pid of each one's agent; drivers have no use for them.
+    /// Sends INVERSE_OFFERS, with the pid of each one's agent. Drivers ignore them.
     pub(crate) fn tell_inverse_offers(
         &mut self,
         key: FrameworkKey,
@@ -141,7 +141,7 @@ impl Frameworks {
         );
     }
 
-    /// RESCIND_INVERSE_OFFER.
+    /// Sends RESCIND_INVERSE_OFFER.
     pub(crate) fn tell_rescind_inverse(
         &mut self,
         key: FrameworkKey,
@@ -158,7 +158,7 @@ impl Frameworks {
         );
     }
 
-    /// UPDATE. `pid` is the agent's for updates that need an acknowledgement, else `None`.
+    /// Sends UPDATE. `pid` is the agent's for updates that need an acknowledgement, else `None`.
     pub(crate) fn tell_update(
         &mut self,
         key: FrameworkKey,
@@ -166,7 +166,7 @@ impl Frameworks {
         pid: Option<&str>,
         out: &mut Outbox,
     ) {
-        // Only one of the two forms is made; the update itself goes into it.
+        // Only one of the two closures runs; the update is moved into it.
         let update = Cell::new(Some(update));
         self.tell(
             key,
@@ -180,7 +180,7 @@ impl Frameworks {
         );
     }
 
-    /// UPDATE_OPERATION_STATUS; drivers have no such message.
+    /// Sends UPDATE_OPERATION_STATUS; drivers have no such message.
     pub(crate) fn tell_operation(&mut self, key: FrameworkKey, status: mesos::OperationStatus, out: &mut Outbox) {
         self.tell(
             key,
@@ -191,7 +191,7 @@ impl Frameworks {
         );
     }
 
-    /// MESSAGE of an executor.
+    /// Sends MESSAGE with the data of an executor.
     pub(crate) fn tell_message(
         &mut self,
         key: FrameworkKey,
@@ -214,7 +214,7 @@ impl Frameworks {
         );
     }
 
-    /// FAILURE: an agent is lost.
+    /// Sends FAILURE for a lost agent.
     pub(crate) fn tell_lost_agent(&mut self, key: FrameworkKey, slave_id: mesos::SlaveId, out: &mut Outbox) {
         let id = slave_id.clone();
         self.tell(
@@ -226,7 +226,7 @@ impl Frameworks {
         );
     }
 
-    /// FAILURE: an executor has ended.
+    /// Sends FAILURE for an executor that has terminated.
     pub(crate) fn tell_exited_executor(
         &mut self,
         key: FrameworkKey,
@@ -249,7 +249,7 @@ impl Frameworks {
         );
     }
 
-    /// ERROR: the scheduler is to abort.
+    /// Sends ERROR, which makes the scheduler abort.
     pub(crate) fn tell_error(&mut self, key: FrameworkKey, message: &str, out: &mut Outbox) {
         self.tell(
             key,

@@ -1,4 +1,5 @@
-//! Why a framework has no offers, and what it excludes itself: for operators, answered by the allocator.
+//! Explanations for operators why a framework has no offers, and which agents its own settings exclude. The allocator
+//! computes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,28 +13,29 @@ use resources::{Quantities, Role, RoleError};
 use crate::master::Master;
 use crate::state::Framework;
 
-/// Why a question about offers has no answer. `Display` is the whole text of the response, so no variant has a source.
+/// Reasons why a question about offers cannot be answered. `Display` is the whole text of the response, so no variant
+/// has a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExplainError {
-    /// The role is invalid.
+    /// The role (its text comes first) is invalid.
     #[error("Invalid role '{0}': {1}")]
     Role(String, RoleError),
-    /// There is no such framework.
+    /// No framework has this id or name.
     #[error("No framework has the id or the name '{0}'")]
     Unknown(String),
-    /// Several frameworks have the name.
+    /// Several frameworks have this name.
     #[error("Several frameworks have the name '{0}'; use an id")]
     Ambiguous(String),
 }
 
-/// What a framework excludes.
+/// Roles and agents that a framework's own settings exclude from its offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFrom {
-    /// Which framework.
+    /// Id of the framework.
     pub framework: FrameworkId,
-    /// Its suppressed roles.
+    /// Roles that the framework suppresses.
     pub suppressed: Vec<String>,
-    /// The agents that its constraints exclude, in each of its roles that has constraints.
+    /// Agents that the framework's offer constraints exclude, in each of its roles that has constraints.
     pub excluded: BTreeMap<Role, Vec<AgentId>>,
 }
 
@@ -41,12 +43,12 @@ pub struct KeptFrom {
 const MOST_ROLES: usize = 16;
 
 impl Master {
-    /// Why a framework, named by its id or by a name that no other has, has no (or few) offers: in one role, or in each
-    /// that it is subscribed to, as far as these are not too many. With a need, such as that of a task, smaller offers
-    /// do not count. Costs time in proportion to the agents.
+    /// Explains why a framework has no or few offers, in one role or in each of its roles. The framework is named by
+    /// its id, or by a name that no other framework has. Without `role`, at most 16 roles are explained. Offers smaller
+    /// than `need`, such as the resources of a task, do not count. Takes time in proportion to the number of agents.
     ///
     /// # Errors
-    /// What is wrong with the question.
+    /// The role is invalid, or no single framework has that id or name.
     pub fn explain(
         &self,
         framework: &str,
@@ -73,7 +75,7 @@ impl Master {
         Ok(roles.iter().map(explain).collect())
     }
 
-    /// Names agents that share a host's name with their ports.
+    /// Adds ports to the names of agents that share a hostname.
     fn tell_apart(&self, verdicts: &mut [Verdict]) {
         let mut shared: BTreeMap<String, usize> = BTreeMap::new();
         verdicts.iter().for_each(|verdict| *shared.entry(verdict.hostname.clone()).or_default() += 1);
@@ -84,7 +86,7 @@ impl Master {
         }
     }
 
-    /// The names of the machines that are down for maintenance.
+    /// Returns the names of the machines that are down for maintenance.
     fn machines_down(&self) -> Vec<String> {
         let down = self.maintenance.machines.values().filter(|machine| machine.mode == Mode::Down);
         down.map(|machine| {
@@ -107,7 +109,8 @@ impl Master {
         }
     }
 
-    /// What suppressed roles and offer constraints keep from each framework (`/allocator/offer_constraints_debug`).
+    /// Returns the suppressed roles of each framework, and the agents that its offer constraints exclude
+    /// (`/allocator/offer_constraints_debug`).
     pub fn constraints(&self) -> Vec<KeptFrom> {
         let kept = |framework: &Arc<Framework>| KeptFrom {
             framework: framework.id.clone(),

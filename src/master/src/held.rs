@@ -1,4 +1,4 @@
-//! Which offers are out, in words that mean the same in another master: framework, agent, role.
+//! Lookup of outstanding offers by framework, agent and role, which mean the same in another master.
 
 use base::{AgentId, FrameworkId};
 use resources::Role;
@@ -7,13 +7,13 @@ use crate::master::Master;
 use crate::state::OfferKey;
 
 impl Master {
-    /// Framework, agent and role of an outstanding offer.
+    /// Returns framework, agent and role of an outstanding offer.
     pub fn offer_named(&self, id: &str) -> Option<(&FrameworkId, &AgentId, &Role)> {
         let (_, offer) = self.offers.find(id)?;
         Some((&self.framework(offer.framework)?.id, &self.agent(offer.agent)?.id, &offer.role))
     }
 
-    /// The id of an outstanding offer like that; the oldest, if there are several.
+    /// Returns the id of an outstanding offer to a framework for a role on an agent; the oldest if there are several.
     pub fn offer_like(&self, framework: &FrameworkId, agent: &AgentId, role: &Role) -> Option<String> {
         let (framework, agent) = (self.framework_by_id(framework.as_str())?, self.agent_by_id(agent.as_str())?);
         let is_like = |key: &OfferKey| {

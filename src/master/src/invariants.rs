@@ -71,7 +71,7 @@ fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {
     let Some(agent) = master.agent(key) else { return Ok(()) };
     let view = master.allocation.allocator().agent_view(&agent.id);
     let view = view.ok_or_else(|| format!("the allocator does not know agent {}", agent.id))?;
-    // Shared resources are always free.
+    // Shared resources always count as free.
     let held = agent.used.unallocated() + &agent.offered.unallocated();
     let free = &agent.total - &held.non_shared();
     let active = master.agents.is_offerable(key);

@@ -14,129 +14,129 @@ use crate::message::{Message, Outgoing};
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
 
-/// Something that happened.
+/// An event that the master's core handles.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A libprocess message for a process of the master's.
+    /// A libprocess message for one of the master's processes.
     Message {
-        /// The sender, as it names itself.
+        /// Sender of the message, as it names itself.
         from: Pid,
-        /// The message.
+        /// Contents of the message.
         message: Message,
     },
-    /// A peer begins to authenticate; the conversation is led by an [`crate::Authenticator`].
+    /// A peer starts to authenticate; the conversation is led by an [`crate::Authenticator`].
     Authenticating {
-        /// The process that is to be authenticated.
+        /// Process that is to be authenticated.
         pid: Pid,
-        /// The number of the conversation.
+        /// Number of the conversation.
         attempt: u64,
     },
-    /// A conversation is over.
+    /// A conversation has ended.
     Authenticated {
-        /// The process that it was about.
+        /// Process that was to be authenticated.
         pid: Pid,
-        /// The number of the conversation.
+        /// Number of the conversation.
         attempt: u64,
-        /// The principal of the process; none: it has not proved one.
+        /// Principal of the process, or `None` if it is not authenticated.
         principal: Option<Arc<str>>,
     },
-    /// A linked process's connection is broken; the link is gone.
+    /// The connection of a linked process is broken; the link is removed.
     Exited {
-        /// The process that was linked.
+        /// Process that was linked.
         pid: Pid,
     },
-    /// A SUBSCRIBE call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 13 and 5.2.
-    /// It is answered by [`Output::OpenStream`], and all else goes through that stream.
+    /// A SUBSCRIBE call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 13 and 5.2. It is
+    /// answered by [`Output::OpenStream`], and everything else is written to that stream.
     Subscribe {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// What the answer's body is to be called.
+        /// Number under which the body of the answer is opened as a stream.
         stream: StreamId,
-        /// The text of the `Mesos-Stream-Id` header that the shell made up: a UUID, lower case.
+        /// Text of the `Mesos-Stream-Id` header that the shell generated: a UUID in lower case.
         stream_text: Arc<str>,
         /// The call, with `subscribe`.
         call: Box<scheduler::Call>,
-        /// The authenticated principal, if there is one.
+        /// Authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
-    /// Any other scheduler call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 12 and 5.2.
-    /// It is answered by [`Output::Respond`] or [`Output::Refuse`].
+    /// Any other scheduler call by HTTP that passed the checks of docs/mesos/scheduler-api.md up to row 12 and 5.2. It
+    /// is answered by [`Output::Respond`] or [`Output::Refuse`].
     SchedulerCall {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// The `Mesos-Stream-Id` header, if there is one.
+        /// Value of the `Mesos-Stream-Id` header, if there is one.
         stream_id: Option<Arc<str>>,
-        /// The call.
+        /// The call to carry out.
         call: Box<scheduler::Call>,
-        /// The authenticated principal, if there is one.
+        /// Authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
-    /// The client of a stream, or its connection, is gone.
+    /// The client of a stream has disconnected.
     StreamClosed {
-        /// The stream.
+        /// Stream that was closed.
         stream: StreamId,
     },
     /// An operator call that changes state (the shell answers the others from a snapshot), or a legacy endpoint that
     /// does the same. It is answered by [`Output::Respond`].
     OperatorCall {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
         /// The call, valid by docs/mesos/operator-api.md.
         call: Box<master::Call>,
-        /// The authenticated principal, if there is one.
+        /// Authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
-    /// An operator replaces the policies of holding and refusal. It is answered by [`Output::Respond`].
+    /// An operator replaces the policies of offers and refusals. It is answered by [`Output::Respond`].
     UpdatePolicies {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// All policies; what is not named in them is as by default.
+        /// All policies; settings that are not given in them have their defaults.
         policies: Box<Policies>,
     },
-    /// An operator ends one task of a framework. It is answered by [`Output::Respond`].
+    /// An operator kills one task of a framework. It is answered by [`Output::Respond`].
     KillTask {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// Which task, and how.
+        /// Task to kill, with an optional kill policy.
         kill: Box<KillTask>,
-        /// The authenticated principal, if there is one.
+        /// Authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
     /// A SUBSCRIBE call of the operator API. It is answered by [`Output::OpenStream`].
     OperatorSubscribe {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// What the answer's body is to be called.
+        /// Number under which the body of the answer is opened as a stream.
         stream: StreamId,
-        /// The authenticated principal, if there is one.
+        /// Authenticated principal, if there is one.
         principal: Option<Arc<str>>,
     },
     /// The list of `--whitelist` has changed.
     Whitelist {
-        /// The only hosts whose agents may be offered; none: all may.
+        /// Hostnames whose agents may be offered; `None` allows all.
         hostnames: Option<BTreeSet<String>>,
     },
-    /// The time of [`crate::Master::next_wake`] has come.
+    /// The time of [`crate::Master::next_wake`] has passed.
     Wake,
 }
 
-/// The operator's call to end a task.
+/// Call of an operator to kill a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KillTask {
-    /// The framework of the task.
+    /// Framework of the task.
     pub framework: FrameworkId,
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Replaces the kill policy of the task.
+    /// Kill policy that replaces the task's own; `None` keeps that.
     pub kill_policy: Option<KillPolicy>,
 }
 
-/// Which of the master's processes sends a message.
+/// Process of the master that sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// `master`.
+    /// Process `master`.
     Master,
-    /// `slave-observer(n)`, which pings one agent.
+    /// Process `slave-observer(n)`, which pings one agent.
     Observer(u64),
 }
 
@@ -149,100 +149,101 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// The result of a request that the master does not reject.
+/// Result of a request that the master does not reject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// It is carried out.
+    /// The request was carried out.
     Complete,
-    /// It is accepted; its effects follow.
+    /// The request was accepted; its effects follow.
     Accepted,
 }
 
-/// The answer to a request.
+/// Answer to a request.
 pub type Answer = Result<Done, CallError>;
 
-/// Something to be done by the shell, in order.
+/// An action for the shell. The outputs of an outbox are carried out in order.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Send a libprocess message.
     Send {
-        /// The receiver.
+        /// Process that receives the message.
         to: Pid,
-        /// From which of the master's processes.
+        /// Process of the master that sends the message.
         from: Sender,
-        /// The message.
+        /// Message to send.
         message: Outgoing,
     },
-    /// Keep a connection to this process's address and say [`Input::Exited`] when it breaks or cannot be made.
+    /// Keep a connection to this process's address, and report [`Input::Exited`] when it breaks or cannot be
+    /// established.
     Link {
-        /// The process.
+        /// Process to link.
         pid: Pid,
     },
-    /// That process does not matter any more.
+    /// Remove the link to a process.
     Unlink {
-        /// The process.
+        /// Process to unlink.
         pid: Pid,
     },
     /// Answer the request, and keep the body of the answer open as this stream.
     OpenStream {
-        /// The request.
+        /// Request to answer.
         request: RequestId,
-        /// Its stream.
+        /// Number of the stream.
         stream: StreamId,
     },
     /// Write one record to a scheduler's stream.
     SchedulerEvent {
-        /// The stream.
+        /// Stream to write to.
         stream: StreamId,
         /// The event, as v0 type.
         event: Arc<scheduler::Event>,
     },
-    /// Write SUBSCRIBED, made from the snapshot, to an operator's stream; 15 s is the heartbeat interval.
+    /// Write SUBSCRIBED, made from the snapshot, to an operator's stream. It states a heartbeat interval of 15 s.
     OperatorSubscribed {
-        /// The stream.
+        /// Stream to write to.
         stream: StreamId,
-        /// The state to report.
+        /// State to report.
         snapshot: Arc<Snapshot>,
-        /// The principal of the receiver, which limits what it may view.
+        /// Principal of the receiver, which limits what it may view.
         principal: Option<Arc<str>>,
     },
     /// Write one record to an operator's stream.
     OperatorEvent {
-        /// The stream.
+        /// Stream to write to.
         stream: StreamId,
         /// The event, as v0 type.
         event: Arc<master::Event>,
     },
-    /// End a stream with its end marker, after what was written to it. No [`Input::StreamClosed`] follows.
+    /// End a stream with its end marker, after everything that was written to it. No [`Input::StreamClosed`] follows.
     CloseStream {
-        /// The stream.
+        /// Stream to close.
         stream: StreamId,
     },
     /// Answer a request.
     Respond {
-        /// The request.
+        /// Request to answer.
         request: RequestId,
-        /// The answer.
+        /// Result of the request.
         answer: Answer,
     },
-    /// Answer a scheduler's call that has not been carried out.
+    /// Answer a scheduler's call that was not carried out.
     Refuse {
-        /// The request.
+        /// Request to answer.
         request: RequestId,
-        /// The error.
+        /// Error to report.
         error: CallError,
-        /// The call, as it came.
+        /// The call, as it was received.
         call: Box<scheduler::Call>,
     },
-    /// End the process: going on would do harm.
+    /// Exit the process, because continuing would do harm.
     Exit {
-        /// The reason.
+        /// Reason for the exit.
         reason: String,
     },
 }
 
 impl Output {
-    /// A message of the process `master`.
+    /// Returns the output that sends a message from the process `master`.
     pub(crate) fn send(to: &Pid, message: impl Into<Outgoing>) -> Output {
         Output::Send { to: to.clone(), from: Sender::Master, message: message.into() }
     }
@@ -252,5 +253,5 @@ impl Output {
     }
 }
 
-/// What a batch of inputs has led to: registry operations, and what is to be done.
+/// Results of a batch of inputs: registry operations to persist, then outputs.
 pub type Outbox = cores::Outbox<RegistryOp, Output>;

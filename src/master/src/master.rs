@@ -1,6 +1,6 @@
 //! The core itself: its state, its entry points, and the lookups that every other file uses.
 //!
-//! What a message or call does is in the file of its name below `messages/`, `calls/` and `operator/`.
+//! The file named like a message or call, below `messages/`, `calls/` and `operator/`, handles it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,9 +42,9 @@ pub struct Master {
     pub(crate) absent: AbsentAgents,
     pub(crate) counters: Tracked<Counters>,
     pub(crate) weights: Tracked<BTreeMap<String, f64>>,
-    /// Roles with a nonempty quota.
+    /// Quotas by role; empty ones are left out.
     pub(crate) quotas: Tracked<Arc<BTreeMap<Role, Quota>>>,
-    /// Roles whose quotas were emptied since this master started: they are listed still (OPM-41).
+    /// Roles whose quotas were emptied since this master started. They are still listed (OPM-41).
     pub(crate) emptied_quotas: Tracked<Arc<BTreeSet<Role>>>,
     pub(crate) maintenance: Tracked<Maintenance>,
 
@@ -53,13 +53,13 @@ pub struct Master {
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,
     pub(crate) removals: crate::agents::Removals,
-    /// Where messages of drivers wait for their rate limits.
+    /// Queues of drivers' messages that wait for their rate limits.
     pub(crate) gates: crate::throttle::Gates,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
 }
 
-/// An interval of zero means always, which is as often as this.
+/// Shortest interval of allocation runs, used in place of an interval of zero.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Core for Master {
@@ -69,7 +69,7 @@ impl Core for Master {
 
     const WAKE: Input = Input::Wake;
 
-    /// Handles one input. Offers follow at the end of the batch.
+    /// Handles one input. Offers are made at the end of the batch.
     fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
         self.begin(now, out);
         match input {
@@ -96,7 +96,7 @@ impl Core for Master {
         self.settle_drained(out);
     }
 
-    /// Makes offers out of what has changed.
+    /// Makes offers from the resources of agents whose state has changed.
     fn end_batch(&mut self, now: Time, out: &mut Outbox) {
         self.begin(now, out);
         self.make_offers(out);
@@ -108,8 +108,8 @@ impl Core for Master {
 }
 
 impl Master {
-    /// A master that leads from `now` on. `info.id` must not have been used by another master; `registry` is what the
-    /// masters before have left; `seed` starts all that is random.
+    /// Creates a master that leads from `now` on. `info.id` must not have been used by another master. `registry` is
+    /// the state that the former masters have left. `seed` seeds everything that is random.
     ///
     /// The first batch persists [`RegistryOp::Recover`].
     pub fn new(config: Config, info: mesos::MasterInfo, registry: &Registry, seed: u64, now: Time) -> Master {
@@ -142,9 +142,9 @@ impl Master {
         master
     }
 
-    /// Everything that a reader may see, as of now. A new snapshot is made only if a table has changed.
+    /// Returns the current state for readers. A new snapshot is made only if a table has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        // Each one is asked, so that none keeps its note.
+        // `|` evaluates all of them, so that each resets its mark.
         let changed = self.agents.take_changed()
             | self.frameworks.take_changed()
             | self.offers.take_changed()
@@ -164,12 +164,12 @@ impl Master {
         snapshot
     }
 
-    /// The policies of holding and refusal in force.
+    /// Returns the policies of offers and refusals in force.
     pub fn policies(&self) -> &Policies {
         self.allocation.allocator().policies()
     }
 
-    /// Shares beside fair shares, and what became of the offers.
+    /// Returns the shares of roles and frameworks with their fair shares, and how their offers ended.
     pub fn fairness(&self) -> allocator::fairness::Report {
         self.allocation.allocator().fairness()
     }
@@ -193,14 +193,14 @@ impl Master {
                 Timer::RecoveredAgents => self.recovered_timeout(out),
                 Timer::OfferTimeout { offer } => self.offer_timeout(offer, out),
                 Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(offer, out),
-                // The batch that this wake-up makes is a run of the allocator.
+                // The batch of this wake-up includes an allocation run.
                 Timer::Allocation => self.await_allocation(),
                 Timer::RegistryGc => self.registry_gc(out),
             }
         }
     }
 
-    /// The next run of the allocator, if nothing happens before.
+    /// Sets the timer of the next allocation run, for the case that no input comes before.
     fn await_allocation(&mut self) {
         let interval = self.config.allocation_interval.max(LEAST_INTERVAL);
         self.timers.set(self.now + interval, Timer::Allocation);
@@ -218,7 +218,7 @@ impl Master {
 
     fn stream_closed(&mut self, stream: StreamId, out: &mut Outbox) {
         self.subscribers.remove(stream);
-        // Without its entry the stream is not closed once more.
+        // Without its entry the stream is not closed again.
         if let Some(framework) = self.frameworks.remove_stream(stream) {
             self.disconnect_framework(framework, out);
         }
@@ -244,7 +244,7 @@ impl Master {
         self.frameworks.key_of(id)
     }
 
-    /// An active task of a framework, by its id.
+    /// Returns an active task of a framework by its id.
     pub(crate) fn task_by_id(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
         self.frameworks.task_key(framework, id)
     }

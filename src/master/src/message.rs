@@ -1,17 +1,17 @@
-//! The libprocess messages that the master takes in and sends out, each a variant with its protobuf type.
+//! Libprocess messages that the master receives and sends, each a variant with its protobuf type.
 //!
-//! It does not act on them; see `messages/` for what each one does.
+//! It does not act on them; `messages/` does.
 
 use protos::mesos::internal as m;
 use protos::mesos::scheduler;
 
-/// Why a message's body could not be read.
+/// Error of decoding a message's body.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} could not be read")]
 pub struct DecodeError {
-    /// The full name of the message.
+    /// Full name of the message.
     name: String,
-    /// The reader's error.
+    /// Error of the protobuf decoder.
     #[source]
     source: protos::DecodeError,
 }
@@ -22,7 +22,7 @@ macro_rules! incoming {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message {
             $($(#[$doc])* $variant(Box<$kind>),)*
-            /// An agent is there.
+            /// An agent answers a ping.
             PongSlave {
                 /// The `n` of the `slave-observer(n)` that the pong is for.
                 observer: u64,
@@ -30,7 +30,7 @@ macro_rules! incoming {
         }
 
         impl Message {
-            /// The message's name without its package.
+            /// Returns the message's name without its package.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Message::$variant(_) => $name,)*
@@ -38,7 +38,7 @@ macro_rules! incoming {
                 }
             }
 
-            /// The name with its package.
+            /// Returns the message's name with its package.
             pub(crate) fn full_name(&self) -> String {
                 match self {
                     Message::Call(_) => format!("mesos.scheduler.{}", self.name()),
@@ -46,7 +46,7 @@ macro_rules! incoming {
                 }
             }
 
-            /// The body; a pong has none.
+            /// Returns the encoded body; that of a pong is empty.
             pub(crate) fn encode(&self) -> Vec<u8> {
                 match self {
                     $(Message::$variant(message) => prost::Message::encode_to_vec(&**message),)*
@@ -54,7 +54,7 @@ macro_rules! incoming {
                 }
             }
 
-            /// How long the body is.
+            /// Returns the length of the encoded body, in bytes.
             pub(crate) fn encoded_len(&self) -> usize {
                 match self {
                     $(Message::$variant(message) => prost::Message::encoded_len(&**message),)*
@@ -62,7 +62,7 @@ macro_rules! incoming {
                 }
             }
 
-            /// Restores a message from [`Message::name`] and [`Message::encode`]; `None` if they are invalid.
+            /// Restores a message from [`Message::name`] and [`Message::encode`]. Returns `None` if they are invalid.
             pub(crate) fn read(name: &str, body: &[u8]) -> Option<Message> {
                 Some(match name {
                     $($name => Message::$variant(Box::new(<$kind as prost::Message>::decode(body).ok()?)),)*
@@ -81,52 +81,52 @@ macro_rules! incoming {
 }
 
 incoming! {
-    /// A call of a v0 framework.
+    /// A v0 framework makes a call.
     Call(scheduler::Call) = "Call",
-    /// A framework asks whether it may submit; it may not.
+    /// A framework asks whether it may submit; the answer is no.
     SubmitScheduler(m::SubmitSchedulerRequest) = "SubmitSchedulerRequest",
-    /// A v0 framework without an id.
+    /// A v0 framework without an id subscribes.
     RegisterFramework(m::RegisterFrameworkMessage) = "RegisterFrameworkMessage",
-    /// A v0 framework with an id.
+    /// A v0 framework with an id subscribes.
     ReregisterFramework(m::ReregisterFrameworkMessage) = "ReregisterFrameworkMessage",
-    /// A v0 framework ends.
+    /// A v0 framework unregisters.
     UnregisterFramework(m::UnregisterFrameworkMessage) = "UnregisterFrameworkMessage",
-    /// A v0 framework aborts: it gets no more offers.
+    /// A v0 framework aborts: it receives no more offers.
     DeactivateFramework(m::DeactivateFrameworkMessage) = "DeactivateFrameworkMessage",
-    /// A hint about requested resources; without effect.
+    /// A v0 framework hints at resources that it needs; without effect.
     ResourceRequest(m::ResourceRequestMessage) = "ResourceRequestMessage",
-    /// ACCEPT with one LAUNCH.
+    /// A v0 framework accepts offers with one LAUNCH.
     LaunchTasks(m::LaunchTasksMessage) = "LaunchTasksMessage",
-    /// REVIVE.
+    /// A v0 framework revives offers.
     ReviveOffers(m::ReviveOffersMessage) = "ReviveOffersMessage",
-    /// KILL.
+    /// A v0 framework kills a task.
     KillTask(m::KillTaskMessage) = "KillTaskMessage",
-    /// ACKNOWLEDGE.
+    /// A v0 framework acknowledges a status update.
     StatusUpdateAcknowledgement(m::StatusUpdateAcknowledgementMessage) = "StatusUpdateAcknowledgementMessage",
-    /// MESSAGE.
+    /// A v0 framework sends data to an executor.
     FrameworkToExecutor(m::FrameworkToExecutorMessage) = "FrameworkToExecutorMessage",
-    /// RECONCILE.
+    /// A v0 framework asks for the states of tasks.
     ReconcileTasks(m::ReconcileTasksMessage) = "ReconcileTasksMessage",
-    /// An agent without an id.
+    /// An agent without an id registers.
     RegisterSlave(m::RegisterSlaveMessage) = "RegisterSlaveMessage",
-    /// An agent with an id.
+    /// An agent with an id reregisters.
     ReregisterSlave(m::ReregisterSlaveMessage) = "ReregisterSlaveMessage",
-    /// An agent ends.
+    /// An agent unregisters.
     UnregisterSlave(m::UnregisterSlaveMessage) = "UnregisterSlaveMessage",
-    /// A task's state.
+    /// An agent reports the state of a task.
     StatusUpdate(m::StatusUpdateMessage) = "StatusUpdateMessage",
-    /// An executor's message for its framework.
+    /// An executor sends data to its framework.
     ExecutorToFramework(m::ExecutorToFrameworkMessage) = "ExecutorToFrameworkMessage",
-    /// An operation's state.
+    /// An agent reports the state of an operation.
     UpdateOperationStatus(m::UpdateOperationStatusMessage) = "UpdateOperationStatusMessage",
-    /// An executor has ended.
+    /// An agent reports that an executor has terminated.
     ExitedExecutor(m::ExitedExecutorMessage) = "ExitedExecutorMessage",
-    /// An agent's resources, providers and operations.
+    /// An agent reports its resources, resource providers and operations.
     UpdateSlave(m::UpdateSlaveMessage) = "UpdateSlaveMessage",
 }
 
 impl Message {
-    /// Whether the message asks to register its sender, as an agent or as a framework's driver.
+    /// Returns whether the message asks to register its sender, as an agent or as a framework's driver.
     pub fn asks_for_admission(&self) -> bool {
         match self {
             Message::RegisterSlave(_)
@@ -138,12 +138,12 @@ impl Message {
         }
     }
 
-    /// Reads a message for the process `to`. `name` is the full protobuf name.
+    /// Decodes a message for the process `to`. `name` is the full protobuf name.
     ///
-    /// `Ok(None)`: no process of the master's takes such a message; it is to be dropped.
+    /// Returns `Ok(None)` if no process of the master handles such a message, which must be dropped.
     ///
     /// # Errors
-    /// The body is no such message.
+    /// The body cannot be decoded.
     pub fn decode(to: &str, name: &str, body: &[u8]) -> Result<Option<Message>, DecodeError> {
         if let Some(observer) = observer_of(to) {
             let pong = name == "mesos.internal.PongSlaveMessage";
@@ -155,7 +155,7 @@ impl Message {
         Message::decode_for_master(name, body).map_err(|source| DecodeError { name: name.to_owned(), source })
     }
 
-    /// Whether `id` names a process of the master's: `master` or a `slave-observer(n)`.
+    /// Returns whether `id` names a process of the master: `master` or a `slave-observer(n)`.
     pub fn is_process(id: &str) -> bool {
         id == "master" || observer_of(id).is_some()
     }
@@ -174,14 +174,14 @@ macro_rules! outgoing {
         }
 
         impl Outgoing {
-            /// The full protobuf name, as it stands in the request's path.
+            /// Returns the full protobuf name, as it stands in the request's path.
             pub fn full_name(&self) -> String {
                 match self {
                     $(Outgoing::$variant(_) => <$kind as prost::Name>::full_name(),)*
                 }
             }
 
-            /// The body.
+            /// Returns the encoded body.
             pub fn encode(&self) -> Vec<u8> {
                 match self {
                     $(Outgoing::$variant(message) => prost::Message::encode_to_vec(&**message),)*
@@ -198,63 +198,63 @@ macro_rules! outgoing {
 }
 
 outgoing! {
-    /// Agent: you are admitted under this id.
+    /// Tells an agent that it is admitted, with its id.
     SlaveRegistered(m::SlaveRegisteredMessage),
-    /// Agent: you are admitted again; answer for these tasks.
+    /// Tells an agent that it is admitted again, with tasks whose state it must report.
     SlaveReregistered(m::SlaveReregisteredMessage),
-    /// Agent: are you there?
+    /// Pings an agent.
     PingSlave(m::PingSlaveMessage),
-    /// Agent: end.
+    /// Tells an agent to exit.
     Shutdown(m::ShutdownMessage),
-    /// Agent: run a task.
+    /// Tells an agent to run a task.
     RunTask(m::RunTaskMessage),
-    /// Agent: run a task group.
+    /// Tells an agent to run a task group.
     RunTaskGroup(m::RunTaskGroupMessage),
-    /// Agent: kill a task.
+    /// Tells an agent to kill a task.
     KillTask(m::KillTaskMessage),
-    /// Agent: the framework has taken an update.
+    /// Tells an agent that the framework has acknowledged a status update.
     StatusUpdateAcknowledgement(m::StatusUpdateAcknowledgementMessage),
-    /// Agent: end an executor.
+    /// Tells an agent to shut down an executor.
     ShutdownExecutor(m::ShutdownExecutorMessage),
-    /// Agent: end a framework's executors.
+    /// Tells an agent to shut down all executors of a framework.
     ShutdownFramework(m::ShutdownFrameworkMessage),
-    /// Agent: a framework's info and pid.
+    /// Tells an agent a framework's info and pid.
     UpdateFramework(m::UpdateFrameworkMessage),
-    /// Agent without RESOURCE_PROVIDER: its reservations and volumes.
+    /// Tells an agent without RESOURCE_PROVIDER its reservations and volumes.
     CheckpointResources(m::CheckpointResourcesMessage),
-    /// Agent: apply an operation.
+    /// Tells an agent to apply an operation.
     ApplyOperation(m::ApplyOperationMessage),
-    /// Agent: an operation's status was taken.
+    /// Tells an agent that an operation's status is acknowledged.
     AcknowledgeOperationStatus(m::AcknowledgeOperationStatusMessage),
-    /// Agent: say what became of these operations.
+    /// Asks an agent for the states of operations.
     ReconcileOperations(m::ReconcileOperationsMessage),
-    /// Agent: drain.
+    /// Tells an agent to drain.
     DrainSlave(m::DrainSlaveMessage),
-    /// Agent: a framework's message for an executor.
+    /// Forwards a framework's data for an executor to the agent.
     FrameworkToExecutor(m::FrameworkToExecutorMessage),
-    /// Framework: you are subscribed.
+    /// Tells a framework that it is subscribed.
     FrameworkRegistered(m::FrameworkRegisteredMessage),
-    /// Framework: you are subscribed again.
+    /// Tells a framework that it is subscribed again.
     FrameworkReregistered(m::FrameworkReregisteredMessage),
-    /// Framework: offers, and their agents' pids.
+    /// Sends a framework offers, with the pids of their agents.
     ResourceOffers(m::ResourceOffersMessage),
-    /// Framework: an offer is void.
+    /// Tells a framework that an offer is rescinded.
     RescindResourceOffer(m::RescindResourceOfferMessage),
-    /// Framework: agents are asked back, and their pids.
+    /// Sends a framework inverse offers, with the pids of their agents.
     InverseOffers(m::InverseOffersMessage),
-    /// Framework: an agent is not asked back any more.
+    /// Tells a framework that an inverse offer is rescinded.
     RescindInverseOffer(m::RescindInverseOfferMessage),
-    /// Framework: a task's state.
+    /// Tells a framework the state of a task.
     StatusUpdate(m::StatusUpdateMessage),
-    /// Framework: an agent is lost.
+    /// Tells a framework that an agent is lost.
     LostSlave(m::LostSlaveMessage),
-    /// Framework: an executor has ended.
+    /// Tells a framework that an executor has terminated.
     ExitedExecutor(m::ExitedExecutorMessage),
-    /// Framework: an executor's message.
+    /// Forwards an executor's data to its framework.
     ExecutorToFramework(m::ExecutorToFrameworkMessage),
-    /// Framework: abort.
+    /// Tells a framework to abort.
     FrameworkError(m::FrameworkErrorMessage),
-    /// Framework: no, you may not submit.
+    /// Tells a framework that it may not submit.
     SubmitScheduler(m::SubmitSchedulerResponse),
 }
 

@@ -1,6 +1,6 @@
-//! What is kept of peers that authenticate, within limits: they need not have proved anything yet.
+//! State of peers that authenticate, within limits: they may have proved nothing yet.
 //!
-//! It decides nothing; see `authentication`.
+//! It makes no decisions; see `authentication`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use rustc_hash::FxHashMap;
 use crate::io::Outbox;
 use crate::message::Message;
 
-/// This many bytes wait for the ends of all conversations.
+/// Limit of the bytes that wait for the ends of all conversations.
 const WAITING_MAX: usize = 64 << 20;
-/// This many of them are one message.
+/// Limit of the bytes of one waiting message.
 const MESSAGE_MAX: usize = 16 << 20;
 /// Limit of remembered peers that have authenticated and not registered since.
 const NEWCOMERS_MAX: usize = 1 << 16;
 
-/// What a peer has proved.
+/// Result of a successful authentication.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Proof {
-    /// Its principal.
+    /// Principal that the peer has authenticated as.
     pub principal: Arc<str>,
-    /// The conversation in which it proved that.
+    /// Number of the conversation in which it did so.
     pub attempt: u64,
 }
 
 /// A conversation in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    /// Its number.
+    /// Number of the conversation.
     pub attempt: u64,
-    /// What the peer has asked for meanwhile: a name and a body, since a message that is read may take up many times as
-    /// much.
+    /// Request that the peer has sent meanwhile, as name and body. A decoded message may take up many times as much
+    /// memory.
     waiting: Option<(&'static str, Vec<u8>)>,
-    /// Whether an earlier proof has left a link.
+    /// Whether an earlier authentication has left a link.
     pub is_linked: bool,
 }
 
 impl Conversation {
-    /// What the peer has asked for meanwhile.
+    /// Returns the request that the peer has sent meanwhile.
     pub(crate) fn waiting(&self) -> Option<Message> {
         let (name, body) = self.waiting.as_ref()?;
         Message::read(name, body)
@@ -51,19 +51,20 @@ impl Conversation {
     }
 }
 
-/// Peers that authenticate, and those that have.
+/// Peers that are authenticating, and authenticated ones.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     ongoing: FxHashMap<Pid, Conversation>,
     /// Number of bytes that wait in all conversations.
     waiting: usize,
     proved: FxHashMap<Pid, Proof>,
-    /// Peers with the latest proofs, by conversation. Some are admitted by now; all that are not are among them.
+    /// Peers with the latest authentications, by conversation. It contains all that are not admitted, and some that
+    /// are.
     newcomers: BTreeMap<u64, Pid>,
 }
 
 impl Peers {
-    /// A conversation begins; what was proved before counts no more.
+    /// Starts a conversation with a peer. An earlier authentication of the peer becomes void.
     pub(crate) fn begin(&mut self, pid: Pid, attempt: u64) {
         let had_proof = self.forget(&pid).is_some();
         let conversation = self.ongoing.entry(pid).or_default();
@@ -71,20 +72,20 @@ impl Peers {
         conversation.is_linked |= had_proof;
     }
 
-    /// Returns a message that may be handled now. One that asks for admission waits until its sender has ended its
-    /// authentication; of several the last one counts, as they repeat each other.
+    /// Returns a message that may be handled now. A message that asks for admission waits for the end of its sender's
+    /// authentication. Of several only the last one is kept, as they repeat each other.
     pub(crate) fn admissible(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
         if !self.are_any_ongoing() || !message.asks_for_admission() || !self.is_ongoing(from) {
             return Some(message);
         }
         if let Err(why) = self.keep_waiting(from, &message) {
-            // Agents and drivers repeat themselves.
+            // Agents and drivers retry.
             out.warn(format!("Dropping {} of {from}, which is being authenticated: {why}", message.name()));
         }
         None
     }
 
-    /// Removes an ended conversation; `None` if a newer one is in progress with that peer, or none at all.
+    /// Removes a conversation that has ended. Returns `None` if the peer has a newer conversation, or none.
     pub(crate) fn end(&mut self, pid: &Pid, attempt: u64) -> Option<Conversation> {
         if self.ongoing.get(pid)?.attempt != attempt {
             return None;
@@ -94,20 +95,20 @@ impl Peers {
         Some(conversation)
     }
 
-    /// Whether any conversation is in progress.
+    /// Returns whether any conversation is in progress.
     pub(crate) fn are_any_ongoing(&self) -> bool {
         !self.ongoing.is_empty()
     }
 
-    /// Whether a conversation with this peer is in progress.
+    /// Returns whether a conversation with this peer is in progress.
     pub(crate) fn is_ongoing(&self, pid: &Pid) -> bool {
         self.ongoing.contains_key(pid)
     }
 
-    /// Keeps a message until the conversation with its sender is over, in place of an earlier one.
+    /// Keeps a message until the conversation with its sender has ended, in place of an earlier one.
     ///
     /// # Errors
-    /// There is no room for it; the earlier one stays.
+    /// A limit is exceeded; the earlier message stays.
     pub(crate) fn keep_waiting(&mut self, pid: &Pid, message: &Message) -> Result<(), String> {
         let Some(conversation) = self.ongoing.get_mut(pid) else { return Ok(()) };
         let (len, others) = (message.encoded_len(), self.waiting - conversation.len());
@@ -122,27 +123,28 @@ impl Peers {
         Ok(())
     }
 
-    /// What a peer has proved.
+    /// Returns the authentication of a peer.
     pub(crate) fn proof(&self, pid: &Pid) -> Option<&Proof> {
         self.proved.get(pid)
     }
 
-    /// A peer has authenticated.
+    /// Records that a peer has authenticated.
     pub(crate) fn prove(&mut self, pid: Pid, proof: Proof) {
         self.forget(&pid);
         self.newcomers.insert(proof.attempt, pid.clone());
         self.proved.insert(pid, proof);
     }
 
-    /// What a peer has proved counts no more.
+    /// Removes the authentication of a peer.
     pub(crate) fn forget(&mut self, pid: &Pid) -> Option<Proof> {
         let proof = self.proved.remove(pid)?;
         self.newcomers.remove(&proof.attempt);
         Some(proof)
     }
 
-    /// The peer whose proof is the oldest, if there are too many. It counts as a newcomer no more: its proof is to be
-    /// forgotten unless it is admitted, and if it is, the proof goes with its registration.
+    /// Returns the peer whose authentication is the oldest, if there are too many, and removes it from the newcomers.
+    /// The caller forgets the authentication unless the peer is admitted; that of an admitted peer is removed with its
+    /// registration.
     pub(crate) fn take_surplus(&mut self) -> Option<Pid> {
         if self.newcomers.len() <= NEWCOMERS_MAX {
             return None;
@@ -176,13 +178,13 @@ mod tests {
         for number in 0..4 {
             peers.keep_waiting(&pid(number), &large).unwrap();
         }
-        // A replacement needs no room, and without room the former value stays.
+        // A replacement takes no further space, and if it does not fit, the former value stays.
         peers.keep_waiting(&pid(3), &large).unwrap();
         peers.keep_waiting(&pid(4), &message(10)).unwrap();
         assert!(peers.keep_waiting(&pid(4), &large).is_err());
         assert!(peers.keep_waiting(&pid(5), &message(1000)).is_err());
         assert_eq!(peers.end(&pid(4), 4).unwrap().waiting(), Some(message(10)));
-        // What has waited makes room.
+        // The end of a conversation frees the space of its message.
         assert_eq!(peers.end(&pid(0), 0).unwrap().waiting(), Some(large.clone()));
         peers.keep_waiting(&pid(5), &large).unwrap();
         for number in [1, 2, 3, 5] {

@@ -1,8 +1,8 @@
 //! Recordings of a master: its start, and then every batch of inputs with its time and a hash of its results.
 //!
-//! With a recording and the same code the same master can run again, step by step. A recording is a series of frames;
-//! this module encodes and decodes their contents, and the caller stores them. Repeated values (pids, names) are stored
-//! once. Files, and the text form of policies, are the caller's part.
+//! With a recording and the same code the same master can run again, step by step. A recording is a series of frames.
+//! This module encodes and decodes their contents; the caller stores them, and defines the text form of policies.
+//! Repeated values (pids, names) are stored once.
 
 use cores::{CallError, ErrorKind};
 use std::sync::Arc;
@@ -21,40 +21,40 @@ use bytes::{Reader, Writer};
 
 mod bytes;
 
-/// What a recording begins with.
+/// First bytes of a recording.
 pub const MAGIC: &[u8; 16] = b"tepui-record 1\r\n";
 
-/// The longest frame: longer ones are damage, not batches.
+/// Length of the longest frame, in bytes. A longer one is damaged.
 pub const FRAME_MAX: usize = 256 << 20;
 
-/// Why a frame cannot be read.
+/// Error of decoding a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It ends within a value.
+    /// The frame ends within a value.
     #[error("it ends too early")]
     Short,
-    /// A number or a tag that no recording has.
+    /// The frame has a number or a tag that is not valid in a recording.
     #[error("{0} cannot be in a recording")]
     Invalid(String),
 }
 
-/// Where a recorded master began.
+/// First frame of a recording: the start of the recorded master.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// Its flags, as they were given.
+    /// Flags of the master, as they were given.
     pub flags: Vec<(String, String)>,
-    /// Its `MasterInfo`.
+    /// `MasterInfo` of the master.
     pub info: MasterInfo,
-    /// What it found in its registry.
+    /// Registry that the master recovered from.
     pub registry: Registry,
-    /// What started all that is random in it.
+    /// Seed of everything that is random in the master.
     pub seed: u64,
-    /// The start of the recording.
+    /// Time at which the recording starts.
     pub start: Time,
 }
 
 impl Head {
-    /// As a frame.
+    /// Encodes the head as a frame.
     #[must_use]
     pub fn frame(&self) -> Vec<u8> {
         let mut out = Writer::default();
@@ -70,10 +70,10 @@ impl Head {
         out.0
     }
 
-    /// Reads a frame.
+    /// Decodes the head from a frame.
     ///
     /// # Errors
-    /// It is not a head.
+    /// The frame is not a head.
     pub fn read(frame: &[u8]) -> Result<Head, RecordError> {
         let mut from = Reader::new(frame);
         let count = from.number()?;
@@ -88,28 +88,28 @@ impl Head {
     }
 }
 
-/// Makes the frames of batches.
+/// Encoder of the frames of batches.
 #[derive(Debug, Default)]
 pub struct Recorder {
     names: FxHashMap<String, u64>,
     last: u64,
-    /// The inputs of the batch that is being handled, and how many they are.
+    /// Inputs of the batch that is being handled; `count` is their number.
     inputs: Writer,
     count: u64,
 }
 
-/// A batch that was read.
+/// A decoded batch of inputs.
 #[derive(Debug)]
 pub struct Batch {
-    /// When it was handled.
+    /// Time at which the batch was handled.
     pub at: Time,
-    /// What came.
+    /// Inputs of the batch, in order.
     pub inputs: Vec<Input>,
-    /// A hash over what it led to; see [`outcome`].
+    /// Hash of the batch's results; see [`outcome`].
     pub outcome: u64,
 }
 
-/// Reads the frames of batches, in order.
+/// Decoder of the frames of batches, in their order.
 #[derive(Debug, Default)]
 pub struct Player {
     names: Vec<String>,
@@ -117,7 +117,8 @@ pub struct Player {
 }
 
 impl Recorder {
-    /// Adds an input to the batch. `text` gives policies a form that [`Player::batch`] is given back.
+    /// Adds an input to the batch. `text` converts policies to a text that [`Player::batch`] receives when it reads
+    /// them.
     pub fn input(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String) {
         let mut out = std::mem::take(&mut self.inputs);
         self.write(input, text, &mut out);
@@ -125,7 +126,7 @@ impl Recorder {
         self.count += 1;
     }
 
-    /// Ends the batch with a hash over what it led to, and returns its frame.
+    /// Ends the batch with the hash of its results, and returns its frame.
     pub fn end(&mut self, now: Time, outcome: u64) -> Vec<u8> {
         let mut out = Writer::default();
         let at = nanos(now);
@@ -138,7 +139,7 @@ impl Recorder {
         frame
     }
 
-    /// A text that may come again: its number, and the text itself the first time.
+    /// Writes a text that may be repeated: its number, and the text itself the first time.
     fn name(&mut self, name: &str, out: &mut Writer) {
         if let Some(known) = self.names.get(name) {
             return out.number(*known);
@@ -240,14 +241,14 @@ impl Recorder {
     }
 }
 
-/// This many names are remembered.
+/// Number of names that are remembered.
 const NAMES_MAX: usize = 4096;
 
 impl Player {
-    /// Reads the next frame.
+    /// Decodes the next frame.
     ///
     /// # Errors
-    /// It is not a batch.
+    /// The frame is not a batch.
     pub fn batch(
         &mut self,
         frame: &[u8],
@@ -351,7 +352,8 @@ impl Player {
     }
 }
 
-/// A hash over what a batch led to: equal masters with equal inputs have equal ones. The log does not count.
+/// Returns a hash of the results of a batch. Equal masters with equal inputs have equal hashes. Log lines are not
+/// hashed.
 #[must_use]
 pub fn outcome(out: &Outbox) -> u64 {
     let mut hash = bytes::Hash::default();
@@ -386,7 +388,7 @@ pub fn outcome(out: &Outbox) -> u64 {
     hash.0
 }
 
-/// The number that stands for an answer in a hash.
+/// Returns the number by which a hash includes an answer: its HTTP status.
 pub(crate) fn code(answer: Result<&Done, &CallError>) -> u64 {
     match answer {
         Ok(Done::Complete) => 200,

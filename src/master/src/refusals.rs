@@ -1,6 +1,6 @@
-//! Refusals for the audit log: what the master refuses of messages, and of calls that were answered before.
+//! Refusals for the audit log: refused messages, and parts of calls that are refused after the call was answered.
 //!
-//! It decides nothing.
+//! It makes no decisions.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::FrameworkKey;
 
-/// The missing permission, or the rule that is broken.
+/// Reason of a refusal.
 pub(crate) enum Fault {
-    /// The sender may not ask for it.
+    /// The sender lacks a permission.
     Denied(String),
-    /// It breaks a rule.
+    /// The message or call breaks a rule.
     Invalid(String),
 }
 
 impl Fault {
-    /// One of both.
+    /// Returns `Denied` if `is_denied`, else `Invalid`.
     pub(crate) fn of(is_denied: bool, why: impl Into<String>) -> Fault {
         if is_denied { Fault::Denied(why.into()) } else { Fault::Invalid(why.into()) }
     }
 }
 
 impl Master {
-    /// Adds the refusal of a message.
+    /// Records the refusal of a message.
     pub(crate) fn refuse_message(
         &self,
         from: &Pid,
@@ -42,7 +42,7 @@ impl Master {
         push(principal, Some(from.clone()), call, vec![(target.0, target.1.to_owned())], fault, out);
     }
 
-    /// Adds the refusal of a subscription. `from` is the driver's process; none for HTTP.
+    /// Records the refusal of a subscription. `from` is the driver's process, or `None` for HTTP.
     pub(crate) fn refuse_subscription(&self, from: Option<&Pid>, info: &FrameworkInfo, why: &str, out: &mut Outbox) {
         let is_denied =
             self.authorize_roles(info).is_err() || from.is_some_and(|pid| self.check_driver(pid, info).is_err());
@@ -55,18 +55,18 @@ impl Master {
         push(principal, from.cloned(), "SUBSCRIBE", target, Fault::of(is_denied, why), out);
     }
 
-    /// Adds the refusal of an ACCEPT.
+    /// Records the refusal of an ACCEPT.
     pub(crate) fn refuse_offers(&self, key: FrameworkKey, why: &str, out: &mut Outbox) {
         self.refuse_part(key, "ACCEPT", Vec::new(), Fault::Invalid(why.to_owned()), out);
     }
 
-    /// Adds the refusal of a task of an ACCEPT.
+    /// Records the refusal of a task of an ACCEPT.
     pub(crate) fn refuse_launch(&self, key: FrameworkKey, task: &TaskInfo, fault: Fault, out: &mut Outbox) {
         let target = vec![("task", task.task_id.value.to_string()), ("agent", task.slave_id.value.to_string())];
         self.refuse_part(key, "LAUNCH", target, fault, out);
     }
 
-    /// Adds the refusal of an operation of an ACCEPT.
+    /// Records the refusal of an operation of an ACCEPT.
     pub(crate) fn refuse_operation(&self, key: FrameworkKey, operation: &Operation, why: &str, out: &mut Outbox) {
         let principal = self.framework(key).and_then(|framework| framework.info.principal.as_deref());
         let is_denied = self.authorize_operation(principal, operation).is_err();

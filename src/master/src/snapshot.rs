@@ -1,4 +1,5 @@
-//! All that a reader may see, as of one instant: shared with the core, copied where the core changes it.
+//! State of a master at one instant, for readers. Tables are shared with the core, and copied where the core changes
+//! them.
 //!
 //! It is not an answer yet; see `views.rs` for single entities, and the daemon for documents.
 
@@ -16,44 +17,44 @@ use crate::offers::{id_of, inverse_offer_to_proto, offer_to_proto};
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Maintenance, Offer, OfferKey};
 use crate::table::Table;
 
-/// A master's state at an instant.
+/// State of a master at an instant.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When it was taken.
+    /// Time at which the snapshot was taken.
     pub time: Time,
-    /// When this master began to lead.
+    /// Time at which this master was elected.
     pub started: Time,
-    /// The `MasterInfo` of this master.
+    /// `MasterInfo` of this master.
     pub info: Arc<mesos::MasterInfo>,
-    /// The registered agents.
+    /// Registered agents.
     pub agents: Table<Agent>,
-    /// The frameworks that have not ended.
+    /// Frameworks that are not completed.
     pub frameworks: Table<Framework>,
-    /// The last frameworks that have ended, oldest first.
+    /// Frameworks that completed last, oldest first.
     pub completed: Table<Framework>,
-    /// The outstanding offers.
+    /// Outstanding offers.
     pub offers: Table<Offer>,
-    /// Operations on agents whose end is not acknowledged, oldest first.
+    /// Operations on agents whose final status is not acknowledged, oldest first.
     pub operations: Table<mesos::Operation>,
-    /// Agents of the registry that have not come back since this master began.
+    /// Agents of the registry that have not reregistered since this master was elected.
     pub recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
-    /// Number of agents that are unreachable.
+    /// Number of unreachable agents.
     pub unreachable: usize,
-    /// Weights that were set.
+    /// Weights of roles that were set.
     pub weights: BTreeMap<String, f64>,
-    /// Roles with a quota.
+    /// Quotas by role.
     pub quotas: Arc<BTreeMap<Role, Quota>>,
-    /// Roles that had a quota until it was set to nothing.
+    /// Roles whose quotas were emptied.
     pub emptied_quotas: Arc<BTreeSet<Role>>,
-    /// The maintenance of the cluster.
+    /// Maintenance schedule and machines under maintenance.
     pub maintenance: Maintenance,
     /// Outstanding inverse offers.
     pub inverse_offers: Arc<BTreeMap<OfferKey, InverseOffer>>,
-    /// The roles that are in use, and what they have.
+    /// Roles that are in use, with their frameworks and resources.
     pub roles: Vec<RoleView>,
-    /// What has been counted.
+    /// Values of the master's counters.
     pub counters: Counters,
-    /// Number of operators that listen to the event stream.
+    /// Number of operators that are subscribed to the event stream.
     pub subscribers: usize,
 }
 
@@ -81,31 +82,31 @@ impl Snapshot {
         }
     }
 
-    /// An agent's row.
+    /// Returns the row of an agent.
     pub fn agent(&self, key: AgentKey) -> Option<&Arc<Agent>> {
         self.agents.get(key.0)
     }
 
-    /// A framework's row, unless it has ended.
+    /// Returns the row of a framework, or `None` if it is completed.
     pub fn framework(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
         self.frameworks.get(key.0)
     }
 
-    /// An offer as its framework sees it.
+    /// Returns an offer as it is sent to its framework.
     pub fn offer_to_proto(&self, key: OfferKey) -> Option<mesos::Offer> {
         let offer = self.offers.get(key.0)?;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
         Some(offer_to_proto(id_of(&self.info.id, key), offer, agent, framework))
     }
 
-    /// An inverse offer as its framework sees it.
+    /// Returns an inverse offer as it is sent to its framework.
     pub fn inverse_offer_to_proto(&self, key: OfferKey) -> Option<mesos::InverseOffer> {
         let offer = self.inverse_offers.get(&key)?;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
         Some(inverse_offer_to_proto(id_of(&self.info.id, key), offer, agent, framework))
     }
 
-    /// What each framework's executors take, by framework: one pass over all agents.
+    /// Returns the resources of each framework's executors. It visits all agents once.
     pub fn executor_resources(&self) -> BTreeMap<FrameworkKey, Resources> {
         let mut sums: BTreeMap<FrameworkKey, Resources> = BTreeMap::new();
         for (framework, executors) in self.agents.values().flat_map(|agent| &agent.executors) {

@@ -1,26 +1,26 @@
-//! A table of shared rows by number, whose copy costs a fraction of its size: what snapshots are made of.
+//! A table of shared rows by number, whose copy costs a fraction of its size. Snapshots consist of them.
 //!
-//! Rows are kept in chunks of 64; a copy shares all chunks, and a change copies only the chunk and the row that it
-//! touches, if a copy still holds them. It does not know what a row is.
+//! Rows are kept in chunks of 64. A copy shares all chunks; a change copies only its chunk and its row, if a copy still
+//! refers to them. The table does not depend on the type of its rows.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Rows per chunk. Numbers are given out in order, so chunks fill up.
+/// Number of rows per chunk. Keys are assigned in order, so chunks fill up.
 const CHUNK: u64 = 64;
 
-/// Some rows with neighbouring numbers. It never changes while there is a reference to it, even a weak one: results
-/// computed from its rows stay valid as long as it lives.
+/// Rows with neighbouring keys. A chunk never changes while there is a reference to it, even a weak one: results
+/// computed from its rows stay valid as long as it exists.
 #[derive(Debug)]
 pub struct Chunk<T> {
-    /// By the last part of the number.
+    /// Rows by the last bits of their keys.
     rows: [Option<Arc<T>>; CHUNK as usize],
     len: usize,
 }
 
 impl<T> Chunk<T> {
-    /// Its rows, in the order of their numbers.
+    /// Returns the rows, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &Arc<T>> {
         self.rows.iter().flatten()
     }
@@ -29,16 +29,16 @@ impl<T> Chunk<T> {
         self.rows[(key % CHUNK) as usize].as_ref()
     }
 
-    /// The row of that number in the place where there is one or will be one.
+    /// Returns the slot of a key, which may be empty.
     fn place(&mut self, key: u64) -> &mut Option<Arc<T>> {
         &mut self.rows[(key % CHUNK) as usize]
     }
 }
 
-/// Rows by number, in the order of their numbers. `clone` is cheap; numbers are never used twice.
+/// Rows by key, in the order of their keys. `clone` is cheap; keys are never used twice.
 #[derive(Debug)]
 pub struct Table<T> {
-    /// By number, in order. Most tables have few gaps, so that a chunk is found at once: see [`Table::find`].
+    /// Chunks by number, in order. Most tables have few gaps, so that a chunk is found at once: see [`Table::find`].
     chunks: VecDeque<(u64, Arc<Chunk<T>>)>,
     next: u64,
     len: usize,
@@ -57,32 +57,32 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// The number that the next [`Table::insert`] gives.
+    /// Returns the key that the next [`Table::insert`] assigns.
     pub fn next_key(&self) -> u64 {
         self.next
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The row of that number.
+    /// Returns the row of a key.
     pub fn get(&self, key: u64) -> Option<&Arc<T>> {
         let place = self.find(key / CHUNK).ok()?;
         self.chunks[place].1.get(key)
     }
 
-    /// Where the chunk of that number is, else where it would be.
+    /// Returns the index of a chunk, or the index at which it would be inserted.
     fn find(&self, number: u64) -> Result<usize, usize> {
         let Some((first, _)) = self.chunks.front() else { return Err(0) };
         let Some(distance) = number.checked_sub(*first) else { return Err(0) };
-        // Without gaps it is as far from the first one as its number; with gaps it is before that place.
+        // Without gaps the index is the distance from the first number; with gaps it is lower.
         let last = self.chunks.len() - 1;
         let guess = usize::try_from(distance).map_or(last, |distance| distance.min(last));
         match self.chunks[guess].0.cmp(&number) {
@@ -92,7 +92,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// All rows, in the order of their numbers.
+    /// Returns all rows with their keys, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Arc<T>)> {
         self.chunks.iter().flat_map(|(number, chunk)| {
             let keys = number * CHUNK..;
@@ -100,17 +100,17 @@ impl<T> Table<T> {
         })
     }
 
-    /// All rows in chunks, in the order of their numbers.
+    /// Returns all chunks, in the order of their keys.
     pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk<T>>> {
         self.chunks.iter().map(|(_, chunk)| chunk)
     }
 
-    /// The rows alone.
+    /// Returns all rows, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &Arc<T>> {
         self.iter().map(|(_, row)| row)
     }
 
-    /// Adds a row and names its number.
+    /// Adds a row and returns its key.
     pub fn insert(&mut self, row: Arc<T>) -> u64 {
         let key = self.next;
         self.next += 1;
@@ -118,13 +118,13 @@ impl<T> Table<T> {
         key
     }
 
-    /// Takes the next number for something that is not a row.
+    /// Reserves the next key without adding a row.
     pub fn take_key(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    /// Puts a row back under a number that it had before.
+    /// Inserts a row again under a key that it had before.
     pub fn put(&mut self, key: u64, row: Arc<T>) {
         let number = key / CHUNK;
         let place = self.find(number).unwrap_or_else(|place| {
@@ -140,7 +140,7 @@ impl<T> Table<T> {
         self.next = self.next.max(key + 1);
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     pub fn remove(&mut self, key: u64) -> Option<Arc<T>> {
         let place = self.find(key / CHUNK).ok()?;
         let chunk = &mut self.chunks[place].1;
@@ -155,7 +155,7 @@ impl<T> Table<T> {
         row
     }
 
-    /// Takes out the row with the lowest number.
+    /// Removes the row with the lowest key.
     pub fn pop_first(&mut self) -> Option<Arc<T>> {
         let key = self.iter().next()?.0;
         self.remove(key)
@@ -163,7 +163,7 @@ impl<T> Table<T> {
 }
 
 impl<T: Clone> Table<T> {
-    /// The row of that number, to be changed; copied first if a snapshot shares it.
+    /// Returns a mutable row, which is copied first if a snapshot shares it.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let place = self.find(key / CHUNK).ok()?;
         let chunk = &mut self.chunks[place].1;
@@ -172,7 +172,7 @@ impl<T: Clone> Table<T> {
     }
 }
 
-/// Copy on write. `Arc::make_mut` would do, but that a row need not be `Clone` for it.
+/// Clones a chunk for a copy on write, without requiring that rows implement `Clone`.
 impl<T> Clone for Chunk<T> {
     fn clone(&self) -> Chunk<T> {
         Chunk { rows: self.rows.clone(), len: self.len }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn chunks_are_found_beside_gaps_of_any_kind() {
-        // Against a table that is known to be right: rows in many chunks, of which whole ones go and come back.
+        // Compares with a `BTreeMap`: rows in many chunks, of which whole ones are removed and added again.
         let (mut table, mut known) = (Table::default(), BTreeMap::new());
         for n in 0..5_000_u64 {
             known.insert(table.insert(Arc::new(n)), n);
@@ -224,7 +224,7 @@ mod tests {
         let mut state = 7_u64;
         for _ in 0..20_000 {
             let draw = base::split_mix(&mut state);
-            // Whole chunks go at the beginning, in the middle and at the end.
+            // Whole chunks are removed at the beginning, in the middle and at the end.
             let key = (draw >> 33) % 5_200;
             if draw >> 62 == 0 && key < 5_000 {
                 table.put(key, Arc::new(key));

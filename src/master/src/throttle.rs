@@ -1,7 +1,7 @@
-//! How many messages of drivers are dealt with in a second: `--rate_limits` (SEC-60).
+//! Rate limits of drivers' messages: `--rate_limits` (SEC-60).
 //!
-//! Messages of a framework that has subscribed pass the gate of its principal, one after the other. Those of agents,
-//! calls by HTTP and first subscriptions pass none.
+//! Messages of a subscribed framework pass the gate of its principal one after the other. Messages of agents, calls by
+//! HTTP and first subscriptions are not limited.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,40 +17,40 @@ use crate::refusals::Fault;
 use crate::state::FrameworkKey;
 use crate::timers::Timer;
 
-/// How fast messages pass, and how many may wait.
+/// Rate of the messages of a principal, and the number that may wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
-    /// The time from one to the next.
+    /// Time between two messages.
     pub interval: Duration,
-    /// This many wait at the most; none: 100,000.
+    /// Maximum number of waiting messages; `None` for 100,000.
     pub capacity: Option<u64>,
 }
 
-/// The limits by principal.
+/// Rate limits by principal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RateLimits {
-    /// Those that are named; none: without a limit.
+    /// Rate limits of named principals; `None` for no limit.
     pub named: BTreeMap<String, Option<RateLimit>>,
-    /// What all others share.
+    /// Rate limit that all other principals share; `None` for no limit.
     pub others: Option<RateLimit>,
 }
 
 /// Default limit of waiting messages, which take memory.
 const WAITING_MAX: u64 = 100_000;
 
-/// The gates, by principal; that without one is for all others.
+/// Gates by principal. The gate of `None` is shared by all principals without one of their own.
 pub(crate) type Gates = BTreeMap<Option<String>, Gate>;
 
-/// Where messages wait.
+/// Queue of messages that wait for a rate limit.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// When the next one may pass.
+    /// Time at which the next message may pass.
     next: Time,
     waiting: VecDeque<(Pid, Message)>,
 }
 
 impl RateLimits {
-    /// Which gate messages of that principal pass, and how it is set; none if they pass none.
+    /// Returns the key and the limit of the gate for a principal's messages, or `None` if they are not limited.
     fn gate(&self, principal: Option<&str>) -> Option<(Option<String>, RateLimit)> {
         match principal.and_then(|name| self.named.get(name)) {
             Some(limit) => limit.map(|limit| (principal.map(str::to_owned), limit)),
@@ -60,7 +60,7 @@ impl RateLimits {
 }
 
 impl Master {
-    /// A message that may be dealt with now. Others wait, or are dropped with a word to the driver.
+    /// Returns a message that may be handled now. Other messages wait, or are dropped with an error to the driver.
     pub(crate) fn passed(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
         let Some(limits) = &self.config.rate_limits else { return Some(message) };
         let Some(key) = self.frameworks.key_of_pid(from) else { return Some(message) };
@@ -91,7 +91,7 @@ impl Master {
         None
     }
 
-    /// Releases messages that are due.
+    /// Handles the waiting messages that are due.
     pub(crate) fn open_gates(&mut self, out: &mut Outbox) {
         let mut gates = std::mem::take(&mut self.gates);
         for (name, gate) in &mut gates {

@@ -1,37 +1,39 @@
-//! What the timers of a master are for.
+//! Timers of a master, by purpose.
 //!
-//! What a due timer does is in the file of its subject.
+//! The file of its subject handles a due timer.
 
 use cores::StreamId;
 
 use crate::state::{AgentKey, FrameworkKey, OfferKey};
 
-/// What is due.
+/// Purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// A heartbeat of a framework's stream is due. Void if the framework has subscribed again since (`epoch`).
+    /// Send a heartbeat to a framework's stream. Void if the framework has subscribed again since (`epoch`).
     SchedulerHeartbeat { framework: FrameworkKey, epoch: u64 },
-    /// A disconnected framework's time is over. Void if it has subscribed again since (`epoch`).
+    /// Remove a disconnected framework whose failover timeout has passed. Void if it has subscribed again since
+    /// (`epoch`).
     FrameworkFailover { framework: FrameworkKey, epoch: u64 },
-    /// A heartbeat of an operator's stream is due.
+    /// Send a heartbeat to an operator's stream.
     OperatorHeartbeat { stream: StreamId },
-    /// An agent is to be pinged, and its last ping judged. Void if the agent has a new observer.
+    /// Ping an agent, after checking whether its last ping was answered. Void if the agent has a new observer.
     Ping { agent: AgentKey, observer: u64 },
-    /// A disconnected agent's time is over. Void if it has reregistered since (`epoch`).
+    /// Remove a disconnected agent whose reregistration timeout has passed. Void if it has reregistered since
+    /// (`epoch`).
     AgentReregister { agent: AgentKey, epoch: u64 },
-    /// Agents that the removal rate limit has held back may go now.
+    /// Mark agents as unreachable that the removal rate limit has delayed.
     AgentRemoval,
-    /// A message that a rate limit has held back may pass.
+    /// Handle messages that a rate limit has delayed.
     Gate,
-    /// The agents that the registry knew at the start had time enough.
+    /// Remove the recovered agents that have not reregistered in time.
     RecoveredAgents,
-    /// An offer is too old.
+    /// Rescind an offer that was not answered in time.
     OfferTimeout { offer: OfferKey },
-    /// The allocator is to run although nothing has happened: operators watch that it does.
+    /// Run the allocator even if nothing has changed: operators monitor its runs.
     Allocation,
-    /// An inverse offer is too old.
+    /// Rescind an inverse offer that was not answered in time.
     InverseOfferTimeout { offer: OfferKey },
-    /// The registry is to be swept.
+    /// Remove old agents from the registry.
     RegistryGc,
 }
 

@@ -1,10 +1,10 @@
-//! A value that notes whether it may have changed, so that a snapshot is made only if there is something new in it.
+//! A value that records whether it may have changed, so that a snapshot is made only if something is new.
 //!
 //! It does not compare values: each access for writing counts as a change.
 
 use std::ops::{Deref, DerefMut};
 
-/// A value whose changes are noted.
+/// A value that records accesses for writing.
 #[derive(Debug, Default)]
 pub(crate) struct Tracked<T> {
     value: T,

@@ -12,7 +12,8 @@ fn time(time: Time) -> TimeInfo {
     TimeInfo { nanoseconds: time.as_nanos() }
 }
 
-/// An agent's info; the roles of its resources are in `reservations`, in whichever form it has sent them.
+/// Returns an agent's info. The roles of its resources are in `reservations`, in whichever form the agent has sent
+/// them.
 #[allow(deprecated, reason = "the fields are how agents say it")]
 fn info(agent: &Agent) -> SlaveInfo {
     let mut info = (*agent.info).clone();
@@ -27,7 +28,7 @@ fn info(agent: &Agent) -> SlaveInfo {
     info
 }
 
-/// An agent, its resources in this format.
+/// Returns an agent, with its resources in this format.
 pub fn agent(agent: &Agent, format: Format) -> get_agents::Agent {
     get_agents::Agent {
         agent_info: info(agent),
@@ -54,7 +55,8 @@ pub fn agent(agent: &Agent, format: Format) -> get_agents::Agent {
     }
 }
 
-/// A framework, without its offers. What its tasks take is summed up; what its executors take is not known here.
+/// Returns a framework without its offers. The resources of its tasks are summed up; those of its executors are not
+/// known here.
 pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Framework {
     let active = framework.tasks.values().filter(|task| !task.released);
     let mut allocated = Resources::new();
@@ -73,7 +75,7 @@ pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Frame
     }
 }
 
-/// Keeps of an agent's resources only those of roles that the principal may view.
+/// Removes the resources of roles that the principal may not view from an agent.
 pub fn keep_visible(agent: &mut get_agents::Agent, may_view: impl Fn(&str) -> bool) {
     let may_view = |resource: &Resource| authorizer::resource_roles(resource).all(&may_view);
     let provided = agent.resource_providers.iter_mut().map(|provider| &mut provider.total_resources);

@@ -1,16 +1,16 @@
-//! What the group's log holds, and the state that its decided entries make.
+//! Entries of the group's log, and the state that its decided entries result in.
 //!
-//! A write counts only if it comes from the master that has taken the registry over last: a master that does not know
-//! yet that another one leads changes nothing. Entries that are applied again change nothing either.
+//! A write counts only if it comes from the master that took the registry over last. So a master that does not know yet
+//! that another one leads changes nothing. Entries that are applied again change nothing either.
 
 use std::collections::BTreeMap;
 
 use omnipaxos::storage::{Entry, Snapshot};
 use serde::{Deserialize, Serialize};
 
-/// Number of a member of the group: from 1, and never used again.
+/// Number of a member of the group. Numbers start at 1 and are never used again.
 pub type Number = u64;
-/// A change of the registry: the key of an entry, and its new value, or none to delete it.
+/// A change of the registry: the key of an entry, and its new value, or `None` to delete it.
 pub type Change = (String, Option<Vec<u8>>);
 
 /// An entry of the log.
@@ -18,18 +18,18 @@ pub type Change = (String, Option<Vec<u8>>);
 pub enum LogEntry {
     /// A master takes the registry over.
     Lead {
-        /// The number of times that the registry has been taken over, with this one.
+        /// Number of takeovers of the registry, including this one.
         epoch: u64,
-        /// Which master.
+        /// Process that takes the registry over.
         claim: Claim,
     },
     /// The leading master changes the registry.
     Write {
-        /// The number of times that the registry had been taken over.
+        /// Number of takeovers of the registry so far.
         epoch: u64,
         /// Number of the write in this epoch, from 1.
         sequence: u64,
-        /// All of it, or nothing.
+        /// Changes, which are applied all or none.
         changes: Vec<Change>,
     },
 }
@@ -37,24 +37,24 @@ pub enum LogEntry {
 /// The process that takes the registry over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The member whose process it is.
+    /// Number of the member that the process belongs to.
     pub member: Number,
-    /// How many times this member has been started.
+    /// Number of starts of this member so far.
     pub start: u64,
-    /// Its `MasterInfo` as JSON.
+    /// `MasterInfo` of the process as JSON.
     pub info: Vec<u8>,
 }
 
-/// What all decided entries together make.
+/// State that all decided entries result in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// How many times the registry has been taken over.
+    /// Number of takeovers of the registry so far.
     pub epoch: u64,
     /// Number of the last write in this epoch.
     pub sequence: u64,
-    /// The process that took it over last.
+    /// Process that took the registry over last; `None` before the first takeover.
     pub leader: Option<Claim>,
-    /// The registry's entries.
+    /// Entries of the registry by key.
     pub entries: BTreeMap<String, Vec<u8>>,
 }
 
@@ -62,13 +62,13 @@ impl State {
     /// Applies the next decided entry.
     pub fn apply(&mut self, entry: LogEntry) {
         match entry {
-            // Two masters may have tried it at the same time: the first one counts.
+            // Two masters may have tried to take over at the same time: the first entry counts.
             LogEntry::Lead { epoch, claim } => {
                 if epoch == self.epoch + 1 {
                     (self.epoch, self.sequence, self.leader) = (epoch, 0, Some(claim));
                 }
             }
-            // A write may be in the log twice, or come from a master that has been replaced.
+            // A write may be in the log twice, or come from a master that was replaced.
             LogEntry::Write { epoch, sequence, changes } => {
                 if epoch == self.epoch && sequence == self.sequence + 1 {
                     self.sequence = sequence;
@@ -88,12 +88,13 @@ impl State {
     }
 }
 
-/// A part of the log in short: the state that its beginning has made, if it begins there, and entries after that.
+/// A compacted part of the log: the state after its beginning, if it starts at the beginning of the log, and the
+/// entries after that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// None for a part that does not begin with the log.
+    /// State after the compacted entries; `None` for a part that does not start at the beginning of the log.
     pub state: Option<State>,
-    /// What follows; empty where there is a state.
+    /// Entries that follow; empty if there is a state.
     pub entries: Vec<LogEntry>,
 }
 
@@ -163,8 +164,8 @@ mod tests {
         assert!(state.entries.is_empty() && state.sequence == 2);
     }
 
-    /// Logs as masters make them: one claims the epoch after the last one that it knows, and writes in order. Entries
-    /// of the past are among them, and none of the future.
+    /// Generates logs as masters write them: a master claims the epoch after the last one that it knows, and writes in
+    /// order. Entries may be of past epochs, but not of future ones.
     fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
         prop::collection::vec((any::<bool>(), 0u64..3, "[ab]"), 0..30).prop_map(|choices| {
             let mut state = State::default();
@@ -181,7 +182,8 @@ mod tests {
     }
 
     proptest! {
-        /// Parts of the log make the same state as the whole, also if they overlap.
+        /// Checks that applying parts of the log results in the same state as applying the whole, also if the parts
+        /// overlap.
         #[test]
         fn parts_add_up(entries in entries(), cuts in prop::collection::vec(0usize..30, 2)) {
             let mut whole = State::default();

@@ -1,8 +1,8 @@
-//! What a member must not forget: a file of records, each with a checksum (`records.rs`).
+//! Durable state of a member: a file of records, each with a checksum (`records.rs`).
 //!
-//! The file begins with the whole content and goes on with changes; where the log is compacted, it is written anew and
-//! takes the place of the former one. A record that a crash has cut off at the end was never relied on, and is left
-//! out. Anything else that does not fit is damage, and an error: a member that forgets promises may break the group's.
+//! The file starts with the whole content, followed by changes. When the log is compacted, a new file is written and
+//! replaces the former one. A record that a crash has cut off at the end was never relied on, and is left out. Any
+//! other mismatch is damage, and an error: a member that forgets promises may break the group's.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,57 +13,57 @@ use store::Access;
 use crate::log::LogChange;
 use crate::records::{RecordError, Records, Stored, Write};
 
-/// The name of the file.
+/// Name of the file.
 const FILE: &str = "journal";
 
-/// A journal cannot be read or written.
+/// Error of reading or writing a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The disk refuses.
+    /// A file operation has failed.
     #[error("cannot {action} '{}'", path.display())]
     Disk {
-        /// What was tried.
+        /// Operation that has failed.
         action: &'static str,
-        /// On what.
+        /// File or directory of the operation.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Another process uses it.
+    /// Another process uses the journal.
     #[error("'{}' is in use by another process", .0.display())]
     Locked(PathBuf),
-    /// It is not a journal, or one of a later version.
+    /// The file is not a journal, or one of a later version.
     #[error("'{}' is not a journal of a group of this version of tepui", .0.display())]
     Format(PathBuf),
-    /// A record has been changed.
+    /// A record was modified.
     #[error("'{}' is damaged at byte {offset}: {rule}. Remove this master from the group, delete the directory, and add it again", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where the record begins.
+        /// Offset of the record in bytes.
         offset: usize,
-        /// What does not hold.
+        /// Rule that the record breaks.
         rule: &'static str,
     },
 }
 
-/// An open journal. No other process has it.
+/// An open journal, which no other process can open.
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
     file: File,
-    /// Held as long as the journal is open: the journal itself is replaced.
+    /// Lock file, held as long as the journal is open. The journal itself is replaced by renaming.
     _lock: File,
     records: Records,
-    /// Bytes at the end of the file that were left out when it was opened.
+    /// Number of bytes at the end of the file that were left out when it was opened.
     torn: usize,
 }
 
 impl Journal {
-    /// Opens the journal in a directory, and makes both if they are missing; `disk` is the number of a new one.
+    /// Opens the journal in a directory, and creates both if they are missing. `disk` is the number of a new one.
     ///
     /// # Errors
-    /// It is in use or damaged, or the disk refuses.
+    /// It is in use or damaged, or a file operation fails.
     pub fn open(directory: &Path, disk: u64) -> Result<(Journal, Stored), JournalError> {
         let at = |action, path: &Path| {
             let path = path.to_owned();
@@ -91,16 +91,16 @@ impl Journal {
         Ok((Journal { directory: directory.to_owned(), file, _lock: lock, records: Records::default(), torn }, stored))
     }
 
-    /// How many bytes of an interrupted write were left out at the start.
+    /// Returns the number of bytes of an interrupted write that were left out at the start.
     pub fn torn(&self) -> usize {
         self.torn
     }
 
-    /// Makes changes of the log durable. `whole` is the content with these changes; the file is written `anew` with it
-    /// where more than the log has changed.
+    /// Makes changes of the log durable. `whole` returns the content with these changes; the file is written `anew`
+    /// with it if more than the log has changed.
     ///
     /// # Errors
-    /// The disk refuses: it is unknown what is on it, and the member must end.
+    /// A file operation fails. Then the content of the disk is unknown, and the member must exit.
     pub fn write(
         &mut self,
         anew: bool,
@@ -122,7 +122,7 @@ impl Journal {
     }
 }
 
-/// Writes a new file in the place of a former one.
+/// Writes a new file, which replaces the former one.
 fn create(directory: &Path, bytes: &[u8]) -> Result<File, JournalError> {
     let (path, new) = (directory.join(FILE), directory.join("journal.new"));
     let at = |action, path: &Path| {
@@ -137,7 +137,7 @@ fn create(directory: &Path, bytes: &[u8]) -> Result<File, JournalError> {
     Ok(file)
 }
 
-/// The content of a file, and how many of its bytes are whole records.
+/// Returns the content of a file, and the number of its bytes that are complete records.
 fn read(path: &Path, bytes: &[u8]) -> Result<(Stored, usize), JournalError> {
     let path = || path.to_owned();
     Stored::read(bytes).map_err(|error| match error {
@@ -178,7 +178,7 @@ mod tests {
         stored.starts = 1;
         assert_eq!(Some(&stored), contents.last());
         assert!(matches!(Journal::open(place.path(), 1), Err(JournalError::Locked(_))));
-        // A new file takes the place of the old one.
+        // A new file replaces the old one.
         let snapshot = LogChange::Snapshot(None);
         journal.write(false, vec![snapshot], || Stored::new(5)).unwrap();
         journal.write(false, vec![change(1)], || unreachable!()).unwrap();
@@ -207,7 +207,8 @@ mod tests {
     }
 
     proptest! {
-        /// However many bytes of the end are missing, the content is that after a number of whole records.
+        /// Checks that with any number of bytes missing at the end, the content is that after a number of complete
+        /// records.
         #[test]
         fn a_torn_end_is_left_out(cut in 0usize..400) {
             let (place, contents) = written(4);
@@ -234,7 +235,8 @@ mod tests {
             }
         }
 
-        /// A changed byte before the last record is an error, and one in it leaves that record out at most.
+        /// Checks that a modified byte before the last record is an error, and that one in the last record leaves out
+        /// at most that record.
         #[test]
         fn a_changed_byte_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
             let (place, contents) = written(4);
@@ -256,7 +258,7 @@ mod tests {
         bytes[20] ^= 1;
         let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();
         assert!(error.starts_with("'/w/journal' is damaged at byte 8: the checksum of a record is wrong"), "{error}");
-        // Also where there is no other record.
+        // The same applies to the only record of a file.
         let mut bytes = Stored::new(5).file();
         *bytes.last_mut().unwrap() ^= 1;
         let error = read(Path::new("/w/journal"), &bytes).unwrap_err().to_string();

@@ -1,8 +1,9 @@
 //! Leases: members promise the leader for a while that they elect no other one.
 //!
-//! The leader answers clients only while more than half of the members have promised. It counts from when it asked, and
-//! they from when they were asked, so its lease ends first, also if it was stopped meanwhile. A member that starts
-//! waits for as long as a promise may last that it has forgotten. Clocks may differ; their speeds by a tenth.
+//! The leader answers clients only while more than half of the members have promised. Its lease counts from when it
+//! asked, their promises from when they were asked, so its lease ends first, even if its process was stopped meanwhile.
+//! A member that starts waits as long as a promise may last that it has forgotten. Clocks may differ; their rates by a
+//! tenth.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -11,25 +12,25 @@ use base::Time;
 
 use crate::entry::Number;
 
-/// Questions that are remembered until they are answered.
+/// Maximum number of requests that are remembered until they are answered.
 const ROUNDS_MAX: usize = 32;
 
-/// The leases that a member gives and has.
+/// Leases that a member has granted and those that it has.
 #[derive(Debug)]
 pub(crate) struct Leases {
     own: Number,
     length: Duration,
-    /// The member that this one has promised not to replace, and until when.
+    /// Member that this one has promised not to replace, and the end of the promise.
     granted: Option<(Number, Time)>,
-    /// Before this time no new leader is accepted.
+    /// Time before which no new leader is accepted.
     wait: Time,
     rounds: VecDeque<Round>,
     next_round: u64,
-    /// When this member's own lease ends.
+    /// End of this member's own lease.
     until: Time,
     /// Whether more than half of the members of this configuration have granted a lease.
     is_confirmed: bool,
-    /// When the others have granted a lease last.
+    /// Time at which each other member last granted a lease.
     heard: BTreeMap<Number, Time>,
 }
 
@@ -41,7 +42,7 @@ struct Round {
 }
 
 impl Leases {
-    /// `wait`: the end of promises that may have been forgotten.
+    /// Returns the leases of a member that starts. `wait` is the end of promises that it may have forgotten.
     pub(crate) fn new(own: Number, length: Duration, wait: Time) -> Leases {
         let until = Time::EPOCH;
         Leases {
@@ -57,31 +58,31 @@ impl Leases {
         }
     }
 
-    /// For how long members promise.
+    /// Returns the duration of a promise.
     pub(crate) fn length(&self) -> Duration {
         self.length
     }
 
-    /// Answers to questions of an earlier configuration do not count; promises do.
+    /// Discards requests of an earlier configuration. Promises stay valid.
     pub(crate) fn forget_questions(&mut self) {
         self.rounds.clear();
         self.heard.clear();
         self.is_confirmed = false;
     }
 
-    /// Whether the lease is one of this configuration. One of the configuration before holds as well, because more than
-    /// half of its members and more than half of these have a member in common. One of two configurations before does
-    /// not, so the members are not changed again until this is true.
+    /// Returns whether the lease is one of this configuration. One of the previous configuration is valid as well,
+    /// because more than half of its members and more than half of the current ones have a member in common. One of the
+    /// configuration before that is not, so the members are not changed again until this is true.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
 
-    /// The member that has a promise.
+    /// Returns the member that this one has promised not to replace.
     pub(crate) fn granted_to(&self, now: Time) -> Option<Number> {
         self.granted.filter(|(_, until)| now < *until).map(|(number, _)| number)
     }
 
-    /// Whether `candidate` may be elected with the help of this member.
+    /// Returns whether `candidate` may be elected with the vote of this member.
     pub(crate) fn permits(&self, candidate: Number, now: Time) -> bool {
         match self.granted_to(now) {
             Some(leader) => leader == candidate,
@@ -89,12 +90,12 @@ impl Leases {
         }
     }
 
-    /// Whether promises may be forgotten that are still relied on.
+    /// Returns whether this member may have forgotten promises that are still relied on.
     pub(crate) fn is_waiting(&self, now: Time) -> bool {
         now < self.wait
     }
 
-    /// Promises `leader` to elect no other one, unless another one has a promise.
+    /// Promises `leader` to elect no other one. Returns false if another member has a promise.
     pub(crate) fn grant(&mut self, leader: Number, now: Time) -> bool {
         let permitted = self.granted_to(now).is_none_or(|other| other == leader);
         if permitted {
@@ -103,14 +104,14 @@ impl Leases {
         permitted
     }
 
-    /// The leader needs the promise no more.
+    /// Ends the promise to a leader that does not need it any more.
     pub(crate) fn release(&mut self, leader: Number) {
         if self.granted.is_some_and(|(number, _)| number == leader) {
             self.granted = None;
         }
     }
 
-    /// Asks for a lease. Returns the question's number, or none if another member has this one's promise.
+    /// Starts a request for a lease. Returns its number, or `None` if this member has promised another one its vote.
     pub(crate) fn ask(&mut self, now: Time) -> Option<u64> {
         if !self.grant(self.own, now) {
             return None;
@@ -124,7 +125,7 @@ impl Leases {
         Some(number)
     }
 
-    /// A member has granted what was asked.
+    /// Records that a member has granted a lease.
     pub(crate) fn granted(&mut self, by: Number, round: u64, majority: usize, now: Time) {
         self.heard.insert(by, now);
         let Some(at) = self.rounds.iter().position(|known| known.number == round) else { return };
@@ -137,18 +138,18 @@ impl Leases {
         }
     }
 
-    /// When this member's lease ends.
+    /// Returns the end of this member's lease.
     pub(crate) fn until(&self) -> Time {
         self.until
     }
 
-    /// The members that have granted a lease within its length.
+    /// Returns the members that have granted a lease within its length.
     pub(crate) fn answering(&self, now: Time) -> BTreeSet<Number> {
         let recent = self.heard.iter().filter(|(_, heard)| now.since(**heard) < self.length);
         recent.map(|(number, _)| *number).collect()
     }
 
-    /// Gives up the own lease.
+    /// Ends the own lease.
     pub(crate) fn end(&mut self) {
         self.until = Time::EPOCH;
         self.rounds.clear();

@@ -1,9 +1,8 @@
-//! A group of masters that elects its leader and keeps the registry in a replicated log of its own, without another
-//! service.
+//! A group of masters that elects its leader and keeps the registry in its own replicated log, without another service.
 //!
-//! [`Peer`] is a core without I/O and without a clock, so that election and log run in the laboratory as they do live.
-//! [`Journal`] keeps on a disk what a member must not forget. The crate does not know what the registry's entries mean,
-//! and sends nothing itself.
+//! [`Peer`] is a core without I/O and without a clock, so that election and log run in the laboratory as in production.
+//! [`Journal`] keeps the durable state of a member on a disk. The crate does not depend on the meaning of the
+//! registry's entries, and sends nothing itself.
 #![forbid(unsafe_code)]
 
 mod entry;

@@ -1,39 +1,39 @@
-//! The order of messages between two processes.
+//! Order of messages between two processes.
 //!
-//! The library's protocol works with messages that are lost, and not with old ones that come late: over a former
-//! connection, or from or for a former process of a member. These are left out here.
+//! The library's protocol tolerates lost messages, but not old ones that arrive late: over a former connection, or from
+//! or for a former process of a member. These are discarded here.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Addresses that are remembered. Only members know the group's identity, so others are few.
+/// Maximum number of addresses that are remembered. Only members know the group's identity, so other addresses are few.
 const LINKS_MAX: usize = 64;
 
-/// What is known of the process at an address.
+/// State of the messages exchanged with the process at an address.
 #[derive(Debug, Default)]
 struct Link {
-    /// Zero: nothing was received.
+    /// Number of the disk of the process there; 0 before its first message.
     disk: u64,
     start: u64,
     received: u64,
     sent: u64,
 }
 
-/// The numbers of a message.
+/// Numbers that identify a message, its sender and its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Numbers {
-    /// The number of the sender's disk.
+    /// Number of the sender's disk.
     pub disk: u64,
-    /// How many times a process has been started with this disk.
+    /// Number of times that a process was started with this disk.
     pub start: u64,
-    /// That of the receiver, as far as the sender knows it; otherwise zero.
+    /// `start` of the receiver as far as the sender knows it, or 0.
     pub to: u64,
-    /// Of the sender's messages to this address, from 1.
+    /// Number of the message among the sender's messages to this address, from 1.
     pub number: u64,
 }
 
-/// All links of this process.
+/// State of all addresses that this process exchanges messages with.
 #[derive(Debug)]
 pub(crate) struct Links {
     disk: u64,
@@ -46,7 +46,7 @@ impl Links {
         Links { disk, start, links: BTreeMap::new() }
     }
 
-    /// The link to an address, unless there are too many.
+    /// Returns the link to an address, or `None` if there are too many.
     fn link(&mut self, address: &str) -> Option<&mut Link> {
         if self.links.len() >= LINKS_MAX && !self.links.contains_key(address) {
             return None;
@@ -54,7 +54,7 @@ impl Links {
         Some(self.links.entry(address.to_owned()).or_default())
     }
 
-    /// The numbers of the next message to an address.
+    /// Returns the numbers of the next message to an address.
     pub(crate) fn next(&mut self, address: &str) -> Option<Numbers> {
         let (disk, start) = (self.disk, self.start);
         let link = self.link(address)?;
@@ -62,12 +62,12 @@ impl Links {
         Some(Numbers { disk, start, to: link.start, number: link.sent })
     }
 
-    /// The numbers of a message outside of the group.
+    /// Returns the numbers of a message to a master outside of the group.
     pub(crate) fn unnumbered(&self) -> Numbers {
         Numbers { disk: self.disk, start: self.start, to: 0, number: 0 }
     }
 
-    /// There is another process at an address: what is sent from now on is for that one.
+    /// Records that another process is at an address. Messages that are sent from now on are for that one.
     pub(crate) fn meet(&mut self, address: &str, numbers: Numbers) {
         let Some(link) = self.link(address) else { return };
         if link.disk != numbers.disk || link.start < numbers.start {
@@ -75,12 +75,12 @@ impl Links {
         }
     }
 
-    /// Whether a message from an address comes in its order.
+    /// Returns whether a message from an address is in order and for this process.
     pub(crate) fn admit(&mut self, address: &str, numbers: Numbers) -> bool {
         if numbers.to != 0 && numbers.to != self.start {
-            // It is for a former process of this member, and shows all the same that there is a new one of the sender.
-            // Otherwise two processes that start at the same time, and receive what the former process of the other has
-            // sent, would leave out all messages of each other.
+            // The message is for a former process of this member, but shows that the sender is a new process. Otherwise
+            // two processes that start at the same time, and receive what the former process of the other has sent,
+            // would discard all messages of each other.
             if self.links.get(address).is_some_and(|link| link.disk == numbers.disk) {
                 self.meet(address, numbers);
             }
@@ -114,10 +114,10 @@ mod tests {
         let mut again = Links::new(1, 2);
         let (late, new) = (one.next("b").unwrap(), again.next("b").unwrap());
         assert!(other.admit("a", new) && !other.admit("a", late));
-        // What was for the process before.
+        // This answer is for the former process.
         let answer = other.next("a").unwrap();
         assert!(again.admit("b", answer) && !one.admit("b", answer));
-        // Another disk begins anew.
+        // Another disk starts with new numbers.
         let mut empty = Links::new(3, 1);
         assert!(other.admit("a", empty.next("b").unwrap()));
         assert!(empty.admit("b", other.next("a").unwrap()));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn two_that_start_at_the_same_time_find_each_other() {
         let (mut one, mut other) = (Links::new(1, 1), Links::new(2, 1));
-        // What both have sent arrives at the processes after them.
+        // The messages of both arrive at the processes that follow them.
         let (from_one, from_other) = (one.next("b").unwrap(), other.next("a").unwrap());
         let (mut one, mut other) = (Links::new(1, 2), Links::new(2, 2));
         assert!(one.admit("b", from_other) && other.admit("a", from_one));

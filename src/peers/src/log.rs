@@ -1,7 +1,7 @@
-//! A member's copy of the log, in memory, with the changes that are not on its disk yet.
+//! Copy of the log of a member in memory, with the changes that are not on its disk yet.
 //!
-//! The library writes here and never sees an error: what it has written becomes durable before any message is sent
-//! that depends on it (see `Peer`).
+//! The library writes here and never sees an error: what it has written becomes durable before any message is sent that
+//! depends on it (see `Peer`).
 
 use std::sync::{Arc, Mutex};
 
@@ -15,40 +15,41 @@ use crate::entry::{Compacted, LogEntry, State};
 /// A change of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LogChange {
-    /// Entries at the end.
+    /// Append entries at the end.
     Append(Vec<LogEntry>),
-    /// Entries from an index on, instead of those that are there.
+    /// Replace the entries from an index on.
     Replace(usize, Vec<LogEntry>),
-    /// The round that was promised.
+    /// Promise a round.
     Promise(Ballot),
-    /// The number of decided entries.
+    /// Set the number of decided entries.
     Decided(usize),
-    /// The round in which entries were accepted last.
+    /// Set the round in which entries were last accepted.
     AcceptedRound(Ballot),
-    /// The number of entries that the snapshot stands for.
+    /// Set the number of entries that the snapshot stands for.
     CompactedTo(usize),
-    /// Entries before an index are deleted.
+    /// Delete the entries before an index.
     Trim(usize),
-    /// The entry that ends this configuration.
+    /// Set the entry that ends this configuration.
     StopSign(Option<StopSign>),
-    /// The snapshot.
+    /// Replace the snapshot.
     Snapshot(Option<Compacted>),
 }
 
 impl LogChange {
-    /// Whether others rely on it. The number of decided entries is found out again after a crash.
+    /// Returns whether other members rely on the change. The number of decided entries is determined again after a
+    /// crash.
     pub fn must_be_durable(&self) -> bool {
         !matches!(self, LogChange::Decided(_))
     }
 }
 
-/// The log as it is on a disk.
+/// The log of a member as it is on its disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Log {
     promise: Option<Ballot>,
     accepted_round: Option<Ballot>,
     decided: usize,
-    /// Number of entries that are not in `entries` any more.
+    /// Number of entries that were deleted from the beginning of `entries`.
     trimmed: usize,
     compacted_to: usize,
     entries: Vec<LogEntry>,
@@ -56,30 +57,31 @@ pub struct Log {
     snapshot: Option<Compacted>,
 }
 
-/// What a member has of the log of a configuration when it enters it.
+/// Part of the log of a configuration that a member has when it enters the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Beginning {
-    /// What the decided entries have made.
+    /// State that the decided entries result in.
     pub state: State,
     /// Number of decided entries.
     pub decided: usize,
-    /// The round in which the member that sends them has accepted entries last.
+    /// Round in which the member that sends them has last accepted entries.
     pub round: Ballot,
 }
 
 impl Beginning {
-    /// That of a configuration without entries.
+    /// Returns the beginning of a configuration without entries.
     pub(crate) fn of(state: State) -> Beginning {
         Beginning { state, ..Beginning::default() }
     }
 }
 
 impl Log {
-    /// The log of a member that enters a configuration.
+    /// Returns the log of a member that enters a configuration.
     ///
-    /// It has accepted the entries in the round in which their sender has. In an election a log counts by that round:
-    /// without it the member could not show that it has entries which are decided, and a leader that has others would
-    /// take these for decided, because so many are. It follows no leader of an earlier round either.
+    /// The member counts as having accepted the entries in the round in which their sender has. In an election a log
+    /// counts by that round. Without it the member could not show that it has decided entries, and a leader with other
+    /// entries would take those for decided, because so many are. The member follows no leader of an earlier round
+    /// either.
     pub(crate) fn beginning(Beginning { state, decided, round }: Beginning) -> Log {
         let round = (decided > 0).then_some(round);
         let snapshot = Some(Compacted { state: Some(state), entries: Vec::new() });
@@ -87,18 +89,18 @@ impl Log {
         Log { promise, accepted_round, decided, trimmed: decided, compacted_to: decided, snapshot, ..Log::default() }
     }
 
-    /// The state that the snapshot stands for, and the number of entries that it comprises.
+    /// Returns the state that the snapshot stands for, and the number of entries in it.
     pub(crate) fn base(&self) -> (State, usize) {
         let state = self.snapshot.as_ref().and_then(|snapshot| snapshot.state.clone());
         (state.unwrap_or_default(), self.compacted_to)
     }
 
-    /// Whether it has promised anything to a leader.
+    /// Returns whether the member has promised anything to a leader.
     pub(crate) fn has_promised(&self) -> bool {
         self.promise.is_some_and(|ballot| ballot != Ballot::default())
     }
 
-    /// Applies a change: the same one has the same effect on every copy.
+    /// Applies a change, which has the same effect on every copy.
     pub fn apply(&mut self, change: LogChange) {
         match change {
             LogChange::Append(entries) => self.entries.extend(entries),
@@ -127,7 +129,7 @@ impl Log {
     }
 }
 
-/// A log with the changes since these were taken last. The library owns one of two handles.
+/// A log with the changes since they were last taken. The library owns one of two handles.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(Arc<Mutex<(Log, Vec<LogChange>)>>);
 
@@ -136,27 +138,27 @@ impl Shared {
         Shared(Arc::new(Mutex::new((log, Vec::new()))))
     }
 
-    /// The changes since the last call.
+    /// Returns the changes since the last call.
     pub(crate) fn take(&self) -> Vec<LogChange> {
         std::mem::take(&mut lock(&self.0).1)
     }
 
-    /// A copy, for a new file.
+    /// Returns a copy of the log, for a new file.
     pub(crate) fn copy(&self) -> Log {
         lock(&self.0).0.clone()
     }
 
-    /// The round in which entries were accepted last.
+    /// Returns the round in which entries were last accepted.
     pub(crate) fn accepted_round(&self) -> Ballot {
         lock(&self.0).0.accepted_round.unwrap_or_default()
     }
 
-    /// Number of entries that are not compacted.
+    /// Returns the number of entries that are not compacted.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).0.entries.len()
     }
 
-    /// Number of entries of the configuration, with those that are compacted.
+    /// Returns the number of entries of the configuration, including compacted ones.
     pub(crate) fn end(&self) -> usize {
         let log = &lock(&self.0).0;
         log.trimmed + log.entries.len()
@@ -229,8 +231,8 @@ impl Storage<LogEntry> for Shared {
     }
 
     fn get_entries(&self, from: usize, to: usize) -> StorageResult<Vec<LogEntry>> {
-        // The library asks for decided entries only, but once (0.2.4, `sync_log`) with a number that it has raised
-        // before the entries are here: the rest comes with what it merges.
+        // The library asks for decided entries only, with one exception (0.2.4, `sync_log`): it asks with a number that
+        // it has raised before the entries are here. The others come with what it merges.
         self.read(|log| log.slice(from, to.min(log.decided)))
     }
 

@@ -1,4 +1,4 @@
-//! The members of a group, and the group's identity.
+//! Members of a group, and the group's identity.
 
 use std::fmt;
 
@@ -8,64 +8,64 @@ use sha2::{Digest, Sha256};
 use crate::entry::Number;
 use crate::message::Body;
 
-/// Most members of a group.
+/// Maximum number of members of a group.
 pub const MEMBERS_MAX: usize = 9;
 
-/// What tells a group from all others. It is known to its members only.
+/// Identity of a group, which differs from that of all others. Only its members know it.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster([u8; 16]);
 
 impl fmt::Debug for Cluster {
-    /// Not the value: a process that knows it may send messages to members without a secret.
+    /// Hides the value: a process that knows it may send messages to members without a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cluster(..)")
     }
 }
 
-/// A master of the group.
+/// A master that is a member of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its number.
+    /// Number of the member.
     pub number: Number,
-    /// A random number that is on its disk: with another disk it is another member.
+    /// Random number on the member's disk. With another disk it is another member.
     pub disk: u64,
-    /// `host:port`, as `--peers` names it.
+    /// Address of the member as `host:port`, as `--peers` names it.
     pub address: String,
 }
 
-/// The members of the group at a time.
+/// Members of the group at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// From 1; each change adds one.
+    /// Number of the configuration, from 1; each change adds one.
     pub number: u32,
-    /// In the order of their numbers.
+    /// Members in the order of their numbers.
     pub members: Vec<Member>,
-    /// The number of the next member.
+    /// Number of the next member that is added.
     pub next: Number,
 }
 
-/// A change of the members is not possible.
+/// Reasons why the members cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    /// There is a member at that address.
+    /// There is a member at that address already.
     #[error("{0} is a member already")]
     Present(String),
-    /// There is none.
+    /// There is no member at the first address; the second text lists the members.
     #[error("{0} is not a member: the members are {1}")]
     Absent(String, String),
-    /// The new member has not been started, or does not reach this master.
+    /// The new member was not started, or does not reach this master; the second text lists the members.
     #[error("no master at {0} asks to join: start it with --peers={1} and an empty work directory")]
     Silent(String, String),
-    /// Two masters cannot go on without one of them, so a group has at least three.
+    /// Two masters cannot continue without one of them, so a group has at least three.
     #[error("a group has at least 3 members")]
     TooFew,
-    /// Each write waits for more than half of them.
+    /// Each write waits for more than half of the members, so their number is limited.
     #[error("a group has at most {MEMBERS_MAX} members")]
     TooMany,
-    /// The named master does not answer, or is not yet in this configuration.
+    /// The named master does not answer, or is not in this configuration yet.
     #[error("{0} does not answer this master: try again when it does")]
     Unreachable(String),
-    /// The leader hands over first.
+    /// The named master leads, and must hand over first.
     #[error("{0} leads: run 'tepui masters transfer' first")]
     Leads(String),
     /// Another master leads.
@@ -77,8 +77,8 @@ pub enum ChangeError {
 }
 
 impl Configuration {
-    /// The first one: all members in the order of their addresses, each with the number of its disk. All members
-    /// derive the same.
+    /// Returns the first configuration, and the identity of the group: all members in the order of their addresses,
+    /// each with the number of its disk. All members derive the same.
     pub fn first(mut disks: Vec<(String, u64)>) -> (Configuration, Cluster) {
         disks.sort();
         let mut hash = Sha256::new();
@@ -95,44 +95,45 @@ impl Configuration {
         (Configuration { number: 1, members, next }, Cluster(cluster))
     }
 
-    /// What the group tells a master that is not a member: without the disks by which members know each other.
+    /// Returns the message that tells a master that it is not a member. It lacks the disks by which members recognize
+    /// each other.
     pub(crate) fn stranger(&self) -> Body {
         let members = self.members.iter().map(|member| member.address.clone()).collect();
         Body::Stranger { configuration: self.number, members }
     }
 
-    /// What a master knows of a group that it does not belong to.
+    /// Returns the configuration of a group that this master does not belong to.
     pub(crate) fn of_strangers(number: u32, addresses: Vec<String>) -> Configuration {
         let members = (1..).zip(addresses).map(|(number, address)| Member { number, disk: 0, address });
         Configuration { number, members: members.take(MEMBERS_MAX).collect(), next: 0 }
     }
 
-    /// The member with that disk.
+    /// Returns the member with a disk.
     pub fn with_disk(&self, disk: u64) -> Option<&Member> {
         self.members.iter().find(|member| member.disk == disk)
     }
 
-    /// The member with that number.
+    /// Returns the member with a number.
     pub fn member(&self, number: Number) -> Option<&Member> {
         self.members.iter().find(|member| member.number == number)
     }
 
-    /// The member at that address.
+    /// Returns the member at an address.
     pub fn at(&self, address: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.address == address)
     }
 
-    /// How many members are more than half.
+    /// Returns how many members are more than half.
     pub fn majority(&self) -> usize {
         self.members.len() / 2 + 1
     }
 
-    /// All addresses, separated by commas.
+    /// Returns all addresses, separated by commas.
     pub fn addresses(&self) -> String {
         self.members.iter().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// With another member.
+    /// Returns the next configuration with a further member.
     pub fn adding(&self, address: &str, disk: u64) -> Result<Configuration, ChangeError> {
         if self.at(address).is_some() {
             return Err(ChangeError::Present(address.to_owned()));
@@ -145,7 +146,7 @@ impl Configuration {
         Ok(Configuration { number: self.number + 1, members, next: self.next + 1 })
     }
 
-    /// Without a member.
+    /// Returns the next configuration without a member.
     pub fn removing(&self, address: &str) -> Result<Configuration, ChangeError> {
         if self.at(address).is_none() {
             return Err(ChangeError::Absent(address.to_owned(), self.addresses()));

@@ -1,6 +1,7 @@
 //! Messages between members, as bytes.
 //!
-//! A message begins with the version of this format and ends, in a group with a secret, with a code over all of it.
+//! A message starts with the version of this format. In a group with a secret it ends with an authentication code over
+//! all of it.
 
 use hmac::{Hmac, KeyInit, Mac};
 use omnipaxos::ballot_leader_election::Ballot;
@@ -13,12 +14,12 @@ use crate::link::Numbers;
 use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 
-/// The version of the format. Members with different versions do not understand each other.
+/// Version of the format. Members with different versions cannot exchange messages.
 pub const VERSION: u8 = 2;
-/// Number of bytes of a code.
+/// Length of an authentication code in bytes.
 const CODE: usize = 32;
 
-/// What all members of a group know, to authenticate their messages.
+/// Secret of all members of a group, by which they authenticate their messages.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
@@ -29,13 +30,13 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A secret of any length.
+    /// Creates a secret from bytes of any length.
     pub fn new(bytes: Vec<u8>) -> Secret {
         Secret(bytes)
     }
 
     fn code(&self, bytes: &[u8]) -> Hmac<Sha256> {
-        // A key of HMAC may have any length, also none.
+        // A key of HMAC may have any length, including zero.
         let mut code = match Hmac::<Sha256>::new_from_slice(&self.0) {
             Ok(code) => code,
             Err(_) => Hmac::<Sha256>::new(&Default::default()),
@@ -45,55 +46,55 @@ impl Secret {
     }
 }
 
-/// A message of one member to another.
+/// A message of one member to another, with its sender and receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
-    /// None before the group has formed.
+    /// Identity of the group; `None` before it has formed.
     pub cluster: Option<Cluster>,
-    /// The address of the sender, as `--peers` names it.
+    /// Address of the sender, as `--peers` names it.
     pub from: String,
-    /// That of the receiver.
+    /// Address of the receiver, as `--peers` names it.
     pub to: String,
     pub numbers: Numbers,
     pub body: Body,
 }
 
-/// What a message says.
+/// Contents of a message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Body {
-    /// A master that is not a member yet, or may be behind, shows itself.
+    /// A master that is not a member yet, or may be behind, announces itself.
     Hello(Hello),
-    /// The answer to a member: the group, and the state of the registry.
+    /// Answer to a member: the group, and the state of the registry.
     Welcome(Box<Welcome>),
-    /// The answer to a master that is not a member: the number of the configuration and the addresses of its members.
+    /// Answer to a master that is not a member: the number of the configuration and the addresses of its members.
     Stranger { configuration: u32, members: Vec<String> },
-    /// Part of the protocol of the log.
+    /// A message of the log's protocol.
     Log {
         configuration: u32,
-        /// With a promise: its number. With what follows a promise: the number of that.
+        /// Number of the promise that the message contains or answers.
         promise: u64,
         message: Box<LogMessage<LogEntry>>,
     },
-    /// The leader shows how far its log is, and asks for its lease: not before it has applied the entries of earlier
-    /// rounds, when it has no `round` of questions.
+    /// The leader reports the position of its log, and asks for a lease. Until it has applied the entries of earlier
+    /// rounds, it asks for none, and `round` is `None`.
     Ask { configuration: u32, round: Option<u64>, accepted: usize, decided: usize },
-    /// The lease is granted from when that was asked. `accepted` is the number of entries that the sender has accepted,
+    /// A lease is granted, counted from the request. `accepted` is the number of entries that the sender has accepted,
     /// and the round of the log in which it did.
     Grant { configuration: u32, round: Option<u64>, accepted: (Ballot, usize) },
-    /// The leader gives its lease back. One member is to lead next.
+    /// The leader ends its lease. The member with `successor` should lead next.
     Release { successor: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub disk: u64,
-    /// The addresses of `--peers`, sorted.
+    /// Addresses of `--peers`, sorted.
     pub peers: Vec<String>,
-    /// The number of the sender's configuration.
+    /// Number of the sender's configuration; `None` if it is not a member.
     pub configuration: Option<u32>,
-    /// The sender brings a registry into the group that it forms.
+    /// Whether the sender brings a registry into the group that it forms.
     pub brings_registry: bool,
-    /// A hash over the disks of all of `peers`, once the sender, which is not a member, knows them.
+    /// Hash of the disks of all of `peers`, once the sender, which is not a member, knows them.
     pub knows: Option<u64>,
 }
 
@@ -103,18 +104,18 @@ pub(crate) struct Welcome {
     pub beginning: Beginning,
 }
 
-/// A message cannot be read.
+/// Reasons why a message cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// Another version of this program has sent it.
+    /// The sender uses another version of the format.
     #[error(
         "it has version {0} of the peers' protocol, and this master version {VERSION}: run the same version of tepui on all peers"
     )]
     Version(u8),
-    /// It is cut off, or no such message.
+    /// The message is cut off, or invalid.
     #[error("it cannot be decoded")]
     Undecodable,
-    /// Its code is wrong.
+    /// The authentication code is wrong.
     #[error("its sender does not have the secret of --peer_secret")]
     Unauthenticated,
 }
@@ -145,7 +146,7 @@ impl Envelope {
         let body = bytes.get(1..).ok_or(MessageError::Undecodable)?;
         match postcard::take_from_bytes(body) {
             Ok((envelope, [])) => Ok(envelope),
-            // Without its secret, this master sees a code at the end.
+            // Without a secret, this master sees a code at the end.
             Ok((_, rest)) if rest.len() == CODE => Err(MessageError::Unauthenticated),
             _ => Err(MessageError::Undecodable),
         }

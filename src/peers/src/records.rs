@@ -1,80 +1,80 @@
-//! The bytes of a journal: which records a change of the log makes, and what a file of records holds.
+//! Bytes of a journal: the records of changes of the log, and the content of a file of records.
 //!
-//! It opens no file, so that the laboratory's disks have the bytes that real ones have.
+//! It opens no file, so that the laboratory's disks have the same bytes as real ones.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::{Log, LogChange};
 use crate::members::{Cluster, Configuration};
 
-/// What a file begins with; the last byte is the version of the format.
+/// First bytes of a file; the last one is the version of the format.
 const MAGIC: &[u8; 8] = b"tepui-p\x01";
-/// Before each record: its length and its checksum.
+/// Length of the header of a record: its length and its checksum.
 const HEAD: usize = 8;
 
-/// All that is on a member's disk.
+/// Content of a member's disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// A random number, not zero: a member with another disk is another member.
+    /// Random number, not zero. A member with another disk is another member.
     pub disk: u64,
-    /// How many times a process has been started with it.
+    /// Number of times that a process was started with this disk.
     pub starts: u64,
-    /// The group, once it has formed.
+    /// Identity of the group; `None` before it has formed.
     pub cluster: Option<Cluster>,
-    /// Its members.
+    /// Members of the group; `None` before it has formed.
     pub configuration: Option<Configuration>,
-    /// The log of this configuration.
+    /// Log of this configuration.
     pub log: Log,
 }
 
-/// A part of the file.
+/// A record of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Record {
-    /// Instead of everything.
+    /// The whole content, which replaces everything before.
     Whole(Box<Stored>),
     /// Changes of the log.
     Changes(Vec<LogChange>),
 }
 
-/// A file cannot be read.
+/// Reasons why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It is not a journal, or one of a later version.
+    /// The file is not a journal, or one of a later version.
     #[error("it is not a journal of a group of this version of tepui")]
     Format,
-    /// A record has been changed.
+    /// A record was modified.
     #[error("it is damaged at byte {offset}: {rule}")]
     Damaged {
-        /// Where the record begins.
+        /// Offset of the record in bytes.
         offset: usize,
-        /// What does not hold.
+        /// Rule that the record breaks.
         rule: &'static str,
     },
 }
 
-/// What must be durable before anything else is done.
+/// Bytes that must be durable before anything else is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// These bytes at the end of the file.
+    /// Append these bytes to the file.
     Append(Vec<u8>),
-    /// A file of these bytes, in the place of the former one.
+    /// Replace the file by one with these bytes.
     Anew(Vec<u8>),
 }
 
 impl Stored {
-    /// An empty disk with that number.
+    /// Returns an empty disk with a number.
     pub fn new(disk: u64) -> Stored {
         Stored { disk, starts: 0, cluster: None, configuration: None, log: Log::default() }
     }
 
-    /// The bytes of a file that holds this and nothing else.
+    /// Returns the bytes of a file with this content.
     pub fn file(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(encode(&Record::Whole(Box::new(self.clone()))));
         bytes
     }
 
-    /// The content of a file, and how many of its bytes are whole records.
+    /// Returns the content of a file, and the number of its bytes that are complete records.
     ///
     /// # Errors
     /// It is not a journal, or damaged.
@@ -112,16 +112,16 @@ impl Stored {
     }
 }
 
-/// Decides what is written, and when.
+/// Encoder of changes, which decides what is written, and when.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// Changes that need not be durable until the next ones that must.
+    /// Changes that can wait until the next change that must be durable.
     late: Vec<LogChange>,
 }
 
 impl Records {
-    /// The next write, unless it can wait. `whole` is the content with these changes; the file is written `anew` with
-    /// it where more than the log has changed.
+    /// Returns the next write, or `None` if it can wait. `whole` returns the content with these changes; the file is
+    /// written `anew` with it if more than the log has changed.
     pub fn next(&mut self, anew: bool, changes: Vec<LogChange>, whole: impl FnOnce() -> Stored) -> Option<Write> {
         if anew || changes.iter().any(|change| matches!(change, LogChange::Snapshot(_))) {
             self.late.clear();
@@ -129,7 +129,7 @@ impl Records {
         }
         self.late.extend(changes);
         if !self.late.iter().any(LogChange::must_be_durable) {
-            // One number of decided entries is enough.
+            // Only the last number of decided entries is needed.
             self.late.drain(..self.late.len().saturating_sub(1));
             return None;
         }

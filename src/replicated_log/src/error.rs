@@ -1,4 +1,4 @@
-//! Why a replicated log is refused.
+//! Errors of reading a replicated log.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use crate::key::position_of;
 use crate::leveldb::{LevelDbError, Torn};
 use crate::state::StateError;
 
-/// Why a replicated log is refused.
+/// Reasons why a replicated log is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// A directory cannot be read.
     #[error("the replicated log '{}' cannot be read{}", directory.display(), Before(*after))]
     Replica {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
-        /// The last position that was read before the fault.
+        /// Last position that was read before the fault.
         after: Option<u64>,
-        /// What is wrong.
+        /// Error of the database.
         source: LevelDbError,
     },
     /// A file ends within a record.
@@ -27,78 +27,78 @@ pub enum LogError {
         Before(*after)
     )]
     Torn {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where the record begins.
+        /// Offset of the record in bytes.
         at: u64,
-        /// The bytes from there.
+        /// Number of bytes from there to the end of the file.
         length: u64,
-        /// The last position before it.
+        /// Last position before the record.
         after: Option<u64>,
     },
-    /// An entry of a directory is none of a replicated log.
+    /// An entry of a directory does not belong to a replicated log.
     #[error("the replicated log '{}' is damaged at {place}: {why}", directory.display())]
     Entry {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
-        /// The entry: a position, or a key.
+        /// Position or key of the entry.
         place: String,
-        /// What is wrong with it.
+        /// Rule that the entry breaks.
         why: String,
     },
     /// The same directory is given twice.
     #[error("'{}' and '{}' are the same directory: each replica counts once", first.display(), second.display())]
     Twice {
-        /// The directory.
+        /// First name of the directory.
         first: PathBuf,
-        /// Its other name.
+        /// Second name of the directory.
         second: PathBuf,
     },
-    /// More directories than a group has masters.
+    /// More directories are given than a group has masters.
     #[error("{given} replicated logs are given, but {most} is the most")]
     TooMany {
-        /// How many there are.
+        /// Number of given directories.
         given: usize,
-        /// How many there may be.
+        /// Maximum number of directories.
         most: usize,
     },
-    /// Too few replicas.
+    /// Too few replicas can vote.
     #[error(
         "{voting} of {given} replicas can vote, but a quorum needs {quorum}: what the masters have written last may be in \
          the others{others}"
     )]
     NoQuorum {
-        /// Replicas that can vote.
+        /// Number of replicas that can vote.
         voting: usize,
-        /// Replicas that were read.
+        /// Number of replicas that were read.
         given: usize,
-        /// Replicas that are needed.
+        /// Number of replicas that a quorum needs.
         quorum: usize,
-        /// The state of those that cannot vote.
+        /// State of the replicas that cannot vote.
         others: String,
     },
     /// A position has no value in any replica.
     #[error("position {position} is missing{}: the log goes from position {first} to {last}", In(*replicas))]
     Hole {
-        /// The position.
+        /// Position without a value.
         position: u64,
-        /// Where the log begins.
+        /// First position of the log.
         first: u64,
-        /// Where it ends.
+        /// Last position of the log.
         last: u64,
-        /// How many replicas there are.
+        /// Number of replicas.
         replicas: usize,
     },
-    /// A position has a value that is in no replica known to be chosen.
+    /// A position has a value, but no replica has learned that it was chosen.
     #[error(
         "position {position} is written but not learned{}: the masters ended while they wrote it, and only an election \
          decides whether it counts",
         In(*replicas)
     )]
     Unlearned {
-        /// The position.
+        /// Position that is not learned.
         position: u64,
-        /// How many replicas there are.
+        /// Number of replicas.
         replicas: usize,
     },
     /// Two replicas have learned different values.
@@ -108,31 +108,31 @@ pub enum LogError {
         other.display()
     )]
     Differs {
-        /// The position.
+        /// Position at which the values differ.
         position: u64,
-        /// A directory.
+        /// Directory of one replica.
         one: PathBuf,
-        /// The other one.
+        /// Directory of the other replica.
         other: PathBuf,
     },
     /// A position holds no valid change.
     #[error("position {position} cannot be applied")]
     State {
-        /// The position.
+        /// Position of the change.
         position: u64,
-        /// What is wrong with it.
+        /// Rule that the change breaks.
         source: StateError,
     },
-    /// No learned position.
+    /// No replica has a learned position.
     #[error("no position is learned{}: no master has led with this log", In(*replicas))]
     Empty {
-        /// How many replicas there are.
+        /// Number of replicas.
         replicas: usize,
     },
-    /// No variable `registry`.
+    /// The log has no variable `registry`.
     #[error("there is no registry in the log, which ends at position {last}")]
     NoRegistry {
-        /// The highest learned position.
+        /// Highest learned position.
         last: u64,
     },
 }
@@ -144,7 +144,7 @@ impl LogError {
     }
 }
 
-/// Says after which position something is.
+/// `Display` of the position after which a fault is, if it is known.
 struct Before(Option<u64>);
 
 impl std::fmt::Display for Before {
@@ -156,7 +156,7 @@ impl std::fmt::Display for Before {
     }
 }
 
-/// Says that something holds for all replicas.
+/// `Display` of the number of replicas, if there are several.
 struct In(usize);
 
 impl std::fmt::Display for In {

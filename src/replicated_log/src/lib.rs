@@ -1,8 +1,8 @@
-//! Reads the registry out of the replicated log that Mesos masters keep in `<work_dir>/replicated_log`.
+//! Reads the registry from the replicated log that Mesos masters keep in `<work_dir>/replicated_log`.
 //!
 //! It reads LevelDB directories, joins what the replicas of several masters have learned, and replays the changes of
 //! the state store. It never writes, and refuses a log that is damaged or unfinished, with the position and the reason.
-//! It takes no part in elections and speaks to no replica.
+//! It takes no part in elections and contacts no replica.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -29,50 +29,50 @@ pub use svndiff::DiffError;
 
 use replica::Replica;
 
-/// The name of the registry in the state store.
+/// Name of the registry in the state store.
 const REGISTRY: &str = "registry";
-/// The most directories that are read together.
+/// Maximum number of directories that are read together.
 const REPLICAS_MAX: usize = 101;
 
-/// How to read a log.
+/// Options of reading a log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The masters' flag `--quorum`: how many replicas are needed. None: a majority of those that are given.
+    /// Number of replicas that are needed, as the masters' flag `--quorum`. `None` for a majority of the given ones.
     pub quorum: Option<usize>,
-    /// Whether a file may end within a record, as it does when a master ends while it writes. LevelDB ignores such a
+    /// Whether a file may end within a record, which a master leaves that exits while it writes. LevelDB ignores such a
     /// record.
     pub accepts_torn: bool,
 }
 
-/// What a log holds.
+/// Content of a replicated log.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The registry.
+    /// The registry that the log results in.
     pub registry: Registry,
-    /// The position that wrote it.
+    /// Position that wrote the registry.
     pub written_at: u64,
-    /// The highest learned position.
+    /// Highest learned position of all replicas.
     pub last: u64,
-    /// The directories, in the order in which they were given.
+    /// States of the directories, in the order in which they were given.
     pub replicas: Vec<ReplicaState>,
-    /// Other variables of the state store, which masters do not use.
+    /// Names of other variables of the state store, which masters do not use.
     pub others: Vec<String>,
 }
 
-/// What one directory holds.
+/// State of the replica in one directory.
 #[derive(Debug)]
 pub struct ReplicaState {
-    /// The directory.
+    /// Path of the directory.
     pub directory: PathBuf,
-    /// Whether it counts for a quorum.
+    /// Status of the replica: only a voting one counts for a quorum.
     pub status: Status,
-    /// Its highest learned position.
+    /// Highest learned position of the replica; `None` without any.
     pub last_learned: Option<u64>,
-    /// Unfinished records at the ends of its files, which were ignored.
+    /// Unfinished records at the ends of the replica's files, which were ignored.
     pub torn: Vec<Torn>,
 }
 
-/// Whether there is a replicated log at `directory`, or what is left of one.
+/// Returns whether there is a replicated log at `directory`, or the remains of one.
 pub fn is_at(directory: &Path) -> bool {
     directory.join("CURRENT").exists()
         || std::fs::read_dir(directory).is_ok_and(|entries| {
@@ -80,7 +80,7 @@ pub fn is_at(directory: &Path) -> bool {
         })
 }
 
-/// Reads the logs of one or several masters of a group, and the registry in it.
+/// Reads the logs of one or several masters of a group, and the registry in them.
 ///
 /// # Errors
 /// A directory cannot be read, is damaged or in use; there are too few for a quorum; a position is missing, not learned

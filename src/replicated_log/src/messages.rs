@@ -1,11 +1,11 @@
-//! The messages of the replicated log and of the state store on top of it: packages `mesos.internal.log` and
+//! Messages of the replicated log and of the state store on top of it: packages `mesos.internal.log` and
 //! `mesos.internal.state`.
 //!
-//! prost does not notice that a required field is missing; such fields are optional here, and their readers ask.
+//! prost does not notice that a required field is missing. Such fields are optional here, and their readers check them.
 
 use prost::{Enumeration, Message};
 
-/// An entry of the log's LevelDB.
+/// A record of the log's LevelDB.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Record {
     #[prost(enumeration = "RecordType", optional, tag = "1")]
@@ -16,7 +16,7 @@ pub(crate) struct Record {
     pub(crate) metadata: Option<Metadata>,
 }
 
-/// Kinds of records. Promises are those of versions before 0.16.
+/// Kinds of records. Promises are records of versions before 0.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub(crate) enum RecordType {
@@ -25,15 +25,15 @@ pub(crate) enum RecordType {
     Metadata = 3,
 }
 
-/// What a replica knows about a position.
+/// State of a position in a replica.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Action {
     #[prost(uint64, optional, tag = "1")]
     pub(crate) position: Option<u64>,
-    /// The proposal that the replica has promised to.
+    /// Proposal that the replica has promised to.
     #[prost(uint64, optional, tag = "2")]
     pub(crate) promised: Option<u64>,
-    /// The proposal that wrote the value; none if only promised.
+    /// Proposal that wrote the value; `None` if it is only promised.
     #[prost(uint64, optional, tag = "3")]
     pub(crate) performed: Option<u64>,
     /// Whether a quorum is known to have the value.
@@ -57,29 +57,29 @@ pub(crate) enum ActionType {
     Truncate = 3,
 }
 
-/// No value.
+/// A position without a value.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct Nop {
-    /// Whether it stands for a position that was truncated, in a replica that did not have it.
+    /// Whether the position was truncated before the replica had it.
     #[prost(bool, optional, tag = "1")]
     pub(crate) tombstone: Option<bool>,
 }
 
-/// Bytes of the log's user.
+/// Bytes of the application that uses the log.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Append {
     #[prost(bytes = "vec", optional, tag = "1")]
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// Removes the positions before one.
+/// Removal of the positions before one.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct Truncate {
     #[prost(uint64, optional, tag = "1")]
     pub(crate) to: Option<u64>,
 }
 
-/// The state of a replica.
+/// State of a replica.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct Metadata {
     #[prost(enumeration = "Status", optional, tag = "1")]
@@ -88,21 +88,21 @@ pub(crate) struct Metadata {
     pub(crate) promised: Option<u64>,
 }
 
-/// Whether a replica takes part in elections.
+/// Statuses of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum Status {
-    /// It promises and writes: it counts for a quorum.
+    /// The replica promises and writes, and counts for a quorum.
     Voting = 1,
-    /// It catches up with the others.
+    /// The replica catches up with the others.
     Recovering = 2,
-    /// It waits for the others to start, too.
+    /// The replica waits until the others start, too.
     Starting = 3,
-    /// It was never started.
+    /// The replica was never started.
     Empty = 4,
 }
 
-/// An entry of the log: a change of the state store.
+/// A change of the state store, in an entry of the log.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Operation {
     #[prost(enumeration = "OperationType", optional, tag = "1")]
@@ -123,26 +123,26 @@ pub(crate) enum OperationType {
     Diff = 3,
 }
 
-/// `Operation.Snapshot` and `Operation.Diff`.
+/// Message of `Operation.Snapshot` and `Operation.Diff`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Stored {
     #[prost(message, optional, tag = "1")]
     pub(crate) entry: Option<Entry>,
 }
 
-/// A variable of the state store, or what changes it.
+/// A variable of the state store, or a difference of one.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Entry {
     #[prost(string, optional, tag = "1")]
     pub(crate) name: Option<String>,
-    /// Its version.
+    /// Version of the variable.
     #[prost(bytes = "vec", optional, tag = "2")]
     pub(crate) uuid: Option<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "3")]
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// `Operation.Expunge`.
+/// Message of `Operation.Expunge`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Expunge {
     #[prost(string, optional, tag = "1")]

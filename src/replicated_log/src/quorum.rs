@@ -3,8 +3,8 @@
 //! A value that was chosen is in a majority of all replicas, so among the replicas of any quorum at least one has it. A
 //! replica *learns* that a value is chosen after the write, by a message that may be lost. So the log is what any
 //! replica has learned, without a gap, and a position that is written but learned nowhere is refused: masters would
-//! hold an election on it. The rule of a quorum needs replicas that vote. One that recovers may have promised in a life
-//! that it does not remember, so it is not counted; what it has learned is valid.
+//! hold an election on it. The rule of a quorum needs replicas that vote. A recovering replica may have made promises
+//! that it has lost, so it is not counted; the positions that it has learned are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::log::{Log, Value};
 use crate::messages::Status;
 use crate::replica::{Replica, Slot};
 
-/// Joins replicas. `quorum` is how many must vote; none: a majority of them.
+/// Joins replicas. `quorum` is the number of them that must vote; `None` for a majority.
 ///
 /// # Errors
-/// Too few replicas; a position that is missing, not learned, or not the same in all.
+/// Too few replicas vote, or a position is missing, not learned, or not the same in all.
 pub(crate) fn join(replicas: Vec<Replica>, quorum: Option<usize>) -> Result<Log, LogError> {
     let given = replicas.len();
     check_quorum(&replicas, quorum.unwrap_or(given / 2 + 1))?;
@@ -40,10 +40,10 @@ pub(crate) fn join(replicas: Vec<Replica>, quorum: Option<usize>) -> Result<Log,
         } else if expected <= last {
             return Err(LogError::Hole { position: expected, first, last, replicas: given });
         } else if is_written(position) {
-            // Behind a position that is only promised: a write of a later leader.
+            // A later leader has written after a position that is only promised.
             return Err(LogError::Unlearned { position, replicas: given });
         }
-        // What is left is promised only. Nothing is written there in any replica of a quorum, so nothing is chosen.
+        // The other positions are only promised. No replica of a quorum has a value there, so none is chosen.
     }
     if expected <= last || first > last {
         return Err(LogError::Hole { position: expected, first, last, replicas: given });
@@ -70,8 +70,8 @@ fn check_quorum(replicas: &[Replica], quorum: usize) -> Result<(), LogError> {
     Err(LogError::NoQuorum { voting, given: replicas.len(), quorum, others: others.collect() })
 }
 
-/// What any replica has learned, with its directory. A tombstone is not a value: its position was truncated, so the log
-/// begins behind it.
+/// Returns the values that any replica has learned, with its directory. A tombstone is not a value: its position was
+/// truncated, so the log starts after it.
 fn learned(replicas: &[Replica]) -> Result<BTreeMap<u64, (Value, &Path)>, LogError> {
     let mut values: BTreeMap<u64, (Value, &Path)> = BTreeMap::new();
     for replica in replicas {
@@ -96,7 +96,7 @@ fn learned(replicas: &[Replica]) -> Result<BTreeMap<u64, (Value, &Path)>, LogErr
 #[cfg(test)]
 mod tests {
     //! Invariants, checked by proptest: a log joins to the same values whatever part of its learned messages each
-    //! replica has missed, as long as one has each; and a lost position is never passed over.
+    //! replica has missed, as long as one has each; and a lost position is always detected.
 
     use proptest::prelude::*;
 
@@ -223,7 +223,7 @@ mod tests {
             for slots in &mut slots {
                 slots.retain(|(position, _)| *position != lost as u64);
             }
-            // Without the last position the log ends before it; a gap is found.
+            // Without the last position the log ends before it; any other gap is an error.
             match join(replicas(&slots), None) {
                 Ok(log) => prop_assert!(lost == length - 1 && log.last + 1 == lost as u64),
                 Err(LogError::Hole { position, .. }) => prop_assert_eq!(position, lost as u64),

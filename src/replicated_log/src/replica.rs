@@ -1,4 +1,4 @@
-//! One replica of the log: what a LevelDB directory says about each position.
+//! One replica of the log: the content of a LevelDB directory for each position.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,22 +14,22 @@ use crate::leveldb::{self, LevelDbError, Torn};
 use crate::log::Value;
 use crate::messages::{Action, ActionType, Metadata, Record, RecordType, Status};
 
-/// What a replica knows about a position.
+/// State of a position in a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// A proposal is promised; nothing is written.
+    /// A proposal is promised, and no value is written.
     Promised,
     /// A value is written. Whether a quorum has it is not known.
     Written,
-    /// A quorum has this value.
+    /// A value is written, and a quorum has it.
     Learned(Value),
 }
 
-/// One replica.
+/// A replica, as read from its directory.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) directory: PathBuf,
-    /// The device and the number of the directory.
+    /// Device number and inode of the directory.
     pub(crate) identity: (u64, u64),
     pub(crate) status: Status,
     pub(crate) slots: BTreeMap<u64, Slot>,
@@ -40,7 +40,7 @@ impl Replica {
     /// Reads a directory.
     ///
     /// # Errors
-    /// It cannot be read, or holds something else than a replicated log.
+    /// It cannot be read, or its content is not a replicated log.
     pub(crate) fn read(directory: &Path) -> Result<Replica, LogError> {
         let unreadable = |source: LevelDbError| {
             let after = match &source {
@@ -99,7 +99,7 @@ fn status_of(value: &[u8]) -> Option<Status> {
     Status::try_from(status?).ok()
 }
 
-/// What the record of a position says.
+/// Decodes the record of a position.
 fn slot(position: u64, value: &[u8]) -> Result<Slot, &'static str> {
     let record = Record::decode(value).map_err(|_| "it is not a record")?;
     let action = match (record.r#type.and_then(|number| RecordType::try_from(number).ok()), record.action) {
@@ -115,7 +115,7 @@ fn slot(position: u64, value: &[u8]) -> Result<Slot, &'static str> {
     match (performed, learned.unwrap_or_default()) {
         (None, true) => Err("it is learned but not written"),
         (None, false) => Ok(Slot::Promised),
-        // Its value must be valid, too, although it is not used.
+        // The value must be valid, too, although it is not used.
         (Some(_), false) => written(action).map(|_| Slot::Written),
         (Some(_), true) => written(action).map(Slot::Learned),
     }

@@ -8,47 +8,47 @@ use crate::log::{Log, Value};
 use crate::messages::{Entry, Operation, OperationType, Stored};
 use crate::svndiff::{self, DiffError};
 
-/// The most variables. A master has one.
+/// Maximum number of variables. A master has one.
 const VARIABLES_MAX: usize = 1000;
 
-/// Why a position of the log cannot be applied.
+/// Reasons why a position of the log cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It is not a change of a state store.
+    /// The value is not a change of a state store.
     #[error("it is not an operation of a state store: {0}")]
     Invalid(&'static str),
-    /// A difference of a variable that is not there.
+    /// The position has a difference of a variable that does not exist.
     #[error("it changes '{0}', which no earlier position has written")]
     NoSource(String),
-    /// A difference that cannot be applied.
+    /// A difference cannot be applied.
     #[error("the difference of '{name}' cannot be applied")]
     Difference {
-        /// The variable.
+        /// Name of the variable.
         name: String,
-        /// The cause.
+        /// Error of the difference.
         source: DiffError,
     },
-    /// More variables than a master writes.
+    /// There are more variables than a master writes.
     #[error("there are more than {VARIABLES_MAX} variables")]
     TooMany,
-    /// The registry is none.
+    /// The value of the registry cannot be decoded.
     #[error("the registry is invalid")]
     NoRegistry(#[source] protos::DecodeError),
     /// The registry has fields of another version.
     #[error("{other} of the registry's {total} bytes are of fields that Mesos 1.11 does not have: they would be lost")]
     Unknown {
-        /// The bytes of the registry.
+        /// Length of the registry in bytes.
         total: usize,
-        /// The bytes that are not understood.
+        /// Number of bytes in unknown fields.
         other: usize,
     },
 }
 
-/// A variable.
+/// A variable of the state store.
 #[derive(Debug)]
 pub(crate) struct Variable {
     pub(crate) value: Vec<u8>,
-    /// The position of its newest change.
+    /// Position of the variable's newest change.
     pub(crate) position: u64,
 }
 
@@ -89,7 +89,7 @@ fn apply(variables: &mut BTreeMap<String, Variable>, position: u64, bytes: &[u8]
     if variables.len() > VARIABLES_MAX { Err(StateError::TooMany) } else { Ok(()) }
 }
 
-/// The name of a variable, and its value or difference.
+/// Returns the name of a variable, and its value or difference.
 fn entry(stored: Option<Stored>) -> Result<(String, Vec<u8>), StateError> {
     match stored.and_then(|stored| stored.entry) {
         Some(Entry { name: Some(name), uuid: Some(_), value: Some(value) }) => Ok((name, value)),

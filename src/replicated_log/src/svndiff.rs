@@ -1,26 +1,26 @@
-//! Applies a difference in Subversion's format `svndiff0`, in which the state store writes `Operation.Diff`.
+//! Applies differences in Subversion's format `svndiff0`, in which the state store writes `Operation.Diff`.
 //!
-//! A difference is a list of windows. Each makes a piece of the target from a part of the source, what it has made so
+//! A difference is a list of windows. Each generates a piece of the target from a part of the source, the target so
 //! far, and new bytes. Compressed versions of the format are refused: Mesos writes none.
 
-/// The longest result.
+/// Maximum length of the result in bytes.
 const TARGET_MAX: usize = 256 << 20;
 
-/// Why a difference cannot be applied.
+/// Reasons why a difference cannot be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// Another format.
+    /// The difference has another format.
     #[error("the difference is not in the format svndiff0")]
     Format,
-    /// It is cut short, or refers to bytes that are not there.
+    /// The difference is cut off, or refers to missing bytes.
     #[error("the difference is invalid or does not belong to the value before it")]
     Invalid,
-    /// Its result is too long.
+    /// The result is too long.
     #[error("the difference makes more than {TARGET_MAX} bytes")]
     TooLarge,
 }
 
-/// Applies `diff` to `source`.
+/// Applies `diff` to `source`, and returns the result.
 pub(crate) fn apply(source: &[u8], diff: &[u8]) -> Result<Vec<u8>, DiffError> {
     let mut rest = diff.strip_prefix(b"SVN\0").ok_or(DiffError::Format)?;
     let mut target = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn apply(source: &[u8], diff: &[u8]) -> Result<Vec<u8>, DiffError> {
     Ok(target)
 }
 
-/// Applies one window.
+/// Applies one window of a difference.
 fn window(source: &[u8], rest: &mut &[u8], target: &mut Vec<u8>) -> Result<(), DiffError> {
     let mut header = [0; 5];
     for field in &mut header {
@@ -56,7 +56,7 @@ fn window(source: &[u8], rest: &mut &[u8], target: &mut Vec<u8>) -> Result<(), D
             }
             1 => {
                 let at = number(&mut instructions).ok_or(DiffError::Invalid)?;
-                // It may run into what it makes: then the bytes repeat.
+                // The copied bytes may overlap with those that are written: then they repeat.
                 for place in 0..length {
                     let from = begin.checked_add(at).and_then(|from| from.checked_add(place));
                     let byte = from.and_then(|from| target.get(from)).copied().ok_or(DiffError::Invalid)?;
@@ -70,7 +70,7 @@ fn window(source: &[u8], rest: &mut &[u8], target: &mut Vec<u8>) -> Result<(), D
     if target.len() == end && new.is_empty() { Ok(()) } else { Err(DiffError::Invalid) }
 }
 
-/// What to copy from where, and how much.
+/// Reads an instruction: its kind, and the number of bytes to copy.
 fn instruction(bytes: &mut &[u8]) -> Option<(u8, usize)> {
     let (first, rest) = bytes.split_first()?;
     *bytes = rest;
@@ -81,7 +81,7 @@ fn instruction(bytes: &mut &[u8]) -> Option<(u8, usize)> {
     Some((first >> 6, length))
 }
 
-/// A number in groups of seven bits, the highest first.
+/// Reads a number in groups of seven bits, the highest first.
 fn number(bytes: &mut &[u8]) -> Option<usize> {
     let mut number: usize = 0;
     loop {

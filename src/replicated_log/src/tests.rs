@@ -1,4 +1,4 @@
-//! Whole logs that `leveldb::writer` makes: what the state store and the registry hold. Logs of Mesos are in
+//! Complete logs that `leveldb::writer` writes, with contents of the state store and the registry. Logs of Mesos are in
 //! `tests/samples.rs`.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::messages::{
 };
 use crate::{LogError, Options, Recovered, read};
 
-/// A record of a position that is learned, or only written.
+/// Returns the record of a position that is learned, or only written.
 fn action(position: u64, is_learned: bool, kind: ActionType, bytes: Option<Vec<u8>>, to: Option<u64>) -> Record {
     let action = Action {
         position: Some(position),
@@ -29,7 +29,7 @@ fn action(position: u64, is_learned: bool, kind: ActionType, bytes: Option<Vec<u
     Record { r#type: Some(RecordType::Action as i32), action: Some(action), metadata: None }
 }
 
-/// An operation of the state store that concerns the registry.
+/// Returns an operation of the state store on the registry.
 fn stored(kind: OperationType, value: Vec<u8>) -> Vec<u8> {
     let entry = Entry { name: Some("registry".to_owned()), uuid: Some(vec![1; 16]), value: Some(value) };
     let entry = Some(Stored { entry: Some(entry) });
@@ -40,7 +40,7 @@ fn stored(kind: OperationType, value: Vec<u8>) -> Vec<u8> {
     Operation { r#type: Some(kind as i32), snapshot, diff, expunge: None }.encode_to_vec()
 }
 
-/// Makes a replica that votes, with these records by position.
+/// Creates a voting replica with these records by position.
 fn make(path: &Path, records: &[(u64, Record)]) -> PathBuf {
     let metadata = Metadata { status: Some(Status::Voting as i32), promised: Some(1) };
     let metadata = Record { r#type: Some(RecordType::Metadata as i32), action: None, metadata: Some(metadata) };

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use protos::json::{Dialect, ToJson, Value};
 use replicated_log::{LogError, Options, Recovered, Status};
 
-/// A sample in a directory.
+/// A copy of a sample in a directory.
 struct Sample {
     directory: tempfile::TempDir,
 }
@@ -34,7 +34,7 @@ impl Sample {
         self.log().join(name)
     }
 
-    /// What the master has shown.
+    /// Returns the state that the master has shown.
     fn shown(&self) -> Value {
         Value::parse(&fs::read(self.directory.path().join("registry.json")).unwrap()).unwrap()
     }
@@ -47,7 +47,7 @@ impl Sample {
         replicated_log::read(&[self.log()], options)
     }
 
-    /// Why it is refused, with all causes.
+    /// Returns the error of reading the sample, with all causes.
     fn refusal(&self) -> String {
         let error = self.read().unwrap_err();
         let mut text = error.to_string();
@@ -59,7 +59,7 @@ impl Sample {
         text.replace(self.log().to_str().unwrap(), "D")
     }
 
-    /// The names and the content of all files.
+    /// Returns the names and contents of all files.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(self.log()).unwrap().map(|entry| entry.unwrap());
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
@@ -110,7 +110,7 @@ fn reading_changes_nothing() {
 #[test]
 fn a_log_in_use_is_refused() {
     let sample = Sample::unpack("small");
-    // A lock of another process, as LevelDB takes it.
+    // A lock of another process, as LevelDB locks the file.
     let lock = format!(
         "import fcntl, sys\nfile = open('{}', 'r+')\nfcntl.lockf(file, fcntl.LOCK_EX)\nprint('locked', flush=True)\nsys.stdin.read()",
         sample.file("LOCK").display()
@@ -136,7 +136,7 @@ fn a_log_in_use_is_refused() {
 #[test]
 fn replicas_are_joined_and_counted() {
     let (one, two) = (Sample::unpack("small"), Sample::unpack("small"));
-    // The second one has missed the last batches.
+    // The second replica has missed the last batches.
     let short = Options { quorum: Some(2), accepts_torn: true };
     two.change("000004.log", |bytes| bytes.truncate(bytes.len() - 9000));
     let both = [two.log(), one.log()];
@@ -186,7 +186,7 @@ fn a_log_that_ends_within_a_write_is_refused_unless_that_is_accepted() {
         "'D/000004.log' ends within a record after position 205: the 1716 bytes from byte 298284 on are an unfinished write, \
          or what follows was lost"
     );
-    // LevelDB ignores the record. It was the one that says that position 205 is learned.
+    // LevelDB ignores the record, which said that position 205 is learned.
     let error = sample.read_with(Options { accepts_torn: true, quorum: None }).unwrap_err();
     assert!(error.to_string().starts_with("position 205 is written but not learned: the masters ended"), "{error}");
 }
@@ -232,7 +232,7 @@ proptest! {
             bytes.truncate(length);
         });
         if let Ok(recovered) = sample.read() {
-            // Between two records nothing shows that there were more of them.
+            // A file that is cut off between two records does not show that there were more.
             prop_assert!(recovered.last < 314, "{}", length);
         }
     }

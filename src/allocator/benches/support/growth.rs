@@ -1,4 +1,4 @@
-//! How cost grows: time against agents, frameworks and filters.
+//! Growth of cost: time against agents, frameworks and filters.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub fn against_filters() -> Lines {
         idle.push((filters, ms(best.unwrap_or_default())));
         anew.push((filters, ms(ask_all_anew(&mut allocator, 1_000))));
     }
-    // What a smaller cluster has left free is used again.
+    // Memory that a smaller cluster has freed is reused.
     memory.retain(|(_, megabytes)| *megabytes > 0.5);
     Lines {
         title: "Filters on 1,000 agents: a cycle without any offer".into(),

@@ -1,4 +1,4 @@
-//! What the shapes share: clusters, clocks, answers to offers.
+//! Parts that the shapes share: clusters, clocks, answers to offers.
 
 pub mod growth;
 pub mod report;
@@ -13,10 +13,10 @@ use base::{AgentId, FrameworkId, Time};
 use resources::{Resources, Role, parse_text};
 use rustix::time::{ClockId, clock_gettime};
 
-/// An agent of Mesos's own benchmarks.
+/// Resources of an agent of Mesos's own benchmarks.
 pub const AGENT: &str = "cpus:24;mem:4096;disk:4096;ports:[31000-32000]";
 
-/// The processor time that something takes: other work on the machine does not count.
+/// Measures the processor time of some work: other work on the machine does not count.
 pub fn time<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let start = cpu_time();
     let result = work();
@@ -51,7 +51,7 @@ pub fn options(role: &str) -> FrameworkOptions {
     }
 }
 
-/// Frameworks in `*`, then agents, without any run.
+/// Returns an allocator with frameworks in `*` and agents, without any run.
 pub fn cluster(agents: usize, frameworks: usize) -> Allocator {
     let mut allocator = Allocator::new(Config { seed: 1, ..Config::default() });
     add_frameworks(&mut allocator, frameworks, |_| "*".to_owned());
@@ -80,13 +80,13 @@ pub fn decline(allocator: &mut Allocator, offerings: &[Offering], filter: Option
     }
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 pub fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4096
 }
 
-/// A line whose points are few enough to be seen.
+/// Returns a line with few points, which are drawn.
 pub fn dotted(name: &str, points: Vec<(f64, f64)>) -> plot::Line {
     plot::Line { dots: true, ..plot::Line::new(name, points) }
 }

@@ -1,4 +1,4 @@
-//! The table, and the HTML page with the table and the plots.
+//! Table of the results, and the HTML page with the table and the plots.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One measured shape.
+/// Result of one measured shape.
 pub struct Row {
     pub shape: String,
     pub took: Duration,
-    /// What was counted, if the figure is for each of many.
+    /// Number of items that the figure is divided by, if it is per item.
     pub per: Option<usize>,
-    /// What is promised, and what Mesos 1.11 takes on a machine of this kind.
+    /// Promised limit, and the figure of Mesos 1.11 on a machine of this kind.
     pub at_most: &'static str,
     pub mesos: &'static str,
 }

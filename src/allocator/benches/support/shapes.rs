@@ -1,4 +1,4 @@
-//! The shapes of Mesos's own allocator benchmarks.
+//! Shapes of Mesos's own allocator benchmarks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use resources::{Role, parse_quantities};
 use super::report::Row;
 use super::{AGENT, add_agents, add_frameworks, agent, cluster, decline, framework, now, resident, text, time};
 
-/// What is promised, and what Mesos takes.
+/// Promised limit, and the figure of Mesos.
 type Limits = (&'static str, &'static str);
 
 const NONE: Limits = ("", "");
@@ -18,7 +18,7 @@ fn hosted(at: usize) -> AgentOptions {
     AgentOptions { hostname: format!("agent{at}"), ..AgentOptions::default() }
 }
 
-/// Declines offers until no client is offered any. Returns their number.
+/// Declines offers until no client is offered any. Returns the number of declined offers.
 pub fn decline_all_for_good(allocator: &mut Allocator) -> usize {
     let forever = Some(Filter { refuse: Filter::MAX_REFUSE });
     let mut declined = 0;
@@ -33,7 +33,8 @@ pub fn decline_all_for_good(allocator: &mut Allocator) -> usize {
     declined
 }
 
-/// A cycle in which every client is considered for every agent, as if nothing were remembered; the best of some.
+/// Measures a cycle in which every client is considered for every agent, as if no answer were remembered; the best of
+/// several.
 pub fn ask_all_anew(allocator: &mut Allocator, agents: usize) -> Duration {
     let (more, less) = (text(AGENT), text("cpus:23;mem:4096;disk:4096;ports:[31000-32000]"));
     let mut best = Duration::MAX;
@@ -107,7 +108,7 @@ pub fn add_and_update(agents: usize, frameworks: usize, limits: [Limits; 4], row
     }
 }
 
-/// Each agent registers separately, with a run after each.
+/// Measures agents that register separately, with a run after each.
 pub fn one_by_one(agents: usize, frameworks: usize, rows: &mut Vec<Row>) {
     let mut allocator = cluster(0, frameworks);
     let total = text(AGENT);
@@ -140,8 +141,8 @@ pub fn mostly_silent(agents: usize, frameworks: usize, limits: Limits, rows: &mu
     rows.push(Row::new(format!("{agents} x {frameworks} with {silent} suppressed: {agents} offers"), best, limits));
 }
 
-/// Every role has a quota, and some are guaranteed several agents, so that one run makes more offers than there are
-/// agents.
+/// Measures runs in which every role has a quota, and some have guarantees of several agents, so that one run makes
+/// more offers than there are agents.
 pub fn quota_everywhere(count: usize, limits: [Limits; 3], rows: &mut Vec<Row>) {
     let shape = format!("{count} agents, roles with quota, frameworks");
     let mut best = [Duration::MAX; 3];
@@ -211,7 +212,7 @@ pub fn memory(agents: usize, frameworks: usize, filters_each: usize, rows: &mut 
     let shape =
         format!("{agents} x {frameworks}, {count} filters in {megabytes} MB (at most 1,500 MB): an offer declined");
     rows.push(Row::new(shape, took, NONE).each(count));
-    // The fair shares of all clients.
+    // Fair shares of all clients.
     let (took, report) = time(|| allocator.fairness());
     rows.push(Row::new(format!("  fairness of {} frameworks, read", report.clients.len()), took, NONE));
 }

@@ -1,4 +1,4 @@
-//! What policies and sorters do to small clusters under virtual time: the plots of docs/allocation.md.
+//! Effects of policies and sorters on small clusters under virtual time: the plots of docs/allocation.md.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -14,12 +14,13 @@ use resources::{Resources, Role, parse_quantities};
 
 use super::{agent, dotted, text};
 
-/// A framework with work without end.
+/// A framework with an endless supply of tasks.
 struct Worker {
     id: FrameworkId,
     task: Resources,
     lasts: u64,
-    /// For how many seconds it keeps an offer before it answers, and how many tasks it starts from one then.
+    /// Seconds for which it holds an offer before it answers, and the number of tasks that it then launches from one
+    /// offer.
     holds: u64,
     at_once: usize,
 }
@@ -28,11 +29,11 @@ struct Story {
     allocator: Allocator,
     workers: Vec<Worker>,
     now: u64,
-    /// (when, what) is being held, and (when, what) is running.
+    /// Held offers with the time at which they were made, and running tasks with the time at which they end.
     held: Vec<(u64, Offering)>,
     running: Vec<(u64, Offering)>,
     started: usize,
-    /// Agents that have not come yet: one comes each second.
+    /// Agents that have not registered yet: one registers each second.
     coming: Vec<(usize, &'static str)>,
 }
 
@@ -113,7 +114,8 @@ impl Story {
         self.allocator.offer_ended(&EndedOffer { framework, role, offered, used, held: Duration::from_secs(age), end });
     }
 
-    /// Starts as many tasks as fit and as it starts at once, and refuses the rest for 5 seconds.
+    /// Launches as many tasks as fit and as the framework launches at once, and refuses the remaining resources for 5
+    /// seconds.
     fn answer(&mut self, offer: Offering, age: u64) {
         let (task, end, most) = {
             let worker = self.worker(&offer);
@@ -143,7 +145,8 @@ fn worker(name: &str, task: &str, lasts: u64, holds: u64, at_once: usize) -> Wor
     Worker { id: FrameworkId::new(name).expect("the id is right"), task: text(task), lasts, holds, at_once }
 }
 
-/// Two frameworks with the same work; one answers at once, the other sits on its offers and starts one task from each.
+/// Compares two frameworks with the same work: one answers at once, the other holds its offers and launches one task
+/// from each.
 pub fn holding() -> Lines {
     let secs = Duration::from_secs;
     let adaptive = Adaptive { min: secs(1), max: secs(60) };
@@ -184,7 +187,7 @@ pub fn holding() -> Lines {
     }
 }
 
-/// Twelve frameworks with long tasks on four large agents.
+/// Compares granularities for twelve frameworks with long tasks on four large agents.
 pub fn granularity() -> Lines {
     let jain = |cpus: u64| {
         let mut policies = Policies::default();
@@ -208,8 +211,8 @@ pub fn granularity() -> Lines {
     }
 }
 
-/// Servers of two kinds, and two frameworks that each suit one of them: tasks that run after a minute, mean of ten
-/// seeds.
+/// Compares sorters on servers of two kinds, with two frameworks that each suit one kind: tasks that run after a
+/// minute, mean of ten seeds.
 pub fn sorters() -> Lines {
     let run = |kind: SorterKind, seed: u64| {
         let workers = vec![

@@ -1,5 +1,5 @@
-//! Offer constraints: conditions on the attributes of agents that a framework is offered in a role (
-//! 1.6).
+//! Offer constraints: conditions on the attributes of agents that a framework is offered in a role (SCH-110 to
+//! SCH-113).
 //!
 //! An agent qualifies if all constraints of at least one group hold. A role without an entry accepts every agent. This
 //! module uses [`AgentOptions`], and reads no messages: the caller converts its own to [`Constraint`]s.
@@ -15,67 +15,67 @@ use crate::AgentOptions;
 use pattern::Pattern;
 pub use pattern::{PatternError, RegexLimits};
 
-/// The property of an agent that a constraint tests.
+/// Property of an agent that a constraint tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// The first attribute of that name.
     Attribute(String),
-    /// The host name; every agent has one.
+    /// The hostname, which every agent has.
     Hostname,
-    /// The region of its fault domain; an agent without a domain has none.
+    /// The region of the agent's fault domain; missing without a domain.
     Region,
-    /// The zone of its fault domain, likewise.
+    /// The zone of the agent's fault domain; missing without a domain.
     Zone,
 }
 
-/// The condition on an attribute. The four conditions on text are true of an attribute that is not text. Without the
-/// attribute, the negated conditions are true and the others false.
+/// A condition on an attribute. The four conditions on text are true of an attribute that is not text. If the attribute
+/// is missing, the negated conditions are true and the others false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicate {
-    /// It is there.
+    /// The attribute exists.
     Exists,
-    /// It is not there.
+    /// The attribute is missing.
     NotExists,
-    /// Its text is this.
+    /// The attribute's text is equal to this.
     TextEquals(String),
-    /// Its text is not this.
+    /// The attribute's text differs from this.
     TextNotEquals(String),
-    /// This regular expression (RE2's syntax) matches the whole of its text.
+    /// This regular expression (RE2's syntax) matches the whole of the attribute's text.
     TextMatches(String),
-    /// It does not.
+    /// This regular expression does not match the whole of the attribute's text.
     TextNotMatches(String),
 }
 
-/// One constraint.
+/// A condition on one property of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    /// The selected property; it may be missing, as in the message.
+    /// Selected property. It may be missing, as in the message.
     pub selector: Selector,
-    /// What must hold.
+    /// Condition that must hold for the property.
     pub predicate: Predicate,
 }
 
-/// Why constraints are refused: the words are Mesos's.
+/// Reasons why constraints are refused, in Mesos's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintsError {
-    /// A role with a list of groups that is empty.
+    /// A role has an empty list of groups.
     #[error("'OfferConstraints::role_constraints' has an empty 'RoleConstraints::groups' for role {role}")]
     NoGroups {
-        /// The role of the entry.
+        /// Role of the entry.
         role: String,
     },
-    /// A group without constraints.
+    /// A group has no constraints.
     #[error("'OfferConstraints::RoleConstraints::groups' for role {role} contains an empty RoleConstraints::Group")]
     EmptyGroup {
-        /// The role of the entry.
+        /// Role of the entry.
         role: String,
     },
-    /// A regular expression that cannot be used.
+    /// A regular expression cannot be used.
     #[error("A role {role} has an invalid 'AttributeConstraint': {why}")]
     Pattern {
-        /// The role of the entry.
+        /// Role of the entry.
         role: String,
-        /// What is wrong with it.
+        /// Error of the expression.
         why: PatternError,
     },
 }
@@ -83,25 +83,25 @@ pub enum ConstraintsError {
 /// An attribute of an agent as constraints see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its name.
+    /// Name of the attribute.
     pub name: String,
-    /// Its text; none if it is a number, ranges or a set.
+    /// Text of the attribute; `None` if it is a number, ranges or a set.
     pub text: Option<String>,
 }
 
-/// Parsed offer constraints of a framework in all of its roles; empty if the framework sent none. Cheap to clone.
+/// Compiled offer constraints of a framework in all of its roles; empty if the framework sent none. `clone` is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct OfferConstraints {
-    /// By role name, which need not be one that exists.
+    /// Groups by the name of the role, which need not exist.
     roles: Arc<BTreeMap<String, Groups>>,
 }
 
 type Groups = Vec<Vec<Test>>;
 
-/// Each expression is compiled once, however many constraints have it.
+/// Compiled expressions by text. Each is compiled once, however many constraints use it.
 type Patterns = BTreeMap<String, Arc<Pattern>>;
 
-/// A constraint whose expression has been compiled.
+/// A constraint with its compiled expression.
 #[derive(Debug)]
 struct Test {
     constraint: Constraint,
@@ -110,7 +110,7 @@ struct Test {
 
 impl PartialEq for Test {
     fn eq(&self, other: &Test) -> bool {
-        // A pattern follows from its constraint.
+        // Equal constraints have equal patterns.
         self.constraint == other.constraint
     }
 }
@@ -122,10 +122,10 @@ impl PartialEq for OfferConstraints {
 }
 
 impl OfferConstraints {
-    /// Makes constraints ready for use: per role, groups of constraints.
+    /// Compiles constraints, which are given as groups per role.
     ///
     /// # Errors
-    /// No group, an empty group, or an expression that is broken or too large for `limits`.
+    /// There is no group, an empty group, or an expression that is invalid or too large for `limits`.
     pub fn new(
         roles: BTreeMap<String, Vec<Vec<Constraint>>>,
         limits: RegexLimits,
@@ -147,7 +147,7 @@ impl OfferConstraints {
         Ok(OfferConstraints { roles: Arc::new(compiled) })
     }
 
-    /// Whether an agent may be offered in this role.
+    /// Returns whether an agent may be offered in this role.
     #[must_use]
     pub fn allow(&self, role: &Role, agent: &AgentOptions) -> bool {
         // Nearly all frameworks have none.
@@ -158,18 +158,18 @@ impl OfferConstraints {
                 .is_none_or(|groups| groups.iter().any(|g| g.iter().all(|t| t.holds(agent))))
     }
 
-    /// Whether a role has constraints.
+    /// Returns whether a role has constraints.
     pub(crate) fn are_for(&self, role: &Role) -> bool {
         self.roles.contains_key(role.as_str())
     }
 
-    /// Without constraints in any role.
+    /// Returns whether there are no constraints in any role.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
-    /// Whether two say the same about a role.
+    /// Returns whether two sets of constraints are equal for a role.
     pub(crate) fn same_in(&self, role: &Role, other: &OfferConstraints) -> bool {
         Arc::ptr_eq(&self.roles, &other.roles) || self.roles.get(role.as_str()) == other.roles.get(role.as_str())
     }
@@ -204,7 +204,7 @@ impl Test {
         match (found, &self.constraint.predicate) {
             (found, Predicate::Exists) => found.is_some(),
             (found, Predicate::NotExists) => found.is_none(),
-            // What is there and is not text is left alone.
+            // An attribute that is not text passes.
             (Some(None), _) => true,
             (Some(Some(text)), Predicate::TextEquals(value)) => text == value,
             (Some(Some(text)), Predicate::TextNotEquals(value)) => text != value,

@@ -1,25 +1,25 @@
-//! Regular expressions of offer constraints: RE2's syntax, whole matches, and a limit on their size that is worked out
-//! before anything is built, so that an expression that explodes costs nothing.
+//! Regular expressions of offer constraints: RE2's syntax, whole matches, and a limit on their size. The size is
+//! computed before anything is built, so that an expression with a huge program costs nothing.
 //!
-//! RE2 and the `regex` crate differ in what `\d`, `\s`, `\w` and `\b` mean: RE2 means ASCII only. They are rewritten
-//! here.
+//! RE2 and the `regex` crate differ in the meaning of `\d`, `\s`, `\w` and `\b`: those of RE2 are ASCII only. They are
+//! rewritten here.
 
 use std::borrow::Cow;
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The longest expression that is examined, in bytes: reading it costs time in proportion.
+/// Longest expression that is parsed, in bytes: parsing takes time in proportion to it.
 const MAX_LENGTH: usize = 64 * 1024;
 
-/// How large an expression may be.
+/// Size limits of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexLimits {
-    /// `--offer_constraints_re2_max_mem`, in bytes. An instruction is assumed to need 28 bytes, which follows from the
-    /// documentation of the flag's default (54 instructions in 1499 bytes).
+    /// Limit of memory in bytes: `--offer_constraints_re2_max_mem`. An instruction is assumed to need 28 bytes, which
+    /// follows from the documentation of the flag's default (54 instructions in 1499 bytes).
     pub max_memory: usize,
-    /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per
-    /// byte, one per range of a class, one per branch; a counted repetition is this many copies.
+    /// Limit of the number of instructions: `--offer_constraints_re2_max_program_size`. They are counted much as RE2
+    /// counts them: one per byte, one per range of a class, one per branch; a counted repetition is this many copies.
     pub max_program_size: usize,
 }
 
@@ -29,25 +29,25 @@ impl Default for RegexLimits {
     }
 }
 
-/// Why an expression cannot be used.
+/// Reasons why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is not a regular expression, or larger than the memory for it.
+    /// The expression is invalid, or needs more memory than the limit.
     #[error("Failed to construct regex from pattern '{pattern}': {why}")]
     Broken {
-        /// The expression; its beginning, if it is long.
+        /// The expression, or its beginning if it is long.
         pattern: String,
-        /// What is wrong with it.
+        /// Message of the error.
         why: String,
     },
-    /// It has too many instructions.
+    /// The expression has too many instructions.
     #[error("Regex '{pattern}' is too complex: program size of {size} is larger than maximum of {limit} allowed")]
     TooComplex {
-        /// The expression; its beginning, if it is long.
+        /// The expression, or its beginning if it is long.
         pattern: String,
-        /// Number of its instructions.
+        /// Number of instructions of the expression.
         size: usize,
-        /// How many it may have.
+        /// Limit of the number of instructions.
         limit: usize,
     },
 }
@@ -63,7 +63,7 @@ impl Pattern {
             return Err(broken(format!("it is longer than {MAX_LENGTH} bytes")));
         }
         let ascii = ascii_classes(text);
-        // Larger limits than that of nesting come from counting.
+        // Other limits than that of nesting follow from counting.
         let hir = regex_syntax::ParserBuilder::new().nest_limit(100).build().parse(&ascii);
         let hir = hir.map_err(|error| broken(kind(&error)))?;
         let size = size(&hir).saturating_add(1);
@@ -80,13 +80,13 @@ impl Pattern {
         built.map(Pattern).map_err(|error| broken(error.to_string().replace('\n', " ")))
     }
 
-    /// The expression matches the whole text.
+    /// Returns whether the expression matches the whole text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
-/// Long expressions are not worth repeating in full.
+/// Returns the expression as errors show it: only its beginning if it is long.
 fn shown(pattern: &str) -> String {
     match pattern.char_indices().nth(256) {
         Some((end, _)) => format!("{}...", &pattern[..end]),
@@ -94,7 +94,7 @@ fn shown(pattern: &str) -> String {
     }
 }
 
-/// What is wrong, without the drawing of where.
+/// Returns the error's message without the position in the expression.
 fn kind(error: &regex_syntax::Error) -> String {
     match error {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),
@@ -103,7 +103,7 @@ fn kind(error: &regex_syntax::Error) -> String {
     }
 }
 
-/// The expression with `\d`, `\s`, `\w` and `\b` that mean ASCII only.
+/// Returns the expression with `\d`, `\s`, `\w` and `\b` rewritten to mean ASCII only.
 fn ascii_classes(pattern: &str) -> Cow<'_, str> {
     if !pattern.contains('\\') {
         return Cow::Borrowed(pattern);
@@ -133,7 +133,7 @@ fn ascii_classes(pattern: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The number of instructions of an expression, saturating. Repetitions are multiplied, not expanded.
+/// Returns the number of instructions of an expression, saturating. Repetitions are multiplied, not expanded.
 fn size(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty => 0,
@@ -160,7 +160,7 @@ fn size(hir: &Hir) -> usize {
     }
 }
 
-/// One per range; a range beyond ASCII is a few sequences of bytes.
+/// Returns the number of instructions of a class: one per range; a range beyond ASCII is a few sequences of bytes.
 fn class_size(class: &Class) -> usize {
     let ranges = |ends: &mut dyn Iterator<Item = char>| {
         ends.map(|end| if end.is_ascii() { 1 } else { 2 * end.len_utf8() }).sum()

@@ -1,4 +1,4 @@
-//! What constraints mean, and which are refused in which words.
+//! Meaning of constraints, and the errors of invalid ones.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn regex(text: &str) -> Result<OfferConstraints, ConstraintsError> {
 #[test]
 fn every_predicate_on_text_number_and_nothing() {
     use Predicate::*;
-    // (predicate, text "x1", text "y", no text, not there)
+    // (predicate, text "x1", text "y", not text, missing)
     let table = [
         (Exists, [true, true, true, false]),
         (NotExists, [false, false, false, true]),
@@ -144,7 +144,7 @@ fn exploding_expressions_are_refused_before_they_are_built() {
         let error = regex(bomb).unwrap_err().to_string();
         assert!(error.len() < 600, "{error}");
     }
-    // What Mesos documents as 54 instructions in 1499 bytes is near the same here.
+    // Mesos documents this expression as 54 instructions in 1499 bytes; the size here is close to that.
     let known = "192.168.(1[0-9]|3[4-7]|[1-9]|4[2-9]|[1-4][0-9]|5[3-8]|20[4-7]|53[0-5]).1";
     assert!(regex(known).is_ok());
     let tight = RegexLimits { max_memory: 1000, max_program_size: 100 };

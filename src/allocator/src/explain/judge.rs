@@ -11,14 +11,14 @@ use crate::headroom::{Ledger, Stage, within};
 use crate::portion::is_enough;
 use crate::roles::RoleIx;
 
-/// The client, and what a useful offer contains at least.
+/// A client, and the least resources of a useful offer.
 pub(super) struct Asked<'a> {
     pub(super) client: ClientIx,
     pub(super) need: &'a Quantities,
 }
 
 impl Allocator {
-    /// The first thing that stops an offer of an agent to a client.
+    /// Returns the first obstacle to an offer of an agent to a client.
     pub(super) fn judge(&self, ix: u32, asked: &Asked<'_>) -> Obstacle {
         let agent = &self.agents[ix as usize];
         let offered = agent.holding(asked.client).filter(|holding| !holding.offered().is_empty());
@@ -30,7 +30,7 @@ impl Allocator {
         what.unwrap_or_else(|| self.judge_part(agent, asked))
     }
 
-    /// What keeps the agent as a whole from the client.
+    /// Returns the obstacle that keeps the whole agent from the client.
     fn judge_agent(&self, agent: &Agent, client: ClientIx) -> Option<Obstacle> {
         let state = self.clients.get(client);
         let role = &self.roles.get(state.role).role;
@@ -59,7 +59,7 @@ impl Allocator {
         (remote && !can.region_aware).then_some(Obstacle::Capability("REGION_AWARE"))
     }
 
-    /// What makes too little of what the agent has: others hold it, or it is not for this client.
+    /// Returns the obstacle that leaves too little of the agent: other clients hold it, or this client may not have it.
     fn judge_free(&self, agent: &Agent, asked: &Asked<'_>) -> Option<Obstacle> {
         let state = self.clients.get(asked.client);
         let role = &self.roles.get(state.role).role;
@@ -91,7 +91,8 @@ impl Allocator {
         None
     }
 
-    /// What keeps the part that the client may see from it, or that part.
+    /// Returns the obstacle to an offer of the part that the client may be offered, or [`Obstacle::Nothing`] with that
+    /// part.
     fn judge_part(&self, agent: &Agent, asked: &Asked<'_>) -> Obstacle {
         let client = asked.client;
         let state = self.clients.get(client);
@@ -127,21 +128,22 @@ impl Allocator {
         obstacle.unwrap_or_else(|| Obstacle::TooSmall(agent.total.quantities()))
     }
 
-    /// What the limits that hold for a role leave it.
+    /// Returns the quantities that the limits of a role leave.
     fn limits_left(&self, role: RoleIx) -> Limits {
         let account = self.roles.get(self.roles.top(role)).account();
         account.map_or_else(Limits::new, |account| account.quota.limits.minus(&account.charged))
     }
 
-    /// Until when an offer is refused, if it is.
+    /// Returns the end of the refusal of an offer, or `None` if it is not refused. The end is `None` for a refusal
+    /// until the next interval run.
     fn refusal_of(&self, agent: &Agent, client: ClientIx, offer: &Resources) -> Option<Option<base::Time>> {
         let refusals = agent.refusals.iter(&self.clients);
         let blocking = refusals.filter(|(who, refused, _)| *who == client && refused.contains(offer));
-        // The longest; one until the next interval run is the shortest.
+        // The longest refusal; one until the next interval run is the shortest.
         blocking.map(|(_, _, until)| until).max()
     }
 
-    /// Whether an offer of these resources is allowed, and contains the need.
+    /// Returns whether an offer of these resources is large enough, and contains the need.
     fn is_useful(&self, asked: &Asked<'_>, resources: &Resources) -> bool {
         let own = self.clients.get(asked.client).min_allocatable.as_ref();
         let amounts = resources.quantities();
@@ -172,7 +174,7 @@ impl Allocator {
     }
 }
 
-/// Whether it takes a capability to be offered a resource.
+/// Returns whether a framework needs a capability to be offered a resource.
 fn takes(resource: &Resource, capability: &str) -> bool {
     match capability {
         "SHARED_RESOURCES" => resource.is_shared(),
@@ -181,7 +183,7 @@ fn takes(resource: &Resource, capability: &str) -> bool {
     }
 }
 
-/// The roles for which free resources are reserved that this role may not have.
+/// Returns the roles for which free resources are reserved that this role may not have.
 fn others(free: &Resources, role: &Role) -> Vec<Role> {
     let not_own = |r: &&Resource| !r.is_allocatable_to(role);
     let mut roles: Vec<Role> = free.iter().filter(not_own).filter_map(|r| r.reservation_role().cloned()).collect();

@@ -1,9 +1,9 @@
 //! Explains why a framework has no (or few) offers in a role: for each agent the current reason, and the clients that
-//! come before it.
+//! precede it.
 //!
 //! The explanation follows from the allocator's state by the rules of its run, in the same order, for one client and
-//! all agents. It changes nothing. With a need, such as that of a task, an offer that is smaller is not an answer.
-//! `text.rs` formats it.
+//! all agents. It changes nothing. With a need, such as the resources of a task, smaller offers do not count. `text.rs`
+//! formats it.
 
 mod judge;
 mod text;
@@ -18,152 +18,159 @@ use crate::{Held, Quota, Unavailability};
 pub use crate::tree::Level;
 use judge::Asked;
 
-/// The explanation of a client.
+/// Explanation of the offers of a framework in a role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The framework's id.
+    /// Id of the framework.
     pub framework: FrameworkId,
-    /// Its name; empty if it is not known.
+    /// Name of the framework; empty if it is not known.
     pub name: String,
-    /// In which of its roles.
+    /// Role that is explained.
     pub role: Role,
-    /// When this was true.
+    /// Time of the explanation.
     pub at: Time,
-    /// Whether it has suppressed offers.
+    /// Whether the framework is offered resources in the role at all.
     pub standing: Standing,
-    /// No offers are made before that many agents have reregistered, or before that time.
+    /// Number of agents that must have reregistered before offers are made, and the time at which offers start in any
+    /// case; `None` if offers are made.
     pub paused: Option<(usize, Time)>,
-    /// Its place in the order, from the top-level roles down to the frameworks of its role. Empty if it has none.
+    /// Places of the framework in the order, from the top-level roles down to the frameworks of its role. Empty if it
+    /// has none.
     pub levels: Vec<Level>,
-    /// The quota of its top-level role, if it has one: what counts for all roles below.
+    /// Quota of the top-level role, which counts for all roles below it; `None` if it has none.
     pub quota: Option<QuotaStanding>,
-    /// What a useful offer contains at least; empty if any offer is useful.
+    /// Least quantities of a useful offer; empty if any offer is useful.
     pub need: Quantities,
-    /// What is withheld for guarantees that are not met, by role.
+    /// Quantities that are withheld for unsatisfied guarantees, by role.
     pub set_aside: Vec<(Role, Quantities)>,
-    /// Every agent, by id. Empty if the framework is not subscribed to the role.
+    /// Result for every agent, sorted by id. Empty if the framework is not subscribed to the role.
     pub agents: Vec<Verdict>,
-    /// Names of the machines that are down for maintenance, whose agents are away. The allocator does not know them.
+    /// Names of the machines that are down for maintenance. The caller sets them, since the allocator does not know
+    /// them.
     pub down: Vec<String>,
 }
 
-/// What stops an offer of an agent.
+/// Obstacle to an offer of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Which agent.
+    /// Id of the agent.
     pub agent: AgentId,
-    /// Its host's name.
+    /// Hostname of the agent.
     pub hostname: String,
-    /// What texts call it: its host's name, which several agents may share, or its id if that is not known.
+    /// Name of the agent in texts: its hostname, which several agents may share, or its id if that is not known.
     pub name: String,
-    /// What no framework uses or is offered.
+    /// Quantities that are neither used nor offered.
     pub free: Quantities,
-    /// Why it is not offered.
+    /// Reason why an offer of the agent is or is not possible.
     pub obstacle: Obstacle,
-    /// Whether the whole agent is smaller than the need, whatever else is in the way.
+    /// Whether the total of the agent is smaller than the need, whatever the obstacle is.
     pub is_too_small: bool,
-    /// When it will be away, if that is scheduled: offers of it say so, and frameworks may refuse them for it.
+    /// Maintenance window of the agent, if one is scheduled. Offers contain it, and frameworks may refuse them for
+    /// that.
     pub maintenance: Option<Unavailability>,
 }
 
-/// Whether a framework is offered resources in a role at all.
+/// Whether a framework is offered resources in a role at all, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It does.
+    /// The framework is offered resources in the role.
     Wants,
     /// The allocator does not know the framework.
     Unknown,
-    /// It is subscribed to these roles only.
+    /// The framework is subscribed to these roles only.
     NotSubscribed(Vec<Role>),
-    /// It is not connected, or not activated.
+    /// The framework is not connected, or not activated.
     Inactive,
-    /// It has suppressed offers in the role.
+    /// The framework has suppressed offers in the role.
     Suppressed,
 }
 
-/// A role's quota, and what is consumed of it.
+/// Quota of a role, and the consumed part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaStanding {
-    /// The top-level role.
+    /// Top-level role.
     pub role: Role,
-    /// What it is guaranteed and may have.
+    /// Guarantee and limit of the role.
     pub quota: Quota,
-    /// What it consumes; offers count.
+    /// Quantities that the role consumes, including offers.
     pub charged: Quantities,
 }
 
-/// What stops an offer of an agent; the first that applies, in the order of this list.
+/// Reason why an agent is not offered: the first that applies, in the order of this list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
-    /// The framework has an offer of it, since then.
+    /// The framework has an offer of the agent, since this time.
     Offered(Time),
-    /// The agent gets no offers, for this reason.
+    /// The agent is inactive, for this reason.
     Inactive(Inactivity),
     /// The agent is unhealthy, for this reason.
     Unhealthy(String),
-    /// Its host is not on the whitelist.
+    /// The agent's host is not on the whitelist.
     NotWhitelisted,
-    /// The framework's offer constraints exclude it.
+    /// The framework's offer constraints exclude the agent.
     Constraints,
-    /// The agent lacks a capability that the framework's needs.
+    /// The agent lacks a capability that a framework of this kind needs.
     OldAgent(&'static str),
-    /// The framework lacks a capability: for agents with GPUs, or of another region.
+    /// The framework lacks a capability that it needs for agents with GPUs, or of another region.
     Capability(&'static str),
-    /// All of the agent, this much, is too little.
+    /// The total of the agent, these quantities, is too small.
     TooSmall(Quantities),
-    /// What is free is too little; these hold the rest.
+    /// Too little of the agent is free; these clients hold the rest.
     Held(Vec<HeldBy>),
-    /// What is free is reserved for these roles, at least the part that would make it enough.
+    /// Free resources that would make an offer large enough are reserved for these roles.
     Reserved(Vec<Role>),
-    /// What is free is shared, revocable or refined, and the framework lacks the capability.
+    /// Free resources are shared, revocable or refined, and the framework lacks this capability.
     Stripped(&'static str),
     /// The limits of this top-level role leave too little.
     Limit(Role),
-    /// Too little is left beside what is withheld for guarantees of others.
+    /// The quantities withheld for guarantees of other roles leave too little.
     SetAside,
-    /// The framework has refused what it would be offered; none: until the next interval run.
+    /// The framework has refused the resources that it would be offered, until this time; `None`: until the next
+    /// interval run.
     Refused(Option<Time>),
-    /// It holds as much in offers as it may.
+    /// The framework holds as much in offers as it may.
     HoldsTooMuch,
-    /// Nothing: these resources would be offered, unless a client before it gets them.
+    /// There is no obstacle: these resources would be offered, unless a client that precedes the framework is offered
+    /// them.
     Nothing(Resources),
 }
 
-/// Why an agent is inactive.
+/// Reasons why an agent is inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inactivity {
-    /// One of the others: the allocator does not know which.
+    /// Any of the other reasons; the allocator does not know which.
     Any,
-    /// It is not connected, or is reregistering.
+    /// The agent is not connected, or is reregistering.
     Disconnected,
-    /// Its tasks are being killed, by DRAIN_AGENT.
+    /// The agent's tasks are being killed by DRAIN_AGENT.
     Draining,
-    /// It was drained, and not reactivated.
+    /// The agent was drained, and not reactivated.
     Drained,
-    /// It was deactivated by DEACTIVATE_AGENT.
+    /// The agent was deactivated by DEACTIVATE_AGENT.
     Deactivated,
 }
 
 /// A client that holds resources of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldBy {
-    /// The framework.
+    /// Framework that holds the resources.
     pub framework: FrameworkId,
-    /// Its name; empty if only agents have reported it.
+    /// Name of the framework; empty if only agents have reported it.
     pub name: String,
-    /// In which role.
+    /// Role of the resources.
     pub role: Role,
-    /// In an offer, or in use.
+    /// Whether the resources are offered or used.
     pub held: Held,
-    /// How much.
+    /// Quantities that the client holds.
     pub amounts: Quantities,
-    /// Since when it has held something there in this way.
+    /// Time since which the client has held resources of the agent in this state.
     pub since: Time,
 }
 
 impl Explanation {
-    /// Number of agents that can have an offer with all of the need, now or later. The reasons that stop the others do
-    /// not pass by themselves: size, capabilities, constraints, whitelist, and a limit below the need.
+    /// Returns the number of agents of which the framework can have an offer with all of the need, now or later. The
+    /// obstacles of the other agents are permanent: size, capabilities, constraints, whitelist, and a limit below the
+    /// need.
     #[must_use]
     pub fn possible_agents(&self) -> usize {
         if self.quota.as_ref().is_some_and(|quota| !quota.quota.limits.allows(&self.need)) {
@@ -185,8 +192,8 @@ impl Explanation {
 }
 
 impl Allocator {
-    /// Why a framework has no, or few, offers in a role, or none with all of `need`. Costs time in proportion to the
-    /// agents.
+    /// Explains why a framework has no or few offers in a role, or none with all of `need`. Takes time in proportion to
+    /// the number of agents.
     #[must_use]
     pub fn explain(&self, framework: &FrameworkId, role: &Role, need: &Quantities, now: Time) -> Explanation {
         let mut explanation = Explanation {
@@ -239,7 +246,7 @@ impl Allocator {
         explanation
     }
 
-    /// The last level of the order is of frameworks, which the tree knows by their ids.
+    /// Replaces framework ids by names in the last level of the order, in which the tree has ids.
     fn name_frameworks(&self, level: &mut Level) {
         for name in std::iter::once(&mut level.name).chain(level.first.iter_mut().map(|(name, _)| name)) {
             let known = FrameworkId::new(name).ok().and_then(|id| self.framework(&id));

@@ -1,5 +1,5 @@
-//! An explanation in words: one line a reason, with how many agents it stops and some of them, so that ten thousand
-//! agents make a few lines.
+//! Text of an explanation: one line per reason, with the number of agents and some of their names, so that ten thousand
+//! agents result in a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};
@@ -75,7 +75,7 @@ impl Explanation {
             groups.entry(Key::of(&verdict.obstacle)).or_default().push(verdict);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        // Most agents first; among equals as the rules come.
+        // Most agents first; equal groups in the order of the rules.
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
@@ -85,7 +85,7 @@ impl Explanation {
         Ok(())
     }
 
-    /// The agents that will be away, each window with its agents, and the machines that are down.
+    /// Writes the maintenance windows with their agents, and the machines that are down.
     fn write_maintenance(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let mut windows: BTreeMap<(Time, Option<Duration>), Vec<&Verdict>> = BTreeMap::new();
         for verdict in &self.agents {
@@ -115,7 +115,7 @@ impl Explanation {
         Ok(())
     }
 
-    /// What is true of all agents of a group.
+    /// Returns the text that is true of all agents of a group.
     fn reason(&self, agents: &[&Verdict]) -> String {
         let Some(first) = agents.first() else { return String::new() };
         match &first.obstacle {
@@ -151,7 +151,7 @@ impl Explanation {
         }
     }
 
-    /// The largest of some amounts of a group, as far as they are needed.
+    /// Returns the largest of some quantities of a group, limited to the names in the need.
     fn most<'a>(&self, agents: &[&'a Verdict], of: impl Fn(&'a Verdict) -> Option<&'a Quantities>) -> String {
         let mut most = Quantities::default();
         agents.iter().filter_map(|one| of(one)).for_each(|amounts| most = most.max(amounts));
@@ -180,7 +180,7 @@ impl Explanation {
         }
     }
 
-    /// The clients that hold agents of a group, those with most agents first.
+    /// Returns the clients that hold agents of a group, those with most agents first.
     fn holders(&self, agents: &[&Verdict]) -> String {
         let mut sums: BTreeMap<(bool, String), (usize, Time)> = BTreeMap::new();
         for verdict in agents {
@@ -206,7 +206,8 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// Why the framework has no offer of this agent, in one line; `None` if the agent is not known.
+    /// Returns one line with the reason why the framework has no offer of this agent, or `None` if the agent is not
+    /// known.
     #[must_use]
     pub fn about(&self, agent: &AgentId) -> Option<String> {
         if self.standing != Standing::Wants {
@@ -219,14 +220,14 @@ impl Explanation {
         Some(self.reason(&[verdict]))
     }
 
-    /// Whether there are agents, and none of them can ever have an offer with all of the need.
+    /// Returns whether there are agents, and none of them can ever have an offer with all of the need.
     fn is_impossible(&self) -> bool {
         !self.need.is_empty() && !self.agents.is_empty() && self.possible_agents() == 0
     }
 }
 
 impl Verdict {
-    /// All of the agent, if that is too little.
+    /// Returns the total of the agent if that is the obstacle.
     fn total(&self) -> Option<&Quantities> {
         if let Obstacle::TooSmall(total) = &self.obstacle { Some(total) } else { None }
     }
@@ -242,7 +243,7 @@ fn inactive(why: Inactivity) -> &'static str {
     }
 }
 
-/// What agents are grouped by: the rule, and what it names.
+/// Key by which agents are grouped: the rule, and the names in it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a>(u8, &'a str, Vec<&'a str>);
 
@@ -269,7 +270,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// A place in the order as a sentence.
+/// Text of a place in the order, as a sentence.
 struct Place<'a>(&'a Level);
 
 impl Display for Place<'_> {
@@ -322,7 +323,7 @@ fn limits(limits: &Limits) -> String {
     limits.iter().map(|(name, limit)| format!("{name}:{limit}")).collect::<Vec<_>>().join("; ")
 }
 
-/// The first of some texts, and how many more there are.
+/// Returns the first of some texts, and the number of the others.
 fn some(texts: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut more = 0_usize;
@@ -339,8 +340,7 @@ fn some(texts: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// A length of time, in as many units as a reader wants: whole seconds, minutes from ten minutes on, hours from two
-/// days on.
+/// Formats a length of time in units that suit it: whole seconds, minutes from ten minutes on, hours from two days on.
 fn span(later: Time, earlier: Time) -> String {
     let exact = later.since(earlier);
     let unit = match exact.as_secs() {
@@ -353,12 +353,13 @@ fn span(later: Time, earlier: Time) -> String {
     format_duration(Duration::from_secs(units * unit))
 }
 
-/// How long a state has lasted; empty if its start is unknown.
+/// Formats how long a state has lasted; empty if its start is unknown.
 fn so_far(now: Time, since: Time) -> String {
     if since == Time::EPOCH { String::new() } else { format!(" for {}", span(now, since)) }
 }
 
-/// A role's own frameworks, as one of those that compete with its sub-roles, have a name of their own.
+/// Returns the text for a competitor. The frameworks of a role itself compete with its child roles under a name of
+/// their own.
 fn competitor(name: &str) -> String {
     match name.strip_suffix("/.") {
         Some(role) => format!("the frameworks of {role} itself"),

@@ -1,23 +1,23 @@
-//! Water-filling: what each of some competitors would have if dominant shares were raised together until demands are
-//! met and resources are used up (the DRF allocation for divisible tasks; Ghodsi et al., NSDI 2011).
+//! Water-filling: computes the shares of competitors if dominant shares were raised together until demands are met and
+//! resources are used up (the DRF allocation for divisible tasks; Ghodsi et al., NSDI 2011).
 
-/// One competitor.
+/// A role or framework that competes for resources.
 #[derive(Clone, Debug)]
 pub struct Competitor {
-    /// Shares rise in proportion to it.
+    /// Weight of the competitor, in proportion to which its share rises.
     pub weight: f64,
-    /// The largest dominant share that is of use to it.
+    /// Largest dominant share that the competitor can use.
     pub demand: f64,
-    /// By resource: what part of the cluster goes with a dominant share of 1; the largest is 1.
+    /// Fraction of each resource of the cluster that belongs to a dominant share of 1. The largest is 1.
     pub mix: Vec<f64>,
 }
 
-/// Slack for sums of binary fractions.
+/// Tolerance for sums of binary fractions.
 const EPSILON: f64 = 1e-9;
 
-/// The dominant share of each competitor if `capacity` of every resource is shared.
+/// Returns the dominant share of each competitor if `capacity` of every resource is shared.
 ///
-/// Demands, weights and mixes are not negative; a competitor without demand or weight gets nothing.
+/// Demands, weights and mixes must not be negative. A competitor without demand or weight has a share of 0.
 #[must_use]
 pub fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
     let resources = all.iter().map(|one| one.mix.len()).max().unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
     let mut left = vec![capacity; resources];
     let mut rates = vec![0.0; resources];
     let mut rising: Vec<usize> = (0..all.len()).filter(|at| all[*at].demand > 0.0 && all[*at].weight > 0.0).collect();
-    // Those whose demand is met first come last.
+    // Competitors whose demand is met first are last, so that `pop` removes them.
     let height = |at: usize| all[at].demand / all[at].weight;
     rising.sort_by(|a, b| height(*b).total_cmp(&height(*a)));
     for at in &rising {
@@ -58,7 +58,7 @@ pub fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
             !stops
         });
         if rising.len() == before {
-            // Only rounding can bring us here.
+            // Only rounding errors lead here.
             rising.drain(..).for_each(|at| shares[at] = level * all[at].weight);
         }
     }

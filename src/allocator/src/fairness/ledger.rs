@@ -10,65 +10,65 @@ use resources::{Name, Quantities};
 /// Upper bounds of the holding time histogram, in seconds; one more bucket is above all.
 pub const HOLDING_BOUNDS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
 
-/// How an offer ended.
+/// Ways in which an offer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferEnd {
-    /// By ACCEPT; resources that were not used count as unused.
+    /// The framework has accepted the offer; resources that were not used count as unused.
     Accepted,
-    /// By DECLINE.
+    /// The framework has declined the offer.
     Declined,
-    /// Rescinded by the master.
+    /// The master has rescinded the offer.
     Rescinded,
-    /// Rescinded by the master because it was not answered in time.
+    /// The master has rescinded the offer because it was not answered in time.
     TimedOut,
 }
 
 /// Counts of offers by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfferCounts {
-    /// Offers made.
+    /// Number of offers that were made.
     pub sent: u64,
-    /// Offers ended by ACCEPT.
+    /// Number of offers that ended by ACCEPT.
     pub accepted: u64,
-    /// Offers ended by DECLINE.
+    /// Number of offers that ended by DECLINE.
     pub declined: u64,
-    /// Offers rescinded.
+    /// Number of offers that were rescinded, other than by a timeout.
     pub rescinded: u64,
-    /// Offers rescinded because they were not answered in time.
+    /// Number of offers that were rescinded because they were not answered in time.
     pub timed_out: u64,
 }
 
-/// How long offers were held.
+/// Histogram of how long offers were held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Holding {
-    /// Ended offers by [`HOLDING_BOUNDS`], the last ones above all; not cumulative.
+    /// Numbers of ended offers by [`HOLDING_BOUNDS`], the last ones above all; not cumulative.
     pub buckets: [u64; HOLDING_BOUNDS.len() + 1],
-    /// Sum in seconds.
+    /// Sum of the holding times, in seconds.
     pub sum: f64,
-    /// Longest in seconds.
+    /// Longest holding time, in seconds.
     pub longest: f64,
 }
 
-/// How long the framework waited without an offer.
+/// Durations for which the framework waited without an offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waiting {
-    /// Start of the current wait.
+    /// Start of the current wait; `None` if the framework does not wait.
     pub since: Option<Time>,
     /// Number of waits that ended with an offer.
     pub ended: u64,
-    /// Total duration of these waits.
+    /// Total duration of the waits that ended with an offer.
     pub total: Duration,
-    /// Longest of these waits.
+    /// Longest wait that ended with an offer.
     pub longest: Duration,
 }
 
-/// Amounts times seconds, by name.
+/// Quantities times seconds, by name.
 pub type ResourceSeconds = BTreeMap<Name, f64>;
 
 /// Sums over the samples of share and fair share, in share-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Total duration.
+    /// Total duration in seconds.
     pub seconds: f64,
     /// Integral of the share.
     pub share: f64,
@@ -79,7 +79,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Returns the sums with so many more seconds, in which it `had` this many share-seconds.
+    /// Returns the sums with `seconds` more, in which the framework had this many share-seconds.
     fn and(self, seconds: f64, had: f64, target: f64) -> Sampled {
         Sampled {
             seconds: self.seconds + seconds,
@@ -90,7 +90,7 @@ impl Sampled {
     }
 }
 
-/// See the module documentation.
+/// Record of one framework in one role; see the module documentation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) offers: OfferCounts,
@@ -99,7 +99,7 @@ pub(crate) struct Ledger {
     pub(crate) refused: ResourceSeconds,
     pub(crate) unused: ResourceSeconds,
     pub(crate) sampled: Sampled,
-    /// The current share and its start, and the integral until then.
+    /// Current share, the time since which it is current, and the integral of the share until then.
     share: f64,
     since: Time,
     integral: f64,
@@ -148,7 +148,7 @@ impl Ledger {
     pub(crate) fn share_is(&mut self, share: f64, now: Time) {
         self.integral = self.integral_at(now);
         (self.share, self.since) = (share, now);
-        // The share counts from the first moment on, also if the client ends before the first sample.
+        // The share counts from the start, even if the client is removed before the first sample.
         self.mark.get_or_insert((now, self.integral));
     }
 

@@ -8,13 +8,14 @@ use super::ClientFairness;
 /// Fairness of the cluster. With fewer than two competing frameworks it is perfectly fair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measures {
-    /// Jain's index of S / F: 1 when all are served alike, 1/n when one of n has all (Jain, Chiu, Hawe 1984).
+    /// Jain's index of S / F: 1 if all frameworks are served alike, 1/n if one of n has everything (Jain, Chiu, Hawe
+    /// 1984).
     pub jain: f64,
-    /// 1 - min S / max S: 0 when all have the same, whatever their demand.
+    /// Relative gap, 1 - min S / max S: 0 if all frameworks have the same share, whatever their demand.
     pub relative_gap: f64,
-    /// The largest |S - F| / F.
+    /// Largest relative deviation |S - F| / F of a framework.
     pub deviation: f64,
-    /// The largest shortfall of a framework in share-seconds, as a fraction of its fair ones.
+    /// Largest shortfall of a framework in share-seconds, as a fraction of its fair ones.
     pub lost_share: f64,
     /// Number of competing frameworks.
     pub competitors: usize,
@@ -52,7 +53,7 @@ impl Measures {
     }
 }
 
-/// Returns share, fair share and the lacking fraction: over the samples, or the current ones without samples.
+/// Returns share, fair share and the lacking fraction: over the samples, or the current values without samples.
 fn over_time(client: &ClientFairness) -> (f64, f64, f64) {
     let sampled = &client.sampled;
     if sampled.seconds > 0.0 && sampled.target > 0.0 {

@@ -1,4 +1,4 @@
-//! Fairness measurement: shares beside fair shares, and how offers ended.
+//! Fairness measurement: shares compared with fair shares, and how offers ended.
 //!
 //! Each event of an offer costs a few additions in the [ledger](Ledger) of its framework and role. Fair shares
 //! ([water-filling](filling) over the current demand) are computed for readers, and in runs at most every
@@ -28,21 +28,21 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// An offer that is no longer outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedOffer<'a> {
-    /// The framework that had the offer.
+    /// Framework that had the offer.
     pub framework: &'a FrameworkId,
-    /// The role of the offer.
+    /// Role of the offer.
     pub role: &'a Role,
-    /// The offered resources.
+    /// Offered resources.
     pub offered: &'a Resources,
-    /// The resources that are used now; empty unless the offer was accepted.
+    /// Resources that are used now; empty unless the offer was accepted.
     pub used: &'a Resources,
     /// Time from when the offer was sent until it was answered or rescinded.
     pub held: Duration,
-    /// How it ended.
+    /// Way in which the offer ended.
     pub end: OfferEnd,
 }
 
-/// Fairness at one instant.
+/// Fairness of the cluster at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Measures over all competing frameworks.
@@ -53,46 +53,46 @@ pub struct Report {
     pub clients: Vec<ClientFairness>,
 }
 
-/// A role's shares.
+/// Shares of a role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleFairness {
-    /// The role.
+    /// Role that the shares belong to.
     pub role: Role,
-    /// Its dominant share, with all roles below it.
+    /// Dominant share of the role, with all roles below it.
     pub share: f64,
-    /// Its fair share now.
+    /// Current fair share of the role.
     pub target: f64,
 }
 
-/// A framework in one of its roles.
+/// Shares and offers of a framework in one of its roles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFairness {
-    /// The framework.
+    /// Id of the framework.
     pub framework: FrameworkId,
-    /// The role.
+    /// Role of the framework.
     pub role: Role,
-    /// Whether it has not suppressed offers.
+    /// Whether the framework has not suppressed offers in the role.
     pub wants: bool,
-    /// Its dominant share.
+    /// Current dominant share of the framework in the role.
     pub share: f64,
-    /// Its fair share now.
+    /// Current fair share of the framework in the role.
     pub target: f64,
     /// Shares and fair shares over time.
     pub sampled: Sampled,
-    /// Counts of its offers.
+    /// Counts of the offers by how they ended.
     pub offers: OfferCounts,
-    /// How long it held offers.
+    /// Histogram of how long the framework held offers.
     pub holding: Holding,
-    /// How long it waited for offers.
+    /// Durations for which the framework waited for offers.
     pub waiting: Waiting,
-    /// Resource-seconds that were offered, and declined or rescinded whole.
+    /// Resource-seconds of offers that were declined or rescinded.
     pub refused: ResourceSeconds,
-    /// Resource-seconds that were offered, and not used by an ACCEPT.
+    /// Resource-seconds of offered resources that an ACCEPT did not use.
     pub unused: ResourceSeconds,
 }
 
 impl Allocator {
-    /// Sets the time of the events that follow; it never goes back.
+    /// Sets the time of the inputs that follow; it never goes back.
     pub fn set_time(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
@@ -115,7 +115,7 @@ impl Allocator {
         }
     }
 
-    /// Returns fairness as of now.
+    /// Returns the current shares, fair shares and measures.
     #[must_use]
     pub fn fairness(&self) -> Report {
         let targets = self.targets();
@@ -168,7 +168,7 @@ impl Allocator {
         (all, waited)
     }
 
-    /// Compares shares with fair shares, unless that was done recently.
+    /// Compares shares with fair shares, unless they were compared less than [`SAMPLE_EVERY`] ago.
     pub(crate) fn sample_fairness(&mut self, now: Time) {
         self.set_time(now);
         if self.next_sample.is_some_and(|next| now < next) {

@@ -1,89 +1,89 @@
-//! Which policies are refused, and why.
+//! Checks of policies, and the errors of invalid ones.
 
 use std::time::Duration;
 
 use super::{Backoff, MAX_ENTRIES, Policies, Refusing};
 use crate::Filter;
 
-/// Why policies are refused: the entry, and the rule that it breaks.
+/// Error of invalid policies: the entry, and the rule that it breaks.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PolicyError {
-    /// A limit of no time would rescind every offer at once.
+    /// A timeout is zero, which would rescind every offer at once.
     #[error("{entry} must be greater than zero")]
     Zero {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
     },
-    /// Two limits that no time can keep.
+    /// The lower limit exceeds the upper limit.
     #[error("{entry}: min ({min}) is greater than max ({max})")]
     Contradiction {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
-        /// The lower limit.
+        /// Lower limit.
         min: String,
-        /// The upper limit.
+        /// Upper limit.
         max: String,
     },
-    /// A default that its own limits forbid.
+    /// A default is outside of its limits.
     #[error("{entry}: default ({default}) is not between min ({min}) and max ({max})")]
     Default {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
-        /// The default.
+        /// Default of the entry.
         default: String,
-        /// The lower limit that holds there.
+        /// Lower limit that applies there.
         min: String,
-        /// The largest valid value.
+        /// Upper limit that applies there.
         max: String,
     },
-    /// Longer than Mesos lets any refusal be.
+    /// A duration is longer than Mesos allows a refusal to be.
     #[error("{entry} ({given}) is longer than 365 days")]
     TooLong {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
-        /// What was given.
+        /// Given duration.
         given: String,
     },
-    /// Not a share of the cluster.
+    /// The value is not a share of the cluster.
     #[error("{entry} must be above 0 and at most 1, not {given}")]
     Share {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
-        /// What was given.
+        /// Given value.
         given: f64,
     },
-    /// Not a factor that makes refusals longer.
+    /// The factor does not make refusals longer, or is too large.
     #[error("{entry}.factor must be above 1 and at most 100, not {given}")]
     Factor {
-        /// The entry, as its path in the policies.
+        /// Path of the entry in the policies.
         entry: String,
-        /// What was given.
+        /// Given factor.
         given: f64,
     },
-    /// Amounts that no slice can have.
+    /// The granularity has an amount that is not positive.
     #[error("offer_granularity: '{name}' must be positive")]
     Granularity {
-        /// The resource's name.
+        /// Name of the resource.
         name: String,
     },
-    /// Nothing is named.
+    /// The granularity names no resource.
     #[error("offer_granularity must name at least one resource")]
     NoGranularity,
-    /// Too many entries.
+    /// There are too many entries.
     #[error("{entry} has {given} entries; at most {MAX_ENTRIES} are allowed")]
     TooMany {
-        /// `roles` or `frameworks`.
+        /// Name of the table: `roles` or `frameworks`.
         entry: &'static str,
-        /// How many.
+        /// Number of given entries.
         given: usize,
     },
 }
 
 impl Policies {
-    /// Whether they can be followed.
+    /// Checks that the policies are valid.
     ///
     /// # Errors
-    /// The first entry that cannot, or that contradicts another one.
+    /// The first entry that is invalid, or that contradicts another one.
     pub fn check(&self) -> Result<(), PolicyError> {
         timeout("offer_timeout", self.offer_timeout)?;
         share("max_offered_share", self.max_offered_share)?;
@@ -147,7 +147,8 @@ fn ordered(entry: &str, min: Duration, max: Duration) -> Result<(), PolicyError>
     Err(PolicyError::Contradiction { entry: entry.to_owned(), min: text(min), max: text(max) })
 }
 
-/// `own` is what is written there, `holds` what holds there with all that is inherited.
+/// Checks a refusal policy. `own` has the fields of the entry, `holds` the fields that apply there with all that is
+/// inherited.
 fn refusal(entry: &str, own: &Refusing, holds: &Refusing) -> Result<(), PolicyError> {
     timeout(&format!("{entry}.timed_out"), own.timed_out)?;
     let spans = [("default", own.default), ("min", own.min), ("max", own.max), ("timed_out", own.timed_out)];

@@ -1,11 +1,11 @@
-//! Policies of holding and refusal: how long an offer may be held, how long a refusal lasts, how much one framework may
+//! Policies of offers and refusals: how long an offer may be held, how long a refusal lasts, how much one framework may
 //! hold as offers, and how finely agents are offered. [`Policies::default`] is Mesos 1.11's behaviour.
 //!
 //! Saha, Beltre, Govindaraju, "Exploring the Fairness and Resource Distribution in an Apache Mesos Environment" (IEEE
 //! CLOUD 2018) found that the holding period and the refusal cycle of frameworks determine their shares.
 //!
-//! These are values: the allocator reads them in its run, the master when it sends an offer. Files and calls are the
-//! daemon's.
+//! These are values: the allocator reads them in its run, the master when it sends an offer. The daemon handles files
+//! and calls.
 
 mod check;
 mod patience;
@@ -24,30 +24,31 @@ pub use check::PolicyError;
 pub(crate) use patience::Patience;
 pub(crate) use slices::Slicer;
 
-/// How many roles, and how many frameworks, may have policies of their own.
+/// Maximum number of roles, and of frameworks, with policies of their own.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// All policies. Read from TOML or JSON with durations as `5secs` or `5s`, then to be [checked](Policies::check).
+/// All policies. They are read from TOML or JSON, with durations as `5secs` or `5s`, and then
+/// [checked](Policies::check).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policies {
-    /// How long an offer may stay unanswered before it is rescinded; never if unset. Roles and frameworks may have
-    /// their own.
+    /// Time after which an unanswered offer is rescinded; `None` for never. Roles and frameworks may have their own.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub offer_timeout: Option<Duration>,
-    /// A timeout that is learned from how fast each framework accepts. It never exceeds one that is set.
+    /// Timeout that is learned from how fast each framework accepts. It never exceeds one that is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive_timeout: Option<Adaptive>,
-    /// How long refusals last; roles may have their own.
+    /// Durations of refusals; roles may have their own.
     pub refusal: Refusing,
-    /// The largest dominant share of the cluster that one framework may hold as unanswered offers, above 0 and at most
-    /// 1. A framework without any offer may always be made one.
+    /// Largest dominant share of the cluster that one framework may hold as unanswered offers, above 0 and at most 1. A
+    /// framework without any offer may always receive one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_offered_share: Option<f64>,
-    /// An agent larger than this is offered in equal slices, none of them larger than this. Whole agents if unset.
+    /// Largest offer of an agent. A larger agent is offered in equal slices, none of them larger than this. `None` for
+    /// whole agents.
     #[serde(with = "text::amounts", skip_serializing_if = "Option::is_none")]
     pub offer_granularity: Option<Quantities>,
-    /// Which agents are offered first.
+    /// Order in which agents are offered.
     #[serde(skip_serializing_if = "AgentOrder::is_random")]
     pub agent_order: AgentOrder,
     /// Policies of a role and those below it, unless one of these has its own.
@@ -58,18 +59,18 @@ pub struct Policies {
     pub frameworks: BTreeMap<String, FrameworkPolicies>,
 }
 
-/// In which order a run of the allocator visits agents.
+/// Orders in which a run of the allocator visits agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentOrder {
-    /// In another order each time, as Mesos does.
+    /// A new random order for each run, as in Mesos.
     #[default]
     Random,
     /// The fullest agents first, so that free resources gather on few agents: packing at the first level, whatever
     /// frameworks do at the second. Works best with a small [`Policies::max_offered_share`]: a framework that may hold
     /// few offers accepts what it is offered.
     Fullest,
-    /// The emptiest first: spreading at the first level.
+    /// The emptiest agents first: spreading at the first level.
     Emptiest,
 }
 
@@ -79,93 +80,94 @@ impl AgentOrder {
     }
 }
 
-/// What a role may have of its own.
+/// Policies of a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RolePolicies {
-    /// See [`Policies::offer_timeout`].
+    /// Offer timeout of the role; see [`Policies::offer_timeout`].
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub offer_timeout: Option<Duration>,
-    /// See [`Policies::refusal`]; what is unset here comes from the role above, and at last from there.
+    /// Durations of refusals in the role; see [`Policies::refusal`]. A field that is `None` is inherited from the role
+    /// above, and finally from there.
     pub refusal: Refusing,
 }
 
-/// What a framework may have of its own.
+/// Policies of a framework.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FrameworkPolicies {
-    /// See [`Policies::offer_timeout`]; comes before a role's.
+    /// Offer timeout of the framework, which has precedence over a role's; see [`Policies::offer_timeout`].
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub offer_timeout: Option<Duration>,
-    /// See [`Policies::max_offered_share`].
+    /// Largest share that the framework may hold as offers; see [`Policies::max_offered_share`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_offered_share: Option<f64>,
 }
 
-/// How long refusals last.
+/// Durations of refusals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Refusing {
-    /// When the call names no time (or none that makes sense); 5 seconds if unset.
+    /// Duration if the call has no time, or an invalid one; `None` for 5 seconds.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub default: Option<Duration>,
-    /// The shortest; 0 if unset.
+    /// Shortest duration; `None` for 0.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub min: Option<Duration>,
-    /// The longest; 365 days if unset.
+    /// Longest duration; `None` for 365 days.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
-    /// How long an offer that was not answered in time counts as refused; not at all if unset, as in Mesos. Then
-    /// the framework whose share is smallest is offered the same again at once.
+    /// Time for which an offer that was not answered in time counts as refused. With `None` it does not count, as in
+    /// Mesos: then the framework with the smallest share is offered the same resources again at once.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Duration>,
-    /// Makes refusals of the same agent by the same framework longer each time; off if unset.
+    /// Factor by which repeated refusals of the same agent by the same framework become longer; `None` for off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
 }
 
-/// Repeated refusal of the same agent: the n-th in a row lasts `factor^(n-1)` times as long, until the framework uses
-/// something there or revives.
+/// Back-off of repeated refusals of the same agent: the n-th in a row lasts `factor^(n-1)` times as long, until the
+/// framework uses resources there or revives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backoff {
-    /// Above 1, at most 100.
+    /// Factor of each further refusal, above 1 and at most 100.
     pub factor: f64,
-    /// The longest refusal that it leads to.
+    /// Longest refusal that the factor leads to.
     #[serde(with = "text::plain_span")]
     pub max: Duration,
 }
 
-/// A limit that follows how long a framework takes from an offer to its acceptance: smoothed mean and deviation as in
-/// RFC 6298, halved for each offer that was held and not used, doubled back by each that was.
+/// Timeout that follows how long a framework takes from an offer to its acceptance: smoothed mean and deviation as in
+/// RFC 6298, halved for each offer that was held and not used, doubled again for each that was used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
-    /// The shortest limit. A framework that declines sooner than this has not held the offer.
+    /// Shortest timeout. A framework that declines sooner than this has not held the offer.
     #[serde(with = "text::plain_span")]
     pub min: Duration,
-    /// The longest, and that of a framework which has not answered yet.
+    /// Longest timeout, also that of a framework that has not accepted an offer yet.
     #[serde(with = "text::plain_span")]
     pub max: Duration,
 }
 
 impl Policies {
-    /// How long a framework may leave an offer in `role` unanswered, as far as it is set: the framework's own, the
-    /// nearest role's, the cluster's.
+    /// Returns the time that a framework has to answer an offer in `role`, if one is set: the framework's own, the
+    /// nearest role's, or the cluster's.
     #[must_use]
     pub fn offer_timeout(&self, id: &str, name: &str, role: &Role) -> Option<Duration> {
         let own = self.framework(id, name).and_then(|own| own.offer_timeout);
         own.or_else(|| self.nearest(role, |policies| policies.offer_timeout)).or(self.offer_timeout)
     }
 
-    /// How much of the cluster a framework may hold as offers.
+    /// Returns the largest share of the cluster that a framework may hold as offers, if one is set.
     #[must_use]
     pub fn max_offered_share(&self, id: &str, name: &str) -> Option<f64> {
         self.framework(id, name).and_then(|own| own.max_offered_share).or(self.max_offered_share)
     }
 
-    /// How long refusals in `role` last, every field set but `timed_out` and `backoff`. A default that was set further
-    /// up than the bounds is moved into them.
+    /// Returns the durations of refusals in `role`. Every field except `timed_out` and `backoff` is set. A default that
+    /// was inherited is moved into the bounds.
     #[must_use]
     pub fn refusing(&self, role: &Role) -> Refusing {
         let refusal = |of: fn(&Refusing) -> Option<Duration>, unset| {
@@ -178,14 +180,14 @@ impl Policies {
         Refusing { default: Some(default), min: Some(min), max: Some(max), timed_out, backoff }
     }
 
-    /// The refusal that an offer which was not answered in time stands for, if it does.
+    /// Returns the refusal that applies to an offer that was not answered in time, if one is set.
     #[must_use]
     pub fn timed_out(&self, role: &Role) -> Option<Filter> {
         self.refusing(role).timed_out.map(|refuse| Filter { refuse })
     }
 
-    /// The refusal that a call with `refuse_seconds` asks for. Mesos's own rules come first
-    /// ([`Filter::from_refuse_seconds`]); repeated refusals are the allocator's.
+    /// Returns the refusal that a call with `refuse_seconds` asks for. Mesos's own rules come first
+    /// ([`Filter::from_refuse_seconds`]); the allocator handles repeated refusals.
     #[must_use]
     pub fn filter(&self, role: &Role, refuse_seconds: Option<f64>) -> Filter {
         let limits = self.refusing(role);
@@ -205,7 +207,7 @@ impl Policies {
         self.frameworks.get(id).or_else(|| self.frameworks.get(name))
     }
 
-    /// The setting of the role, or of the nearest role above it.
+    /// Returns the setting of the role, or of the nearest role above it.
     fn nearest<T>(&self, role: &Role, of: impl Fn(&RolePolicies) -> Option<T>) -> Option<T> {
         if self.roles.is_empty() {
             return None;

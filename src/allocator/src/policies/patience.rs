@@ -1,14 +1,15 @@
-//! What is learned of one framework: how long it takes to accept, and how much holding without use costs it.
+//! Learned offer timeout of one framework, from how long it takes to accept and how often it holds offers without using
+//! them.
 
 use std::time::Duration;
 
 use super::Adaptive;
 
-/// The smoothed time to acceptance and its mean deviation, in seconds, with the gains of RFC 6298 (1/8 and 1/4).
+/// Smoothed time to acceptance and its mean deviation, in seconds, with the gains of RFC 6298 (1/8 and 1/4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     learned: Option<(f64, f64)>,
-    /// From 1 down: halved by each offer that was held without effect, doubled by each that was used.
+    /// Factor of the timeout, at most 1. Halved by each offer that was held without use, doubled by each that was used.
     trust: f64,
 }
 
@@ -18,11 +19,11 @@ impl Default for Patience {
     }
 }
 
-/// Trust does not fall below this, so that it can be won back.
+/// Least trust, from which used offers raise it again.
 const LEAST_TRUST: f64 = 1.0 / 1024.0;
 
 impl Patience {
-    /// An offer was used after `held`.
+    /// Records that an offer was used after `held`.
     pub(crate) fn used(&mut self, held: Duration) {
         let sample = held.as_secs_f64();
         self.learned = Some(match self.learned {
@@ -34,14 +35,14 @@ impl Patience {
         self.trust = (self.trust * 2.0).min(1.0);
     }
 
-    /// An offer came back unused after `held`; a quick answer is no holding.
+    /// Records that an offer was returned unused after `held`. It counts as held only from the shortest timeout on.
     pub(crate) fn unused(&mut self, held: Duration, limits: Option<Adaptive>) {
         if limits.is_some_and(|limits| held >= limits.min) {
             self.trust = (self.trust / 2.0).max(LEAST_TRUST);
         }
     }
 
-    /// How long the next offer may be held.
+    /// Returns the timeout of the next offer.
     pub(crate) fn limit(&self, limits: Adaptive) -> Duration {
         let longest = limits.max.as_secs_f64();
         let usual = self.learned.map_or(longest, |(mean, deviation)| mean + 4.0 * deviation);

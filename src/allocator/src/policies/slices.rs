@@ -1,22 +1,22 @@
 //! Offers of less than a whole agent: an agent is divided into equal slices, each offered separately.
 //!
 //! All slices have the agent's own mix of resources, so that none is left over in an unusable shape. Only resources
-//! that are unreserved, not revocable, not shared, and no special disk are divided; the rest goes with the first slice
-//! to its client.
+//! that are unreserved, not revocable, not shared, and no special disk are divided; the others are part of the first
+//! slice that its client may have.
 
 use resources::{Amount, Name, Quantities, Ranges, Resource, Resources, Value};
 
-/// How an agent is cut.
+/// Division of an agent into equal slices.
 #[derive(Clone, Debug)]
 pub(crate) struct Slicer {
-    /// Into how many slices.
+    /// Number of slices.
     slices: i64,
     total: Quantities,
     ports: u64,
 }
 
 impl Slicer {
-    /// How to cut an agent of `total`; none if it is no larger than one slice.
+    /// Returns the division of an agent of `total`, or `None` if the agent is no larger than one slice.
     pub(crate) fn new(total: &Resources, granularity: &Quantities) -> Option<Slicer> {
         let amounts = total.filter(can_be_cut).quantities();
         let parts = granularity.iter().map(|(name, most)| {
@@ -27,8 +27,8 @@ impl Slicer {
         (slices > 1).then(|| Slicer { slices, total: amounts, ports: total.ports().count() })
     }
 
-    /// The next slice of what is there. Everything, if the slice or what would be left is not `enough` for an offer of
-    /// its own.
+    /// Returns the next slice of the resources that are left. Returns all of them if the slice or the remainder is not
+    /// `enough` for an offer of its own.
     pub(crate) fn cut(&self, there: &Resources, enough: impl Fn(&Resources) -> bool) -> Resources {
         let mut slice = Resources::new();
         for resource in there {
@@ -62,7 +62,7 @@ fn can_be_cut(resource: &Resource) -> bool {
     !(resource.is_reserved() || resource.is_revocable() || resource.is_shared() || resource.disk().is_some())
 }
 
-/// The lowest `wanted` numbers.
+/// Returns the lowest `wanted` numbers of some ranges.
 fn lowest(ranges: &Ranges, wanted: u64) -> Ranges {
     let mut left = wanted;
     let mut taken = Vec::new();

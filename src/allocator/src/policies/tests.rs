@@ -1,4 +1,4 @@
-//! Defaults, inheritance, and what is refused with which words.
+//! Defaults, inheritance, and the errors of invalid policies.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Durations, amounts and roles as the texts that operators write.
+//! Serialization of durations, amounts and roles as the texts that operators write.
 
-/// `Option<Duration>` as `5secs` or `5s`.
+/// Serialization of `Option<Duration>` as `5secs` or `5s`.
 pub(super) mod span {
     use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) mod span {
     }
 }
 
-/// `Duration` as `5secs` or `5s`.
+/// Serialization of `Duration` as `5secs` or `5s`.
 pub(super) mod plain_span {
     use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) mod plain_span {
     }
 }
 
-/// Amounts as `cpus:4;mem:8192`.
+/// Serialization of quantities as `cpus:4;mem:8192`.
 pub(super) mod amounts {
     use resources::Quantities;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -52,7 +52,7 @@ pub(super) mod amounts {
     }
 }
 
-/// A table by role.
+/// Serialization of a table by role.
 pub(super) mod by_role {
     use std::collections::BTreeMap;
 

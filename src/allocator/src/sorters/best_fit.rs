@@ -1,10 +1,10 @@
-//! Best fit: agents are visited in the order in which what is free on them has the mix of what the poorest framework
-//! uses (the heuristic of Best-Fit DRFH; Wang, Li, Liang, INFOCOM 2014).
+//! Best fit: visits first the agents whose free resources have the same mix as those that the framework with the least
+//! share uses (the heuristic of Best-Fit DRFH; Wang, Li, Liang, INFOCOM 2014).
 
 use resources::{Name, Quantities};
 
-/// Distance of two mixes: the sum of the differences of their parts, each mix measured in shares of the cluster and
-/// scaled to 1. From 0 (equal) to 2 (nothing in common); an empty mix fits everywhere.
+/// Returns the distance of two mixes: the sum of the differences of their parts, each mix measured in shares of the
+/// cluster and scaled to 1. From 0 (equal) to 2 (nothing in common); an empty mix fits everywhere.
 pub(crate) fn distance(wanted: &Quantities, free: &Quantities, cluster: &Quantities) -> f64 {
     let parts = |of: &Quantities| -> Vec<(Name, f64)> {
         let parts: Vec<(Name, f64)> =

@@ -1,5 +1,5 @@
-//! Dominant resource fairness: the least dominant share of the cluster by weight comes first (Ghodsi et al., NSDI
-//! 2011).
+//! Dominant resource fairness: the child with the least dominant share of the cluster by weight comes first (Ghodsi et
+//! al., NSDI 2011).
 
 use super::{Candidate, Sorter, Visit};
 

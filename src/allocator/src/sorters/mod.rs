@@ -19,7 +19,7 @@ use resources::Quantities;
 
 pub(crate) use best_fit::distance;
 
-/// Which sorter: `--role_sorter`, `--framework_sorter`.
+/// Kinds of sorters: `--role_sorter`, `--framework_sorter`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SorterKind {
     /// Dominant resource fairness.
@@ -34,7 +34,7 @@ pub enum SorterKind {
 }
 
 impl SorterKind {
-    /// All, by their names.
+    /// All sorters with their names.
     pub const ALL: [(&'static str, SorterKind); 4] = [
         ("drf", SorterKind::Drf),
         ("random", SorterKind::Random),
@@ -42,7 +42,7 @@ impl SorterKind {
         ("bfdrf", SorterKind::BestFitDrf),
     ];
 
-    /// The sorter of that name.
+    /// Returns the sorter of a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<SorterKind> {
         SorterKind::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind)
@@ -56,7 +56,7 @@ impl SorterKind {
         }
     }
 
-    /// Whether the tree keeps this order.
+    /// Returns whether the tree keeps this order.
     pub(crate) fn is_kept(self) -> bool {
         matches!(self, SorterKind::Drf | SorterKind::BestFitDrf)
     }
@@ -65,30 +65,31 @@ impl SorterKind {
 /// A competitor: a role with all roles below it, a role's own frameworks, or a framework in a role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
-    /// What it is offered and uses, in the whole cluster.
+    /// Quantities that the competitor is offered and uses in the whole cluster.
     pub(crate) allocated: &'a Quantities,
-    /// Its dominant share of the cluster, not divided by its weight.
+    /// Dominant share of the cluster, not divided by the weight.
     pub(crate) share: f64,
-    /// Among its siblings.
+    /// Weight of the competitor among its siblings.
     pub(crate) weight: f64,
-    /// A number of its own.
+    /// Number that no other competitor has.
     pub(crate) number: u32,
 }
 
 /// The visit to an agent for which an order is computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visit {
-    /// What the agent has in all.
+    /// Total quantities of the agent.
     pub(crate) server: Quantities,
-    /// What the cluster has, without names that do not count for shares.
+    /// Total quantities of the cluster, without names that do not count for shares.
     pub(crate) counted: Quantities,
-    /// A random number, another one for each visit.
+    /// Random number, drawn anew for each visit.
     pub(crate) draw: u64,
 }
 
-/// The order of competitors.
+/// Order of competitors.
 pub(crate) trait Sorter {
-    /// What they are ordered by: the least comes first, never NaN. Equals go by their allocations so far, then by name.
+    /// Returns the key of a competitor. The least comes first; it is never NaN. Equal keys are ordered by the number of
+    /// allocations so far, then by name.
     fn key(&self, candidate: &Candidate<'_>, visit: &Visit) -> f64;
 }
 

@@ -1,4 +1,4 @@
-//! What each sorter puts first.
+//! Order of each sorter.
 
 use resources::{Quantities, parse_quantities};
 

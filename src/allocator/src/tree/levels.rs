@@ -1,29 +1,29 @@
-//! A client's place in the order, level by level: for explaining, not for runs.
+//! Place of a client in the order, level by level: for explanations, not for runs.
 
 use super::{Kind, NodeIx, ROOT, Tree};
 
-/// How many of those before it a level names.
+/// Maximum number of preceding competitors that a level names.
 const NAMED: usize = 5;
 
-/// One level of the order: a role or framework among those that it competes with.
+/// One level of the order: a role or framework among its competitors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// The role, its own frameworks as a group (`role/.`), or the framework.
+    /// Name of the role, of its own frameworks as a group (`role/.`), or of the framework.
     pub name: String,
-    /// The role whose children compete here; empty among top-level roles.
+    /// Role whose children compete at this level; empty for top-level roles.
     pub among: String,
-    /// What it is ordered by: its dominant share, divided by its weight.
+    /// Dominant share divided by the weight, by which competitors are ordered.
     pub share: f64,
-    /// How many come before it, and the first of them with their shares.
+    /// Number of competitors that precede it.
     pub before: usize,
-    /// See `before`.
+    /// First of the preceding competitors, with their shares.
     pub first: Vec<(String, f64)>,
-    /// Number of competitors, itself included; without suppressed ones.
+    /// Number of competitors, including itself; suppressed ones do not count.
     pub of: usize,
 }
 
 impl Tree {
-    /// The levels of a client's place, from the top. A suppressed client has no place.
+    /// Returns the levels of a client's place, from the top. A suppressed client has no place.
     pub(crate) fn levels(&self, client: NodeIx) -> Vec<Level> {
         let mut levels = Vec::new();
         let mut at = client;

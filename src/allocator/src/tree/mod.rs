@@ -29,20 +29,20 @@ pub use levels::Level;
 pub(crate) use order::Share;
 use order::{Key, Order};
 
-/// A node's place in the tree's slab.
+/// Index of a node in the tree's slab.
 pub(crate) type NodeIx = u32;
 
-/// The root: the cluster.
+/// Root of the tree: the cluster.
 pub(crate) const ROOT: NodeIx = 0;
 
-/// What a node stands for.
+/// Kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A role and where its own frameworks are; the root's seat is itself.
+    /// A role, with the node that is the parent of its own frameworks; the root's seat is itself.
     Role { seat: NodeIx },
-    /// Where a role's own frameworks are.
+    /// Parent of a role's own frameworks.
     Seat,
-    /// A framework in a role; the number is the caller's.
+    /// A framework in a role, with the number that the caller has given it.
     Client(u32),
     /// A free slot of the slab.
     Free,
@@ -52,34 +52,35 @@ enum Kind {
 struct Node {
     kind: Kind,
     parent: NodeIx,
-    /// What ties are broken by: the role's path, the seat's (`a/.`), or the framework's id.
+    /// Name that breaks ties: the role's path, the seat's (`a/.`), or the framework's id.
     name: Arc<str>,
     weight: f64,
-    /// Offered and allocated at or below this node; what is shared counts once per agent, as the caller sees to.
+    /// Quantities offered and used at or below this node. Shared resources count once per agent, which the caller
+    /// ensures.
     allocated: Quantities,
     /// Number of allocations that were made at or below this node.
     count: u64,
-    /// Clients at or below, and how many of them are active.
+    /// Number of clients at or below the node, and the number of active ones among them.
     clients: u32,
     active: u32,
-    /// The key under which the parent lists it, if it does: only while a client is active.
+    /// Key of the node in its parent's order; `None` without an active client.
     key: Option<Key>,
     order: Order,
 }
 
-/// See the module's text.
+/// Tree of roles and frameworks in order of dominant share; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
     free: Vec<NodeIx>,
     total: Quantities,
-    /// The total without what does not count for shares.
+    /// Total quantities without names that do not count for shares.
     counted: Quantities,
     excluded: BTreeSet<Name>,
-    /// The active clients, by the caller's numbers.
+    /// Active clients, by the caller's numbers.
     listed: Bits,
     sorting: sorted::Sorting,
-    /// The total or a weight has changed: all orders must be computed again.
+    /// Whether the total or a weight has changed, so that all orders must be computed again.
     stale: bool,
 }
 
@@ -124,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Adds a role below another (or below [`ROOT`]), with its seat.
+    /// Adds a role below another one (or below [`ROOT`]), with its seat.
     pub(crate) fn add_role(&mut self, parent: NodeIx, path: &str) -> NodeIx {
         let role = self.add(Kind::Role { seat: ROOT }, parent, path.into());
         let seat = self.add(Kind::Seat, role, format!("{path}/.").into());
@@ -154,7 +155,7 @@ impl Tree {
         node
     }
 
-    /// Removes a client, and what it still holds from all nodes above it.
+    /// Removes a client, and subtracts what it still holds from all nodes above it.
     pub(crate) fn remove_client(&mut self, client: NodeIx) {
         self.set_active(client, false);
         let held = std::mem::take(&mut self.nodes[client as usize].allocated);
@@ -168,8 +169,9 @@ impl Tree {
         self.release(client);
     }
 
-    /// A role that has lost its last sub-role with frameworks is a leaf again and has its own frameworks' count;
-    /// one without any frameworks starts over. (Mesos's sorter folds and drops such nodes.)
+    /// Corrects the count of a role after its last child role with frameworks was removed: it is a leaf again and has
+    /// the count of its own frameworks. A role without any frameworks starts at zero. (Mesos's sorter folds and drops
+    /// such nodes.)
     fn forget_count(&mut self, at: NodeIx) {
         let node = &self.nodes[at as usize];
         let count = match node.kind {
@@ -186,7 +188,7 @@ impl Tree {
         self.free.push(ix);
     }
 
-    /// The nodes above `node`, nearest first, the root included.
+    /// Returns the nodes above `node`, nearest first, including the root.
     fn above(&self, node: NodeIx) -> Vec<NodeIx> {
         let mut path = Vec::with_capacity(4);
         let mut at = node;
@@ -197,8 +199,8 @@ impl Tree {
         path
     }
 
-    /// Lists a client among those that [`Tree::walk`] visits, or takes it off; its share stays either way.
-    /// True if that was a change.
+    /// Adds a client to those that [`Tree::walk`] visits, or removes it. Its share stays in any case. Returns whether
+    /// that was a change.
     pub(crate) fn set_active(&mut self, client: NodeIx, active: bool) -> bool {
         if (self.nodes[client as usize].active == 1) == active {
             return false;
@@ -226,7 +228,7 @@ impl Tree {
         }
     }
 
-    /// Puts a node into its parent's order under its present share.
+    /// Inserts a node into its parent's order by its current share.
     fn list(&mut self, ix: NodeIx) {
         if ix == ROOT {
             return;
@@ -245,7 +247,7 @@ impl Tree {
         }
     }
 
-    /// Changes a node and its place among its siblings.
+    /// Changes a node, and moves it among its siblings.
     fn update(&mut self, ix: NodeIx, change: impl FnOnce(&mut Node)) {
         let node = &mut self.nodes[ix as usize];
         change(node);
@@ -261,7 +263,7 @@ impl Tree {
         }
     }
 
-    /// Books an allocation: `amounts` more for the client and all above it, one more in their counts.
+    /// Books an allocation: adds `amounts` to the client and all nodes above it, and one to their counts.
     pub(crate) fn allocated(&mut self, client: NodeIx, amounts: &Quantities) {
         let mut at = client;
         while at != ROOT {
@@ -273,7 +275,7 @@ impl Tree {
         }
     }
 
-    /// Books more for the client and all above it without counting it as an allocation.
+    /// Adds `amounts` to the client and all nodes above it, without counting an allocation.
     pub(crate) fn reallocated(&mut self, client: NodeIx, amounts: &Quantities) {
         let mut at = client;
         while at != ROOT {
@@ -282,7 +284,7 @@ impl Tree {
         }
     }
 
-    /// Books a return: `amounts` less for the client and all above it.
+    /// Books a return: subtracts `amounts` from the client and all nodes above it.
     pub(crate) fn unallocated(&mut self, client: NodeIx, amounts: &Quantities) {
         let mut at = client;
         while at != ROOT {
@@ -291,7 +293,7 @@ impl Tree {
         }
     }
 
-    /// Changes what one node holds, and no other: for shared resources, which each node counts once.
+    /// Changes the quantities of one node only: for shared resources, which each node counts once.
     pub(crate) fn adjust(&mut self, node: NodeIx, more: &Quantities, less: &Quantities) {
         self.update(node, |node| {
             node.allocated += more;
@@ -299,7 +301,7 @@ impl Tree {
         });
     }
 
-    /// The node above, until the root.
+    /// Returns the parent of a node, or `None` if that is the root.
     pub(crate) fn parent(&self, node: NodeIx) -> Option<NodeIx> {
         let parent = self.nodes[node as usize].parent;
         (parent != ROOT && node != ROOT).then_some(parent)
@@ -310,7 +312,7 @@ impl Tree {
         self.update(role, |node| node.weight = weight);
     }
 
-    /// Sets what the cluster has in all; every share changes.
+    /// Sets the total quantities of the cluster, which changes every share.
     pub(crate) fn set_total(&mut self, total: &Quantities) {
         if self.total != *total {
             self.total = total.clone();
@@ -322,22 +324,22 @@ impl Tree {
         }
     }
 
-    /// What is offered and allocated at or below a node.
+    /// Returns the quantities that are offered and used at or below a node.
     pub(crate) fn allocation(&self, node: NodeIx) -> &Quantities {
         &self.nodes[node as usize].allocated
     }
 
-    /// How many clients could be offered something.
+    /// Returns the number of active clients.
     pub(crate) fn active_clients(&self) -> usize {
         self.nodes[ROOT as usize].active as usize
     }
 
-    /// The clients that could be offered something.
+    /// Returns the active clients: those that may be offered resources.
     pub(crate) fn listed(&self) -> &Bits {
         &self.listed
     }
 
-    /// Whether a client could be offered something.
+    /// Returns whether a client may be offered resources.
     pub(crate) fn is_active(&self, client: NodeIx) -> bool {
         self.nodes[client as usize].active > 0
     }

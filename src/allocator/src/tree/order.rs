@@ -14,16 +14,16 @@ pub(crate) struct Share(u64);
 
 impl Share {
     pub(crate) fn new(value: f64) -> Share {
-        // Not `max`, which may keep a negative zero; a NaN compares as false.
+        // `max` may keep a negative zero; a comparison with NaN is false.
         Share(if value > 0.0 { value.to_bits() } else { 0 })
     }
 }
 
-/// What a child is ordered by.
+/// Key by which the children of a node are ordered.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) share: Share,
-    /// Allocations made so far: among equals, the one that was served least often comes first.
+    /// Number of allocations so far: among equal shares, the child with the fewest comes first.
     pub(crate) count: u64,
     pub(crate) name: Arc<str>,
     pub(crate) node: NodeIx,
@@ -55,7 +55,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// The children with an active client, in order.
+/// Children with an active client, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     keys: BTreeSet<Key>,
@@ -74,13 +74,13 @@ impl Order {
         self.keys.remove(key);
     }
 
-    /// Gives a key another place.
+    /// Moves a key to its new place.
     pub(crate) fn move_key(&mut self, old: &Key, share: Share, count: u64) {
         if (old.share, old.count) == (share, count) {
             return;
         }
         if self.keys.len() == 1 {
-            // The other way round the set would give its memory back, only to ask for it again.
+            // In the other order the set would free its memory, only to allocate it again.
             self.keys.insert(Key { share, count, name: old.name.clone(), node: old.node });
             self.keys.remove(old);
         } else if let Some(mut key) = self.keys.take(old) {
@@ -93,7 +93,7 @@ impl Order {
         self.keys.iter()
     }
 
-    /// Takes all keys out, in order, to be put back with other shares.
+    /// Removes and returns all keys, in order, so that they can be stored again with other shares.
     pub(crate) fn take(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.keys).into_iter().collect()
     }

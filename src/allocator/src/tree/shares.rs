@@ -8,17 +8,17 @@ use resources::Quantities;
 use super::{Kind, NodeIx, Share, Tree};
 
 impl Tree {
-    /// A node's dominant share, not divided by its weight: the largest part that it has of any kind of scalar.
+    /// Returns a node's dominant share, not divided by its weight: its largest share of any scalar resource.
     pub(crate) fn dominant_share(&self, node: NodeIx) -> f64 {
         self.allocation(node).ratio(&self.counted)
     }
 
-    /// The dominant share that some amounts are.
+    /// Returns the dominant share of some quantities.
     pub(crate) fn share_of(&self, amounts: &Quantities) -> f64 {
         amounts.ratio(&self.counted)
     }
 
-    /// What a node is sorted by: its dominant share divided by its weight.
+    /// Returns the key by which a node is sorted: its dominant share divided by its weight.
     pub(crate) fn share(&self, node: NodeIx) -> Share {
         Share::new(self.dominant_share(node) / self.nodes[node as usize].weight)
     }

@@ -8,7 +8,7 @@ use super::order::Key;
 use super::{Kind, NodeIx, Share, Tree};
 use crate::sorters::{Candidate, SorterKind, Visit};
 
-/// Which sorters are in use, and the visit that they are asked for.
+/// Sorters in use, and the current visit.
 #[derive(Debug, Default)]
 pub(super) struct Sorting {
     roles: SorterKind,
@@ -17,27 +17,27 @@ pub(super) struct Sorting {
 }
 
 impl Tree {
-    /// Lets roles and frameworks be ordered otherwise.
+    /// Sets the sorters of roles and of frameworks.
     pub(crate) fn set_sorters(&mut self, roles: SorterKind, frameworks: SorterKind) {
         self.sorting = Sorting { roles, frameworks, visit: Visit::default() };
     }
 
-    /// Whether the tree keeps the current sorter's order.
+    /// Returns whether the tree keeps the current sorter's order.
     pub(crate) fn is_order_kept(&self) -> bool {
         self.sorting.roles.is_kept() && self.sorting.frameworks.is_kept()
     }
 
-    /// Agents are to be visited in the order in which they fit.
+    /// Returns whether agents are visited in the order in which they fit.
     pub(crate) fn is_best_fit(&self) -> bool {
         [self.sorting.roles, self.sorting.frameworks].contains(&SorterKind::BestFitDrf)
     }
 
-    /// What is walked from now on is for an agent with `server` in all.
+    /// Sets the visit for the walks that follow. `server` are the total quantities of the agent.
     pub(crate) fn begin_visit(&mut self, server: Quantities, draw: u64) {
         self.sorting.visit = Visit { server, counted: self.counted.clone(), draw };
     }
 
-    /// What the cluster has, without names that do not count.
+    /// Returns the total quantities of the cluster, without names that do not count.
     pub(crate) fn counted(&self) -> &Quantities {
         &self.counted
     }
@@ -58,7 +58,7 @@ impl Tree {
         }
     }
 
-    /// Siblings, the first one last.
+    /// Returns siblings in reverse order: the first one last.
     pub(super) fn sorted(&self, nodes: impl Iterator<Item = NodeIx>) -> Vec<NodeIx> {
         let mut keys: Vec<Key> = nodes.map(|node| self.key_of(node)).collect();
         keys.sort_by(|a, b| b.cmp(a));

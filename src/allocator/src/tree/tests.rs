@@ -1,4 +1,4 @@
-//! The order of the tree, and what survives in it.
+//! Order of the tree, and the counts that survive changes of it.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ fn amounts(cpus: i64, mem: i64) -> Quantities {
     [(Name::Cpus, Amount::from_units(cpus)), (Name::Mem, Amount::from_units(mem))].into_iter().collect()
 }
 
-/// A cluster of 100 cpus and 1000 mem.
+/// Returns the tree of a cluster with 100 cpus and 1000 mem.
 fn tree() -> Tree {
     let mut tree = Tree::new(BTreeSet::new());
     tree.set_total(&amounts(100, 1000));
@@ -150,7 +150,7 @@ fn a_new_total_changes_all_shares() {
     tree.allocated(mem, &amounts(0, 200));
     assert_eq!(order(&mut tree), [0, 1]);
     tree.set_total(&amounts(20, 1000));
-    // A change before the update of orders must not lose a child.
+    // A change before the update of all orders must not lose a child.
     tree.allocated(mem, &amounts(0, 1));
     assert_eq!(order(&mut tree), [1, 0]);
     tree.set_total(&amounts(0, 0));

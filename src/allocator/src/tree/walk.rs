@@ -1,4 +1,4 @@
-//! Visiting the active clients in the order in which they are to be served.
+//! Walks over the active clients in the order in which they are considered.
 
 use super::order::Key;
 use std::cmp::Reverse;
@@ -9,18 +9,19 @@ use super::{Kind, NodeIx, ROOT, Tree};
 use crate::bits::Bits;
 
 impl Tree {
-    /// Visits the active clients (by their caller's number), least served first, until the visitor breaks off.
-    /// [`Tree::settle`] goes before.
+    /// Visits the active clients (by the caller's numbers), least served first, until the visitor breaks. Call
+    /// [`Tree::settle`] before.
     pub(crate) fn walk(&self, visit: impl FnMut(u32) -> ControlFlow<()>) {
         self.walk_below(ROOT, visit);
     }
 
-    /// The same for those at and below a role.
+    /// Visits the active clients at and below a role, in the same order.
     pub(crate) fn walk_below(&self, role: NodeIx, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
         if !self.is_order_kept() {
             return self.walk_sorted(role, visit);
         }
-        // A stack of our own: a role's depth is the sender's choice, and must not be able to overflow the machine's.
+        // The stack is on the heap: the sender of a role chooses its depth, and must not be able to overflow the
+        // thread's stack.
         let mut stack = vec![self.children(role)];
         while let Some(children) = stack.last_mut() {
             let Some(key) = children.next() else {
@@ -35,8 +36,8 @@ impl Tree {
         }
     }
 
-    /// Visits the active clients at and below some roles that are siblings, in the order in which [`Tree::walk`] would.
-    /// Where few are visited before the visitor breaks off, the others need not be sorted.
+    /// Visits the active clients at and below some sibling roles, in the order in which [`Tree::walk`] would. If the
+    /// visitor breaks early, the other roles are not sorted.
     pub(crate) fn walk_siblings(
         &self,
         roles: impl Iterator<Item = NodeIx>,

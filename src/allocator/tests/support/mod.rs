@@ -1,4 +1,4 @@
-//! What the tests share: the real allocator beside the naive one, checked against each other after every step.
+//! Support of the tests: the real allocator and the naive one, checked against each other after every step.
 
 pub mod oracle;
 pub mod world;
@@ -7,7 +7,7 @@ use protos::mesos::resource::DiskInfo;
 use protos::mesos::resource::disk_info::Persistence;
 use resources::{Amount, Reservation, Resource, Role};
 
-/// A shared volume of this many megabytes, reserved for a role.
+/// Returns a shared volume of this many megabytes, reserved for a role.
 pub fn shared_volume(role: Role, megabytes: Amount) -> Resource {
     let persistence = Persistence { id: "data".to_owned(), ..Persistence::default() };
     let disk = DiskInfo { persistence: Some(persistence), ..DiskInfo::default() };

@@ -1,7 +1,7 @@
-//! A naive allocator, written from the rules alone: no indexes, no caches, everything computed anew.
+//! A naive allocator, written from the rules alone: no indexes, no caches, everything computed again each time.
 //!
 //! It receives the same calls as the real one. It does not choose the order in which agents are visited (a shuffle may
-//! be anything), but says what must be offered on a given agent.
+//! be anything), but states what must be offered on a given agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub struct Framework {
     pub active: bool,
 }
 
-/// When a refusal ends.
+/// End of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Until {
     NextInterval,
@@ -33,18 +33,18 @@ pub struct Refusal {
     pub agent: AgentId,
     pub refused: Resources,
     pub until: Until,
-    /// It has ended, but no interval run has asked again since.
+    /// Whether the refusal has ended, but no interval run has considered the client since.
     pub ended: bool,
 }
 
-/// The frameworks that are asked to leave an agent under maintenance, and their answers.
+/// Frameworks that are asked to vacate an agent under maintenance, and their answers.
 #[derive(Default)]
 pub struct Window {
     pub asked: BTreeSet<FrameworkId>,
     pub answers: BTreeMap<FrameworkId, InverseAnswer>,
-    /// Not asked again before that has passed.
+    /// Times before which frameworks are not asked again.
     pub filters: BTreeMap<FrameworkId, Time>,
-    /// Not necessarily asked again before the next interval run.
+    /// Frameworks that need not be asked again before the next interval run.
     pub resting: BTreeSet<FrameworkId>,
 }
 
@@ -64,7 +64,7 @@ pub enum Part {
     Shares,
 }
 
-/// What a visit offers: to which framework, in which role.
+/// Offers of a visit: role, framework and resources.
 pub type Offers = Vec<(Role, FrameworkId, Resources)>;
 
 pub type Asked = BTreeSet<(AgentId, FrameworkId)>;
@@ -82,12 +82,13 @@ pub struct Oracle {
     pub rested: BTreeSet<AgentId>,
     pub weights: BTreeMap<Role, Weight>,
     pub quotas: BTreeMap<Role, Quota>,
-    /// Agents under maintenance.
+    /// Maintenance windows by agent.
     pub windows: BTreeMap<AgentId, Window>,
-    /// No offers before this many agents are there, or that time.
+    /// Number of agents without which no offers are made, and the time at which offers start in any case.
     pub hold: Option<(usize, Time)>,
     pub whitelist: Option<BTreeSet<String>>,
-    /// Allocations so far: of frameworks in roles, of roles by their own frameworks, and of roles with all below them.
+    /// Numbers of allocations so far: of frameworks in roles (`framework_counts`), of roles by their own frameworks
+    /// (`own_counts`), and of roles with all roles below them (`inner_counts`).
     framework_counts: BTreeMap<(Role, FrameworkId), u64>,
     own_counts: BTreeMap<Role, u64>,
     inner_counts: BTreeMap<Role, u64>,
@@ -102,7 +103,7 @@ pub fn index(held: Held) -> usize {
     }
 }
 
-/// Shared resources once.
+/// Returns resources with one copy of each shared one.
 fn once(resources: &Resources) -> Resources {
     resources.single_copies()
 }
@@ -112,8 +113,7 @@ impl Oracle {
         Oracle { config, ..Oracle::default() }
     }
 
-    // --- what is held
-    // -------------------------------------------------------------------------------------------------
+    // Holdings.
 
     pub fn hold(&mut self, holding: &Holding, resources: &Resources, held: Held) {
         if !resources.is_empty() {
@@ -130,7 +130,7 @@ impl Oracle {
         }
     }
 
-    /// Total without what is held; shared resources are always free.
+    /// Returns the total without what is held; shared resources are always free.
     pub fn free(&self, agent: &AgentId) -> Resources {
         let mut free = self.agents[agent].total.clone();
         for ((_, _, at), sets) in &self.held {
@@ -141,7 +141,8 @@ impl Oracle {
         free
     }
 
-    /// What the holders for whom `of` is true hold on all agents, with shared resources once per agent.
+    /// Returns the sum of what the holders for which `of` is true hold on all agents, with shared resources once per
+    /// agent.
     fn amounts(&self, of: impl Fn(&FrameworkId, &Role) -> bool) -> Quantities {
         let mut by_agent: BTreeMap<&AgentId, Resources> = BTreeMap::new();
         for ((framework, role, agent), sets) in &self.held {
@@ -152,7 +153,8 @@ impl Oracle {
         by_agent.values().fold(Quantities::new(), |sum, set| sum + &once(set).quantities())
     }
 
-    /// What is held in some roles: of what is reserved, and of what is neither reserved nor revocable.
+    /// Returns the held quantities in some roles: of reserved resources, and of those that are neither reserved nor
+    /// revocable.
     pub fn held_in(&self, of: impl Fn(&Role) -> bool) -> (Quantities, Quantities) {
         let mut by_agent: BTreeMap<&AgentId, Resources> = BTreeMap::new();
         for ((_, role, agent), sets) in &self.held {
@@ -166,10 +168,9 @@ impl Oracle {
         (sum(|r| r.is_reserved()), sum(|r| r.is_unreserved() && !r.is_revocable()))
     }
 
-    // --- the order
-    // ----------------------------------------------------------------------------------------------------
+    // The order.
 
-    /// Frameworks that are in a role: subscribed, or still holding something.
+    /// Returns the frameworks of a role: those that are subscribed, or still hold resources.
     fn members(&self, role: &Role) -> BTreeSet<FrameworkId> {
         let subscribed =
             self.frameworks.iter().filter(|(_, f)| f.options.roles.contains(role)).map(|(id, _)| id.clone());
@@ -188,7 +189,8 @@ impl Oracle {
         subscribed.chain(holding).collect()
     }
 
-    /// Lets counts of roles and members that are gone go, and starts those of new ones. After every change.
+    /// Removes the counts of roles and members that no longer exist, and starts those of new ones. Call it after every
+    /// change.
     pub fn settle(&mut self) {
         let leaves = self.roles_with_members();
         let inner: BTreeSet<Role> = leaves.iter().flat_map(|role| role.ancestors().collect::<Vec<_>>()).collect();
@@ -198,7 +200,7 @@ impl Oracle {
         }
         self.inner_counts.retain(|role, _| inner.contains(role));
         for role in inner {
-            // A leaf that gets a sub-role takes its count with it.
+            // A leaf that gains a child role keeps its count.
             let own = self.own_counts.get(&role).copied().unwrap_or_default();
             self.inner_counts.entry(role).or_insert(own);
         }
@@ -210,7 +212,7 @@ impl Oracle {
         }
     }
 
-    /// One more allocation.
+    /// Counts one more allocation.
     pub fn count(&mut self, framework: &FrameworkId, role: &Role) {
         self.settle();
         *self.framework_counts.entry((role.clone(), framework.clone())).or_default() += 1;
@@ -228,7 +230,7 @@ impl Oracle {
         counted.map(|(name, amount)| amount.ratio_of(total.get(&name))).fold(0.0, f64::max)
     }
 
-    /// The frameworks in roles that may be offered something, in the order in which they are asked.
+    /// Returns the frameworks in roles that may be offered resources, in the order in which they are considered.
     pub fn order(&self) -> Vec<(Role, FrameworkId)> {
         self.below(None)
     }
@@ -274,8 +276,7 @@ impl Oracle {
         keys.into_iter().map(|(_, _, id)| (role.clone(), id)).collect()
     }
 
-    // --- what is offered
-    // ----------------------------------------------------------------------------------------------
+    // Offers.
 
     pub fn start_run(&mut self) {
         self.offered_shared.clear();
@@ -285,8 +286,8 @@ impl Oracle {
         *self.offered_shared.entry(agent.clone()).or_default() += &resources.shared();
     }
 
-    /// The offers that a visit to an agent makes. `asked_again` says whether refusals that have ended
-    /// since the last interval run still count as refusals.
+    /// Returns the offers that a visit to an agent makes. `asked_again` says whether refusals that have ended since the
+    /// last interval run still count as refusals.
     pub fn visit(&self, id: &AgentId, asked_again: bool, part: Part) -> Offers {
         let agent = &self.agents[id];
         let listed = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname));
@@ -301,7 +302,8 @@ impl Oracle {
         for (role, framework) in self.order() {
             match self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
                 None => {}
-                // It is its turn again in the next interval run; no client after it comes first, if shares decide.
+                // The client has its turn again in the next interval run. If shares decide, no client after it is
+                // served first.
                 Some((_, true)) if part == Part::Shares => break,
                 Some((_, true)) => {}
                 Some((offer, false)) => {
@@ -313,7 +315,7 @@ impl Oracle {
         offers
     }
 
-    /// What is to be offered, if anything; true if it was refused until the next interval run.
+    /// Returns the resources to offer, if any, and whether they were refused until the next interval run.
     fn offer(
         &self,
         free: &Resources,
@@ -358,10 +360,10 @@ impl Oracle {
         refusals.all(|r| r.until == Until::NextInterval).then_some((offer, rests))
     }
 
-    // --- maintenance
-    // --------------------------------------------------------------------------------------------------
+    // Maintenance.
 
-    /// REVIVE, or another connection, makes filters void; without a connection nothing is asked.
+    /// Makes filters void, after REVIVE or a change of the connection. A disconnected framework has no outstanding
+    /// inverse offers.
     pub fn reconnect(&mut self, id: &FrameworkId, active: bool) {
         if self.frameworks.contains_key(id) {
             for window in self.windows.values_mut() {
@@ -373,7 +375,7 @@ impl Oracle {
         }
     }
 
-    /// Which frameworks are to be asked to leave which agent: those that must be now, and those that may be.
+    /// Returns the inverse offers that must be made now, and those that may be made.
     pub fn inverse_offers(&self, now: Time, interval: bool) -> (Asked, Asked) {
         let (mut least, mut most) = (Asked::new(), Asked::new());
         for (agent, window) in self.windows.iter().filter(|(id, _)| self.agents[*id].active) {
@@ -392,10 +394,10 @@ impl Oracle {
         (least, most)
     }
 
-    // --- quota
-    // --------------------------------------------------------------------------------------------------------
+    // Quota.
 
-    /// What a top-level role consumes: all that is reserved for it or below it, and what is held beside that.
+    /// Returns the quantities that a top-level role consumes: all that is reserved for it or below it, and other
+    /// resources that are held.
     pub fn charged(&self, top: &Role) -> Quantities {
         let below = |role: &Role| role.is_same_or_subrole_of(top);
         let reserved = self.agents.values().flat_map(|agent| agent.total.reservations());
@@ -404,18 +406,19 @@ impl Oracle {
         reserved + &self.held_in(below).1
     }
 
-    /// What is free on all agents and neither reserved nor revocable.
+    /// Returns the free quantities on all agents that are neither reserved nor revocable.
     pub fn available(&self) -> Quantities {
         self.agents.keys().fold(Quantities::new(), |sum, id| sum + &counted(&self.free(id)))
     }
 
-    /// What is missing to all guarantees.
+    /// Returns the sum of the quantities that guarantees lack.
     pub fn required(&self) -> Quantities {
         let top = self.quotas.iter().filter(|(role, _)| !role.as_str().contains('/'));
         top.fold(Quantities::new(), |sum, (role, quota)| sum + &quota.guarantees.saturating_sub(&self.charged(role)))
     }
 
-    /// Cuts what a framework sees down to what its role may have, while this visit has given something to others.
+    /// Cuts the resources that a framework may see down to those that its role may have, after what this visit has
+    /// offered to other clients.
     fn within_quota(&self, seen: &Resources, top: &Role, part: Part, given: &Offers) -> Option<Resources> {
         let given_to = |role: &Role| {
             let offers = given.iter().filter(|(to, _, _)| to.is_same_or_subrole_of(role));
@@ -449,7 +452,7 @@ impl Oracle {
         (part == Part::Shares || serves).then_some(offer)
     }
 
-    /// Ends refusals: those that are over, and with an interval run those that lasted until it.
+    /// Ends refusals that have expired and, with an interval run, those that lasted until it.
     pub fn end_refusals(&mut self, now: Time, interval: bool) {
         for refusal in &mut self.refusals {
             refusal.ended |= match refusal.until {
@@ -463,12 +466,12 @@ impl Oracle {
     }
 }
 
-/// The amounts of what is neither reserved nor revocable.
+/// Returns the quantities that are neither reserved nor revocable.
 pub fn counted(resources: &Resources) -> Quantities {
     resources.filter(|r| r.is_unreserved() && !r.is_revocable()).quantities()
 }
 
-/// Keeps so much of each name of what is neither reserved nor revocable; the rest stays.
+/// Keeps this much of each name that is neither reserved nor revocable, and all other resources.
 fn cut(resources: &Resources, allowed: &Quantities) -> Resources {
     let mut kept = resources.filter(|r| r.is_reserved() || r.is_revocable() || r.amount().is_none());
     let open = resources.filter(|r| r.is_unreserved() && !r.is_revocable() && r.amount().is_some());
@@ -476,7 +479,7 @@ fn cut(resources: &Resources, allowed: &Quantities) -> Resources {
     for name in names {
         let mut left = allowed.get(&name);
         let mut parts: Vec<&Resource> = open.iter().filter(|r| *r.name() == name).collect();
-        // What can be divided first, then the smallest.
+        // Divisible resources first, then the smallest.
         parts.sort_by_key(|r| if r.is_indivisible() { r.amount() } else { None });
         for part in parts {
             let amount = part.amount().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! A cluster in which the real allocator and the naive one receive every step.
 //!
-//! After each step, for every agent: what is free, offered and used makes up the total, and is what the naive books
-//! say; for every role the sums agree. After each run: every visited agent's offers are exactly those of the naive
-//! allocator, and after an interval run there is nothing left that any framework would be offered.
+//! After each step, for every agent: free, offered and used resources add up to the total, and are equal to those of
+//! the naive allocator; for every role the sums agree. After each run: every visited agent's offers are exactly those
+//! of the naive allocator, and after an interval run there is nothing left that any framework would be offered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct World {
     pub allocator: Allocator,
     pub oracle: Oracle,
     pub now: Time,
-    /// The inverse offers that the last run made.
+    /// Inverse offers that the last run made.
     pub inverse: Vec<InverseOffering>,
 }
 
@@ -38,12 +38,11 @@ impl World {
         self.now = self.now + by;
     }
 
-    // --- frameworks
-    // ---------------------------------------------------------------------------------------------------
+    // Frameworks.
 
     pub fn add_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions, active: bool) {
         let fresh = !self.oracle.frameworks.contains_key(id);
-        // What agents brought counts once per agent and role, now that the framework is known.
+        // Resources that agents have reported count once per agent and role, now that the framework is known.
         let brought: Vec<Role> =
             self.oracle.held.keys().filter(|(f, _, _)| f == id).map(|(_, r, _)| r.clone()).collect();
         let used = self.oracle.held.iter().filter(|((f, _, _), _)| f == id);
@@ -73,7 +72,7 @@ impl World {
     }
 
     fn set_options(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
-        // Roles that come are there before those that go leave.
+        // New roles are added before former ones are removed.
         let Some(framework) = self.oracle.frameworks.get_mut(id) else { return };
         let old = framework.options.roles.clone();
         framework.options = options.clone();
@@ -142,8 +141,7 @@ impl World {
         self.check();
     }
 
-    // --- agents
-    // -------------------------------------------------------------------------------------------------------
+    // Agents.
 
     pub fn add_agent(
         &mut self,
@@ -197,15 +195,14 @@ impl World {
         self.check();
     }
 
-    /// Nothing is offered before this many agents are there, or that time has passed.
+    /// Holds back offers until this many agents are registered, or that time has passed.
     pub fn hold(&mut self, agents: usize, span: Duration) {
         self.allocator.hold_for_agents(agents, self.now + span);
         self.oracle.hold = Some((agents, self.now + span)).filter(|_| self.oracle.agents.len() < agents);
         self.check();
     }
 
-    // --- maintenance
-    // --------------------------------------------------------------------------------------------------
+    // Maintenance.
 
     pub fn set_unavailability(&mut self, id: &AgentId, unavailability: Option<Unavailability>) -> Vec<FrameworkId> {
         let asked = self.allocator.set_unavailability(id, unavailability);
@@ -234,7 +231,8 @@ impl World {
         self.check();
     }
 
-    /// Exactly those are asked to leave that hold something, are connected, and neither asked already nor filtered.
+    /// Checks that inverse offers go exactly to the frameworks that hold resources, are connected, and have neither an
+    /// outstanding inverse offer nor a filter.
     fn check_inverse(&mut self, interval: bool) {
         self.inverse = self.allocator.inverse_offers(self.now);
         let made: BTreeSet<_> = self.inverse.iter().map(|o| (o.agent.clone(), o.framework.clone())).collect();
@@ -257,8 +255,7 @@ impl World {
         }
     }
 
-    // --- what becomes of resources
-    // ------------------------------------------------------------------------------------
+    // Results of offers.
 
     pub fn recover(&mut self, holding: &Holding, resources: &Resources, held: Held, filter: Option<Filter>) {
         self.allocator.recover(holder(holding), resources, held, filter, self.now);
@@ -276,7 +273,7 @@ impl World {
                 self.oracle.rested.insert(agent.clone());
             }
             let subscribed = self.oracle.frameworks.get(&framework).is_some_and(|f| f.options.roles.contains(&role));
-            // A longer one replaces those until the next interval run that it covers.
+            // A longer refusal replaces those until the next interval run that it covers.
             let same = |r: &Refusal| (&r.framework, &r.role, &r.agent) == (&framework, &role, &agent) && !r.ended;
             if subscribed && until != Until::NextInterval {
                 let covers = |r: &Refusal| r.until == Until::NextInterval && resources.contains(&r.refused);
@@ -333,8 +330,7 @@ impl World {
         Ok(())
     }
 
-    // --- runs
-    // ---------------------------------------------------------------------------------------------------------
+    // Runs.
 
     pub fn allocate(&mut self) -> Vec<Offering> {
         let offerings = self.allocator.allocate(self.now);
@@ -350,10 +346,10 @@ impl World {
         offerings
     }
 
-    /// Runs the allocator's interval if roles wait for one: after the time that the allocator names, no role waits.
+    /// Checks the time of the allocator's next interval run: it is not later than any client that waits needs.
     fn check_wake(&self) {
         let end = |r: &Refusal| if let Until::After(until) = r.until { until } else { Time::EPOCH };
-        // One that a longer refusal covers makes no difference.
+        // A refusal that a longer one covers makes no difference.
         let covered = |r: &Refusal| {
             self.oracle.refusals.iter().any(|o| {
                 (&o.framework, &o.role, &o.agent) == (&r.framework, &r.role, &r.agent)
@@ -375,8 +371,8 @@ impl World {
         );
     }
 
-    /// Holds a run against the naive allocator, visit by visit in the order in which the real one made them: first
-    /// those that serve guarantees, until no guarantee can be served; then those that go by share.
+    /// Compares a run with the naive allocator, visit by visit in the order in which the real one made them: first
+    /// those that serve guarantees, until no guarantee can be served; then those by share.
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
@@ -396,7 +392,7 @@ impl World {
         self.check();
     }
 
-    /// The visits of one part; returns the offers that are of the next.
+    /// Compares the visits of one part. Returns the offers of the next part.
     fn part<'a>(&mut self, offerings: &'a [Offering], part: Part, interval: bool) -> &'a [Offering] {
         let mut rest = offerings;
         let mut visited = BTreeSet::new();
@@ -425,8 +421,8 @@ impl World {
 
     fn check_nothing_left(&self, part: Part, interval: bool) {
         for (id, agent) in &self.oracle.agents {
-            // In other runs shared resources wait for the interval, and so do those whose refusal has ended, and an
-            // agent on which a client was suppressed since: the order may be another then.
+            // In other runs shared resources wait for the interval. So do clients whose refusal has ended, and an agent
+            // on which a client was suppressed since, because the order may differ then.
             let rests = self.oracle.rested.contains(id);
             let complete = interval || (agent.total.shared().is_empty() && !rests);
             let left = self.oracle.visit(id, interval, part);
@@ -434,10 +430,9 @@ impl World {
         }
     }
 
-    // --- checks
-    // -------------------------------------------------------------------------------------------------------
+    // Checks.
 
-    /// The books agree, and nothing is lost or made.
+    /// Checks that the two allocators agree, and that nothing is lost or created.
     fn check(&mut self) {
         self.oracle.settle();
         for (id, agent) in &self.oracle.agents {

@@ -1,5 +1,5 @@
-//! The agents of the registry that are not registered: those that have not reregistered with this master yet, and those
-//! that are unreachable or gone.
+//! Agents of the registry that are not registered: recovered ones that have not reregistered with this master yet,
+//! unreachable ones and gone ones.
 //!
 //! It writes nothing to the registry.
 
@@ -12,28 +12,28 @@ use protos::mesos::{DrainInfo, SlaveInfo, TimeInfo};
 
 use crate::tracked::Tracked;
 
-/// Whether an agent drains, and whether it is deactivated.
+/// Administrative state of an agent: its drain, if any, and whether it is deactivated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Standing {
     pub drain: Option<DrainInfo>,
     pub deactivated: bool,
 }
 
-/// The agents of the registry that are not registered.
+/// Agents of the registry that are not registered: recovered, unreachable and gone ones.
 #[derive(Debug, Default)]
 pub(crate) struct AbsentAgents {
-    /// Agents that have not reregistered since this master began.
+    /// Agents that have not reregistered since this master was elected.
     recovered: Tracked<Arc<BTreeMap<AgentId, Arc<SlaveInfo>>>>,
     recovered_at_first: usize,
     standings: BTreeMap<AgentId, Standing>,
-    /// Agents that do not answer, and since when.
+    /// Unreachable agents, each with the time at which it became unreachable.
     unreachable: Tracked<BTreeMap<AgentId, (TimeInfo, Standing)>>,
-    /// Agents that will not reregister, and since when.
+    /// Agents that were marked gone, each with the time of that.
     gone: Tracked<BTreeMap<AgentId, TimeInfo>>,
 }
 
 impl AbsentAgents {
-    /// Reads the registry. Agents with invalid ids, which no master has written, are left out.
+    /// Reads the agents of a registry. Agents with invalid ids, which no master has written, are left out.
     pub(crate) fn new(registry: &Registry) -> AbsentAgents {
         let mut absent = AbsentAgents::default();
         for agent in registry.slaves.iter().flat_map(|list| &list.slaves) {
@@ -58,17 +58,17 @@ impl AbsentAgents {
         absent
     }
 
-    /// Whether anything may have changed since the last call.
+    /// Returns whether anything may have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         self.recovered.take_changed() | self.unreachable.take_changed() | self.gone.take_changed()
     }
 
-    /// The agents that have not reregistered since this master began.
+    /// Returns the agents that have not reregistered since this master was elected.
     pub(crate) fn recovered(&self) -> &Arc<BTreeMap<AgentId, Arc<SlaveInfo>>> {
         &self.recovered
     }
 
-    /// Number of agents of the registry when this master began.
+    /// Returns the number of admitted agents that the registry had when this master was elected.
     pub(crate) fn recovered_at_first(&self) -> usize {
         self.recovered_at_first
     }
@@ -77,12 +77,12 @@ impl AbsentAgents {
         self.recovered.contains_key(id)
     }
 
-    /// Number of agents that are unreachable.
+    /// Returns the number of unreachable agents.
     pub(crate) fn unreachable(&self) -> usize {
         self.unreachable.len()
     }
 
-    /// Since when an agent is unreachable, if it is.
+    /// Returns the time at which an agent became unreachable, or `None` if it is not unreachable.
     pub(crate) fn unreachable_since(&self, id: &str) -> Option<TimeInfo> {
         self.unreachable.get(id).map(|(since, _)| *since)
     }
@@ -91,12 +91,12 @@ impl AbsentAgents {
         self.gone.contains_key(id)
     }
 
-    /// How a recovered or unreachable agent stands.
+    /// Returns the administrative state of a recovered or unreachable agent.
     pub(crate) fn standing(&self, id: &str) -> Option<Standing> {
         self.unreachable.get(id).map(|(_, standing)| *standing).or_else(|| self.standings.get(id).copied())
     }
 
-    /// Changes how an agent stands, if it is recovered or unreachable.
+    /// Changes the administrative state of an agent if it is recovered or unreachable.
     pub(crate) fn change_standing(&mut self, id: &str, change: impl Fn(&mut Standing)) {
         self.unreachable.get_mut(id).into_iter().for_each(|(_, standing)| change(standing));
         self.standings.get_mut(id).into_iter().for_each(change);
@@ -107,7 +107,7 @@ impl AbsentAgents {
         self.unreachable.insert(id, (since, standing));
     }
 
-    /// Makes a recovered agent unreachable. Returns its info.
+    /// Marks a recovered agent as unreachable. Returns its info, or `None` if the agent is not a recovered one.
     pub(crate) fn lose(&mut self, id: &AgentId, since: TimeInfo) -> Option<Arc<SlaveInfo>> {
         let info = Arc::make_mut(&mut self.recovered).remove(id)?;
         let standing = self.standings.remove(id).unwrap_or_default();
@@ -115,7 +115,8 @@ impl AbsentAgents {
         Some(info)
     }
 
-    /// Takes an agent out that is registered from now on. Returns how it stood, and whether it was unreachable.
+    /// Removes an agent that registers from the recovered and unreachable ones. Returns its administrative state, and
+    /// whether it was unreachable.
     pub(crate) fn readmit(&mut self, id: &AgentId) -> (Standing, bool) {
         Arc::make_mut(&mut self.recovered).remove(id);
         let recovered = self.standings.remove(id);
@@ -123,14 +124,14 @@ impl AbsentAgents {
         (unreachable.or(recovered).unwrap_or_default(), unreachable.is_some())
     }
 
-    /// Adds an agent to the gone ones; it is neither recovered nor unreachable any more.
+    /// Adds an agent to the gone ones, and removes it from the recovered and unreachable ones.
     pub(crate) fn add_gone(&mut self, id: &AgentId, since: TimeInfo) {
         self.readmit(id);
         self.gone.insert(id.clone(), since);
     }
 
-    /// Takes out the unreachable and gone agents from before `oldest`, and of each kind the oldest beyond `count`.
-    /// Returns their ids.
+    /// Removes the unreachable and gone agents from before `oldest` (nanoseconds), and of each kind the oldest beyond
+    /// `count`. Returns their ids, first those of the unreachable ones.
     pub(crate) fn prune(&mut self, oldest: i64, count: usize) -> (Vec<AgentId>, Vec<AgentId>) {
         let unreachable = self.unreachable.iter().map(|(id, (since, _))| (since.nanoseconds, id));
         let unreachable = too_old(unreachable, oldest, count);
@@ -145,7 +146,7 @@ impl AbsentAgents {
     }
 }
 
-/// Those from before `oldest`, and the oldest of the others beyond `count`.
+/// Returns the entries from before `oldest`, and the oldest ones of those beyond `count`.
 fn too_old<'a>(entries: impl Iterator<Item = (i64, &'a AgentId)>, oldest: i64, count: usize) -> Vec<AgentId> {
     let mut entries: Vec<_> = entries.collect();
     entries.sort();

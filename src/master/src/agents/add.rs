@@ -1,6 +1,6 @@
-//! An agent is added to the cluster.
+//! Adds an agent to the cluster.
 //!
-//! Whether it may be is checked in `messages/register_slave.rs` and `messages/reregister_slave.rs`.
+//! `messages/register_slave.rs` and `messages/reregister_slave.rs` check whether the agent may be added.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{Agent, AgentCapabilities, AgentKey, FrameworkKey};
 
-/// What an agent registers with.
+/// Properties that an agent states when it registers or reregisters.
 pub(crate) struct Arrival {
     pub info: mesos::SlaveInfo,
     pub pid: Pid,
@@ -26,7 +26,8 @@ pub(crate) struct Arrival {
 }
 
 impl Master {
-    /// Adds an agent, links to it and pings it. The allocator does not know it yet: see [`Master::offer_agent`].
+    /// Adds an agent, links to it and pings it. The allocator does not know the agent until [`Master::offer_agent`] is
+    /// called.
     pub(crate) fn add_agent(
         &mut self,
         id: AgentId,
@@ -63,7 +64,7 @@ impl Master {
         key
     }
 
-    /// Counts what the tasks and executors of an agent take, and tells the allocator of it.
+    /// Sums the resources that the tasks and executors of an agent use, and adds the agent to the allocator.
     pub(crate) fn offer_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.agents.get(key) else { return };
         let mut used: BTreeMap<FrameworkKey, Resources> = BTreeMap::new();
@@ -89,13 +90,13 @@ impl Master {
         }
     }
 
-    /// Tells the allocator whether an agent's resources may be offered, after that has changed.
+    /// Tells the allocator whether the resources of an agent may be offered. Call it when that has changed.
     pub(crate) fn update_activity(&mut self, key: AgentKey) {
         let Some(agent) = self.agents.get(key) else { return };
         self.allocation.set_agent_active(&agent.id, self.agents.is_offerable(key));
     }
 
-    /// The ping settings for an admitted agent.
+    /// Returns the ping settings that an admitted agent is sent.
     pub(crate) fn slave_connection(&self) -> MasterSlaveConnection {
         let timeout = self.config.total_ping_timeout().as_secs_f64();
         MasterSlaveConnection { total_ping_timeout_seconds: Some(timeout) }

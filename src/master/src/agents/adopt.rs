@@ -1,4 +1,4 @@
-//! The frameworks, tasks and executors that a returning agent lists are added.
+//! Adds the frameworks, tasks and executors that a reregistering agent lists.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::master::Master;
 use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, drop_repetition, is_terminal};
 use crate::validate::roles_of;
 
-/// What a returning agent lists.
+/// Frameworks, tasks and executors that a reregistering agent lists.
 pub(crate) struct Returning {
     pub frameworks: Vec<mesos::FrameworkInfo>,
     pub tasks: Vec<mesos::Task>,
@@ -22,21 +22,21 @@ pub(crate) struct Returning {
     pub completed: Vec<archive::Framework>,
 }
 
-/// Tasks and executors that a returning agent lists, checked.
+/// Checked tasks and executors that a reregistering agent lists.
 pub(crate) struct Adoption {
-    /// As their rows keep them: see [`drop_repetition`].
+    /// Tasks in the form in which their rows keep them: see [`drop_repetition`].
     tasks: Vec<mesos::Task>,
-    /// What the rows keep besides, in the order of the tasks.
+    /// Framework, id and resources of each task, in the order of `tasks`.
     needs: Vec<(FrameworkId, TaskId, Arc<Resources>)>,
     executors: Vec<(FrameworkId, ExecutorId, mesos::ExecutorInfo, Resources)>,
 }
 
 impl Master {
-    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is
-    /// filled in where only one role is possible.
+    /// Checks the tasks and executors that an agent lists with these frameworks. Old agents leave the allocation of
+    /// resources out; it is filled in if the framework has only one role.
     ///
     /// # Errors
-    /// Something listed cannot be booked.
+    /// A listed task or executor has an invalid id, or resources that cannot be allocated to a role.
     pub(crate) fn adoption(
         frameworks: &[mesos::FrameworkInfo],
         mut tasks: Vec<mesos::Task>,
@@ -48,7 +48,7 @@ impl Master {
             roles.insert(id, roles_of(info));
         }
         let mut needs = Vec::with_capacity(tasks.len());
-        // Most tasks of an agent take what the one before them takes.
+        // Most tasks of an agent have the same resources as the task before them.
         let mut last: Option<(FrameworkId, Vec<mesos::Resource>, Arc<Resources>)> = None;
         for task in &mut tasks {
             let framework = match &last {
@@ -79,7 +79,8 @@ impl Master {
         Ok(adoption)
     }
 
-    /// Adds the frameworks that an agent lists and that no scheduler has subscribed yet, unless they have ended.
+    /// Adds the frameworks that an agent lists and that have not subscribed yet. Frameworks that have completed are
+    /// left out.
     pub(crate) fn adopt_frameworks(&mut self, returning: &Returning, out: &mut Outbox) {
         for info in &returning.frameworks {
             let text = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
@@ -92,7 +93,7 @@ impl Master {
         }
     }
 
-    /// Adds tasks that have ended before this master began, as far as the agent still lists them.
+    /// Adds the completed tasks that an agent lists: those that ended before this master was elected.
     pub(crate) fn adopt_completed(&mut self, agent: AgentKey, returning: Returning) {
         for archive in returning.completed {
             let id = archive.framework_info.id.unwrap_or_default();
@@ -101,7 +102,8 @@ impl Master {
         }
     }
 
-    /// Adds tasks and executors that are not known, but not those of frameworks that have ended. Returns the new tasks.
+    /// Adds the listed tasks and executors that the master does not know. Those of completed frameworks are left out.
+    /// Returns the new tasks.
     pub(crate) fn adopt(
         &mut self,
         agent: AgentKey,
@@ -133,8 +135,8 @@ impl Master {
         added
     }
 
-    /// Whether an ended task is completed: its last acknowledgement and the agent's list have crossed. If the
-    /// acknowledgement is lost, the agent sends the update again.
+    /// Returns whether a listed task is terminal and completed already. That happens if its last acknowledgement and
+    /// the agent's list crossed. If the acknowledgement is lost, the agent sends the update again.
     fn is_done_with(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
         let known = || self.framework(framework)?.completed_tasks.values().find(|task| task.id == *id);
         is_terminal(proto.state()) && known().is_some()
@@ -151,12 +153,12 @@ impl Master {
         let released = is_terminal(proto.state());
         let task = Task { id: id.clone(), framework, agent, proto, resources, released };
         let key = self.frameworks.add_task(id, task)?;
-        // What it takes is counted with all that the agent lists: see `offer_agent`.
+        // The resources of the task are counted with everything else that the agent lists: see `offer_agent`.
         self.agents.add_task(agent, framework, key, None);
         Some(key)
     }
 
-    /// A task that was unreachable is what it is again.
+    /// Sends the framework the state of a task whose agent was unreachable and has reregistered.
     fn tell_returned(&mut self, framework: FrameworkKey, task: TaskKey, out: &mut Outbox) {
         self.tell_out_of_turn(framework, task, Reason::SlaveReregistered, "Unreachable agent re-reregistered", out);
     }
@@ -166,7 +168,7 @@ fn framework_id(text: &Text) -> Result<FrameworkId, String> {
     FrameworkId::of(text).map_err(|why| format!("framework id: {why}"))
 }
 
-/// Reads resources; those without allocation get the framework's only role.
+/// Reads the resources of a task or executor. Those without an allocation are allocated to the framework's only role.
 fn allocated(list: &[mesos::Resource], roles: Option<&Vec<&str>>, what: &str, id: &str) -> Result<Resources, String> {
     let read = |list: &[mesos::Resource]| from_proto(list).map_err(|why| format!("{what} {id}: {why}"));
     if list.iter().all(|resource| resource.allocation_info.is_some()) {

@@ -1,4 +1,4 @@
-//! An agent's connection breaks (TSK-70, HA-42).
+//! Disconnection of an agent (TSK-70, HA-42).
 
 use protos::mesos::TaskState;
 use protos::mesos::task_status::Reason;
@@ -9,7 +9,7 @@ use crate::state::{AgentKey, FrameworkKey, TaskKey, is_terminal};
 use crate::tasks::MasterStatus;
 
 impl Master {
-    /// Rescinds the offers of an agent whose link is broken, and begins its time to reregister.
+    /// Rescinds the offers of an agent whose link is broken, and starts its reregistration timeout.
     pub(crate) fn agent_exited(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agents.disconnect(key) else { return };
         out.info(format!("Agent {} ({}) is disconnected", agent.id, agent.info.hostname));
@@ -20,7 +20,8 @@ impl Master {
         self.agents.await_reregistration(key, until, &mut self.timers);
     }
 
-    /// Ends tasks and executors of frameworks without checkpointing: they do not survive their agent's process.
+    /// Ends the tasks and executors of frameworks without checkpointing: they do not survive the process of their
+    /// agent.
     fn lose_unsaved_tasks(&mut self, key: AgentKey, out: &mut Outbox) {
         let unsaved = |framework: FrameworkKey| self.framework(framework).is_some_and(|f| !f.info.checkpoint());
         let tasks: Vec<(FrameworkKey, TaskKey)> = self.agents.tasks(key).filter(|(f, _)| unsaved(*f)).collect();
@@ -40,7 +41,8 @@ impl Master {
         }
     }
 
-    /// Schedules the removal of a disconnected agent whose time is over, unless it has reregistered since.
+    /// Schedules the removal of a disconnected agent whose reregistration timeout has passed, unless it has
+    /// reregistered since.
     pub(crate) fn reregister_timeout(&mut self, key: AgentKey, epoch: u64, out: &mut Outbox) {
         if self.agents.reregistration_failed(key, epoch) {
             self.schedule_removal(key, "it has not reregistered in time after its connection broke", out);

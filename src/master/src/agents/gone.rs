@@ -1,4 +1,4 @@
-//! An operator marks an agent gone: it will not reregister (TSK-74).
+//! Marks agents as gone for an operator: they will not reregister (TSK-74).
 
 use base::AgentId;
 use protos::mesos::internal::ShutdownMessage;
@@ -12,7 +12,7 @@ use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    /// Marks a registered, recovered or unreachable agent gone. A registered one is shut down.
+    /// Marks a registered, recovered or unreachable agent as gone. A registered one is shut down.
     pub(crate) fn mark_gone(&mut self, id: &AgentId, out: &mut Outbox) {
         out.info(format!("Marking agent {id} gone"));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };

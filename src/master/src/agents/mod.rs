@@ -1,4 +1,4 @@
-//! How agents register, disconnect, reregister and are removed.
+//! Registration, disconnection, reregistration and removal of agents.
 
 mod absent;
 mod add;

@@ -1,4 +1,4 @@
-//! Pings (docs/mesos/libprocess.md).
+//! Pings of agents (docs/mesos/libprocess.md).
 
 use protos::mesos::internal::PingSlaveMessage;
 
@@ -7,7 +7,7 @@ use crate::master::Master;
 use crate::state::AgentKey;
 
 impl Master {
-    /// Counts the last ping if it was not answered, and sends the next one.
+    /// Counts the last ping of an agent if it was not answered, and sends the next one.
     pub(crate) fn ping(&mut self, key: AgentKey, observer: u64, out: &mut Outbox) {
         let max = self.config.max_agent_ping_timeouts;
         let Some(is_silent) = self.agents.count_missed_ping(key, observer, max) else { return };

@@ -1,4 +1,4 @@
-//! The resource providers of an agent: what it reports of them, and how that changes its resources and operations
+//! Resource providers of an agent: its reports of them, and the changes of its resources and operations that follow
 //! (docs/mesos/libprocess.md).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,19 +13,19 @@ use crate::operations::{is_final, provider_of};
 use crate::state::{AgentKey, ResourceProvider};
 use crate::validate;
 
-/// A resource provider as an agent reports it, checked.
+/// A checked resource provider of an agent's report.
 pub(crate) struct Reported {
     provider: ResourceProvider,
     operations: Vec<mesos::Operation>,
 }
 
-/// All that an agent reports, by the providers' ids.
+/// A checked report of an agent's resource providers, by provider id.
 pub(crate) type Report = BTreeMap<String, Reported>;
 
-/// Checks what an agent reports of its resource providers.
+/// Checks the resource providers that an agent reports.
 ///
 /// # Errors
-/// The first provider that cannot be one.
+/// The first invalid provider.
 pub(crate) fn read(list: Vec<update_slave_message::ResourceProvider>) -> Result<Report, String> {
     let mut report = Report::new();
     for entry in list {
@@ -46,20 +46,20 @@ pub(crate) fn read(list: Vec<update_slave_message::ResourceProvider>) -> Result<
     Ok(report)
 }
 
-/// What all reported providers have together.
+/// Returns the total resources of all reported providers.
 pub(crate) fn total(report: &Report) -> Resources {
     let mut total = Resources::new();
     report.values().for_each(|reported| total += &reported.provider.total);
     total
 }
 
-/// Whether a resource comes from a provider.
+/// Returns whether a resource comes from a resource provider.
 pub(crate) fn is_provided(resource: &Resource) -> bool {
     resource.provider().is_some()
 }
 
 impl Master {
-    /// Whether the agent reports something else of its providers than before.
+    /// Returns whether a report differs from the resource providers that the master knows of the agent.
     pub(crate) fn has_new_providers(&self, key: AgentKey, report: &Report) -> bool {
         let Some(agent) = self.agents.get(key) else { return false };
         let same = |(id, reported): (&String, &Reported)| {
@@ -71,7 +71,7 @@ impl Master {
         report.len() != agent.providers.len() || !report.iter().all(same)
     }
 
-    /// Replaces the providers of an agent. Those that it does not report any more are removed, with their operations.
+    /// Replaces the resource providers of an agent. Those that it no longer reports are removed, with their operations.
     pub(crate) fn set_providers(&mut self, key: AgentKey, report: Report, out: &mut Outbox) {
         let Some(agent) = self.agents.get(key) else { return };
         let missing: Vec<String> = agent.providers.keys().filter(|id| !report.contains_key(*id)).cloned().collect();
@@ -84,7 +84,7 @@ impl Master {
             let ended = operations.iter().filter(|operation| is_final(operation.latest_status.state()));
             let ended: Vec<Vec<u8>> = ended.map(|operation| operation.uuid.value.clone()).collect();
             self.compare_operations(key, Some(&id), operations, out);
-            // What these make is not in its total yet.
+            // The reported total does not contain the results of these operations yet.
             provider.undone = self.operations.open_on(key, &id, &ended);
             self.agents.set_provider(key, id, provider);
         }

@@ -1,4 +1,4 @@
-//! A registered agent reregisters: its lists are compared with the master's (docs/mesos/libprocess.md).
+//! Reregistration of an agent that is registered: its lists are compared with the master's (docs/mesos/libprocess.md).
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use crate::registry::RegistryOp;
 use crate::state::{Agent, AgentKey, FrameworkKey};
 
 impl Master {
-    /// The agent was registered, with or without a connection.
+    /// Handles the reregistration of an agent that is registered, connected or not.
     pub(crate) fn reregister_known(&mut self, key: AgentKey, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        // What is listed is asked for again below.
+        // `returning` is needed again below.
         let listed = (returning.tasks.clone(), returning.executors.clone());
         let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
             Ok(adoption) => adoption,
@@ -29,7 +29,7 @@ impl Master {
         };
         out.info(format!("Agent at {} has reregistered", arrival.pid));
         self.count(Counter::SlaveReregistrations);
-        // What is offered may not be there any more.
+        // The agent may not have the offered resources any more.
         self.rescind_offers_on(key, out);
         let reconciliations = self.missing_tasks(key, &returning);
         let behind = !self.agents.is_doubtful(key) && self.is_behind(key, &arrival, &reconciliations);
@@ -50,8 +50,9 @@ impl Master {
         self.agents.check_drained(key, &self.operations);
     }
 
-    /// Whether an agent does not have all that it was sent. It may be on its way still, and take what the agent's list
-    /// leaves free; or it is lost, and this master keeps it until the agent has answered for it.
+    /// Returns whether an agent lacks tasks or reservations that it was sent. They may still be on their way and use
+    /// resources that are free by the agent's list. Or they are lost, and the master keeps them until the agent has
+    /// reported their state.
     fn is_behind(&self, key: AgentKey, arrival: &Arrival, missing: &[ReconcileTasksMessage]) -> bool {
         let made = arrival.total.to_checkpoint();
         !missing.is_empty() || self.agent(key).is_some_and(|agent| agent.total.to_checkpoint() != made)
@@ -73,7 +74,7 @@ impl Master {
         }
     }
 
-    /// The answer to an agent that is admitted again.
+    /// Sends an agent that is admitted again the answer to its reregistration.
     pub(crate) fn tell_reregistered(
         &self,
         key: AgentKey,
@@ -86,7 +87,8 @@ impl Master {
         out.push(Output::send(&agent.pid, answer));
     }
 
-    /// The tasks that the master has on the agent and the agent does not list: the agent is to report their state.
+    /// Returns reconciliation requests for the tasks that the master has on an agent and that the agent does not list.
+    /// The agent answers with their state.
     fn missing_tasks(&self, key: AgentKey, returning: &Returning) -> Vec<ReconcileTasksMessage> {
         let listed: BTreeSet<(&str, &str)> = returning
             .tasks
@@ -122,7 +124,7 @@ impl Master {
         messages.into_iter().map(|(_, message)| message).collect()
     }
 
-    /// Removes the executors that the master has on the agent and the agent does not list: they have ended.
+    /// Removes the executors that the master has on an agent and that the agent does not list: they have terminated.
     fn drop_missing_executors(&mut self, key: AgentKey, returning: &Returning) {
         let listed: BTreeSet<(&str, &str)> = returning
             .executors
@@ -140,7 +142,7 @@ impl Master {
         }
     }
 
-    /// Sends an agent that has reregistered what it may have missed.
+    /// Sends a reregistered agent the kills, shutdowns, drains and updates that it may have missed.
     pub(crate) fn brief_agent(&mut self, key: AgentKey, returning: &Returning, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
         self.send_kept_kills(key, &agent, returning, out);
@@ -165,7 +167,7 @@ impl Master {
         }
     }
 
-    /// Sends the kills that were called for while the agent was disconnected, without their kill policies.
+    /// Sends the kills that were requested while the agent was disconnected. Their kill policies are not kept.
     fn send_kept_kills(&mut self, key: AgentKey, agent: &Agent, returning: &Returning, out: &mut Outbox) {
         let listed = returning.tasks.iter();
         let frameworks = &self.frameworks;

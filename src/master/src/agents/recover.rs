@@ -1,4 +1,4 @@
-//! Recovery of a new master from the registry, and the end of agents that do not reregister.
+//! Recovery of a newly elected master from the registry, and removal of agents that do not reregister.
 
 use base::AgentId;
 use protos::mesos::internal::Registry;
@@ -10,12 +10,13 @@ use crate::state::Maintenance;
 use crate::timers::Timer;
 
 impl Master {
-    /// Takes over the registry's weights, quotas and maintenance, and begins the time of its agents to reregister.
+    /// Takes over the registry's weights, quotas and maintenance, and starts the reregistration timeout of its agents.
     pub(crate) fn recover(&mut self, registry: &Registry) {
         self.recover_weights(registry);
         self.recover_quotas(registry);
         *self.maintenance = Maintenance::recovered(registry);
-        // Guarantees could be given away to others before the agents that can meet them have reregistered.
+        // Without this, guaranteed resources could be offered to other roles before the agents that have them
+        // reregister.
         let expected = (self.absent.recovered().len() as f64 * self.config.allocator_agent_recovery_factor) as usize;
         if !self.quotas.is_empty() && expected > 0 {
             self.allocation.hold(expected, self.now + self.config.allocator_recovery_timeout);
@@ -26,7 +27,7 @@ impl Master {
         self.timers.set(self.now + self.config.registry_gc_interval, Timer::RegistryGc);
     }
 
-    /// `--weights` count only until weights are set by a call.
+    /// Takes over the weights of the registry. The flag `--weights` counts only until weights are set by a call.
     fn recover_weights(&mut self, registry: &Registry) {
         for weight in &registry.weights {
             self.weights.insert(weight.info.role().to_owned(), weight.info.weight);
@@ -44,8 +45,8 @@ impl Master {
         }
     }
 
-    /// The time of recovered agents to reregister is over. If too many are missing, this master must not decide that
-    /// they are lost.
+    /// Handles the end of the reregistration timeout of recovered agents: schedules the removal of those that are
+    /// missing. If too many are, this master exits instead: it must not decide that they are lost.
     pub(crate) fn recovered_timeout(&mut self, out: &mut Outbox) {
         let (missing, known) = (self.absent.recovered().len(), self.absent.recovered_at_first());
         let limit = self.config.recovery_agent_removal_limit;
@@ -65,7 +66,7 @@ impl Master {
         }
     }
 
-    /// Forgets unreachable and gone agents that are too old or too many.
+    /// Removes unreachable and gone agents that are too old or too many from the registry.
     pub(crate) fn registry_gc(&mut self, out: &mut Outbox) {
         self.timers.set(self.now + self.config.registry_gc_interval, Timer::RegistryGc);
         let age = i64::try_from(self.config.registry_max_agent_age.as_nanos()).unwrap_or(i64::MAX);

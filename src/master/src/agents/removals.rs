@@ -1,4 +1,4 @@
-//! How fast silent agents may become unreachable: `--agent_removal_rate_limit`.
+//! Rate limit at which silent agents become unreachable: `--agent_removal_rate_limit`.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use crate::master::Master;
 use crate::state::AgentKey;
 use crate::timers::Timer;
 
-/// Removals that wait for a permit, and when the last permits were given.
+/// Removals that wait for a permit of the rate limit.
 #[derive(Debug, Default)]
 pub(crate) struct Removals {
     waiting: VecDeque<Waiting>,
-    /// When the next permit may be given.
+    /// Time at which the next permit may be issued.
     next: Time,
     timer: bool,
 }
@@ -26,20 +26,20 @@ enum Waiting {
 }
 
 impl Master {
-    /// A silent agent becomes unreachable as soon as the limit allows.
+    /// Schedules that a silent agent becomes unreachable as soon as the rate limit allows.
     pub(crate) fn schedule_removal(&mut self, agent: AgentKey, why: &'static str, out: &mut Outbox) {
         self.count(Counter::SlaveUnreachableScheduled);
         self.removals.waiting.push_back(Waiting::Silent(agent, why));
         self.removal_permit(out);
     }
 
-    /// So does an agent of the registry that has not come back.
+    /// Schedules that a recovered agent that has not reregistered becomes unreachable as soon as the rate limit allows.
     pub(crate) fn schedule_recovered_removal(&mut self, id: base::AgentId, out: &mut Outbox) {
         self.removals.waiting.push_back(Waiting::Recovered(id));
         self.removal_permit(out);
     }
 
-    /// Removes the agents that the rate limit allows by now.
+    /// Marks the waiting agents as unreachable that the rate limit allows by now.
     pub(crate) fn removal_permit(&mut self, out: &mut Outbox) {
         if self.removals.timer && self.removals.next > self.now {
             return;
@@ -61,7 +61,8 @@ impl Master {
         }
     }
 
-    /// Whether the agent is still to be removed: a pong may have come in between.
+    /// Returns whether a waiting agent is still to be removed. A pong or a reregistration may have canceled the
+    /// removal.
     fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
         match waiting {
             Waiting::Silent(agent, _) => self.agents.is_removal_scheduled(*agent),

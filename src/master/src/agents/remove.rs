@@ -1,4 +1,4 @@
-//! An agent is removed from the cluster, for whatever reason.
+//! Removal of an agent from the cluster.
 
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, TaskState};
@@ -10,9 +10,9 @@ use crate::registry::RegistryOp;
 use crate::state::{AgentKey, FrameworkKey, TaskKey, is_terminal};
 use crate::tasks::{MasterStatus, lost_or};
 
-/// The consequences of an agent's removal for its tasks.
+/// Consequences of an agent's removal for its tasks.
 pub(crate) struct Removal {
-    /// For frameworks that are partition-aware; TASK_LOST for others.
+    /// Task state for partition-aware frameworks; others are sent TASK_LOST.
     pub state: TaskState,
     pub reason: Reason,
     pub message: String,
@@ -20,7 +20,7 @@ pub(crate) struct Removal {
 }
 
 impl Master {
-    /// Removes an agent for good, also from the registry. Its tasks are lost, also for partition-aware frameworks
+    /// Removes an agent permanently, also from the registry. Its tasks are lost, also for partition-aware frameworks
     /// (TSK-73).
     pub(crate) fn remove_agent(&mut self, key: AgentKey, why: &str, cause: Option<Counter>, out: &mut Outbox) {
         let Some(agent) = self.agents.get(key).cloned() else { return };
@@ -38,7 +38,7 @@ impl Master {
         self.announce_agent_removed(agent.proto_id(), out);
     }
 
-    /// Removes an agent in favor of another one at the same address, whose proof stays.
+    /// Removes an agent in favor of another one at the same address. The authentication of that address stays valid.
     pub(crate) fn replace_agent(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(pid) = self.agents.get(key).map(|agent| agent.pid.clone()) else { return };
         let proof = self.peers.forget(&pid);
@@ -47,10 +47,10 @@ impl Master {
         proof.into_iter().for_each(|proof| self.peers.prove(pid.clone(), proof));
     }
 
-    /// Removes an agent with all that is on it, and notifies the frameworks.
+    /// Removes an agent with its offers, tasks and executors, and notifies the frameworks.
     pub(crate) fn take_agent_out(&mut self, key: AgentKey, removal: Removal, out: &mut Outbox) {
         let Some(id) = self.agents.get(key).map(|agent| agent.id.clone()) else { return };
-        // Before all else, so that nothing of it is offered again.
+        // First of all, so that none of its resources is offered again.
         self.allocation.remove_agent(&id);
         self.rescind_offers_on(key, out);
         let tasks: Vec<_> = self.agents.tasks(key).collect();
@@ -86,7 +86,7 @@ impl Master {
         }
     }
 
-    /// FAILURE for every connected framework.
+    /// Sends FAILURE for an agent to every connected framework.
     pub(crate) fn tell_all_lost(&mut self, id: &mesos::SlaveId, out: &mut Outbox) {
         for key in self.frameworks.keys() {
             self.frameworks.tell_lost_agent(key, id.clone(), out);

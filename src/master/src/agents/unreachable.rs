@@ -1,4 +1,4 @@
-//! An agent becomes unreachable (TSK-71).
+//! Marks agents as unreachable (TSK-71).
 
 use base::AgentId;
 use protos::mesos::task_status::Reason;
@@ -12,8 +12,8 @@ use crate::registry::RegistryOp;
 use crate::state::AgentKey;
 
 impl Master {
-    /// Makes a registered agent that does not answer unreachable, in the registry too. Its tasks are unreachable or
-    /// lost.
+    /// Marks a registered agent that does not answer as unreachable, in the registry too. Its tasks become unreachable
+    /// or lost.
     pub(crate) fn mark_unreachable(&mut self, key: AgentKey, why: &str, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
         out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));
@@ -32,7 +32,7 @@ impl Master {
         self.take_agent_out(key, removal, out);
     }
 
-    /// Makes an agent of the registry that has not reregistered unreachable. Nothing is known of its tasks.
+    /// Marks a recovered agent that has not reregistered as unreachable. The master does not know its tasks.
     pub(crate) fn mark_recovered_unreachable(&mut self, id: &AgentId, out: &mut Outbox) {
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
         let Some(info) = self.absent.lose(id, time) else { return };

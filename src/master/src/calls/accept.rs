@@ -1,4 +1,4 @@
-//! ACCEPT: a framework uses offers (docs/mesos/scheduler-api.md).
+//! ACCEPT: a framework accepts offers (docs/mesos/scheduler-api.md).
 //!
 //! The operations are in files of their own: `launch.rs`, `launch_group.rs`, `operations.rs`.
 
@@ -19,30 +19,29 @@ use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey, Offer, OfferKey};
 use crate::tasks::{MasterStatus, lost_or};
 
-/// What an ACCEPT has to work with, and what of it is left as its operations are carried out.
+/// Resources of an ACCEPT, and what is left of them as its operations are carried out.
 pub(crate) struct Deal {
     pub framework: FrameworkKey,
     pub agent: AgentKey,
     pub role: Role,
-    /// The offers themselves.
+    /// Offers that the call accepts.
     pub offers: Vec<Arc<Offer>>,
-    /// All that was offered.
+    /// Sum of the resources of the offers.
     pub offered: Resources,
-    /// What is left, with what operations have made of it.
+    /// Resources that are left, including results of operations.
     pub left: Resources,
-    /// What operations have made and no other of this ACCEPT may use.
+    /// Results of operations that no other operation of this ACCEPT may use.
     pub aside: Resources,
-    /// Shared resources that tasks of this ACCEPT use; others of it may use them as well.
+    /// Shared resources that tasks of this ACCEPT use. Other tasks of it may use them as well.
     pub shared: Resources,
-    /// Resources taken by tasks and executors that the allocator does not know yet: it is notified of an operation's
-    /// together.
+    /// Resources of tasks and executors that the allocator does not know yet. It is notified once per operation.
     pub unbooked: Resources,
-    /// Whether something was to be made of it that was not offered.
+    /// Whether the ACCEPT has an operation other than LAUNCH and LAUNCH_GROUP.
     pub converted: bool,
 }
 
 impl Deal {
-    /// What a task may use: what is left, and the shared resources that earlier tasks use.
+    /// Returns the resources that a task may use: those that are left, and the shared ones that earlier tasks use.
     pub fn available(&self) -> Cow<'_, Resources> {
         match self.shared.is_empty() {
             true => Cow::Borrowed(&self.left),
@@ -82,7 +81,7 @@ impl Master {
         self.book_taken(deal);
     }
 
-    /// The rules for a list of offers, in order (SCH-70).
+    /// Checks a list of offers by the rules of SCH-70, in their order.
     fn check_offers(&self, key: FrameworkKey, ids: &[OfferId]) -> Result<Vec<OfferKey>, String> {
         if ids.is_empty() {
             return Err("No offers specified".to_owned());
@@ -126,7 +125,7 @@ impl Master {
         Ok(offers.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Strikes the offers out; their resources are the deal's from now on.
+    /// Removes the offers. Their resources belong to the returned deal.
     fn take_offers(&mut self, key: FrameworkKey, offers: &[OfferKey]) -> Option<Deal> {
         let mut deal: Option<Deal> = None;
         for offer in offers.iter().filter_map(|key| self.take_offer(*key)) {
@@ -152,12 +151,13 @@ impl Master {
         deal.map(|deal| Deal { left: deal.offered.clone(), ..deal })
     }
 
-    /// What is left goes back: under the filters, but for what operations have only just made (SCH-81).
+    /// Returns the resources that are left to the allocator: under the filters, except for results of operations
+    /// (SCH-81).
     fn give_back(&mut self, deal: Deal, filters: Filters) {
         if !deal.converted
             && let [offer] = &deal.offers[..]
         {
-            // As below, without parts that do not apply here.
+            // The short form of the code below, for one offer without conversions.
             self.offer_ended(offer, &(&deal.offered - &deal.left), OfferEnd::Accepted);
             self.recover_offered(deal.framework, deal.agent, &deal.role, &deal.left, Some(&filters));
             return;
@@ -167,7 +167,7 @@ impl Master {
         let made = made + &deal.aside;
         let mut used = &deal.offered - &declined;
         for offer in &deal.offers {
-            // With several offers, what was used is of the first ones that have it.
+            // With several offers, the used resources are attributed to the first ones that have them.
             let part = &offer.resources - &(&offer.resources - &used);
             used -= &part;
             self.offer_ended(offer, &part, OfferEnd::Accepted);
@@ -176,7 +176,7 @@ impl Master {
         self.recover_offered(deal.framework, deal.agent, &deal.role, &declined, Some(&filters));
     }
 
-    /// The offers are not what they should be: none is used, tasks are dropped, operations fail.
+    /// Refuses an ACCEPT with invalid offers: no offer is used, tasks are dropped, operations fail.
     fn refuse_accept(&mut self, key: FrameworkKey, call: Accept, why: &str, out: &mut Outbox) {
         out.warn(format!("Refusing an ACCEPT: {why}"));
         self.refuse_offers(key, why, out);
@@ -190,7 +190,7 @@ impl Master {
                 Type::Launch | Type::LaunchGroup => {
                     for task in tasks_of(operation) {
                         match self.is_draining(&task.slave_id.value) {
-                            // That is why its offers were taken back.
+                            // The drain has rescinded the agent's offers.
                             true => {
                                 let why = format!("{why}: agent {} is draining", task.slave_id.value);
                                 self.drop_task(key, task, Reason::SlaveDraining, &why, out);
@@ -207,7 +207,7 @@ impl Master {
         }
     }
 
-    /// Whether a registered agent drains or has drained.
+    /// Returns whether a registered agent drains or has drained.
     fn is_draining(&self, agent: &str) -> bool {
         self.agent_by_id(agent).and_then(|key| self.agent(key)).is_some_and(|agent| agent.drain.is_some())
     }
@@ -226,14 +226,15 @@ impl Master {
         self.refuse_task(key, status, out);
     }
 
-    /// A task that was never launched ends. Among its framework's tasks it does not count.
+    /// Reports the terminal state of a task that was never launched. The task is not counted among its framework's
+    /// tasks.
     pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
         self.counters.terminal(state, 0, reason);
         self.tell_status(key, status, out);
     }
 
-    /// An operation that cannot be carried out is answered if it has an id; a driver has to abort (SCH-73).
+    /// Reports an operation that cannot be carried out, if it has an id. A driver must abort (SCH-73).
     pub(crate) fn fail_operation(
         &mut self,
         key: FrameworkKey,
@@ -260,7 +261,7 @@ impl Master {
     }
 }
 
-/// The tasks of a LAUNCH or LAUNCH_GROUP.
+/// Returns the tasks of a LAUNCH or LAUNCH_GROUP.
 pub(crate) fn tasks_of(operation: Operation) -> Vec<TaskInfo> {
     let launch = operation.launch.map(|launch| launch.task_infos).unwrap_or_default();
     let group = operation.launch_group.map(|group| group.task_group.tasks).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! ACKNOWLEDGE: a framework has taken an update (docs/mesos/libprocess.md).
+//! ACKNOWLEDGE: a framework acknowledges a status update (docs/mesos/libprocess.md).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::StatusUpdateAcknowledgementMessage;
@@ -10,7 +10,7 @@ use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey, is_terminal};
 
 impl Master {
-    /// Passes it on to the agent. With a terminal update's the task is done with.
+    /// Forwards the acknowledgement to the agent. That of a terminal update completes the task.
     pub(crate) fn acknowledge(&mut self, key: FrameworkKey, call: Acknowledge, out: &mut Outbox) {
         self.count(Counter::MessagesStatusUpdateAcknowledgement);
         if let Err(why) = self.pass_acknowledgement(key, call, out) {
@@ -29,7 +29,7 @@ impl Master {
         if !agent.connected {
             return Err(format!("agent {agent_id} of task {task_id} is not connected"));
         }
-        // Tasks of other agents are ignored: the agent in the call must know the task.
+        // Tasks of other agents are ignored: the agent in the call must have the task.
         let on_agent = |task: &TaskKey| self.task(key, *task).is_some_and(|row| Some(row.agent) == agent_key);
         let task = self.task_by_id(key, task_id).filter(on_agent);
         let row = task.and_then(|task| self.task(key, task));

@@ -1,4 +1,4 @@
-//! ACKNOWLEDGE_OPERATION_STATUS: a framework has taken an operation's status (docs/mesos/libprocess.md).
+//! ACKNOWLEDGE_OPERATION_STATUS: a framework acknowledges the status of an operation (docs/mesos/libprocess.md).
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Checks that a scheduler call has the form of its type (docs/mesos/scheduler-api.md). It needs no state.
+//! Checks the form of scheduler calls (docs/mesos/scheduler-api.md). It needs no state.
 
 use protos::mesos::scheduler::{Call, OfferConstraints, call::Type};
 use protos::mesos::{FrameworkId, FrameworkInfo};
 
 use crate::validate::sizes;
 
-/// Why a scheduler call is invalid. `Display` is the text that follows `Failed to validate scheduler::Call: `.
+/// Reasons why a scheduler call is invalid. `Display` is the text that follows `Failed to validate scheduler::Call: `.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCall {
     /// A field that the type of the call requires is not set.
@@ -20,12 +20,12 @@ pub enum InvalidCall {
     /// A field is larger than the master accepts.
     #[error("{0}")]
     TooLarge(String),
-    /// The framework subscribes with the principal of another one.
+    /// The framework subscribes with another principal than the authenticated one.
     #[error("Authenticated principal '{authenticated}' does not match principal '{claimed}' set in `FrameworkInfo`")]
     Principal {
-        /// The principal that the connection has proved.
+        /// Authenticated principal of the connection.
         authenticated: String,
-        /// `FrameworkInfo.principal`.
+        /// Principal in `FrameworkInfo.principal`.
         claimed: String,
     },
 }
@@ -38,7 +38,7 @@ fn uuid(bytes: &[u8]) -> Result<(), InvalidCall> {
     Ok(base::valid_uuid(bytes).map(drop)?)
 }
 
-/// What is too large does not reach the core.
+/// Checks the sizes of a framework's fields, so that no oversized field reaches the core.
 fn sized(
     info: &FrameworkInfo,
     suppressed: &[String],
@@ -48,7 +48,7 @@ fn sized(
     checked.and_then(|()| sizes::constraints(constraints)).map_err(InvalidCall::TooLarge)
 }
 
-/// Unset and empty ids are alike.
+/// Checks that the call and its `FrameworkInfo` have the same framework id. Unset and empty ids are equal.
 fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &'static str) -> Result<(), InvalidCall> {
     let text = |id: &Option<FrameworkId>| id.as_ref().map(|id| id.value.clone()).unwrap_or_default();
     match text(id) == text(&info.id) {
@@ -57,13 +57,13 @@ fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &'static str) 
     }
 }
 
-/// Checks a call alone. The authenticated principal of a SUBSCRIBE is checked with
+/// Checks the form of a call. The authenticated principal of a SUBSCRIBE is checked with
 /// [`validate_principal`](crate::validate_principal).
 ///
 /// # Errors
 /// The first rule that the call breaks.
 pub fn validate_call(call: &Call) -> Result<(), InvalidCall> {
-    // An unknown number is as good as none.
+    // An unknown number counts as a missing type.
     let kind = call.r#type.and_then(|number| Type::try_from(number).ok());
     let kind = kind.ok_or(InvalidCall::Absent("type"))?;
     if kind == Type::Subscribe {
@@ -104,7 +104,8 @@ pub fn validate_call(call: &Call) -> Result<(), InvalidCall> {
     }
 }
 
-/// Checks that the authenticated principal may subscribe as `info.principal`; a missing one is filled in later.
+/// Checks that an authenticated principal may subscribe as `info.principal`. A missing principal is valid, and filled
+/// in later.
 ///
 /// # Errors
 /// [`InvalidCall::Principal`].

@@ -10,7 +10,8 @@ use crate::master::Master;
 use crate::state::FrameworkKey;
 
 impl Master {
-    /// Unknown offers, and other frameworks' ones, are ignored. Without filters the default ones hold.
+    /// Returns the declined offers to the allocator. Unknown offers and those of other frameworks are ignored. Without
+    /// filters the default ones apply.
     pub(crate) fn decline(&mut self, key: FrameworkKey, call: &Decline, out: &mut Outbox) {
         self.count(Counter::MessagesDeclineOffers);
         let filters = call.filters.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! KILL: a task is to end (SCH-58).
+//! KILL: kills a task (SCH-58).
 
 use base::TaskId;
 use protos::mesos::KillPolicy;
@@ -11,7 +11,7 @@ use crate::master::Master;
 use crate::state::{FrameworkKey, Task};
 
 impl Master {
-    /// A task that is not known is reconciled instead; a kill for another agent than the task's is ignored.
+    /// Kills a task. An unknown task is reconciled instead; a kill that names another agent than the task's is ignored.
     pub(crate) fn kill(&mut self, key: FrameworkKey, call: Kill, out: &mut Outbox) {
         self.count(Counter::MessagesKillTask);
         let task = self.task_by_id(key, &call.task_id.value).and_then(|task| self.task(key, task)).cloned();
@@ -28,7 +28,7 @@ impl Master {
         self.send_kill(key, &task, call.kill_policy, out);
     }
 
-    /// Tells the task's agent to kill it, at once or when the agent reconnects.
+    /// Tells the task's agent to kill the task, at once or when the agent reregisters.
     pub(crate) fn send_kill(
         &mut self,
         key: FrameworkKey,
@@ -49,7 +49,7 @@ impl Master {
         out.push(Output::send(&agent.pid, message));
     }
 
-    /// It is sent when the agent comes back.
+    /// Keeps a kill until the agent reregisters.
     fn remember_kill(&mut self, key: FrameworkKey, id: &TaskId, agent: crate::state::AgentKey, out: &mut Outbox) {
         out.info(format!("Task {id} will be killed when its agent comes back"));
         self.agents.keep_kill(agent, key, id);

@@ -1,4 +1,4 @@
-//! ACCEPT's LAUNCH: each task is launched or rejected separately.
+//! LAUNCH of an ACCEPT: each task is launched or rejected separately.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Master {
         validate::task(&Launch { framework, key, agent, in_use, available: &deal.available(), last }, task)
     }
 
-    /// TASK_ERROR for a task that is not launched.
+    /// Reports TASK_ERROR for a task that is not launched.
     pub(crate) fn task_error(
         &mut self,
         key: FrameworkKey,
@@ -91,7 +91,7 @@ impl Master {
         out.push(Output::send(&agent.pid, message));
     }
 
-    /// Books a task and, if it is new, its executor. Their resources take the form that the agent reads.
+    /// Adds a task and, if it is new, its executor. Their resources are converted to the format that the agent reads.
     pub(crate) fn book_launch(
         &mut self,
         deal: &mut Deal,
@@ -99,7 +99,7 @@ impl Master {
         needs: Needs,
         out: &mut Outbox,
     ) -> Option<TaskKey> {
-        // Checked before.
+        // The id was checked before.
         let id = TaskId::new(&task.task_id.value).ok()?;
         self.take_up(deal, &needs.resources);
         if let (Some((id, resources)), Some(info)) = (&needs.executor, &task.executor)
@@ -129,7 +129,7 @@ impl Master {
         Some(key)
     }
 
-    /// Books a new executor and what it takes.
+    /// Adds a new executor and the resources that it uses.
     pub(crate) fn start_executor(
         &mut self,
         deal: &mut Deal,
@@ -144,8 +144,8 @@ impl Master {
         self.agents.add_executor(deal.agent, id, executor);
     }
 
-    /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a
-    /// further copy for each task (RES-45).
+    /// Marks resources of the deal as used. For shared resources that earlier tasks of the ACCEPT use already, each
+    /// task gets a further copy (RES-45).
     pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
         if !resources.iter().any(Resource::is_shared) {
             deal.left -= resources;
@@ -167,7 +167,7 @@ impl Master {
         }
     }
 
-    /// Notifies the allocator of the resources taken since the last time.
+    /// Notifies the allocator of the resources that were marked as used since the last call.
     pub(crate) fn book_taken(&mut self, deal: &mut Deal) {
         if deal.unbooked.is_empty() {
             return;
@@ -178,7 +178,8 @@ impl Master {
         }
     }
 
-    /// Agents without RESERVATION_REFINEMENT read the older form only.
+    /// Returns the format in which an agent reads resources. Agents without RESERVATION_REFINEMENT read only the older
+    /// one.
     pub(crate) fn agent_format(&self, agent: AgentKey) -> Format {
         match self.agent(agent).is_none_or(|agent| agent.capabilities.reservation_refinement) {
             true => Format::PostRefinement,
@@ -187,7 +188,7 @@ impl Master {
     }
 }
 
-/// The versions of an agent's resources that a launch was decided by.
+/// Returns the versions of an agent's resources on which a launch is based.
 pub(crate) fn versions_of(agent: &Agent) -> Vec<ResourceVersionUuid> {
     let own = agent.resource_version.iter();
     let own = own.map(|uuid| ResourceVersionUuid { resource_provider_id: None, uuid: uuid.clone() });

@@ -1,4 +1,4 @@
-//! ACCEPT's LAUNCH_GROUP: all tasks are started together under one executor, or all are refused.
+//! LAUNCH_GROUP of an ACCEPT: all tasks are launched together under one executor, or all are refused.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! MESSAGE: a framework has something to say to one of its executors. Best effort.
+//! MESSAGE: a framework sends data to one of its executors. Delivery is best effort.
 
 use protos::mesos::internal::FrameworkToExecutorMessage;
 use protos::mesos::scheduler::call::Message;

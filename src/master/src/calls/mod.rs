@@ -1,4 +1,4 @@
-//! The scheduler calls, one file each, and the ways to them: by HTTP and by message.
+//! Scheduler calls, one file each, and their dispatch: by HTTP and by message.
 
 mod accept;
 mod acknowledge;
@@ -34,7 +34,7 @@ use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 
 impl Master {
-    /// A call by HTTP other than SUBSCRIBE: the checks that need the master's state, then the call.
+    /// Handles a call by HTTP other than SUBSCRIBE: checks it against the master's state, then carries it out.
     pub(crate) fn scheduler_call(
         &mut self,
         request: RequestId,
@@ -53,7 +53,7 @@ impl Master {
         }
     }
 
-    /// Rows 13 to 18 of docs/mesos/scheduler-api.md.
+    /// Checks rows 13 to 18 of docs/mesos/scheduler-api.md.
     fn check_call(
         &self,
         call: &Call,
@@ -95,7 +95,7 @@ impl Master {
         Ok(key)
     }
 
-    /// A call that may be carried out; it is given back if it was not.
+    /// Carries out a call that was checked. On an error the call is returned with it.
     fn call(&mut self, key: FrameworkKey, call: Box<Call>, out: &mut Outbox) -> Result<Done, (CallError, Box<Call>)> {
         match call.r#type() {
             Type::UpdateFramework => {
@@ -114,7 +114,7 @@ impl Master {
         }
     }
 
-    /// A driver's call: errors go by message, and some calls are for HTTP only.
+    /// Handles a driver's call: errors are sent by message, and some calls are for HTTP only.
     pub(crate) fn driver_calls(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
         if let Some(counts) = self.frameworks.counts(key) {
             counts.messages += 1;
@@ -131,7 +131,7 @@ impl Master {
                 self.count(Counter::DroppedMessages);
                 out.warn("Dropping a driver's call that is for HTTP only");
             }
-            // The result of such an operation could not be reported to it.
+            // A driver could not be sent the result of such an operation.
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
                 self.frameworks.tell_error(
                     key,

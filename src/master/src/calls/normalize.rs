@@ -1,11 +1,11 @@
-//! What frameworks may leave out of tasks is filled in before they are checked (SCH-75).
+//! Fills in optional fields of tasks before they are checked (SCH-75).
 
 use protos::mesos::health_check::Type;
 use protos::mesos::{ExecutorInfo, HealthCheck, Resource, TaskInfo, resource::AllocationInfo};
 
 use crate::state::Framework;
 
-/// Resources without an allocation are the offer's role's.
+/// Allocates resources without an allocation to the offer's role.
 pub(crate) fn allocate(resources: &mut [Resource], role: &str) {
     for resource in resources {
         let info = resource.allocation_info.get_or_insert_default();
@@ -15,7 +15,7 @@ pub(crate) fn allocate(resources: &mut [Resource], role: &str) {
     }
 }
 
-/// A task of a LAUNCH.
+/// Fills in a task of a LAUNCH.
 pub(crate) fn task(task: &mut TaskInfo, framework: &Framework, role: &str) {
     allocate(&mut task.resources, role);
     if let Some(executor) = &mut task.executor {
@@ -25,7 +25,7 @@ pub(crate) fn task(task: &mut TaskInfo, framework: &Framework, role: &str) {
     task.health_check.iter_mut().for_each(|check| health_check(check));
 }
 
-/// A task of a LAUNCH_GROUP: it runs under the group's executor.
+/// Fills in a task of a LAUNCH_GROUP, which runs under the group's executor.
 pub(crate) fn group_task(task: &mut TaskInfo, executor: &ExecutorInfo, role: &str) {
     allocate(&mut task.resources, role);
     match &mut task.executor {

@@ -1,7 +1,7 @@
-//! ACCEPT's operations on resources: RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME, SHRINK_VOLUME.
+//! Operations on resources of an ACCEPT: RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME, SHRINK_VOLUME.
 //!
-//! They are applied at once, and sent to the agent (SCH-79). CREATE_DISK and DESTROY_DISK need a
-//! resource provider's answer, and are rejected.
+//! They are applied at once, and sent to the agent (SCH-79). CREATE_DISK and DESTROY_DISK need a resource provider's
+//! answer, and are rejected.
 
 use protos::mesos::offer::{Operation, operation::Type};
 use resources::{Conversion, Requester, RequestingFramework, Resources, Role};
@@ -18,7 +18,7 @@ impl Master {
         match self.conversions_of(deal, &operation, out) {
             Ok((conversions, left)) => {
                 self.frameworks.count_operation(deal.framework, operation.r#type());
-                // What is grown or shrunk cannot be used in the same ACCEPT: the agent may yet refuse.
+                // A grown or shrunk volume cannot be used in the same ACCEPT: the agent may still refuse.
                 if matches!(operation.r#type(), Type::GrowVolume | Type::ShrinkVolume) {
                     let made = &left - &deal.left;
                     deal.left = &left - &made;
@@ -32,7 +32,8 @@ impl Master {
         }
     }
 
-    /// Checks an operation. Returns its conversions, and the rest of the deal; the allocator has been notified.
+    /// Checks an operation, and applies it in the allocator. Returns its conversions and the resources that the deal
+    /// has left.
     fn conversions_of(
         &mut self,
         deal: &Deal,
@@ -42,7 +43,7 @@ impl Master {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        // Providers give feedback by themselves.
+        // Resource providers send feedback themselves.
         let able = agent.capabilities.resource_provider
             && (agent.capabilities.agent_operation_feedback || provider_of(operation).is_some());
         if operation.id.is_some() && !able {
@@ -73,7 +74,7 @@ impl Master {
         Ok((conversions, left))
     }
 
-    /// A shared volume that is to be destroyed may be in other offers too: these are taken back (SCH-80).
+    /// Rescinds other offers of a shared volume that is to be destroyed (SCH-80).
     pub(crate) fn rescind_copies(&mut self, agent: AgentKey, conversions: &[Conversion], out: &mut Outbox) {
         let doomed: Resources = conversions.iter().filter_map(|step| step.must_be_gone.as_ref()).fold(
             Resources::new(),

@@ -1,4 +1,4 @@
-//! RECONCILE: what state are these tasks in? (docs/mesos/libprocess.md)
+//! RECONCILE: a framework asks for the states of tasks (docs/mesos/libprocess.md).
 
 use protos::mesos::TaskState;
 use protos::mesos::scheduler::call::{Reconcile, reconcile};
@@ -11,7 +11,7 @@ use crate::state::{FrameworkKey, TaskKey};
 use crate::tasks::{MasterStatus, lost_or};
 
 impl Master {
-    /// Without tasks all active ones are meant.
+    /// Sends the framework the states of the listed tasks, or of all its active tasks if none is listed.
     pub(crate) fn reconcile(&mut self, key: FrameworkKey, call: Reconcile, out: &mut Outbox) {
         self.count(Counter::MessagesReconcileTasks);
         if call.tasks.is_empty() {
@@ -34,7 +34,7 @@ impl Master {
         self.tell_out_of_turn(key, task, Reason::Reconciliation, "Reconciliation: Latest task state", out);
     }
 
-    /// How a task is, as far as its framework may know by now.
+    /// Sends a framework the state of a task, as far as the framework may know it by now.
     pub(crate) fn tell_out_of_turn(
         &mut self,
         key: FrameworkKey,
@@ -68,7 +68,8 @@ impl Master {
         self.tell_status(key, status, out);
     }
 
-    /// The state of a task that this master does not know; `None` while its agent may still reregister with it.
+    /// Returns the state of a task that this master does not know, or `None` while the task's agent may still
+    /// reregister.
     fn state_of_unknown(
         &self,
         task: &reconcile::Task,

@@ -1,4 +1,4 @@
-//! RECONCILE_OPERATIONS: what state are these operations in? (docs/mesos/libprocess.md)
+//! RECONCILE_OPERATIONS: a framework asks for the states of operations (docs/mesos/libprocess.md).
 
 use protos::mesos::internal::{ReconcileOperationsMessage, reconcile_operations_message};
 use protos::mesos::scheduler::call::{ReconcileOperations, reconcile_operations};
@@ -10,7 +10,8 @@ use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
 
 impl Master {
-    /// Without operations all of the framework's are meant. No status has a uuid.
+    /// Sends the framework the states of the listed operations, or of all its operations if none is listed. No status
+    /// has a UUID.
     pub(crate) fn reconcile_operations(&mut self, key: FrameworkKey, call: ReconcileOperations, out: &mut Outbox) {
         self.count(Counter::MessagesReconcileOperations);
         let known = self.operations_of(key);
@@ -31,7 +32,7 @@ impl Master {
         }
     }
 
-    /// The newest status of each operation with an id that the master holds for a framework.
+    /// Returns the newest status of each operation of a framework that has an id.
     fn operations_of(&self, key: FrameworkKey) -> Vec<OperationStatus> {
         let Some(framework) = self.framework(key) else { return Vec::new() };
         let mine = self.operations.of_framework(framework.id.as_str());
@@ -79,7 +80,7 @@ impl Master {
         agent.capabilities.agent_operation_feedback && !agent.providers.contains_key(&provider.value)
     }
 
-    /// The agent knows its providers better.
+    /// Asks the agent for the state of an operation, because the agent knows its providers better.
     fn ask_agent(
         &mut self,
         key: FrameworkKey,

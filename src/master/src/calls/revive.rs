@@ -1,4 +1,4 @@
-//! REVIVE: a framework requests offers again, and its filters are removed.
+//! REVIVE: a framework requests offers again, which removes its filters.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use crate::master::Master;
 use crate::state::FrameworkKey;
 
 impl Master {
-    /// Without roles all of the framework's are meant. One role that it does not have: the call is dropped.
+    /// Revives the given roles, or all roles of the framework if none is given. The call is dropped if the framework
+    /// does not have one of the roles.
     pub(crate) fn revive(&mut self, key: FrameworkKey, roles: Vec<String>, out: &mut Outbox) {
         self.count(Counter::MessagesReviveOffers);
         let Some(roles) = self.own_roles(key, roles, "REVIVE", out) else { return };
@@ -16,7 +17,8 @@ impl Master {
         self.allocation.revive(&id, &roles);
     }
 
-    /// The roles that a call means; none if one of them is not the framework's.
+    /// Returns the roles that a call is about: the given ones, or all of the framework's. Returns `None` if the
+    /// framework does not have one of them.
     pub(crate) fn own_roles(
         &self,
         key: FrameworkKey,

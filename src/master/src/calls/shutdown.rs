@@ -1,4 +1,4 @@
-//! SHUTDOWN: an executor is to end.
+//! SHUTDOWN: a framework shuts down one of its executors.
 
 use protos::mesos::internal::ShutdownExecutorMessage;
 use protos::mesos::scheduler::call::Shutdown;

@@ -6,7 +6,7 @@ use crate::master::Master;
 use crate::state::FrameworkKey;
 
 impl Master {
-    /// Without roles all of the framework's are meant. Outstanding offers stay valid.
+    /// Suppresses the given roles, or all roles of the framework if none is given. Outstanding offers stay valid.
     pub(crate) fn suppress(&mut self, key: FrameworkKey, roles: Vec<String>, out: &mut Outbox) {
         self.count(Counter::MessagesSuppressOffers);
         let Some(roles) = self.own_roles(key, roles, "SUPPRESS", out) else { return };

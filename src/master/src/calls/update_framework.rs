@@ -11,7 +11,7 @@ use crate::state::FrameworkKey;
 use crate::validate;
 
 impl Master {
-    /// All or nothing. Agents and operators are notified only if the info has changed.
+    /// Applies all changes of a call, or none of them. Agents and operators are notified only if the info has changed.
     pub(crate) fn update_framework(
         &mut self,
         key: FrameworkKey,
@@ -47,7 +47,7 @@ impl Master {
     }
 }
 
-/// What a call may not change; SUBSCRIBE ignores such changes instead.
+/// Checks that a call leaves the immutable fields of the info as they are. SUBSCRIBE ignores such changes instead.
 fn unchanged(old: &FrameworkInfo, new: &FrameworkInfo) -> Result<(), String> {
     if old.principal != new.principal {
         return Err("Updating 'FrameworkInfo.principal' is unsupported".to_owned());

@@ -1,6 +1,6 @@
-//! A framework is added, or gets a connection.
+//! Adds and connects frameworks.
 //!
-//! Whether it may is checked in `subscribe.rs`.
+//! `subscribe.rs` checks whether a framework may be added or connected.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Master {
         key
     }
 
-    /// Adds a framework that an agent lists and that no scheduler has subscribed yet.
+    /// Adds a framework that an agent lists and that has not subscribed yet.
     pub(crate) fn recover_framework(&mut self, id: FrameworkId, info: FrameworkInfo, out: &mut Outbox) -> FrameworkKey {
         out.info(format!("Framework {id} is known from an agent"));
         let subscription = Subscription {
@@ -80,13 +80,13 @@ impl Master {
         self.frameworks.attach(key, connection, &mut self.timers);
     }
 
-    /// Lets the allocator offer resources to a framework again.
+    /// Makes the allocator offer resources to a framework again.
     pub(crate) fn activate_framework(&mut self, key: FrameworkKey) {
         let Some(id) = self.frameworks.set_active(key, true) else { return };
         self.allocation.activate_framework(&id);
     }
 
-    /// Sends the first heartbeat of a stream at once, then one each interval.
+    /// Sends the first heartbeat of a stream at once, then one per interval.
     pub(crate) fn start_heartbeats(&mut self, key: FrameworkKey, out: &mut Outbox) {
         if self.framework(key).is_some_and(|f| matches!(f.connection, Connection::Http { .. })) {
             self.beat(key, out);

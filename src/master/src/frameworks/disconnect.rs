@@ -1,6 +1,6 @@
-//! A framework is disconnected or deactivated.
+//! Disconnects and deactivates frameworks.
 //!
-//! The failover timer removes it (`remove.rs`).
+//! The failover timer removes a framework (`remove.rs`).
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 
 impl Master {
-    /// The link to a driver is broken.
+    /// Disconnects a framework because the link to its driver is broken.
     pub(crate) fn driver_exited(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        // Reaches the driver only if the link broke one way.
+        // This reaches the driver only if the link is broken in one direction.
         self.frameworks.tell_error(key, "Framework disconnected", out);
         self.disconnect_framework(key, out);
     }
 
-    /// Deactivates a framework whose connection is broken, and begins its failover timeout.
+    /// Deactivates a framework whose connection is broken, and starts its failover timeout.
     pub(crate) fn disconnect_framework(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
         if !framework.connected() {
@@ -29,14 +29,14 @@ impl Master {
         self.frameworks.await_failover(key, self.now + timeout, &mut self.timers);
     }
 
-    /// Ends the offers to a framework, and rescinds those that are outstanding.
+    /// Stops the offers to a framework, and rescinds the outstanding ones.
     pub(crate) fn deactivate_framework(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(id) = self.frameworks.set_active(key, false) else { return };
         self.allocation.deactivate_framework(&id);
         self.rescind_offers_of(key, out);
     }
 
-    /// Forgets how a framework is reached, and closes its stream if it is open.
+    /// Removes the connection of a framework, and closes its stream if it is open.
     pub(crate) fn cut_connection(&mut self, key: FrameworkKey, keep_link: bool, out: &mut Outbox) {
         match self.frameworks.detach(key, &mut self.timers) {
             Some(Connection::Http { stream, .. }) => out.push(Output::CloseStream { stream }),
@@ -48,7 +48,7 @@ impl Master {
         }
     }
 
-    /// Removes a framework whose failover timeout is over, unless its connection has changed since `epoch`.
+    /// Removes a framework whose failover timeout has passed, unless its connection has changed since `epoch`.
     pub(crate) fn failover_timeout(&mut self, key: FrameworkKey, epoch: u64, out: &mut Outbox) {
         if self.frameworks.is_current(key, epoch) {
             if let Some(framework) = self.framework(key) {
@@ -59,7 +59,7 @@ impl Master {
     }
 }
 
-/// A checked `failover_timeout`; a negative one counts as none.
+/// Converts a checked `failover_timeout`; a negative one counts as zero.
 fn duration_of(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }

@@ -1,4 +1,4 @@
-//! How frameworks subscribe, disconnect, reconnect and are removed.
+//! Subscription, disconnection, reconnection and removal of frameworks.
 
 mod add;
 mod disconnect;

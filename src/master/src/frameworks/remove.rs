@@ -1,4 +1,4 @@
-//! A framework is removed: torn down, its failover timeout over, or by an operator (SCH-45).
+//! Removal of a framework: by TEARDOWN, after its failover timeout, or by an operator (SCH-45).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::ShutdownFrameworkMessage;
@@ -27,7 +27,7 @@ impl Master {
         self.complete_framework(key, out);
     }
 
-    /// Completes all tasks as killed, and notifies only operators.
+    /// Completes all tasks of a framework as killed, and notifies only operators.
     fn end_tasks(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
         let tasks: Vec<(TaskKey, bool)> =

@@ -16,18 +16,18 @@ use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 use crate::validate;
 
-/// What a framework subscribes with.
+/// Contents of a SUBSCRIBE or UPDATE_FRAMEWORK.
 pub(crate) struct Subscription {
     pub info: FrameworkInfo,
     pub suppressed: Vec<String>,
     pub constraints: Option<scheduler::OfferConstraints>,
-    /// The same, once they are checked.
+    /// Compiled form of `constraints`, set once they are checked.
     pub compiled: allocator::OfferConstraints,
     pub force: bool,
 }
 
 impl Subscription {
-    /// The id of the framework; an empty one counts as none.
+    /// Returns the id of the framework. An empty one counts as none.
     pub(crate) fn id(&self) -> Option<&str> {
         self.info.id.as_ref().map(|id| id.value.as_str()).filter(|id| !id.is_empty())
     }
@@ -46,7 +46,7 @@ impl From<scheduler::call::Subscribe> for Subscription {
 }
 
 impl Master {
-    /// SUBSCRIBE by HTTP: the stream opens in any case, and reports errors.
+    /// Handles SUBSCRIBE by HTTP. The stream opens in any case, and reports errors.
     pub(crate) fn subscribe_http(
         &mut self,
         request: RequestId,
@@ -76,11 +76,11 @@ impl Master {
         }
     }
 
-    /// SUBSCRIBE by message, or one of the two older messages.
+    /// Handles SUBSCRIBE by message, or one of the two older messages.
     pub(crate) fn subscribe_driver(&mut self, from: Pid, mut subscription: Subscription, out: &mut Outbox) {
         self.count_subscription(&subscription);
         if subscription.info.principal.is_none() {
-            // What holds for a principal is not escaped by leaving it out.
+            // A framework cannot avoid the rules for its principal by leaving it out.
             subscription.info.principal = self.proved_principal(&from, out);
         }
         let checked = self.check_subscription(&mut subscription);
@@ -93,7 +93,7 @@ impl Master {
         let known = subscription.id().and_then(|id| self.framework_by_id(id));
         let owner = self.frameworks.key_of_pid(&from);
         match (owner, known) {
-            // The same process without an id: it has missed the answer.
+            // The same process without an id: it has not received the answer.
             (Some(owner), None) if subscription.id().is_none() => {
                 self.frameworks.tell_subscribed(owner, false, &self.info, out)
             }
@@ -106,7 +106,7 @@ impl Master {
         }
     }
 
-    /// By whatever way it came, and whether it is taken or not.
+    /// Counts a subscription by HTTP or by message, whether it is accepted or refused.
     fn count_subscription(&mut self, subscription: &Subscription) {
         self.count(match subscription.id() {
             Some(_) => Counter::MessagesReregisterFramework,
@@ -129,7 +129,7 @@ impl Master {
         }
     }
 
-    /// The checks of the table of docs/mesos/scheduler-api.md, in its order. Compiles the constraints.
+    /// Checks a subscription by the table of docs/mesos/scheduler-api.md, in its order. Compiles the constraints.
     fn check_subscription(&self, subscription: &mut Subscription) -> Result<(), String> {
         let known = subscription.id().and_then(|id| self.framework_by_id(id));
         let info = &subscription.info;
@@ -150,7 +150,7 @@ impl Master {
         Ok(())
     }
 
-    /// A framework's parsed constraints. Unchanged ones are not compiled again.
+    /// Returns a framework's compiled constraints. Unchanged ones are not compiled again.
     pub(crate) fn compile_constraints(
         &self,
         known: Option<FrameworkKey>,
@@ -163,13 +163,13 @@ impl Master {
         }
     }
 
-    /// A framework that this master has never seen, with or without an id.
+    /// Adds a framework that this master does not know, with or without an id.
     fn add_subscribed(&mut self, mut subscription: Subscription, connection: Connection, out: &mut Outbox) {
         let made = match subscription.id() {
             Some(id) => FrameworkId::new(id).ok(),
             None => self.frameworks.next_id(),
         };
-        // A claimed id was checked with the rest of the info.
+        // A given id was checked with the rest of the info.
         let Some(id) = made else { return };
         let returning = subscription.id().is_some();
         subscription.info.id = Some(protos::mesos::FrameworkId { value: (&id).into() });
@@ -183,8 +183,7 @@ impl Master {
         self.announce_framework_added(key, out);
     }
 
-    /// Another connection takes a known framework over, or a lost one returns. `again`: a returning driver is notified
-    /// so.
+    /// Replaces the connection of a known framework. With `again`, the driver is sent the message for a reregistration.
     fn fail_over(
         &mut self,
         key: FrameworkKey,
@@ -199,7 +198,7 @@ impl Master {
         if framework.connected() && !same_pid {
             self.frameworks.tell_error(key, "Framework failed over", out);
         }
-        // The old instance will not be asked: its offers go without a word.
+        // The old instance is not sent RESCIND: it no longer has a connection.
         self.discard_offers_of(key, out);
         self.cut_connection(key, same_pid, out);
         self.connect_framework(key, connection, out);
@@ -211,7 +210,7 @@ impl Master {
         self.announce_framework_updated(key, out);
     }
 
-    /// The same process asks again: it may have missed the answer.
+    /// Handles another subscription of the connected process, which may not have received the answer.
     fn reregister_driver(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
         self.rescind_offers_of(key, out);
         self.replace_info(key, subscription, out);

@@ -1,6 +1,6 @@
-//! A framework's info, suppressed roles or offer constraints change.
+//! Changes of a framework's info, suppressed roles or offer constraints.
 //!
-//! It does not check whether they may.
+//! It does not check whether they are allowed.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl Master {
         }
     }
 
-    /// Tells all agents of a framework's info and process.
+    /// Sends all agents a framework's info and process.
     pub(crate) fn broadcast_framework(&mut self, key: FrameworkKey, out: &mut Outbox) {
         let Some(message) = self.frameworks.update_message(key) else { return };
         for agent in self.agents.values() {

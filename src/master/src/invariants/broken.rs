@@ -10,31 +10,31 @@ use resources::{Resource, Resources, Role};
 use crate::Master;
 use crate::state::Offer;
 
-/// What is broken.
+/// Parts of a master's state that can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breakage {
-    /// What an agent's tasks use is not counted.
+    /// The resources that an agent's tasks use are not counted.
     Used,
-    /// What is offered of an agent is not counted.
+    /// The offered resources of an agent are not counted.
     Offered,
-    /// Whether an agent is active differs between allocator and master.
+    /// The master and the allocator disagree whether an agent is active.
     Active,
-    /// A task is not in the book of its agent.
+    /// A task is missing in the book of its agent.
     TaskOfAgent,
-    /// A task is not in the book of its framework.
+    /// A task is missing in the book of its framework.
     TaskOfFramework,
-    /// An offer is not in the book of its framework.
+    /// An offer is missing in the book of its framework.
     Offer,
-    /// A framework is not found by its id.
+    /// A framework cannot be found by its id.
     Id,
-    /// The allocator knows of no quota that is set.
+    /// The allocator does not know the quotas that are set.
     Quota,
-    /// What is reserved for one role is offered to another.
+    /// Resources that are reserved for one role are offered to another.
     Reservation,
 }
 
 impl Breakage {
-    /// All of them.
+    /// All breakages.
     pub const ALL: [Breakage; 9] = [
         Breakage::Used,
         Breakage::Offered,
@@ -47,7 +47,7 @@ impl Breakage {
         Breakage::Reservation,
     ];
 
-    /// Breaks it in a master, if there is something to break.
+    /// Breaks a master in this way, if it has something to break.
     pub fn strike(self, master: &mut Master) {
         match self {
             Breakage::Used => {
@@ -111,7 +111,7 @@ mod tests {
     use crate::invariants::check_invariants;
     use crate::testing::Script;
 
-    /// A master with two agents, of which one has a task, and an offer.
+    /// Returns a master with two agents, of which one has a task, and an offer.
     fn master_at_work() -> Script {
         let mut script = Script::new();
         for line in [
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn books_that_do_not_agree_are_noticed() {
-        // An unenforced quota or reservation is the same in all tables: the laboratory checks what is offered.
+        // An unenforced quota or reservation is the same in all tables. The laboratory detects it by checking what is
+        // offered.
         let elsewhere = [Breakage::Quota, Breakage::Reservation];
         for breakage in Breakage::ALL.into_iter().filter(|breakage| !elsewhere.contains(breakage)) {
             let mut script = master_at_work();

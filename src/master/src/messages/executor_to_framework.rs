@@ -1,4 +1,4 @@
-//! ExecutorToFrameworkMessage: what an executor has to say to its framework, by way of the master.
+//! ExecutorToFrameworkMessage: an executor sends data to its framework through the master.
 
 use base::Pid;
 use protos::mesos::internal::ExecutorToFrameworkMessage;

@@ -1,4 +1,4 @@
-//! ExitedExecutorMessage: an executor has ended.
+//! ExitedExecutorMessage: an executor has terminated.
 
 use base::Pid;
 use protos::mesos::internal::ExitedExecutorMessage;

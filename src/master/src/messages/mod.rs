@@ -1,6 +1,6 @@
-//! The libprocess messages, one file each, and the way to them.
+//! Libprocess messages, one file each, and their dispatch.
 //!
-//! Messages of v0 frameworks that mean the same as a call are turned into it (`old_calls.rs`).
+//! Messages of v0 frameworks that are equivalent to a call are turned into it (`old_calls.rs`).
 
 mod executor_to_framework;
 mod exited_executor;
@@ -25,18 +25,18 @@ use crate::master::Master;
 use crate::message::Message;
 use crate::state::AgentKey;
 
-/// The name of the registration of an agent in the audit log, with an id or without.
+/// Name of a refused registration in the audit log, for agents with and without an id.
 pub(crate) const REGISTRATION: &str = "RegisterSlaveMessage";
 
 impl Master {
-    /// Takes one libprocess message.
+    /// Handles a libprocess message, unless a rate limit delays it.
     pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
         if let Some(message) = self.passed(&from, message, out) {
             self.pass(from, message, out);
         }
     }
 
-    /// Deals with a message that no rate limit holds back any more.
+    /// Handles a libprocess message that no rate limit delays any more.
     pub(crate) fn pass(&mut self, from: Pid, message: Message, out: &mut Outbox) {
         let Some(message) = self.peers.admissible(&from, message, out) else { return };
         match message {
@@ -63,10 +63,10 @@ impl Master {
         }
     }
 
-    /// The agent of an id, if the message about it is its own: agents report on nothing but themselves.
+    /// Returns the agent of an id if the sender is its process. Agents may report only about themselves.
     ///
     /// # Errors
-    /// No such agent is registered, or the sender is another process.
+    /// No agent with that id is registered, or the sender is another process.
     pub(crate) fn reporting_agent(&self, from: &Pid, id: &str) -> Result<AgentKey, String> {
         let key = self.agent_by_id(id).ok_or_else(|| format!("agent {id} is not registered"))?;
         match self.agent(key) {

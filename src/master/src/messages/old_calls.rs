@@ -1,4 +1,4 @@
-//! Messages of drivers older than the Call: each means what a call means.
+//! Messages of drivers older than the Call. Each is handled as the equivalent call.
 
 use base::Pid;
 use protos::mesos::scheduler::{self, Call, call};
@@ -20,7 +20,7 @@ impl Master {
     }
 }
 
-/// The call that an old message stands for.
+/// Returns the call that an old message is equivalent to.
 fn as_call(message: Message) -> Option<scheduler::Call> {
     Some(match message {
         Message::UnregisterFramework(m) => call(call::Type::Teardown, m.framework_id),

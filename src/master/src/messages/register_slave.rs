@@ -1,4 +1,4 @@
-//! RegisterSlaveMessage: an agent without an id (docs/mesos/libprocess.md).
+//! RegisterSlaveMessage: an agent without an id registers (docs/mesos/libprocess.md).
 
 use base::Pid;
 use protos::mesos;
@@ -33,8 +33,8 @@ impl Master {
         }
         let known = self.agents.key_of_pid(&from);
         if let Some(known) = known {
-            // Each process of an agent makes a version up: with another one it is not a repetition, but a process that
-            // has lost the memory of the one before, and so what was sent to that.
+            // Each process of an agent generates a version. A message with another version is not a repetition: the
+            // process has no memory of the former one, nor of what that was sent.
             let asked = &message.resource_version_uuid;
             let is_it = |version: &Option<mesos::Uuid>| asked.is_none() || version.is_none() || asked == version;
             if self.agent(known).is_some_and(|agent| agent.connected && is_it(&agent.resource_version)) {
@@ -42,7 +42,8 @@ impl Master {
                 return;
             }
         }
-        // Before anything is changed: with the agent its link goes, and only one that is admitted gets another.
+        // Checked before anything is changed: removing an agent removes its link, and only an admitted one is linked
+        // again.
         let arrival = match arrival(from.clone(), message) {
             Ok(arrival) => arrival,
             Err(why) => {
@@ -54,8 +55,8 @@ impl Master {
         self.admit_new(arrival, out);
     }
 
-    /// Whether an agent with a valid message may register, by the checks of docs/mesos/libprocess.md in their order.
-    /// One on a machine that is down is shut down, others are ignored.
+    /// Returns whether an agent with a valid message may register, by the checks of docs/mesos/libprocess.md in their
+    /// order. An agent on a machine that is down is shut down; others are ignored.
     pub(crate) fn may_be_here(
         &mut self,
         from: &Pid,
@@ -100,7 +101,7 @@ impl Master {
     }
 }
 
-/// What an agent registers with.
+/// Reads what an agent states when it registers.
 pub(super) fn arrival(pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {
     let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
     let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;

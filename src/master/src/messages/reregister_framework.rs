@@ -1,4 +1,4 @@
-//! ReregisterFrameworkMessage: SUBSCRIBE of old, with an id.
+//! ReregisterFrameworkMessage: the older form of SUBSCRIBE with an id.
 
 use base::Pid;
 use protos::mesos::internal::{FrameworkErrorMessage, ReregisterFrameworkMessage};

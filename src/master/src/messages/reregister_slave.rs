@@ -1,4 +1,4 @@
-//! ReregisterSlaveMessage: an agent with an id (docs/mesos/libprocess.md).
+//! ReregisterSlaveMessage: an agent with an id reregisters (docs/mesos/libprocess.md).
 
 use base::{AgentId, Pid};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage, ShutdownMessage};
@@ -13,11 +13,11 @@ use crate::registry::RegistryOp;
 use crate::state::AgentKey;
 use crate::validate;
 
-/// The name of the message.
+/// Name of a refused reregistration in the audit log.
 const REREGISTRATION: &str = "ReregisterSlaveMessage";
 
 impl Master {
-    /// Takes an agent back: one that is registered, recovered, unreachable or unknown alike.
+    /// Readmits an agent, whether it is registered, recovered, unreachable or unknown.
     pub(crate) fn reregister_slave(&mut self, from: Pid, message: ReregisterSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesReregisterSlave);
         if !self.agent_may_register(&from, out) {
@@ -67,9 +67,9 @@ impl Master {
         agent.pid.address().ip() != from.address().ip() || agent.info.hostname != hostname
     }
 
-    /// An agent that is not registered here: all it lists is taken over.
+    /// Admits an agent that is not registered with this master, with everything that it lists.
     fn readmit(&mut self, id: AgentId, arrival: Arrival, mut returning: Returning, out: &mut Outbox) {
-        // Nothing was sent to it by this master: of what it lists only the frameworks are asked for again.
+        // This master has sent nothing to the agent: of the lists only the frameworks are needed again.
         let listed = (std::mem::take(&mut returning.tasks), std::mem::take(&mut returning.executors));
         let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
             Ok(adoption) => adoption,
@@ -87,8 +87,8 @@ impl Master {
         self.agents.set_drain(key, drain, self.now);
         self.agents.set_deactivated(key, deactivated);
         if was_unreachable {
-            // This message may have been sent before the agent was unreachable, and list tasks that have ended since as
-            // running. And tasks that this master has sent before may still be on their way to the agent.
+            // The message may have been sent before the agent became unreachable, and list tasks as running that have
+            // ended since. And tasks that this master has sent before may still be on their way to the agent.
             self.agents.doubt_list(key);
         }
         self.tell_reregistered(key, Vec::new(), out);
@@ -104,7 +104,7 @@ impl Master {
         self.agents.check_drained(key, &self.operations);
     }
 
-    /// Another id at the same address: that agent has lost its memory, and its tasks.
+    /// Removes an agent with another id at the same address: it has lost its state, and its tasks.
     fn replace_other_agent(&mut self, pid: &Pid, id: &AgentId, out: &mut Outbox) {
         let Some(old) = self.agents.key_of_pid(pid) else { return };
         if self.agent(old).is_some_and(|agent| agent.id != *id) {
@@ -117,7 +117,7 @@ fn shut_down(to: &Pid, why: &str, out: &mut Outbox) {
     out.push(Output::send(to, ShutdownMessage { message: Some(why.to_owned()) }));
 }
 
-/// What an agent reregisters with, and what it lists.
+/// Reads what an agent states when it reregisters, and the lists of its frameworks, tasks and executors.
 fn returning(pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Returning), String> {
     let returning = Returning {
         frameworks: message.frameworks,

@@ -1,4 +1,4 @@
-//! mesos.scheduler.Call: what a v0 driver sends (docs/mesos/libprocess.md).
+//! mesos.scheduler.Call: a v0 driver makes a call (docs/mesos/libprocess.md).
 
 use base::Pid;
 use protos::mesos::{self, scheduler};
@@ -12,7 +12,7 @@ use crate::refusals::Fault;
 use crate::state::FrameworkKey;
 
 impl Master {
-    /// Takes a driver's call: dropped if it is malformed, or if the framework is not the sender's.
+    /// Handles a driver's call. It is dropped if it is malformed, or if the framework is not the sender's.
     pub(crate) fn driver_call(&mut self, from: Pid, call: scheduler::Call, out: &mut Outbox) {
         if let Err(why) = validate_call(&call) {
             self.count(Counter::DroppedMessages);
@@ -39,7 +39,7 @@ impl Master {
         }
     }
 
-    /// The framework of that id, if the sender is its process.
+    /// Returns the framework of an id if the sender is its process.
     pub(crate) fn driver(
         &mut self,
         from: &Pid,

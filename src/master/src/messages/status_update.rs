@@ -9,7 +9,7 @@ use crate::master::Master;
 use crate::state::is_terminal;
 
 impl Master {
-    /// Forwards the update to its framework, if that is connected, and takes the state in.
+    /// Forwards the update to its framework, if that is connected, and records the task's state.
     pub(crate) fn status_update(&mut self, from: &Pid, message: StatusUpdateMessage, out: &mut Outbox) {
         self.count(Counter::MessagesStatusUpdate);
         if let Err(why) = self.forward_update(from, message, out) {
@@ -35,7 +35,8 @@ impl Master {
         let framework_id = update.framework_id.value.as_str();
         let framework =
             self.framework_by_id(framework_id).ok_or_else(|| format!("framework {framework_id} is not known"))?;
-        // Also of a task that is not known here: the scheduler must acknowledge it, or the agent asks forever.
+        // Updates of unknown tasks are forwarded too: the scheduler must acknowledge them, or the agent retries
+        // forever.
         let task = self.task_by_id(framework, task_id);
         let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
         fill(&mut update);
@@ -67,7 +68,7 @@ fn fill(update: &mut protos::mesos::internal::StatusUpdate) {
         status.executor_id.clone_from(&update.executor_id);
     }
     status.timestamp.get_or_insert(update.timestamp);
-    // A terminal status stays the last word, whatever comes with it.
+    // A terminal status stays the latest one, whatever follows.
     if is_terminal(status.state()) {
         update.latest_state.get_or_insert(status.state);
     }

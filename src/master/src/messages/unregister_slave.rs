@@ -1,4 +1,4 @@
-//! UnregisterSlaveMessage: an agent leaves for good.
+//! UnregisterSlaveMessage: an agent leaves the cluster.
 
 use base::Pid;
 use protos::mesos::internal::UnregisterSlaveMessage;
@@ -8,7 +8,7 @@ use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {
-    /// Only an agent's own process may unregister it.
+    /// Removes an agent that unregisters. Only the agent's own process may do so.
     pub(crate) fn unregister_slave(&mut self, from: &Pid, message: &UnregisterSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesUnregisterSlave);
         let id = &message.slave_id.value;

@@ -36,11 +36,11 @@ impl Master {
         let agent_id = message.slave_id.as_ref().ok_or("it names no agent")?.value.clone();
         let agent = self.reporting_agent(from, &agent_id)?;
         if let Some(uuid) = &message.status.uuid {
-            // Its framework could not acknowledge it.
+            // The framework could not acknowledge an invalid UUID.
             base::valid_uuid(&uuid.value).map_err(|why| format!("its uuid: {why}"))?;
         }
         let Some(uuid) = message.operation_uuid else {
-            // The answer to a framework's own request about an unknown operation.
+            // This is the answer to a framework's own request about an unknown operation.
             let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;
             let key = self.framework_by_id(&framework.value).ok_or("its framework is not known")?;
             self.frameworks.tell_operation(key, message.status, out);

@@ -26,12 +26,12 @@ impl Master {
     fn take_update(&mut self, from: &Pid, message: UpdateSlaveMessage, out: &mut Outbox) -> Result<(), String> {
         let key = self.reporting_agent(from, &message.slave_id.value)?;
         validate::resource_version(message.resource_version_uuid.as_ref())?;
-        // Agents before 1.5 do not set the flag: for them it is always a matter of oversubscription.
+        // Agents before 1.5 do not set the flag: for them the message always updates oversubscribed resources.
         let oversubscribed = match message.update_oversubscribed_resources.unwrap_or(true) {
             true => Some(from_proto(&message.oversubscribed_resources).map_err(|why| why.to_string())?.revocable()),
             false => None,
         };
-        // An agent that sends no providers leaves those that it has unchanged.
+        // If the agent sends no providers, those that it has are unchanged.
         let report = message.resource_providers.map(|list| providers::read(list.providers)).transpose()?;
         message.resource_version_uuid.into_iter().for_each(|version| self.agents.set_resource_version(key, version));
         let Some(agent) = self.agent(key) else { return Ok(()) };
@@ -58,8 +58,8 @@ impl Master {
         Ok(())
     }
 
-    /// An agent has other resources from now on. Offers of what has changed are taken back: `revocable` resources, and
-    /// `provided` ones.
+    /// Sets the total resources of an agent. Rescinds the offers of what has changed: of `revocable` resources, of
+    /// `provided` ones, or both.
     pub(crate) fn change_total(
         &mut self,
         key: AgentKey,
@@ -86,8 +86,8 @@ impl Master {
         }
     }
 
-    /// Operations on the agent's own resources, or on those of a provider. Those that the agent does not list are asked
-    /// for; those that this master does not know are taken over.
+    /// Compares the operations on the agent's own resources, or on those of a provider, with a list of the agent. Asks
+    /// the agent for the states of those that it does not list, and adds those that this master does not know.
     pub(crate) fn compare_operations(
         &mut self,
         key: AgentKey,

@@ -1,7 +1,7 @@
-//! Inverse offers: frameworks are asked to leave agents whose machines are scheduled for maintenance (
-//! 5.11).
+//! Inverse offers: frameworks are asked to vacate agents whose machines are scheduled for maintenance
+//! (docs/mesos/maintenance.md).
 //!
-//! They take nothing and give nothing; what a framework answers is kept for the operator to see.
+//! They move no resources. The answers of frameworks are kept for operators.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Offer
 use crate::timers::Timer;
 
 impl Master {
-    /// An agent was added, or has moved: the maintenance of its current machine applies.
+    /// Applies the maintenance of an agent's current machine, after the agent was added or has moved.
     pub(crate) fn learn_unavailability(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let machine = self.maintenance.machine_of(&agent.info.hostname, &agent.pid);
@@ -27,7 +27,8 @@ impl Master {
         }
     }
 
-    /// All offers of an agent are void: its resources are offered again, and inverse offers are made.
+    /// Sets the maintenance window of an agent. Its offers are rescinded, its resources offered again, and inverse
+    /// offers made.
     pub(crate) fn set_unavailability(
         &mut self,
         key: AgentKey,
@@ -40,7 +41,7 @@ impl Master {
         self.allocation.set_unavailability(&agent.id, unavailability);
     }
 
-    /// Makes the inverse offers of the allocator: one event for each framework.
+    /// Sends the inverse offers of the allocator: one event per framework.
     pub(crate) fn make_inverse_offers(&mut self, out: &mut Outbox) {
         let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::InverseOffer>, Vec<String>)> = BTreeMap::new();
         for offering in self.allocation.inverse_offers() {
@@ -72,8 +73,8 @@ impl Master {
         Some((framework, proto))
     }
 
-    /// ACCEPT_INVERSE_OFFERS and DECLINE_INVERSE_OFFERS: the answers are kept, and under the filter nothing is asked
-    /// again. Unknown offers and those of others are ignored.
+    /// Handles ACCEPT_INVERSE_OFFERS and DECLINE_INVERSE_OFFERS. The answers are kept, and the filter delays the next
+    /// inverse offer. Unknown inverse offers and those of other frameworks are ignored.
     pub(crate) fn answer_inverse_offers(
         &mut self,
         key: FrameworkKey,
@@ -101,7 +102,7 @@ impl Master {
         }
     }
 
-    /// Removes the inverse offers of a framework or an agent, and rescinds them if `tell`.
+    /// Removes the inverse offers that `concerned` selects, and rescinds them if `tell`.
     pub(crate) fn drop_inverse_offers(
         &mut self,
         concerned: impl Fn(&InverseOffer) -> bool,
@@ -118,7 +119,7 @@ impl Master {
         }
     }
 
-    /// An inverse offer has not been answered in time: it is taken back, and made again.
+    /// Rescinds an inverse offer that was not answered in time. The allocator makes another one.
     pub(crate) fn inverse_offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         let Some(offer) = self.take_inverse_offer(key) else { return };
         self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
@@ -134,7 +135,7 @@ impl Master {
     }
 }
 
-/// An inverse offer as its framework sees it.
+/// Returns an inverse offer as it is sent to its framework.
 pub(crate) fn inverse_offer_to_proto(
     id: mesos::OfferId,
     offer: &InverseOffer,

@@ -1,7 +1,7 @@
 //! Offers: made from the allocator's decisions, sent, answered, rescinded.
 //!
-//! The allocator decides which framework is offered what. `table.rs` has the offers and their indices, `inverse.rs` the
-//! inverse offers.
+//! The allocator decides which framework is offered which resources. `table.rs` has the offers and their indices,
+//! `inverse.rs` the inverse offers.
 
 mod inverse;
 mod table;
@@ -22,11 +22,11 @@ use crate::master::Master;
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Offer, OfferKey};
 use crate::timers::Timer;
 
-/// An agent's ephemeral ports are not for frameworks to see (SCH-91).
+/// Resource that offers do not show: an agent's ephemeral ports are not for frameworks (SCH-91).
 const HIDDEN: &str = "ephemeral_ports";
 
 impl Master {
-    /// Lets the allocator run, and sends what it has found: one event for each framework.
+    /// Runs the allocator, and sends its offers: one event per framework.
     pub(crate) fn make_offers(&mut self, out: &mut Outbox) {
         if self.allocation.is_held(self.agents.len()) {
             return;
@@ -58,7 +58,7 @@ impl Master {
         self.make_inverse_offers(out);
     }
 
-    /// Adds an offer. Returns its form on the wire, and the agent's process id if the framework is a driver.
+    /// Adds an offer. Returns its form on the wire, and the agent's pid if the framework is a driver.
     fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
         let key = self.offers.next_key();
         let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
@@ -73,14 +73,14 @@ impl Master {
         Some((proto, pid))
     }
 
-    /// Takes an offer out. The allocator still counts its resources as offered.
+    /// Removes an offer. The allocator still counts its resources as offered.
     pub(crate) fn take_offer(&mut self, key: OfferKey) -> Option<Arc<Offer>> {
         let offer = self.offers.remove(key, &mut self.timers)?;
         self.agents.remove_offered(offer.agent, &offer.resources);
         Some(offer)
     }
 
-    /// Gives an offer's resources back without a word to its framework.
+    /// Removes an offer and returns its resources to the allocator, without notifying the framework.
     pub(crate) fn discard_offer(&mut self, key: OfferKey, filters: Option<&Filters>, end: OfferEnd) {
         let Some(offer) = self.take_offer(key) else { return };
         self.offer_ended(&offer, &Resources::new(), end);
@@ -90,21 +90,21 @@ impl Master {
         self.recover_offered(offer.framework, offer.agent, &offer.role, &offer.resources, filters);
     }
 
-    /// Returns the resources of an unanswered offer; it may count as a refusal.
+    /// Returns the resources of an unanswered offer to the allocator. It may count as a refusal.
     fn recover_timed_out(&mut self, offer: &Offer) {
         if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework), self.agents.get(offer.agent)) {
             self.allocation.recover_timed_out(&framework.id, &agent.id, &offer.role, &offer.resources);
         }
     }
 
-    /// Records for fairness how an offer ended.
+    /// Records in the fairness report how an offer ended.
     pub(crate) fn offer_ended(&mut self, offer: &Offer, used: &Resources, end: OfferEnd) {
         if let Some(framework) = self.frameworks.get(offer.framework) {
             self.allocation.offer_ended(&framework.id, offer, used, end);
         }
     }
 
-    /// Gives offered resources back to the allocator.
+    /// Returns offered resources to the allocator.
     pub(crate) fn recover_offered(
         &mut self,
         framework: FrameworkKey,
@@ -133,7 +133,7 @@ impl Master {
         }
     }
 
-    /// Takes all offers of a framework back.
+    /// Rescinds all offers and inverse offers of a framework.
     pub(crate) fn rescind_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
         for key in self.offers.of_framework(framework) {
             self.rescind_offer(key, out);
@@ -141,7 +141,7 @@ impl Master {
         self.drop_inverse_offers(|offer| offer.framework == framework, true, out);
     }
 
-    /// Takes a framework's offers in some roles back.
+    /// Rescinds a framework's offers in some roles.
     pub(crate) fn rescind_roles(&mut self, framework: FrameworkKey, roles: &BTreeSet<String>, out: &mut Outbox) {
         for key in self.offers.of_framework(framework) {
             if self.offers.get(key).is_some_and(|offer| roles.contains(offer.role.as_str())) {
@@ -150,7 +150,7 @@ impl Master {
         }
     }
 
-    /// Gives all offers of a framework back without a word to it.
+    /// Removes all offers and inverse offers of a framework without notifying it.
     pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
         for key in self.offers.of_framework(framework) {
             self.discard_offer(key, None, OfferEnd::Rescinded);
@@ -158,7 +158,7 @@ impl Master {
         self.drop_inverse_offers(|offer| offer.framework == framework, false, out);
     }
 
-    /// Takes all offers of an agent back.
+    /// Rescinds all offers and inverse offers of an agent.
     pub(crate) fn rescind_offers_on(&mut self, agent: AgentKey, out: &mut Outbox) {
         for key in self.offers.on_agent(agent) {
             self.rescind_offer(key, out);
@@ -166,13 +166,13 @@ impl Master {
         self.drop_inverse_offers(|offer| offer.agent == agent, true, out);
     }
 
-    /// An offer has not been answered in time.
+    /// Rescinds an offer that was not answered in time.
     pub(crate) fn offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         self.take_back(key, OfferEnd::TimedOut, out);
     }
 }
 
-/// An offer as its framework sees it (docs/mesos/scheduler-api.md).
+/// Returns an offer as it is sent to its framework (docs/mesos/scheduler-api.md).
 pub(crate) fn offer_to_proto(id: mesos::OfferId, offer: &Offer, agent: &Agent, framework: &Framework) -> mesos::Offer {
     let format = match framework.capabilities.reservation_refinement {
         true => Format::PostRefinement,
@@ -201,7 +201,7 @@ pub(crate) fn offer_to_proto(id: mesos::OfferId, offer: &Offer, agent: &Agent, f
     }
 }
 
-/// Where an agent's HTTP API is.
+/// Returns the URL of an agent's HTTP API.
 pub(crate) fn url_of(agent: &Agent) -> mesos::Url {
     mesos::Url {
         scheme: "http".to_owned(),

@@ -1,6 +1,6 @@
-//! The outstanding offers and inverse offers, with an index of each owner's.
+//! Outstanding offers and inverse offers, with an index of each owner's.
 //!
-//! It does not know what an offer does to its agent, its framework or the allocator; `offers/mod.rs` does.
+//! It does not change agents, frameworks or the allocator; `offers/mod.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
@@ -15,13 +15,13 @@ use crate::table::Table;
 use crate::timers::Timers;
 use crate::tracked::Tracked;
 
-/// Outstanding offers by owner; no owner without any.
+/// Outstanding offers by owner. Owners without offers have no entry.
 type Index<K> = FxHashMap<K, BTreeSet<OfferKey>>;
 
-/// The outstanding offers and inverse offers. Both are numbered together.
+/// Outstanding offers and inverse offers. Both are numbered together.
 #[derive(Debug)]
 pub(crate) struct Offers {
-    /// What the ids of all offers begin with: `<master id>-O`.
+    /// Prefix of the ids of all offers: `<master id>-O`.
     prefix: String,
     rows: Tracked<Table<Offer>>,
     by_framework: Index<FrameworkKey>,
@@ -30,7 +30,7 @@ pub(crate) struct Offers {
 }
 
 impl Offers {
-    /// The offers of a master with that id: none yet.
+    /// Returns an empty table of the offers of the master with that id.
     pub(crate) fn new(master_id: &str) -> Offers {
         Offers {
             prefix: prefix(master_id),
@@ -41,68 +41,68 @@ impl Offers {
         }
     }
 
-    /// Whether an offer or inverse offer was added or removed since the last call.
+    /// Returns whether an offer or inverse offer was added or removed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         self.rows.take_changed() | self.inverse.take_changed()
     }
 
-    /// The offers, for readers.
+    /// Returns the offers for readers.
     pub(crate) fn rows(&self) -> &Table<Offer> {
         &self.rows
     }
 
-    /// The inverse offers, for readers.
+    /// Returns the inverse offers for readers.
     pub(crate) fn inverse(&self) -> &Arc<BTreeMap<OfferKey, InverseOffer>> {
         &self.inverse
     }
 
-    /// The key of the next offer.
+    /// Returns the key of the next offer.
     pub(crate) fn next_key(&self) -> OfferKey {
         OfferKey(self.rows.next_key())
     }
 
-    /// The id of an offer or inverse offer.
+    /// Returns the id of an offer or inverse offer.
     pub(crate) fn id(&self, key: OfferKey) -> OfferId {
         OfferId { value: numbered(&self.prefix, key.0, "").into() }
     }
 
-    /// An outstanding offer.
+    /// Returns an outstanding offer.
     pub(crate) fn get(&self, key: OfferKey) -> Option<&Arc<Offer>> {
         self.rows.get(key.0)
     }
 
-    /// The outstanding offer of that id.
+    /// Returns the outstanding offer of an id.
     pub(crate) fn find(&self, id: &str) -> Option<(OfferKey, &Arc<Offer>)> {
         let key = self.key_of(id)?;
         Some((key, self.get(key)?))
     }
 
-    /// The outstanding offer of that id, if it is `framework`'s.
+    /// Returns the outstanding offer of an id if it is `framework`'s.
     pub(crate) fn find_own(&self, id: &str, framework: FrameworkKey) -> Option<OfferKey> {
         self.find(id).filter(|(_, offer)| offer.framework == framework).map(|(key, _)| key)
     }
 
-    /// The outstanding inverse offer of that id, if it is `framework`'s.
+    /// Returns the outstanding inverse offer of an id if it is `framework`'s.
     pub(crate) fn find_own_inverse(&self, id: &str, framework: FrameworkKey) -> Option<OfferKey> {
         self.key_of(id).filter(|key| self.inverse.get(key).is_some_and(|offer| offer.framework == framework))
     }
 
-    /// All outstanding offers.
+    /// Returns the keys of all outstanding offers.
     pub(crate) fn keys(&self) -> Vec<OfferKey> {
         self.rows.iter().map(|(key, _)| OfferKey(key)).collect()
     }
 
-    /// A framework's outstanding offers, oldest first.
+    /// Returns a framework's outstanding offers, oldest first.
     pub(crate) fn of_framework(&self, framework: FrameworkKey) -> Vec<OfferKey> {
         self.by_framework.get(&framework).into_iter().flatten().copied().collect()
     }
 
-    /// The outstanding offers of an agent's resources, oldest first.
+    /// Returns the outstanding offers of an agent's resources, oldest first.
     pub(crate) fn on_agent(&self, agent: AgentKey) -> Vec<OfferKey> {
         self.by_agent.get(&agent).into_iter().flatten().copied().collect()
     }
 
-    /// Adds an offer; its key is that of [`Offers::next_key`].
+    /// Adds an offer under the key that [`Offers::next_key`] returned.
     pub(crate) fn insert(&mut self, offer: Offer) -> OfferKey {
         let (framework, agent) = (offer.framework, offer.agent);
         let key = OfferKey(self.rows.insert(Arc::new(offer)));
@@ -111,7 +111,7 @@ impl Offers {
         key
     }
 
-    /// Takes an offer out, and cancels its timer.
+    /// Removes an offer, and cancels its timer.
     pub(crate) fn remove(&mut self, key: OfferKey, timers: &mut Timers) -> Option<Arc<Offer>> {
         let offer = self.rows.remove(key.0)?;
         unlist(&mut self.by_framework, offer.framework, key);
@@ -120,7 +120,7 @@ impl Offers {
         Some(offer)
     }
 
-    /// Takes the key of an inverse offer that is then inserted.
+    /// Reserves the key of an inverse offer, which the caller then inserts.
     pub(crate) fn take_inverse_key(&mut self) -> OfferKey {
         OfferKey(self.rows.take_key())
     }
@@ -130,19 +130,19 @@ impl Offers {
         Arc::make_mut(&mut self.inverse).insert(key, offer);
     }
 
-    /// Takes an inverse offer out, and cancels its timer.
+    /// Removes an inverse offer, and cancels its timer.
     pub(crate) fn remove_inverse(&mut self, key: OfferKey, timers: &mut Timers) -> Option<InverseOffer> {
         let offer = Arc::make_mut(&mut self.inverse).remove(&key)?;
         timers.cancel(offer.timeout);
         Some(offer)
     }
 
-    /// The parts that `invariants/broken.rs` breaks.
+    /// Returns the parts that `invariants/broken.rs` breaks: the offers, and their index by framework.
     pub(crate) fn breakable(&mut self) -> (&mut Table<Offer>, &mut Index<FrameworkKey>) {
         (&mut self.rows, &mut self.by_framework)
     }
 
-    /// The key in an id of this master, written without a sign or leading zeros.
+    /// Parses an id of this master, whose number has no sign and no leading zeros.
     fn key_of(&self, id: &str) -> Option<OfferKey> {
         let number = id.strip_prefix(self.prefix.as_str())?;
         let canonical = number == "0" || !number.starts_with(['0', '+']);
@@ -150,7 +150,7 @@ impl Offers {
     }
 }
 
-/// The id of an offer or inverse offer of a master.
+/// Returns the id of an offer or inverse offer of a master.
 pub(crate) fn id_of(master_id: &str, key: OfferKey) -> OfferId {
     OfferId { value: numbered(&prefix(master_id), key.0, "").into() }
 }

@@ -31,13 +31,13 @@ impl Master {
         }
     }
 
-    /// An agent without resource providers gets all of its reservations and volumes in one message, and does not
+    /// Sends an agent without resource providers all of its reservations and volumes in one message. It does not
     /// answer.
     pub(crate) fn send_checkpointed(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let able = agent.capabilities.reservation_refinement;
         if !able && agent.checkpointed.has_refined_reservations() {
-            // The old form cannot express it: it has one level only.
+            // The old format has only one level of reservations.
             let agent = agent_text(agent);
             out.warn(format!("Not telling agent {agent} its reservations: it does not know refined ones"));
             return;
@@ -47,7 +47,7 @@ impl Master {
         out.push(Output::send(&agent.pid, CheckpointResourcesMessage { resources }));
     }
 
-    /// Any other agent gets the operation, which is kept until its end is acknowledged.
+    /// Sends the operation to an agent with resource providers. It is kept until its final status is acknowledged.
     fn send_operation(
         &mut self,
         key: AgentKey,
@@ -71,7 +71,7 @@ impl Master {
         let version = ResourceVersionUuid { resource_provider_id: provider_id.clone(), uuid: uuid_of_version };
         let message = ApplyOperationMessage {
             framework_id: framework_id.clone(),
-            // With the allocations: agents remove them, and show the operation as it was requested.
+            // The allocations are sent too: agents remove them, and show the operation as it was requested.
             operation_info: operation_info.clone(),
             operation_uuid: uuid.clone(),
             resource_version_uuid: version,

@@ -1,6 +1,6 @@
-//! The rules of each kind of operation (SCH-79, RES-31 to RES-44).
+//! Rules of each kind of operation (SCH-79, RES-31 to RES-44).
 //!
-//! Whether the resources are there is ignored.
+//! It does not check whether the resources exist.
 
 use protos::mesos::Resource;
 use protos::mesos::offer::{Operation, operation::Type};
@@ -28,7 +28,7 @@ pub(crate) fn well_formed(operation: &Operation) -> Result<(), String> {
     lists.into_iter().try_for_each(resources::validate).map_err(|why| why.to_string())
 }
 
-/// Holds an operation against the rules of its kind.
+/// Checks an operation by the rules of its kind.
 ///
 /// # Errors
 /// The rule that it breaks.

@@ -1,22 +1,22 @@
-//! An operation's resources: allocations that are filled in where a framework leaves them out and taken off for an
-//! agent, and the resource provider that they come from.
+//! Forms of an operation's resources: fills in allocations that a framework leaves out, removes them for an agent, and
+//! finds the resource provider.
 
 use protos::mesos::Resource;
 use protos::mesos::offer::Operation;
 
-/// Resources without an allocation are the offers' role's.
+/// Allocates resources without an allocation to the offers' role.
 pub(crate) fn fill_allocations(operation: &mut Operation, role: &str) {
     each_list(operation, |list| crate::calls::allocate(list, role));
 }
 
-/// The operation in the form of an agent's tables, which have no allocations.
+/// Returns the operation in the form of an agent's tables, which have no allocations.
 pub(crate) fn without_allocations(operation: &Operation) -> Operation {
     let mut bare = operation.clone();
     each_list(&mut bare, |list| list.iter_mut().for_each(|resource| resource.allocation_info = None));
     bare
 }
 
-/// The id of the resource provider that an operation is for; none if it is for the agent's own resources.
+/// Returns the id of the resource provider that an operation is for, or `None` if it is for the agent's own resources.
 pub(crate) fn provider_of(operation: &Operation) -> Option<&str> {
     let reserve = operation.reserve.iter().flat_map(|body| body.resources.iter().chain(&body.source));
     let unreserve = operation.unreserve.iter().flat_map(|body| &body.resources);
@@ -26,7 +26,7 @@ pub(crate) fn provider_of(operation: &Operation) -> Option<&str> {
     let shrink = operation.shrink_volume.iter().map(|body| &body.volume);
     let disks = operation.create_disk.iter().map(|body| &body.source);
     let disks = disks.chain(operation.destroy_disk.iter().map(|body| &body.source));
-    // All of an operation's resources are of one provider, or of none.
+    // All resources of an operation come from one provider, or from none.
     let mut all = reserve.chain(unreserve).chain(create).chain(destroy).chain(grow).chain(shrink).chain(disks);
     all.next()?.provider_id.as_ref().map(|id| id.value.as_str())
 }

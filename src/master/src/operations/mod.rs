@@ -15,12 +15,12 @@ use protos::mesos::OperationState;
 
 use crate::state::Agent;
 
-/// An agent in the words of an answer: `S0 at slave(1)@10.0.0.1:5051 (host)`.
+/// Returns an agent as answers name it: `S0 at slave(1)@10.0.0.1:5051 (host)`.
 pub(crate) fn agent_text(agent: &Agent) -> String {
     format!("{} at {} ({})", agent.id, agent.pid, agent.info.hostname)
 }
 
-/// Whether nothing more happens to an operation in that state (TSK-60).
+/// Returns whether an operation in that state has ended (TSK-60).
 pub(crate) fn is_final(state: OperationState) -> bool {
     use OperationState as S;
     matches!(

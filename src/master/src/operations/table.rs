@@ -1,4 +1,4 @@
-//! The operations that agents carry out, until their end is acknowledged.
+//! Operations that agents carry out, until their final status is acknowledged.
 //!
 //! It sends nothing and changes no resources.
 
@@ -17,19 +17,19 @@ use crate::tracked::Tracked;
 /// Maximum number of statuses of an operation that are kept.
 const MAX_STATUSES: usize = 16;
 
-/// The operations of all agents, with their indices.
+/// Operations on all agents, with their indices.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    /// The generator of UUIDs.
+    /// State of the generator of UUIDs.
     random: u64,
     rows: Tracked<Table<Operation>>,
     by_uuid: BTreeMap<(AgentKey, Vec<u8>), u64>,
-    /// By the id of the framework that asked for them.
+    /// Rows of operations by the id of the framework that requested them.
     by_framework: FxHashMap<Text, BTreeSet<u64>>,
 }
 
 impl Operations {
-    /// No operations. `seed` starts the generator of their UUIDs.
+    /// Returns an empty table. `seed` seeds the generator of the operations' UUIDs.
     pub(crate) fn new(seed: u64) -> Operations {
         Operations {
             random: seed,
@@ -44,33 +44,33 @@ impl Operations {
         self.rows.take_changed()
     }
 
-    /// The rows, for readers.
+    /// Returns the rows for readers.
     pub(crate) fn rows(&self) -> &Table<Operation> {
         &self.rows
     }
 
-    /// A UUID for a new operation.
+    /// Returns a UUID for a new operation.
     pub(crate) fn next_uuid(&mut self) -> Uuid {
         Uuid { value: base::uuid(&mut self.random).to_vec() }
     }
 
-    /// The operation on an agent that has this UUID.
+    /// Returns the operation on an agent that has this UUID.
     pub(crate) fn get(&self, agent: AgentKey, uuid: &[u8]) -> Option<&Arc<Operation>> {
         self.rows.get(*self.by_uuid.get(&(agent, uuid.to_vec()))?)
     }
 
-    /// The operations on an agent, by UUID.
+    /// Returns the operations on an agent, by UUID.
     pub(crate) fn on_agent(&self, agent: AgentKey) -> impl Iterator<Item = &Arc<Operation>> {
         let rows = self.by_uuid.range((agent, Vec::new())..).take_while(move |((other, _), _)| *other == agent);
         rows.filter_map(|(_, row)| self.rows.get(*row))
     }
 
-    /// The operations that a framework asked for, oldest first.
+    /// Returns the operations that a framework requested, oldest first.
     pub(crate) fn of_framework(&self, id: &str) -> impl Iterator<Item = &Arc<Operation>> {
         self.by_framework.get(id).into_iter().flatten().filter_map(|row| self.rows.get(*row))
     }
 
-    /// The UUIDs of the operations on a resource provider that are not final, unless they are among `ended`.
+    /// Returns the UUIDs of the operations on a resource provider that are not final and not among `ended`.
     pub(crate) fn open_on(&self, agent: AgentKey, provider: &str, ended: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
         let open = self.on_agent(agent).filter(|known| {
             let is_open = !is_final(known.latest_status.state()) && !ended.contains(&known.uuid.value);
@@ -93,13 +93,13 @@ impl Operations {
         }
     }
 
-    /// Takes over a status of an operation.
+    /// Records a status of an operation.
     pub(crate) fn update(&mut self, agent: AgentKey, uuid: &[u8], status: &OperationStatus, latest: &OperationStatus) {
         let Some(row) = self.by_uuid.get(&(agent, uuid.to_vec())) else { return };
         let Some(operation) = self.rows.get_mut(*row) else { return };
         operation.latest_status = latest.clone();
         operation.statuses.push(status.clone());
-        // A status that is repeated is kept once, and of too many the last ones.
+        // A repeated status is kept once. Only the last statuses are kept.
         operation.statuses.dedup();
         if operation.statuses.len() > MAX_STATUSES {
             operation.statuses.remove(0);
@@ -121,13 +121,13 @@ impl Operations {
         }
     }
 
-    /// Removes the operations on an agent that `is_gone` names.
+    /// Removes the operations on an agent for which `is_gone` returns true.
     pub(crate) fn remove_on(&mut self, agent: AgentKey, is_gone: impl Fn(&Operation) -> bool) {
         let gone: Vec<_> = self.on_agent(agent).filter(|row| is_gone(row)).map(|row| row.uuid.value.clone()).collect();
         gone.iter().for_each(|uuid| self.remove(agent, uuid));
     }
 
-    /// Whether the indices match the rows, and each agent with operations fulfils `is_known`.
+    /// Returns whether the indices match the rows, and `is_known` holds for each agent with operations.
     pub(crate) fn is_in_step(&self, is_known: impl Fn(AgentKey) -> bool) -> bool {
         let of_frameworks = self.rows.values().filter(|row| row.framework_id.is_some()).count();
         self.by_uuid.len() == self.rows.len()

@@ -1,4 +1,4 @@
-//! DEACTIVATE_AGENT: an agent is not offered; its tasks keep running.
+//! DEACTIVATE_AGENT: the agent's resources are not offered; its tasks keep running.
 
 use cores::CallError;
 use protos::mesos::SlaveId;

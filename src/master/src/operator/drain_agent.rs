@@ -1,4 +1,4 @@
-//! DRAIN_AGENT: an agent's tasks are killed and no new ones come (MNT-06).
+//! DRAIN_AGENT: an agent's tasks are killed and it receives no new ones (MNT-06).
 
 use cores::CallError;
 use protos::mesos::internal::DrainSlaveMessage;
@@ -10,7 +10,7 @@ use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    /// Draining again replaces the settings.
+    /// Starts to drain an agent. For an agent that drains already, it replaces the settings.
     pub(crate) fn drain_agent(&mut self, call: DrainAgent, out: &mut Outbox) -> Result<(), CallError> {
         let id = call.slave_id.value.clone();
         if !self.is_known_agent(&id) {
@@ -38,7 +38,7 @@ impl Master {
         Ok(())
     }
 
-    /// Draining agents that have become empty are drained, or marked gone if the call says so.
+    /// Marks draining agents that have become empty as drained, or as gone if the call asked for that.
     pub(crate) fn settle_drained(&mut self, out: &mut Outbox) {
         for agent in self.agents.take_drained(&self.operations) {
             out.info(format!("Agent {} is drained", agent.id));

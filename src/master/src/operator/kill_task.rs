@@ -1,4 +1,4 @@
-//! KILL_TASK, a call of tepui's own: an operator ends one task of any framework.
+//! KILL_TASK, a call that Mesos does not have: an operator kills one task of any framework.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::io::{Done, KillTask, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
-    /// The task ends as if its framework had killed it, which gets the usual status updates. A principal that may tear
-    /// the framework down may do this.
+    /// Kills a task as if its framework had killed it, which receives the usual status updates. A principal needs the
+    /// permission to tear down the framework.
     pub(crate) fn kill_task(
         &mut self,
         request: RequestId,

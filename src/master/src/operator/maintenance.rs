@@ -1,7 +1,7 @@
-//! UPDATE_MAINTENANCE_SCHEDULE, START_MAINTENANCE and STOP_MAINTENANCE, and the legacy endpoints (
-//! 12.1).
+//! UPDATE_MAINTENANCE_SCHEDULE, START_MAINTENANCE and STOP_MAINTENANCE, and the legacy endpoints
+//! (docs/mesos/maintenance.md).
 //!
-//! Machines change their mode by these calls alone; windows that begin or end change nothing.
+//! Only these calls change the mode of a machine. The start or end of a window changes nothing.
 
 use cores::CallError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,11 @@ use crate::registry::{RegistryOp, without};
 use crate::state::{Agent, AgentKey, Machine, MachineKey, Maintenance};
 use crate::validate::{self, machine_text};
 
-/// Why the agents of a machine that goes down are removed.
+/// Reason that is reported for agents on a machine that goes down.
 const DOWN: &str = "Operator initiated 'Machine DOWN'";
 
 impl Master {
-    /// The schedule takes the place of the one before. New machines drain, those that are not listed any more are up.
+    /// Replaces the schedule. New machines drain; those that are no longer listed are up.
     pub(crate) fn update_schedule(&mut self, schedule: Schedule, out: &mut Outbox) -> Result<(), CallError> {
         validate::schedule(&schedule, &self.maintenance.machines).map_err(CallError::invalid)?;
         out.persist.push(RegistryOp::UpdateMaintenanceSchedule(schedule.clone()));
@@ -47,7 +47,7 @@ impl Master {
         Ok(())
     }
 
-    /// Draining machines go down: their agents are shut down, and removed with all that runs there.
+    /// Takes draining machines down. Their agents are shut down, and removed with their tasks.
     pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
         let keys =
             machines_in(&self.maintenance, ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;
@@ -65,7 +65,7 @@ impl Master {
         Ok(())
     }
 
-    /// Machines that are down are up again, and leave the schedule.
+    /// Brings machines up that are down, and removes them from the schedule.
     pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), CallError> {
         let keys = machines_in(&self.maintenance, ids, Mode::Down, "is not in DOWN mode and cannot be brought up")?;
         out.persist.push(RegistryOp::StopMaintenance(ids.to_vec()));
@@ -83,14 +83,15 @@ impl Master {
         found.map(|(key, _)| key).collect()
     }
 
-    /// The machine in the schedule that an agent is on, in the words of an answer.
+    /// Returns the text by which answers name the scheduled machine of an agent, or `None` if its machine is not in the
+    /// schedule.
     pub(crate) fn scheduled_machine(&self, agent: &Agent) -> Option<String> {
         let machine = self.maintenance.machine_of(&agent.info.hostname, &agent.pid)?;
         Some(format!("{} ({})", machine.id.hostname(), machine.id.ip()))
     }
 }
 
-/// The machines that a call names, if all of them are in `mode`.
+/// Returns the machines that a call names, if all of them are in `mode`.
 fn machines_in(
     maintenance: &Maintenance,
     ids: &[MachineId],

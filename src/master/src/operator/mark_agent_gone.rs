@@ -1,4 +1,4 @@
-//! MARK_AGENT_GONE: an agent will not come back.
+//! MARK_AGENT_GONE: an agent will not reregister.
 
 use base::AgentId;
 use cores::{CallError, ErrorKind};
@@ -7,7 +7,7 @@ use crate::io::Outbox;
 use crate::master::Master;
 
 impl Master {
-    /// Once more for one that is gone is not an error.
+    /// Marks an agent as gone. It is no error if the agent is gone already.
     pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), CallError> {
         if self.absent.is_gone(id) {
             return Ok(());
@@ -21,7 +21,7 @@ impl Master {
         Ok(())
     }
 
-    /// Whether an agent is registered, recovered or unreachable.
+    /// Returns whether an agent is registered, recovered or unreachable.
     pub(crate) fn is_known_agent(&self, id: &str) -> bool {
         self.agent_by_id(id).is_some() || self.absent.standing(id).is_some()
     }

@@ -1,4 +1,4 @@
-//! The operator API's calls that change state, one file each, and its event stream.
+//! Calls of the operator API that change state, one file each, and its event stream.
 
 mod announce;
 mod deactivate_agent;
@@ -27,7 +27,7 @@ use crate::io::{Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
-    /// An operator's call. Those that only read are answered from a snapshot, not here.
+    /// Handles an operator's call. Calls that only read are answered from a snapshot, not here.
     pub(crate) fn operator_call(
         &mut self,
         request: RequestId,
@@ -78,7 +78,8 @@ impl Master {
     }
 }
 
-/// The actions on all agents or machines that a call requires: the lists do not distinguish these.
+/// Returns the actions that a call needs permission for on all agents or machines: the access control lists do not
+/// distinguish single ones.
 fn guards(call: &Call) -> &'static [Action] {
     match call.r#type() {
         Type::MarkAgentGone => &[Action::MarkAgentGone],

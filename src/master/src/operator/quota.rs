@@ -1,5 +1,5 @@
-//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (docs/mesos/roles.md): the checks against the
-//! cluster, and the change.
+//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (docs/mesos/roles.md): checks against the cluster,
+//! and the change.
 //!
 //! The allocator applies a quota to offers.
 
@@ -20,14 +20,14 @@ use crate::registry::RegistryOp;
 use crate::state::OfferKey;
 use crate::validate::{self, amounts_text};
 
-/// This many roles whose quotas were emptied are remembered.
+/// Number of roles with an emptied quota that are remembered.
 const EMPTIED_MAX: usize = 1000;
 
 /// Quotas by role.
 type Quotas = BTreeMap<Role, Quota>;
 
 impl Master {
-    /// All or nothing. Each quota takes the place of its role's.
+    /// Replaces the quotas of the given roles, or none of them if one is invalid.
     pub(crate) fn update_quota(
         &mut self,
         call: UpdateQuota,
@@ -68,7 +68,7 @@ impl Master {
         Ok(())
     }
 
-    /// The older call: a role that has no quota yet gets one whose guarantees are its limits.
+    /// Handles the older call: a role without quota gets one whose limits are its guarantees.
     pub(crate) fn set_quota(
         &mut self,
         request: &QuotaRequest,
@@ -100,7 +100,7 @@ impl Master {
         Ok(())
     }
 
-    /// A role without quota is answered; Mesos's master does not survive the call.
+    /// Removes the quota of a role. It is an error if the role has none; Mesos's master crashes on that call.
     pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), CallError> {
         let refused = |why: String| CallError { attempt: Some("Failed to remove quota"), ..CallError::invalid(why) };
         if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
@@ -130,7 +130,7 @@ impl Master {
                 false => quotas.insert(role.clone(), quota.clone()),
             };
         }
-        // Offers are rescinded for a new guarantee only; an older unsatisfied one keeps waiting.
+        // Offers are rescinded only for a new guarantee. An older unsatisfied one keeps waiting.
         let guaranteed = updates.values().any(|quota| !quota.guarantees.is_empty());
         for (framework, role, agent) in self.allocation.allocator().in_the_way_of_quota() {
             let limited = updates.get(&role.top_level()).is_some_and(|quota| !quota.limits.is_empty());
@@ -150,7 +150,8 @@ impl Master {
         }
     }
 
-    /// Takes over what the masters before have set; those before 1.9 wrote what is guaranteed and limited alike.
+    /// Takes over the quotas that former masters have set. Masters before 1.9 wrote one amount, which is both guarantee
+    /// and limit.
     pub(crate) fn recover_quotas(&mut self, registry: &Registry) {
         #[allow(deprecated)]
         let old = registry.quotas.iter().map(|quota| {
@@ -168,7 +169,7 @@ impl Master {
     }
 }
 
-/// Whether no role consumes more than its new limits.
+/// Checks that no role consumes more than its new limits.
 fn check_consumed(allocator: &Allocator, updates: &Quotas) -> Result<(), String> {
     for (role, quota) in updates {
         let consumed = allocator.role_view(role).map(|view| view.consumed).unwrap_or_default();
@@ -184,7 +185,8 @@ fn check_consumed(allocator: &Allocator, updates: &Quotas) -> Result<(), String>
     Ok(())
 }
 
-/// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
+/// Checks that the registered agents, including disconnected ones, have enough resources for all guarantees. The error
+/// holds the guarantees and the capacity.
 fn check_capacity(allocator: &Allocator, quotas: &Quotas) -> Result<(), (String, String)> {
     let mut guaranteed = Quantities::new();
     let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
@@ -196,13 +198,13 @@ fn check_capacity(allocator: &Allocator, quotas: &Quotas) -> Result<(), (String,
     }
 }
 
-/// A role's quota as a message.
+/// Returns a role's quota as a message.
 fn config_of(role: &Role, quota: &Quota) -> QuotaConfig {
     let (guarantees, limits) = (quota.guarantees.to_map(), quota.limits.to_map());
     QuotaConfig { role: role.as_str().to_owned(), guarantees, limits }
 }
 
-/// What a role is guaranteed must hold what the roles right below it are guaranteed together.
+/// Checks that the guarantee of each role contains the sum of the guarantees of its child roles.
 fn check_hierarchy(quotas: &Quotas) -> Result<(), String> {
     let mut below: BTreeMap<Role, Quantities> = BTreeMap::new();
     for (role, quota) in quotas {

@@ -1,4 +1,4 @@
-//! REACTIVATE_AGENT: an agent that was deactivated or drained is offered again.
+//! REACTIVATE_AGENT: resources of an agent that was deactivated or drained are offered again.
 
 use cores::CallError;
 use protos::mesos::{DrainState, SlaveId};

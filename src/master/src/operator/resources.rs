@@ -1,7 +1,7 @@
 //! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME, and the legacy
 //! endpoints (OPM-29 to OPM-34).
 //!
-//! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
+//! Offers are rescinded for them, as few as needed; used resources are not touched.
 
 use cores::{CallError, ErrorKind};
 use protos::mesos::master::{Call, call};
@@ -13,7 +13,7 @@ use crate::master::Master;
 use crate::operations::{agent_text, check, well_formed, without_allocations};
 use crate::state::{AgentKey, OfferKey};
 
-/// The operation of a call, and the agent that it is for; the call itself if it is of another kind.
+/// Returns the agent and the operation of a call, or the call itself if it is of another kind.
 pub(crate) fn operation_of(kind: call::Type, body: Call) -> Result<(String, Operation), Box<Call>> {
     use operation::Type;
     let mut wanted = Operation::default();
@@ -92,12 +92,12 @@ impl Master {
         Ok(())
     }
 
-    /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not
-    /// help.
+    /// Applies the conversions in the allocator, and rescinds the offers that conflict with them. No offer is rescinded
+    /// if that would not help.
     fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), CallError> {
         let Some(agent) = self.agent(key).cloned() else { return Err(CallError::new(ErrorKind::Conflict, "")) };
         if !agent.connected || self.agents.is_doubtful(key) {
-            // Tasks that were given up with its connection may run all the same, and come back with it.
+            // Tasks that were lost with its connection may still run, and be listed when it reregisters.
             let why = format!("Agent {} is not connected, and what it uses is not known for sure", agent.id);
             return Err(CallError::new(ErrorKind::Conflict, why));
         }

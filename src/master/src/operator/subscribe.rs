@@ -13,15 +13,15 @@ use crate::master::Master;
 use crate::timers::Timer;
 use crate::views;
 
-/// An operator's stream.
+/// Event stream of an operator.
 #[derive(Debug)]
 struct Subscriber {
     stream: StreamId,
-    /// The subscribers.
+    /// Principal of the subscriber, which limits what it may view.
     principal: Option<Arc<str>>,
 }
 
-/// The operators' streams, oldest first.
+/// Event streams of operators, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     streams: BTreeMap<u64, Subscriber>,
@@ -56,7 +56,7 @@ impl Subscribers {
 }
 
 impl Master {
-    /// A further stream than may be closes the oldest one.
+    /// Subscribes an operator. If there are too many streams, the oldest one is closed.
     pub(crate) fn operator_subscribe(
         &mut self,
         request: RequestId,
@@ -77,7 +77,7 @@ impl Master {
         self.operator_heartbeat(stream, out);
     }
 
-    /// A heartbeat, and the next one in its time.
+    /// Sends a heartbeat, and sets the timer of the next one.
     pub(crate) fn operator_heartbeat(&mut self, stream: StreamId, out: &mut Outbox) {
         if !self.subscribers.contains(stream) {
             return;
@@ -87,7 +87,7 @@ impl Master {
         self.timers.set(self.now + HEARTBEAT_INTERVAL, Timer::OperatorHeartbeat { stream });
     }
 
-    /// Tells all operators that listen and may view it.
+    /// Sends an event to all subscribed operators that may view it.
     pub(crate) fn announce(
         &self,
         kind: event::Type,
@@ -106,7 +106,7 @@ impl Master {
         }
     }
 
-    /// An event without resources of roles that the subscriber may not view.
+    /// Returns the event without resources of roles that the subscriber may not view.
     fn visible(&self, event: &Arc<Event>, principal: Option<&str>) -> Arc<Event> {
         let authorizer = &self.config.authorizer;
         if event.agent_added.is_none() || authorizer.verdict(principal, Action::ViewRole) == Verdict::Everything {

@@ -1,4 +1,4 @@
-//! UPDATE_POLICIES, a call of tepui's own: policies of holding and refusal at run time.
+//! UPDATE_POLICIES, a call that Mesos does not have: it changes the policies of offers and refusals at run time.
 
 use allocator::policies::Policies;
 use cores::CallError;
@@ -8,8 +8,8 @@ use crate::io::{Done, Outbox, Output};
 use crate::master::Master;
 
 impl Master {
-    /// All or nothing. They hold for offers and refusals from now on, until the master ends: a file is what outlives
-    /// it.
+    /// Replaces all policies, or none if they are invalid. They apply to offers and refusals from now on, until the
+    /// master exits. Only the policies of the file survive that.
     pub(crate) fn update_policies(&mut self, request: RequestId, policies: Policies, out: &mut Outbox) {
         let answer = match policies.check() {
             Ok(()) => {

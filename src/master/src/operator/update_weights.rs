@@ -1,4 +1,4 @@
-//! UPDATE_WEIGHTS: how much roles count in fair sharing (MNT-20).
+//! UPDATE_WEIGHTS: sets the weights of roles in fair sharing (MNT-20).
 
 use authorizer::Action;
 use cores::CallError;
@@ -10,7 +10,8 @@ use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    /// All or nothing. If a changed role is in use, all outstanding offers are taken back.
+    /// Sets all given weights, or none if one is invalid. If a changed role is in use, all outstanding offers are
+    /// rescinded.
     pub(crate) fn update_weights(
         &mut self,
         weights: Vec<WeightInfo>,
@@ -22,7 +23,7 @@ impl Master {
             let role = info.role().trim().to_owned();
             let prefix = "Failed to validate update weights request JSON";
             if let Err(why) = Role::parse(&role) {
-                // A name that is too long is not repeated.
+                // A name that is too long is left out of the message.
                 let named = if role.len() > Role::MAX_BYTES {
                     "Invalid role".to_owned()
                 } else {

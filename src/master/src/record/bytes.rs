@@ -1,8 +1,8 @@
-//! Numbers and texts of a recording as bytes: seven bits a byte, lengths before contents.
+//! Numbers and texts of a recording as bytes: seven bits per byte, lengths before contents.
 
 use super::RecordError;
 
-/// Writes.
+/// Encoder of numbers and texts.
 #[derive(Debug, Default)]
 pub(super) struct Writer(pub Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Writer {
     }
 }
 
-/// Reads.
+/// Decoder of numbers and texts.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         Err(RecordError::Invalid("a number of more than 64 bits".to_owned()))
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes as a number.
     pub fn word(&mut self) -> Result<u64, RecordError> {
         let mut word = [0; 8];
         word.copy_from_slice(self.take(8)?);
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A hash that is the same on every machine and in every version: FNV-1a over words.
+/// Hash that is the same on every machine and in every version: FNV-1a over words.
 pub(super) struct Hash(pub u64);
 
 impl Default for Hash {

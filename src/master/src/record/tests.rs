@@ -1,4 +1,4 @@
-//! What is written is read again, and damage is refused.
+//! Tests that a recording is read as it was written, and that damage is refused.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -1,6 +1,6 @@
-//! The maintenance schedule and the machines' modes in the registry (docs/mesos/maintenance.md).
+//! Maintenance schedule and modes of machines in the registry (docs/mesos/maintenance.md).
 //!
-//! It checks nothing: `operator/maintenance.rs` has.
+//! It does not check them; `operator/maintenance.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use protos::mesos::{MachineId, MachineInfo, machine_info::Mode};
 
 use crate::state::MachineKey;
 
-/// New machines drain; those that are not listed any more are up, which is not worth an entry.
+/// Replaces the schedule. New machines drain. Those that are no longer listed are up, and have no entry.
 pub(super) fn update_schedule(registry: &mut Registry, schedule: &Schedule) {
     let mut listed = BTreeMap::new();
     for window in &schedule.windows {
@@ -52,7 +52,7 @@ pub(super) fn stop(registry: &mut Registry, ids: &[MachineId]) {
     registry.schedules.retain(|schedule| !schedule.windows.is_empty());
 }
 
-/// Takes machines out of a schedule, and windows that have none left.
+/// Removes machines from a schedule, and windows that become empty.
 pub(crate) fn without(schedule: &mut Schedule, ids: &BTreeSet<MachineKey>) {
     for window in &mut schedule.windows {
         window.machine_ids.retain(|id| !ids.contains(&MachineKey::from(id)));

@@ -1,4 +1,4 @@
-//! What survives a master: operations on the registry, and the registry read back (docs/mesos/high-availability.md).
+//! Persistent state of the master: operations on the registry (docs/mesos/high-availability.md).
 //!
 //! It writes nothing; the shell stores the registry that [`RegistryOp::apply`] changes.
 
@@ -12,70 +12,70 @@ use protos::mesos::internal::{Registry, registry};
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 
-/// One change of the registry. All of a batch are applied in order and stored at once.
+/// A change of the registry. All changes of a batch are applied in order and stored at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RegistryOp {
-    /// This master leads now.
+    /// Record that this master leads.
     Recover(Box<mesos::MasterInfo>),
-    /// A new agent.
+    /// Add a new agent.
     AdmitAgent(Box<mesos::SlaveInfo>),
-    /// A known agent's info has changed.
+    /// Replace the info of an admitted agent.
     UpdateAgent(Box<mesos::SlaveInfo>),
-    /// An agent does not answer.
+    /// Mark an agent as unreachable.
     MarkAgentUnreachable {
-        /// The id of the agent.
+        /// Id of the agent.
         id: mesos::SlaveId,
-        /// Since when.
+        /// Time at which it became unreachable.
         time: mesos::TimeInfo,
     },
-    /// An agent that was unreachable, or unknown, is there.
+    /// Mark an agent that was unreachable or unknown as admitted.
     MarkAgentReachable(Box<mesos::SlaveInfo>),
-    /// An agent has left.
+    /// Remove an agent.
     RemoveAgent(mesos::SlaveId),
-    /// An operator marks an agent gone.
+    /// Mark an agent as gone.
     MarkAgentGone {
-        /// The id of the agent.
+        /// Id of the agent.
         id: mesos::SlaveId,
-        /// Since when.
+        /// Time at which it was marked.
         time: mesos::TimeInfo,
     },
-    /// Forget unreachable and gone agents.
+    /// Remove unreachable and gone agents.
     Prune {
-        /// Unreachable ones.
+        /// Ids of the unreachable agents to remove.
         unreachable: Vec<mesos::SlaveId>,
-        /// Gone ones.
+        /// Ids of the gone agents to remove.
         gone: Vec<mesos::SlaveId>,
     },
-    /// An operator has the agent drained.
+    /// Start to drain an agent.
     DrainAgent {
-        /// The id of the agent.
+        /// Id of the agent.
         id: mesos::SlaveId,
-        /// The configuration of the drain.
+        /// Configuration of the drain.
         config: mesos::DrainConfig,
     },
-    /// A draining agent is empty.
+    /// Mark a draining agent as drained.
     MarkAgentDrained(mesos::SlaveId),
-    /// Deactivates an agent.
+    /// Deactivate an agent.
     DeactivateAgent(mesos::SlaveId),
-    /// And again to all.
+    /// Reactivate an agent, and end its drain.
     ReactivateAgent(mesos::SlaveId),
-    /// Weights of roles; later ones replace earlier ones of the same role.
+    /// Set weights of roles. A later weight of a role replaces an earlier one.
     UpdateWeights(Vec<mesos::WeightInfo>),
-    /// Sets the quotas of roles as a whole; an empty one is removed.
+    /// Replace the quotas of roles. A quota without guarantees and limits is removed.
     UpdateQuota(Vec<QuotaConfig>),
-    /// The maintenance schedule in the place of the one before.
+    /// Replace the maintenance schedule.
     UpdateMaintenanceSchedule(Schedule),
-    /// Machines that are scheduled go down.
+    /// Take scheduled machines down.
     StartMaintenance(Vec<mesos::MachineId>),
-    /// Machines that are down come up, and leave the schedule.
+    /// Bring machines up that are down, and remove them from the schedule.
     StopMaintenance(Vec<mesos::MachineId>),
 }
 
-/// The registry's name for the capability that draining and deactivation ask of later masters.
+/// Capability that the registry requires of later masters once an agent is drained or deactivated.
 const DRAINING: &str = "AGENT_DRAINING";
 
 impl RegistryOp {
-    /// Makes the change. Applying it twice does no more than applying it once.
+    /// Applies the change. Applying it twice has the same result as applying it once.
     pub fn apply(&self, registry: &mut Registry) {
         match self {
             RegistryOp::Recover(info) => registry.master = Some(registry::Master { info: (**info).clone() }),
@@ -131,7 +131,7 @@ fn take_admitted(registry: &mut Registry, id: &mesos::SlaveId) -> Option<registr
     Some(list.remove(at))
 }
 
-/// Adds the agent, or replaces its info where it is listed.
+/// Adds an agent, or replaces its info if it is admitted already.
 fn admit(registry: &mut Registry, info: &mesos::SlaveInfo, drain: Option<mesos::DrainInfo>, deactivated: bool) {
     let list = admitted(registry);
     match list.iter_mut().find(|agent| agent.info.id == info.id) {
@@ -154,7 +154,7 @@ fn mark_unreachable(registry: &mut Registry, id: &mesos::SlaveId, time: &mesos::
     });
 }
 
-/// Draining and deactivation survive the absence.
+/// Moves an unreachable agent to the admitted ones, with its drain and deactivation.
 fn mark_reachable(registry: &mut Registry, info: &mesos::SlaveInfo) {
     let list = &mut registry.unreachable.get_or_insert_default().slaves;
     let at = list.iter().position(|agent| Some(&agent.id) == info.id.as_ref());
@@ -193,7 +193,7 @@ fn set_drain(registry: &mut Registry, id: &mesos::SlaveId, drain: Option<mesos::
     }
 }
 
-/// Masters that do not know `capability` must not lead from now on.
+/// Requires a capability: masters that do not know it must not lead from now on.
 fn require(registry: &mut Registry, capability: &str) {
     let list = &mut registry.minimum_capabilities;
     if !list.iter().any(|known| known.capability == capability) {
@@ -201,7 +201,7 @@ fn require(registry: &mut Registry, capability: &str) {
     }
 }
 
-/// Masters that do not know `capability` may lead again.
+/// Removes a required capability: masters that do not know it may lead again.
 fn release(registry: &mut Registry, capability: &str) {
     registry.minimum_capabilities.retain(|known| known.capability != capability);
 }

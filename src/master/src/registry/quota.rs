@@ -1,18 +1,18 @@
 //! Quotas in the registry (MNT-31, HA-27).
 //!
-//! It checks nothing: `operator/update_quota.rs` has.
+//! It does not check them; `operator/quota.rs` does.
 
 use protos::mesos::internal::Registry;
 use protos::mesos::quota::QuotaConfig;
 
-/// The registry's name for the capability that quotas ask of later masters.
+/// Capability that the registry requires of later masters while there are quotas.
 const QUOTA: &str = "QUOTA_V2";
 
-/// Each of `configs` takes the place of its role's quota; one without guarantees and limits ends it.
+/// Replaces the quotas of the roles in `configs`. One without guarantees and limits is removed.
 pub(super) fn update(registry: &mut Registry, configs: &[QuotaConfig]) {
     for config in configs {
         registry.quota_configs.retain(|known| known.role != config.role);
-        // The form of masters before 1.9.
+        // Masters before 1.9 stored quotas in this form.
         #[allow(deprecated)]
         registry.quotas.retain(|known| known.info.role() != config.role);
         if !is_default(config) {
@@ -25,7 +25,7 @@ pub(super) fn update(registry: &mut Registry, configs: &[QuotaConfig]) {
     }
 }
 
-/// A guarantee of 0 counts as none, a limit of 0 is a limit.
+/// Returns whether a config sets no quota. A guarantee of 0 counts as none; a limit of 0 is a limit.
 fn is_default(config: &QuotaConfig) -> bool {
     config.limits.is_empty() && config.guarantees.values().all(|amount| amount.value == 0.0)
 }

@@ -1,6 +1,6 @@
-//! An agent as the master knows it.
+//! State of an agent in the master.
 //!
-//! When an agent is added, changed or removed is decided in `agents/`.
+//! `agents/` adds, changes and removes agents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,102 +11,102 @@ use resources::Resources;
 
 use super::{AgentCapabilities, FrameworkKey};
 
-/// An executor that runs on an agent. Those that agents make up for command tasks are not known to a master.
+/// An executor that runs on an agent. A master does not know the executors that agents generate for command tasks.
 #[derive(Clone, Debug)]
 pub struct Executor {
-    /// Its framework.
+    /// Framework of the executor.
     pub framework: FrameworkKey,
-    /// Its `ExecutorInfo`.
+    /// `ExecutorInfo` of the executor.
     pub info: Arc<mesos::ExecutorInfo>,
-    /// What it takes, beside its tasks.
+    /// Resources of the executor, without those of its tasks.
     pub resources: Resources,
 }
 
 /// A resource provider on an agent.
 #[derive(Clone, Debug)]
 pub struct ResourceProvider {
-    /// Its info, as the agent has sent it.
+    /// Info of the provider, as the agent has sent it.
     pub info: mesos::ResourceProviderInfo,
-    /// What it provides; part of the agent's total.
+    /// Resources of the provider, which are part of the agent's total.
     pub total: Resources,
-    /// The version of its resources, which operations must name.
+    /// Version of the provider's resources, which operations must name.
     pub version: mesos::Uuid,
-    /// Operations, by uuid, that were open when it last reported: what they make is not in `total` yet.
+    /// UUIDs of the operations that were open at the provider's last report: their results are not in `total` yet.
     pub(crate) undone: BTreeSet<Vec<u8>>,
 }
 
-/// The attribute of an unhealthy agent; its text is the reason.
+/// Name of the attribute of an unhealthy agent; its text is the reason.
 pub const UNHEALTHY: &str = "unhealthy";
 
 /// A registered agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its id.
+    /// Id of the agent.
     pub id: AgentId,
-    /// Its `SlaveInfo`; `id` is set.
+    /// `SlaveInfo` of the agent; `id` is set.
     pub info: Arc<mesos::SlaveInfo>,
-    /// Its process.
+    /// Process of the agent.
     pub pid: Pid,
-    /// Its version; a semantic one.
+    /// Semantic version of the agent.
     pub version: String,
-    /// What it can do.
+    /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
-    /// When it registered with this master.
+    /// Time at which the agent registered with this master.
     pub registered: Time,
-    /// When it last reregistered.
+    /// Time of the last reregistration; `None` before the first.
     pub reregistered: Option<Time>,
-    /// Whether its connection lives.
+    /// Whether the agent is connected.
     pub connected: bool,
-    /// Whether an operator has taken it out of use.
+    /// Whether an operator has deactivated the agent.
     pub deactivated: bool,
-    /// Whether and how it is being drained.
+    /// State and configuration of the agent's drain; `None` if it does not drain.
     pub drain: Option<mesos::DrainInfo>,
-    /// When this master believes that the draining began.
+    /// Time at which the drain started, as far as this master knows.
     pub drain_start: Option<Time>,
-    /// When it is not to be counted on: its machine's maintenance.
+    /// Maintenance window of the agent's machine.
     pub unavailability: Option<mesos::Unavailability>,
-    /// What frameworks have answered when they were asked to leave it.
+    /// Answers of frameworks to inverse offers of this agent.
     pub inverse_answers: BTreeMap<FrameworkKey, mesos::allocator::InverseOfferStatus>,
-    /// All it has: its own, its providers', and oversubscribed resources.
+    /// All resources of the agent: its own, those of its providers, and oversubscribed ones.
     pub total: Resources,
-    /// What tasks and executors take.
+    /// Resources that tasks and executors use.
     pub used: Resources,
-    /// What is offered.
+    /// Resources that are offered.
     pub offered: Resources,
     /// Dynamic reservations and volumes, for agents that must receive all of them at once.
     pub checkpointed: Resources,
-    /// The version of its own resources.
+    /// Version of the agent's own resources.
     pub resource_version: Option<mesos::Uuid>,
-    /// Its resource providers, by id.
+    /// Resource providers of the agent, by id.
     pub providers: BTreeMap<String, ResourceProvider>,
-    /// Its executors, by framework; no framework without any.
+    /// Executors of the agent, by framework. Frameworks without executors have no entry.
     pub executors: BTreeMap<FrameworkKey, BTreeMap<ExecutorId, Arc<Executor>>>,
 }
 
 impl Agent {
-    /// Whether it is offered.
+    /// Returns whether the agent's resources may be offered.
     pub fn active(&self) -> bool {
         self.connected && !self.deactivated && self.unhealthy().is_none()
     }
 
-    /// Why it is unhealthy: the attribute `unhealthy`, with which an agent registers while its disk refuses
-    /// checkpoints.
+    /// Returns why the agent is unhealthy: the attribute `unhealthy`, with which an agent registers while its disk
+    /// refuses checkpoints.
     pub fn unhealthy(&self) -> Option<&str> {
         let named = self.info.attributes.iter().find(|attribute| attribute.name == UNHEALTHY);
         Some(named?.text.as_ref()?.value.as_str())
     }
 
-    /// Whether it is being drained, and is not empty yet.
+    /// Returns whether the agent drains and is not empty yet.
     pub fn is_draining(&self) -> bool {
         self.drain.is_some_and(|drain| drain.state() == mesos::DrainState::Draining)
     }
 
-    /// One of its executors.
+    /// Returns an executor of the agent.
     pub fn executor(&self, framework: FrameworkKey, id: &str) -> Option<&Arc<Executor>> {
         self.executors.get(&framework)?.get(id)
     }
 
-    /// The id as a message.
+    /// Returns the id as a message.
     pub fn proto_id(&self) -> mesos::SlaveId {
         mesos::SlaveId { value: (&self.id).into() }
     }

@@ -1,10 +1,10 @@
-//! What agents and frameworks say they can do, as sets.
+//! Capabilities of agents and frameworks, as sets.
 //!
 //! It does not decide what follows from a capability.
 
 use protos::mesos::{framework_info, slave_info};
 
-/// A framework's capabilities.
+/// Capabilities of a framework.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FrameworkCapabilities {
@@ -19,7 +19,7 @@ pub struct FrameworkCapabilities {
 }
 
 impl FrameworkCapabilities {
-    /// Reads the set; unknown ones are ignored.
+    /// Reads a set of capabilities; unknown ones are ignored.
     pub fn new(list: &[framework_info::Capability]) -> FrameworkCapabilities {
         use framework_info::capability::Type;
         let mut set = FrameworkCapabilities::default();
@@ -40,7 +40,7 @@ impl FrameworkCapabilities {
     }
 }
 
-/// An agent's capabilities.
+/// Capabilities of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct AgentCapabilities {
@@ -55,7 +55,7 @@ pub struct AgentCapabilities {
 }
 
 impl AgentCapabilities {
-    /// Reads the set; unknown ones are ignored.
+    /// Reads a set of capabilities; unknown ones are ignored.
     pub fn new(list: &[slave_info::Capability]) -> AgentCapabilities {
         use slave_info::capability::Type;
         let mut set = AgentCapabilities::default();
@@ -75,7 +75,7 @@ impl AgentCapabilities {
         set
     }
 
-    /// The set as it stands on the wire, in the order of the numbers.
+    /// Returns the set as it stands on the wire, in the order of the numbers.
     pub fn to_proto(self) -> Vec<slave_info::Capability> {
         use slave_info::capability::Type;
         let all = [

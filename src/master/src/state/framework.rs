@@ -1,6 +1,6 @@
-//! A framework as the master knows it.
+//! State of a framework in the master.
 //!
-//! When a framework is added, changed or removed is decided in `frameworks/`.
+//! `frameworks/` adds, changes and removes frameworks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,102 +14,103 @@ use protos::mesos::{self, scheduler};
 use super::{FrameworkCapabilities, Task};
 use crate::table::Table;
 
-/// How a framework is reached.
+/// Connection of a framework.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Connection {
-    /// Known from agents only, since this master began.
+    /// The framework has not subscribed with this master, but an agent lists it.
     Recovered,
-    /// Its last connection is gone.
+    /// The framework has lost its connection.
     Disconnected,
-    /// By HTTP.
+    /// The framework is connected by HTTP.
     Http {
-        /// The stream of its events.
+        /// Stream of the framework's events.
         stream: StreamId,
-        /// What its calls must name.
+        /// Value that the framework's calls must have in the `Mesos-Stream-Id` header.
         stream_text: Arc<str>,
     },
-    /// By libprocess.
+    /// The framework is connected by libprocess.
     Driver(Pid),
 }
 
-/// What has been counted for one framework (docs/mesos/metrics.md, "per framework").
+/// Counters of one framework (docs/mesos/metrics.md, "per framework").
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkCounts {
-    /// Messages of its driver, without HTTP calls.
+    /// Number of messages of its driver; HTTP calls are not counted.
     pub messages: u64,
-    /// Messages of its driver that wait for a rate limit.
+    /// Number of messages of its driver that wait for a rate limit.
     pub held: u64,
-    /// Messages of its driver that were too many.
+    /// Number of messages of its driver that were dropped because too many were waiting.
     pub dropped: u64,
-    /// Calls by type's number.
+    /// Numbers of calls by the number of the type.
     pub calls: BTreeMap<i32, u64>,
-    /// Events by type's number.
+    /// Numbers of events by the number of the type.
     pub events: BTreeMap<i32, u64>,
-    /// Operations by type's number.
+    /// Numbers of operations by the number of the type.
     pub operations: BTreeMap<i32, u64>,
-    /// Terminal tasks by state's number.
+    /// Numbers of terminal tasks by the number of the state.
     pub terminal: BTreeMap<i32, u64>,
-    /// Offers that were sent.
+    /// Number of offers that were sent.
     pub offers_sent: u64,
-    /// Offers that were accepted.
+    /// Number of offers that were accepted.
     pub offers_accepted: u64,
-    /// Offers that were declined.
+    /// Number of offers that were declined.
     pub offers_declined: u64,
-    /// Offers that were taken back.
+    /// Number of offers that were rescinded.
     pub offers_rescinded: u64,
-    /// Of one that has ended: its share over time, and how long it waited for offers. Of others the allocator knows it.
+    /// Share over time of a completed framework, and how long it waited for offers. For other frameworks the allocator
+    /// has them.
     pub over_time: Option<(Sampled, Duration)>,
 }
 
-/// A framework.
+/// A framework that has subscribed, or that an agent lists.
 #[derive(Clone, Debug)]
 pub struct Framework {
-    /// Its id.
+    /// Id of the framework.
     pub id: FrameworkId,
-    /// Its `FrameworkInfo`; `id` is set.
+    /// `FrameworkInfo` of the framework; `id` is set.
     pub info: Arc<mesos::FrameworkInfo>,
-    /// Its capabilities.
+    /// Capabilities of the framework.
     pub capabilities: FrameworkCapabilities,
-    /// The roles it is subscribed to.
+    /// Roles that the framework is subscribed to.
     pub roles: BTreeSet<String>,
-    /// The suppressed ones of them.
+    /// Roles for which the framework has suppressed offers.
     pub suppressed: BTreeSet<String>,
-    /// Its offer constraints, as sent.
+    /// Offer constraints of the framework, as it has sent them.
     pub offer_constraints: Option<Arc<scheduler::OfferConstraints>>,
-    /// The same, parsed.
+    /// Compiled offer constraints of the framework.
     pub constraints: allocator::OfferConstraints,
-    /// How it is reached.
+    /// Connection of the framework.
     pub connection: Connection,
-    /// Whether it gets offers.
+    /// Whether the framework is offered resources.
     pub active: bool,
-    /// When it subscribed with this master, or was learned of.
+    /// Time at which the framework subscribed with this master, or was first listed by an agent.
     pub registered: Time,
-    /// When it last subscribed again.
+    /// Time of the last further subscription; `None` before the first.
     pub reregistered: Option<Time>,
-    /// When it ended.
+    /// Time at which the framework was removed; `None` before.
     pub unregistered: Option<Time>,
-    /// Its tasks that are not done with, in the order of their launch, by [`TaskKey`](super::TaskKey).
+    /// Tasks that are not completed, in the order of their launch, by [`TaskKey`](super::TaskKey).
     pub tasks: Table<Task>,
-    /// The last tasks on agents that became unreachable, oldest first.
+    /// Last tasks on agents that became unreachable, oldest first.
     pub unreachable_tasks: Table<Task>,
-    /// The last tasks that ended, oldest first.
+    /// Tasks that completed last, oldest first.
     pub completed_tasks: Table<Task>,
-    /// What has been counted.
+    /// Counters of the framework.
     pub counts: FrameworkCounts,
 }
 
 impl Framework {
-    /// Whether it has a connection.
+    /// Returns whether the framework has a connection.
     pub fn connected(&self) -> bool {
         matches!(self.connection, Connection::Http { .. } | Connection::Driver(_))
     }
 
-    /// Whether it is known from agents only.
+    /// Returns whether the framework is known only from agents.
     pub fn recovered(&self) -> bool {
         self.connection == Connection::Recovered
     }
 
-    /// Its process, if it is a v0 driver's.
+    /// Returns the process of the framework's driver, or `None` if it has no connected driver.
     pub fn pid(&self) -> Option<&Pid> {
         match &self.connection {
             Connection::Driver(pid) => Some(pid),
@@ -117,7 +118,7 @@ impl Framework {
         }
     }
 
-    /// The id as a message.
+    /// Returns the id as a message.
     pub fn proto_id(&self) -> mesos::FrameworkId {
         mesos::FrameworkId { value: (&self.id).into() }
     }

@@ -1,4 +1,4 @@
-//! An outstanding inverse offer: a framework is asked to leave an agent.
+//! State of an outstanding inverse offer: a framework is asked to vacate an agent.
 //!
 //! `offers/inverse.rs` decides which frameworks receive it.
 
@@ -7,15 +7,15 @@ use protos::mesos::Unavailability;
 
 use super::{AgentKey, FrameworkKey};
 
-/// One framework is asked to give up what it has on one agent before the agent's machine goes.
+/// A request to one framework to vacate its resources on one agent before the agent's machine goes down.
 #[derive(Clone, Debug)]
 pub struct InverseOffer {
-    /// The framework that receives it.
+    /// Framework that receives the request.
     pub framework: FrameworkKey,
-    /// The agent.
+    /// Agent to vacate.
     pub agent: AgentKey,
-    /// When the agent is not to be counted on.
+    /// Maintenance window of the agent's machine.
     pub unavailability: Unavailability,
-    /// When it is too old.
+    /// Timer after which the inverse offer is rescinded.
     pub(crate) timeout: Option<TimerKey>,
 }

@@ -1,4 +1,4 @@
-//! Short names that the core gives to what it knows: numbers that are never used twice by one master.
+//! Keys of the core's rows: numbers that a master never uses twice.
 //!
 //! They are not on the wire.
 

@@ -13,7 +13,7 @@ use protos::mesos::{MachineId, Unavailability};
 
 use super::Agent;
 
-/// Names a machine: two names are one if they differ only in the case of the host's.
+/// Key of a machine. Hostnames that differ only in case are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MachineKey {
     hostname: String,
@@ -21,19 +21,19 @@ pub struct MachineKey {
 }
 
 impl MachineKey {
-    /// The machine of that host name and address; either may be empty.
+    /// Returns the key of a hostname and an address; either may be empty.
     pub fn new(hostname: &str, ip: &str) -> MachineKey {
         MachineKey { hostname: hostname.to_lowercase(), ip: ip.to_owned() }
     }
 }
 
 impl MachineKey {
-    /// The machine of the process with this pid on the host with this name.
+    /// Returns the key of the machine of a process with this pid on the host with this name.
     pub(crate) fn of_process(hostname: &str, pid: &Pid) -> MachineKey {
         MachineKey::new(hostname, &ip_text(*pid.address().ip()))
     }
 
-    /// The machine that an agent is on.
+    /// Returns the key of the machine that an agent is on.
     pub(crate) fn of_agent(agent: &Agent) -> MachineKey {
         MachineKey::of_process(&agent.info.hostname, &agent.pid)
     }
@@ -45,28 +45,28 @@ impl From<&MachineId> for MachineKey {
     }
 }
 
-/// A machine that is scheduled or down. One that is up has no entry.
+/// A machine that is scheduled for maintenance or down. Machines that are up have no entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Its name as the operator has written it.
+    /// Name of the machine as the operator has written it.
     pub id: MachineId,
-    /// Draining or down.
+    /// Mode of the machine: draining or down.
     pub mode: Mode,
-    /// When it is not to be counted on.
+    /// Maintenance window of the machine.
     pub unavailability: Option<Unavailability>,
 }
 
-/// The maintenance of the cluster.
+/// Maintenance state of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Maintenance {
-    /// The schedule; `None` if there is none, or all of it is done.
+    /// Maintenance schedule; `None` if there is none, or all of it is done.
     pub schedule: Option<Arc<Schedule>>,
-    /// Machines that are scheduled or down.
+    /// Machines that are scheduled for maintenance or down.
     pub machines: Arc<BTreeMap<MachineKey, Machine>>,
 }
 
 impl Maintenance {
-    /// The maintenance that the masters before have scheduled.
+    /// Returns the maintenance state that former masters have left in the registry.
     pub(crate) fn recovered(registry: &Registry) -> Maintenance {
         let list = registry.machines.iter().flat_map(|list| &list.machines);
         let machines = list.filter(|machine| machine.info.mode() != Mode::Up).map(|machine| {
@@ -80,21 +80,21 @@ impl Maintenance {
         }
     }
 
-    /// Whether the machine of the process with this pid on the host with this name is down.
+    /// Returns whether the machine of the process with this pid on the host with this name is down.
     pub(crate) fn is_down(&self, hostname: &str, pid: &Pid) -> bool {
         self.machine_of(hostname, pid).is_some_and(|machine| machine.mode == Mode::Down)
     }
 
-    /// The machine of the process with this pid on the host with this name, unless it is up.
+    /// Returns the machine of the process with this pid on the host with this name, or `None` if it is up.
     pub(crate) fn machine_of(&self, hostname: &str, pid: &Pid) -> Option<&Machine> {
-        // Mostly all are up, and no key is needed.
+        // Most often all machines are up, and no key is needed.
         if self.machines.is_empty() {
             return None;
         }
         self.machine(&MachineKey::of_process(hostname, pid))
     }
 
-    /// The machine, unless it is up.
+    /// Returns a machine, or `None` if it is up.
     pub fn machine(&self, key: &MachineKey) -> Option<&Machine> {
         self.machines.get(key)
     }

@@ -1,7 +1,6 @@
-//! The entities that a master knows, and how they find each other.
+//! Entities of a master, and their references to each other.
 //!
-//! All of it is for readers too: snapshots share it. What only the core needs is in `agents/table/` and
-//! `frameworks/table/`.
+//! Snapshots share all of it with readers. Private data of the core is in `agents/table/` and `frameworks/table/`.
 
 mod agent;
 mod capabilities;

@@ -1,4 +1,4 @@
-//! An outstanding offer.
+//! State of an outstanding offer.
 //!
 //! Its form on the wire is made when it is sent; see `offers/mod.rs`.
 
@@ -8,19 +8,20 @@ use resources::{Resources, Role};
 
 use super::{AgentKey, FrameworkKey};
 
-/// One agent's resources for one framework in one role. They count as taken until it is answered.
+/// Resources of one agent that are offered to one framework in one role. They count as allocated until the offer is
+/// answered.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// The framework.
+    /// Framework that receives the offer.
     pub framework: FrameworkKey,
-    /// Of which agent.
+    /// Agent whose resources are offered.
     pub agent: AgentKey,
-    /// In which role.
+    /// Role that the resources are offered to.
     pub role: Role,
-    /// What; allocated to the role.
+    /// Offered resources, allocated to the role.
     pub resources: Resources,
-    /// When it was sent.
+    /// Time at which the offer was sent.
     pub sent: Time,
-    /// When it is too old.
+    /// Timer after which the offer is rescinded; `None` without an offer timeout.
     pub(crate) timeout: Option<TimerKey>,
 }

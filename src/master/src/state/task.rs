@@ -1,4 +1,4 @@
-//! A task as the master knows it.
+//! State of a task in the master.
 //!
 //! It does not decide what an update means; see `tasks/`.
 
@@ -13,35 +13,36 @@ use super::{AgentKey, FrameworkKey};
 /// A task: its message, and its resources. A master has very many of them, so nothing is stored twice.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its id, as in `proto`.
+    /// Id of the task, as in `proto`.
     pub id: TaskId,
-    /// Its framework.
+    /// Framework of the task.
     pub framework: FrameworkKey,
-    /// Where it runs or ran.
+    /// Agent on which the task runs or ran.
     pub agent: AgentKey,
-    /// Most of its message: [`Task::to_proto`] is the whole. `state` is the newest known state, `status_update_state`
-    /// the one last forwarded. It lacks the resources, and in its statuses their data and the task's own ids.
+    /// Most of the task's message; [`Task::to_proto`] returns all of it. `state` is the newest known state,
+    /// `status_update_state` the one last forwarded. It lacks the resources, and in its statuses their data and the
+    /// task's own ids.
     pub proto: mesos::Task,
-    /// What it takes, without its executor's; allocated. Tasks of a kind share it.
+    /// Allocated resources of the task, without its executor's. Tasks with equal resources share them.
     pub resources: Arc<Resources>,
-    /// Whether its resources were given back, because its state is terminal.
+    /// Whether the resources were released, because the state is terminal.
     pub released: bool,
 }
 
 impl Task {
-    /// The newest known state.
+    /// Returns the newest known state.
     pub fn state(&self) -> TaskState {
         self.proto.state()
     }
 
-    /// The state last forwarded, or the newest if none was: the answer to reconciliation. The newest one may be its
-    /// end, and updates that its agent withholds until then come before it.
+    /// Returns the state that was last forwarded, or the newest if none was. It is the answer to reconciliation: the
+    /// newest state may be terminal while the agent still has earlier updates to send.
     pub fn forwarded_state(&self) -> TaskState {
         let forwarded = self.proto.status_update_state.and_then(|state| TaskState::try_from(state).ok());
         forwarded.unwrap_or(self.state())
     }
 
-    /// The whole message.
+    /// Returns the complete message.
     pub fn to_proto(&self) -> mesos::Task {
         let mut whole = self.proto.clone();
         whole.resources = self.resources.to_proto(Format::PostRefinement);
@@ -61,19 +62,19 @@ impl Task {
     }
 }
 
-/// Takes out of a message about a task what its row does not keep there.
+/// Removes the parts of a task's message that its row does not keep there.
 pub(crate) fn drop_repetition(task: &mut mesos::Task) {
     task.resources = Vec::new();
     let mut statuses = std::mem::take(&mut task.statuses);
     statuses.iter_mut().for_each(|status| shorten(task, status));
-    // A list that was read has room for several.
+    // A decoded list has space for several.
     statuses.shrink_to_fit();
     task.statuses = statuses;
 }
 
-/// A status as its task's row keeps it.
+/// Returns a status as its task's row keeps it.
 pub(crate) fn kept_status(task: &mesos::Task, status: &mesos::TaskStatus) -> mesos::TaskStatus {
-    // Field by field, since the data may be large, and every update passes here.
+    // Field by field, since the data may be large, and every update is copied here.
     let mut kept = mesos::TaskStatus {
         task_id: status.task_id.clone(),
         state: status.state,
@@ -96,7 +97,7 @@ pub(crate) fn kept_status(task: &mesos::Task, status: &mesos::TaskStatus) -> mes
     kept
 }
 
-/// Takes out of a status its data, and the ids that its task has as well.
+/// Removes the data from a status, and the ids that its task has as well.
 fn shorten(task: &mesos::Task, status: &mut mesos::TaskStatus) {
     fn clear(id: Option<&mut Text>, own: &Text) {
         if let Some(id) = id.filter(|id| *id == own) {
@@ -109,12 +110,12 @@ fn shorten(task: &mesos::Task, status: &mut mesos::TaskStatus) {
     clear(status.executor_id.as_mut().map(|id| &mut id.value), executor_of(task));
 }
 
-/// The executor of a task; a command task's has the task's id.
+/// Returns the id of a task's executor; that of a command task is the task's id.
 fn executor_of(task: &mesos::Task) -> &Text {
     task.executor_id.as_ref().map_or(&task.task_id.value, |id| &id.value)
 }
 
-/// Whether a task in that state does nothing any more (TSK-02).
+/// Returns whether a task in that state has ended (TSK-02).
 pub(crate) fn is_terminal(state: TaskState) -> bool {
     use TaskState as S;
     match state {

@@ -1,4 +1,4 @@
-//! Tasks are added and removed, on the sides of framework, agent and allocator.
+//! Adds and removes tasks in the tables of framework, agent and allocator.
 //!
 //! It sends nothing.
 
@@ -12,7 +12,7 @@ use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey, Task, TaskKey};
 
 impl Master {
-    /// Adds an active task and what it takes of its agent.
+    /// Adds an active task, and counts its resources as used on its agent.
     pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
         let (framework, agent) = (task.framework, task.agent);
         let taken = (!task.released).then(|| Arc::clone(&task.resources));
@@ -21,26 +21,26 @@ impl Master {
         Some(key)
     }
 
-    /// An active task.
+    /// Returns an active task.
     pub(crate) fn task(&self, framework: FrameworkKey, task: TaskKey) -> Option<&Arc<Task>> {
         self.frameworks.task(framework, task)
     }
 
-    /// Gives a task's resources back, once.
+    /// Releases the resources of a task, unless they were released before.
     pub(crate) fn release_task(&mut self, framework: FrameworkKey, task: TaskKey) {
         let Some(row) = self.frameworks.release_task(framework, task) else { return };
         self.agents.release(row.agent, &row.resources);
         self.recover_used(framework, row.agent, &row.resources);
     }
 
-    /// Gives the resources of a task or executor back to the allocator.
+    /// Returns the resources of a task or executor to the allocator.
     pub(crate) fn recover_used(&mut self, framework: FrameworkKey, agent: AgentKey, resources: &Resources) {
         if let (Some(framework), Some(agent)) = (self.frameworks.get(framework), self.agents.get(agent)) {
             self.allocation.recover_used(&framework.id, &agent.id, resources);
         }
     }
 
-    /// Takes a task out of the active ones, and gives its resources back if they were not.
+    /// Removes a task from the active ones, and releases its resources if they were not.
     fn take_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
         self.release_task(framework, task);
         let row = self.frameworks.remove_task(framework, task)?;
@@ -48,7 +48,7 @@ impl Master {
         Some(row)
     }
 
-    /// Completes a task: nothing more is expected of it.
+    /// Completes a task: no further updates of it are expected.
     pub(crate) fn retire_task(&mut self, framework: FrameworkKey, task: TaskKey) {
         let Some(row) = self.take_task(framework, task) else { return };
         let agent = row.agent;
@@ -56,14 +56,14 @@ impl Master {
         self.agents.check_drained(agent, &self.operations);
     }
 
-    /// Makes a task unreachable, as its agent is.
+    /// Marks a task as unreachable, because its agent is.
     pub(crate) fn strand_task(&mut self, framework: FrameworkKey, task: TaskKey) {
         let Some(row) = self.take_task(framework, task) else { return };
         self.frameworks.strand_task(framework, row);
     }
 }
 
-/// What the master remembers of a task that it launches.
+/// Returns the message of a task that is launched, as the master stores it.
 pub(crate) fn task_of(
     info: &mesos::TaskInfo,
     framework_id: mesos::FrameworkId,

@@ -1,4 +1,4 @@
-//! Ends of tasks that the master itself declares: lost, gone, unreachable, killed.
+//! Task states that the master itself generates: lost, gone, unreachable, killed.
 
 use protos::mesos::TaskState;
 use protos::mesos::task_status::Reason;
@@ -9,7 +9,7 @@ use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey};
 
 impl Master {
-    /// Updates a task by the master itself, and notifies only operators.
+    /// Sets a task's state to one that the master has generated, and notifies only operators.
     pub(crate) fn end_task(
         &mut self,
         framework: FrameworkKey,
@@ -24,7 +24,7 @@ impl Master {
         self.update_task(framework, task, &update, out);
     }
 
-    /// Updates a task by the master itself, and notifies its framework.
+    /// Sets a task's state to one that the master has generated, and notifies its framework.
     pub(crate) fn declare_task(
         &mut self,
         framework: FrameworkKey,
@@ -38,7 +38,7 @@ impl Master {
         self.frameworks.tell_update(framework, update, None, out);
     }
 
-    /// Tells a framework of a task that the master does not keep.
+    /// Sends a framework the status of a task that the master does not store.
     pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);

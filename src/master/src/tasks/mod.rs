@@ -1,4 +1,4 @@
-//! Effects on tasks, for all messages and calls.
+//! Changes of tasks, shared by all messages and calls.
 
 mod book;
 mod end;

@@ -7,7 +7,7 @@ use protos::mesos::{self, TaskState};
 
 use crate::state::{FrameworkCapabilities, Task};
 
-/// The state for a PARTITION_AWARE framework, or TASK_LOST for another one (TSK-04).
+/// Returns the state for a PARTITION_AWARE framework, or TASK_LOST for another one (TSK-04).
 pub(crate) fn lost_or(state: TaskState, capabilities: FrameworkCapabilities) -> TaskState {
     match capabilities.partition_aware {
         true => state,
@@ -15,7 +15,7 @@ pub(crate) fn lost_or(state: TaskState, capabilities: FrameworkCapabilities) -> 
     }
 }
 
-/// What the master has to say of a task.
+/// A task status that the master generates.
 pub(crate) struct MasterStatus {
     pub task_id: mesos::TaskId,
     pub state: TaskState,
@@ -27,7 +27,7 @@ pub(crate) struct MasterStatus {
 }
 
 impl MasterStatus {
-    /// About a task that the master knows.
+    /// Returns a status of a task that the master knows.
     pub(crate) fn of(task: &Task, state: TaskState, reason: Reason, message: impl Into<String>) -> MasterStatus {
         MasterStatus {
             task_id: task.proto.task_id.clone(),
@@ -40,7 +40,7 @@ impl MasterStatus {
         }
     }
 
-    /// As an update of a framework's task.
+    /// Returns the status as an update of a framework's task.
     pub(crate) fn into_update(self, framework_id: mesos::FrameworkId, now: Time) -> StatusUpdate {
         let timestamp = now.as_secs_f64();
         StatusUpdate {

@@ -1,4 +1,4 @@
-//! A status changes what the master knows of a task (TSK-05 to TSK-07, TSK-36).
+//! Changes of a task's state by a status update (TSK-05 to TSK-07, TSK-36).
 
 use protos::mesos::TaskState;
 use protos::mesos::internal::StatusUpdate;
@@ -10,8 +10,8 @@ use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey, is_terminal};
 
 impl Master {
-    /// Takes a status in: the newest state, the state last forwarded, the history. Resources go back with the first
-    /// terminal state.
+    /// Records a status: the newest state, the state last forwarded, the history. The first terminal state releases the
+    /// task's resources.
     pub(crate) fn update_task(
         &mut self,
         framework: FrameworkKey,
@@ -22,7 +22,7 @@ impl Master {
         let Some(TaskChange { before, after, forwarded }) = self.frameworks.update_task(framework, task, update) else {
             return;
         };
-        // An update may be of an earlier state than the newest known one: each state is forwarded once.
+        // An update may have an earlier state than the newest known one. Each state is forwarded once.
         let status = &update.status;
         let (state, source, reason) = (status.state, status.source(), status.reason);
         if before != after || forwarded != Some(state) || is_check(reason) {

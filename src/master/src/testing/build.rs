@@ -1,4 +1,4 @@
-//! Messages and calls out of a script's words.
+//! Builds messages and calls from the words of a script.
 
 use base::Pid;
 use protos::mesos::internal::{
@@ -88,7 +88,8 @@ fn framework_info(script: &mut Script, words: &Words<'_>) -> mesos::FrameworkInf
     info
 }
 
-/// `subscribe f roles=a,b caps=... failover=10 id=known checkpoint force`; `id=f` means the name's id.
+/// Builds a SUBSCRIBE from `subscribe f roles=a,b caps=... failover=10 id=known checkpoint force`; `id=f` stands for
+/// the id of that name.
 pub(super) fn subscribe(script: &mut Script, words: &Words<'_>) -> Call {
     let mut info = framework_info(script, words);
     info.id = words.get("id").map(|name| framework_id(script, name));
@@ -105,7 +106,7 @@ pub(super) fn subscribe(script: &mut Script, words: &Words<'_>) -> Call {
     }
 }
 
-/// `<call> <framework> ...`; see the match.
+/// Builds a scheduler call from `<call> <framework> ...`; see the match.
 pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, String> {
     let name = words.at(1);
     let kind = match words.at(0) {
@@ -207,9 +208,9 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
     Ok(call)
 }
 
-/// In the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several
-/// by `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and
-/// `op=`; `uses=64` gives the tasks a volume.
+/// Builds operations in the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of
+/// that id), several by `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`,
+/// with `role=` and `op=`; `uses=64` gives the tasks a volume.
 fn operations(script: &Script, words: &Words<'_>) -> Result<Vec<Operation>, String> {
     let agent = agent_id(script, words.get("on").unwrap_or("a"));
     let mut operations = Vec::new();
@@ -303,7 +304,8 @@ fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
     operation
 }
 
-/// `cpus:1;mem:2`, reserved to `role=` (`a,a/b` is a stack; `static`, `none`), with `principal=` and `label=`.
+/// Builds resources such as `cpus:1;mem:2`, reserved to `role=` (`a,a/b` is a stack; `static`, `none`), with
+/// `principal=` and `label=`.
 pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     let label = |value: &str| mesos::Label { key: "l".to_owned(), value: Some(value.to_owned()) };
     let reservation = |role: &str| mesos::resource::ReservationInfo {
@@ -325,7 +327,7 @@ pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     list
 }
 
-/// A volume of this many megabytes: `volume=` is its id.
+/// Builds a volume of this many megabytes with the id `volume=`.
 pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     let mut list = reserved(words, &format!("disk:{text}"));
     for resource in &mut list {
@@ -414,7 +416,7 @@ fn capabilities(words: &Words<'_>) -> Vec<slave_info::Capability> {
     }
 }
 
-/// What an agent sends, or none if the command is not an agent's.
+/// Builds the message of an agent's command, or returns `None` if the command is not an agent's.
 pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Option<(Pid, Message)>, String> {
     let name = words.at(1);
     let version = Some(words.get("version").unwrap_or("1.11.0").to_owned());
@@ -469,7 +471,8 @@ pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Op
     Ok(Some((agent_pid(script, words), message)))
 }
 
-/// `reregister a tasks=f/t:STATE,... frameworks=f executors=f/e`; `id=` for another id than its own.
+/// Builds a message from `reregister a tasks=f/t:STATE,... frameworks=f executors=f/e`; `id=` sets another id than the
+/// agent's own.
 fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage {
     let name = words.at(1);
     let own = agent_id(script, words.get("id").unwrap_or(name));
@@ -490,7 +493,7 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
     for text in words.list("tasks") {
         let (path, states) = text.split_once(':').unwrap_or((text, "TASK_RUNNING"));
         let (framework, task) = path.split_once('/').unwrap_or((path, "t"));
-        // The newest state, and perhaps the one last forwarded.
+        // The newest state, and optionally the one last forwarded.
         let (state, forwarded) =
             states.split_once(':').map_or((states, None), |(state, forwarded)| (state, Some(forwarded)));
         tasks.push(mesos::Task {
@@ -530,7 +533,7 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
     }
 }
 
-/// `update a f/t TASK_RUNNING uuid=1 latest=TASK_FINISHED nopid nouuid executor=e`.
+/// Builds a message from `update a f/t TASK_RUNNING uuid=1 latest=TASK_FINISHED nopid nouuid executor=e`.
 fn status_update(script: &mut Script, words: &Words<'_>) -> Result<StatusUpdateMessage, String> {
     let (framework, task) = words.at(2).split_once('/').ok_or("which task?")?;
     let state = |name: &str| mesos::TaskState::from_str_name(name).map(|state| state as i32);
@@ -557,7 +560,7 @@ fn status_update(script: &mut Script, words: &Words<'_>) -> Result<StatusUpdateM
     Ok(StatusUpdateMessage { update, pid: (!words.has("nopid")).then_some(pid) })
 }
 
-/// `operation-status a f OPERATION_FINISHED uuid=1 operation=<hex> op=id`.
+/// Builds a message from `operation-status a f OPERATION_FINISHED uuid=1 operation=<hex> op=id`.
 fn operation_status(script: &mut Script, words: &Words<'_>) -> UpdateOperationStatusMessage {
     let id = agent_id(script, words.at(1));
     let state = mesos::OperationState::from_str_name(words.at(3)).unwrap_or(mesos::OperationState::OperationFinished);

@@ -1,4 +1,4 @@
-//! How outputs read in a script: one line each, with what matters of them.
+//! Text of outputs in a script: one line each, with their relevant parts.
 
 use protos::mesos::internal::StatusUpdate;
 use protos::mesos::{self, Resource};
@@ -8,7 +8,7 @@ use super::events;
 use crate::record::code;
 use crate::{CallError, Done, Outgoing, Output, RegistryOp, Snapshot};
 
-/// Resources as text; `old:` before those in the form of before reservation refinement.
+/// Formats resources. Those in the format before reservation refinement are preceded by `old:`.
 pub(super) fn amounts(list: &[Resource]) -> String {
     match from_proto(list) {
         Ok(resources) if list.iter().any(|resource| resource.role.is_some()) => {
@@ -19,7 +19,7 @@ pub(super) fn amounts(list: &[Resource]) -> String {
     }
 }
 
-/// One registry operation.
+/// Formats a registry operation.
 pub fn describe_op(op: &RegistryOp) -> String {
     let id = |info: &mesos::SlaveInfo| info.id.clone().unwrap_or_default().value;
     match op {
@@ -66,7 +66,7 @@ fn machines(ids: &[mesos::MachineId]) -> String {
     ids.iter().map(|id| format!("{}@{}", id.hostname(), id.ip())).collect::<Vec<_>>().join(",")
 }
 
-/// One output. Processes and streams stand in angle brackets, for a script to put names in their places.
+/// Formats an output. Processes and streams are in angle brackets, which a script replaces by names.
 pub fn describe_output(output: &Output) -> String {
     match output {
         Output::Send { to, from, message } => match from {
@@ -180,7 +180,7 @@ fn details(message: &Outgoing) -> String {
     }
 }
 
-/// An operation's type and what it is about.
+/// Formats an operation: its type and its resources.
 fn operation(operation: &mesos::offer::Operation) -> String {
     let kind = operation.r#type().as_str_name();
     let about = if let Some(body) = &operation.reserve {
@@ -205,12 +205,12 @@ fn update(update: &StatusUpdate) -> String {
     status(&update.status)
 }
 
-/// A uuid by its first byte: scripts make them of equal bytes.
+/// Formats a UUID as its first byte: those of scripts consist of equal bytes.
 fn short(uuid: &[u8]) -> String {
     uuid.first().map(u8::to_string).unwrap_or_default()
 }
 
-/// A status: task, state, and its other fields.
+/// Formats a status: task, state, and its other fields.
 pub(super) fn status(status: &mesos::TaskStatus) -> String {
     let mut text = format!("{} {}", status.task_id.value, status.state().as_str_name());
     if let Some(uuid) = &status.uuid {
@@ -228,7 +228,7 @@ pub(super) fn status(status: &mesos::TaskStatus) -> String {
     text
 }
 
-/// The whole state, a line for each agent, framework, task and offer.
+/// Formats the whole state: one line for each agent, framework, task and offer.
 pub(super) fn describe_state(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for agent in snapshot.agents.values() {

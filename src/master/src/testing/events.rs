@@ -1,10 +1,10 @@
-//! How events read in a script.
+//! Text of events in a script.
 
 use protos::mesos::{self, master, scheduler};
 
 use super::describe::{amounts, status};
 
-/// An offer: its id, agent and resources, and the role if it is shown.
+/// Formats an offer: its id, agent and resources, and the role if the framework is shown it.
 pub(super) fn offer(offer: &mesos::Offer) -> String {
     let role = offer.allocation_info.as_ref().map(|info| format!("@{}", info.role())).unwrap_or_default();
     let executors: Vec<&str> = offer.executor_ids.iter().map(|id| id.value.as_str()).collect();
@@ -18,14 +18,14 @@ fn inverse_offer(offer: &mesos::InverseOffer) -> String {
     format!("{}({agent} {})", offer.id.value, unavailability(&offer.unavailability))
 }
 
-/// `from=60s for=30s`.
+/// Formats a maintenance window: `from=60s for=30s`.
 fn unavailability(window: &mesos::Unavailability) -> String {
     let seconds = |nanoseconds: i64| nanoseconds / 1_000_000_000;
     let span = window.duration.map(|span| format!(" for={}s", seconds(span.nanoseconds))).unwrap_or_default();
     format!("from={}s{span}", seconds(window.start.nanoseconds))
 }
 
-/// A scheduler's event.
+/// Formats an event of a scheduler.
 pub(super) fn scheduler(event: &scheduler::Event) -> String {
     let kind = event.r#type().as_str_name();
     let details = if let Some(body) = &event.subscribed {
@@ -65,7 +65,7 @@ fn operation(status: &mesos::OperationStatus) -> String {
     format!("{id} {}{}{}", status.state().as_str_name(), uuid.unwrap_or_default(), message.unwrap_or_default())
 }
 
-/// An operator's event.
+/// Formats an event of an operator.
 pub(super) fn operator(event: &master::Event) -> String {
     let kind = event.r#type().as_str_name();
     let framework = |framework: &master::response::get_frameworks::Framework| {

@@ -1,7 +1,7 @@
-//! Driving a core by scripts: terse lines in, readable lines out. For this crate's scenarios and properties.
+//! Runs a core by scripts: short lines of input, readable lines of output. For this crate's scenarios and properties.
 //!
-//! A scenario is a text file: lines of input, each followed by what comes of it, indented. [`run`] makes the second
-//! from the first. The words are in `words.rs`, their messages in `build.rs`, and how outputs read in `describe.rs`.
+//! A scenario is a text file: lines of input, each followed by its outputs, indented. [`run`] generates the outputs
+//! from the inputs. `words.rs` parses a line, `build.rs` builds its message, and `describe.rs` formats outputs.
 
 mod build;
 mod describe;

@@ -1,4 +1,4 @@
-//! Operator calls out of a script's words.
+//! Builds operator calls from the words of a script.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::script::Script;
 use super::words::Words;
 use crate::KillTask;
 
-/// `operator teardown f`, `operator gone|deactivate|reactivate|drain a`, `operator weights role:2`; quotas,
-/// reservations, volumes and maintenance as in the functions below.
+/// Builds a call from `operator teardown f`, `operator gone|deactivate|reactivate|drain a`, `operator weights role:2`;
+/// quotas, reservations, volumes and maintenance as in the functions below.
 pub(super) fn operator(script: &Script, words: &Words<'_>) -> Result<Call, String> {
     let (slave_id, mut call) = (agent_id(script, words.at(2)), Call::default());
     match words.at(1) {
@@ -55,15 +55,15 @@ pub(super) fn operator(script: &Script, words: &Words<'_>) -> Result<Call, Strin
     Ok(call)
 }
 
-/// `operator kill f t`.
+/// Builds a call from `operator kill f t`.
 pub(super) fn kill(script: &Script, words: &Words<'_>) -> Result<KillTask, String> {
     let framework = FrameworkId::new(&framework_id(script, words.at(2)).value).map_err(|why| why.to_string())?;
     let task = TaskId::new(words.at(3)).map_err(|why| why.to_string())?;
     Ok(KillTask { framework, task, kill_policy: None })
 }
 
-/// `operator quota a/cpus:1/cpus:2;mem:3 b//cpus:1 force`: role, guarantees, limits; `~` stands for a slash in a role.
-/// `operator set-quota a cpus:1 force`, `operator remove-quota a`.
+/// Builds a call from `operator quota a/cpus:1/cpus:2;mem:3 b//cpus:1 force`: role, guarantees, limits; `~` stands for
+/// a slash in a role. Also from `operator set-quota a cpus:1 force`, `operator remove-quota a`.
 fn quota(words: &Words<'_>, call: &mut Call) {
     let force = words.has("force").then_some(true);
     let named = words.from(2).into_iter().filter(|word| *word != "force");
@@ -104,8 +104,8 @@ fn scalars(text: &str) -> BTreeMap<String, mesos::value::Scalar> {
         .collect()
 }
 
-/// `operator schedule h@10.0.0.1,g@:60:30 i@:5`: windows of machines, start in seconds and duration.
-/// `operator down h@10.0.0.1`, `operator up h@`.
+/// Builds a call from `operator schedule h@10.0.0.1,g@:60:30 i@:5`: windows of machines, start in seconds and duration.
+/// Also from `operator down h@10.0.0.1`, `operator up h@`.
 fn maintenance(words: &Words<'_>, call: &mut Call) {
     let machine = |text: &str| {
         let (hostname, ip) = text.split_once('@').unwrap_or((text, ""));
@@ -138,8 +138,8 @@ fn maintenance(words: &Words<'_>, call: &mut Call) {
     }
 }
 
-/// `operator reserve a cpus:1 role=r source=s`, `operator unreserve a cpus:1 role=r`,
-/// `operator create|destroy a 64 role=r`, `operator grow|shrink a 64 by=32 role=r`.
+/// Builds a call from `operator reserve a cpus:1 role=r source=s`, `operator unreserve a cpus:1 role=r`, `operator
+/// create|destroy a 64 role=r`, `operator grow|shrink a 64 by=32 role=r`.
 fn on_resources(slave_id: mesos::SlaveId, words: &Words<'_>, call: &mut Call) -> Result<(), String> {
     let amount = words.at(3);
     match words.at(1) {

@@ -1,4 +1,4 @@
-//! What an agent reports of its resource providers, out of a script's words.
+//! Builds an agent's report of its resource providers from the words of a script.
 
 use protos::mesos::internal::update_slave_message::{self, Operations, ResourceProviders};
 use protos::mesos::{self, offer, offer::operation};
@@ -11,9 +11,9 @@ pub(super) fn id(text: &str) -> mesos::ResourceProviderId {
     mesos::ResourceProviderId { value: text.to_owned() }
 }
 
-/// `providers=p1/1/disk:100,p2/1/disk:50`: ids, versions and resources; `reserved=10` of each provider's disk is
-/// reserved to `role=`. `open=5:f` lists a reservation of `reserving=10` with that uuid and framework as pending,
-/// `closed=5:f` as finished.
+/// Builds a report from `providers=p1/1/disk:100,p2/1/disk:50`: ids, versions and resources; `reserved=10` of each
+/// provider's disk is reserved to `role=`. `open=5:f` lists a reservation of `reserving=10` with that UUID and
+/// framework as pending, `closed=5:f` as finished.
 pub(super) fn report(script: &Script, words: &Words<'_>) -> ResourceProviders {
     let providers = words.list("providers").into_iter().map(|text| {
         let mut parts = text.splitn(3, '/');

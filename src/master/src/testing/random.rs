@@ -1,7 +1,7 @@
-//! Random histories: whatever comes in, in whatever order,
+//! Random histories. Whatever the master receives, in whatever order:
 //!
-//! 1. nothing panics, and what `invariants.rs` lists holds after every step;
-//! 2. the same history gives the same outputs to the byte;
+//! 1. nothing panics, and the rules of `invariants.rs` hold after every step;
+//! 2. the same history results in the same outputs to the byte;
 //! 3. an offer that is sent was not sent before, and only offers that were sent are rescinded.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,8 @@ type Step = (u8, u8, u8, u8);
 const STATES: [&str; 6] =
     ["TASK_STARTING", "TASK_RUNNING", "TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_UNREACHABLE"];
 
-/// The line of a step. Three agents, three frameworks by HTTP and one driver, six task ids, whatever offers there are.
+/// Returns the script line of a step. There are three agents, three frameworks by HTTP and one driver, and six task
+/// ids; offers are those that exist.
 fn line(script: &mut Script, (kind, who, which, more): Step) -> String {
     let agent = ["a", "b", "c"][usize::from(who) % 3];
     let framework = ["f", "g", "h", "d"][usize::from(who) % 4];

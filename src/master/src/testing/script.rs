@@ -1,4 +1,4 @@
-//! Runs a script line by line, and writes down what comes of it.
+//! Runs a script line by line, and records the outputs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::{build, describe, operator};
 use crate::invariants;
 use crate::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
 
-/// The instant at which scripts begin.
+/// Time at which scripts start.
 const BEGIN: Time = Time::from_secs(1000);
 
-/// A master under a script: its registry survives it, names stand for agents and frameworks.
+/// A master that runs a script. Its registry survives restarts, and agents and frameworks have names.
 pub struct Script {
     config: Config,
     registry: Registry,
@@ -36,11 +36,11 @@ pub struct Script {
     drivers: BTreeMap<String, Pid>,
     lines: Vec<String>,
     quiet: bool,
-    /// Whether heartbeats and pings are written down.
+    /// Whether heartbeats and pings are recorded.
     beats: bool,
 }
 
-/// Runs a scenario: its text with what came of each line below it.
+/// Runs a scenario. Returns its text with the outputs of each line below it.
 pub fn run(text: &str) -> String {
     let mut script = Script::new();
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// A script before its first line.
+    /// Creates a script before its first line.
     pub fn new() -> Script {
         Script {
             config: Config::default(),
@@ -112,7 +112,7 @@ impl Script {
         std::mem::take(&mut self.lines)
     }
 
-    /// The master, started if it has not been.
+    /// Returns the master, which is started first if necessary.
     pub fn master(&mut self) -> &mut Master {
         if self.master.is_none() {
             self.start();
@@ -174,7 +174,7 @@ impl Script {
         self.master = Some(Master::new(self.config.clone(), info, &self.registry, 1, self.now));
     }
 
-    /// Advances the time, and wakes the master when it asks for it.
+    /// Advances the time, and wakes the master whenever it asks for that.
     fn pass(&mut self, words: &Words<'_>) -> Result<(), String> {
         let span = duration(words.at(1)).ok_or("after how long?")?;
         let end = self.now + span;
@@ -264,7 +264,8 @@ impl Script {
         stream
     }
 
-    /// The process of an agent, which need not have registered; of a driver if there is the word `driver`.
+    /// Returns the process of an agent, which need not have registered, or that of a driver if the line has the word
+    /// `driver`.
     fn peer(&mut self, words: &Words<'_>) -> Pid {
         let name = words.at(1);
         if words.has("driver") { self.driver(name, words) } else { build::agent_pid(self, words) }
@@ -288,7 +289,7 @@ impl Script {
         self.settle();
     }
 
-    /// The end of a batch: what it brought about is carried out and written down.
+    /// Ends the batch: its results are carried out and recorded.
     fn settle(&mut self) {
         let now = self.now;
         let mut out = std::mem::take(&mut self.out);
@@ -316,7 +317,7 @@ impl Script {
         }
     }
 
-    /// Names generated ids by their owners.
+    /// Records the names of generated ids by their owners.
     fn learn(&mut self, output: &Output) {
         match output {
             Output::Send { to, message, .. } => {
@@ -339,7 +340,7 @@ impl Script {
         }
     }
 
-    /// Pids and streams by the names that the script gave them.
+    /// Replaces pids and streams by the names that the script gave them.
     fn named(&self, line: &str) -> String {
         let mut line = line.to_owned();
         for (name, pid) in self.agents.iter().chain(&self.drivers) {
@@ -362,7 +363,7 @@ fn principal(words: &Words<'_>) -> Option<Arc<str>> {
     words.get("authenticated").map(Arc::from)
 }
 
-/// All policies; `role` and `framework` are timeouts of a role's and a framework's offers.
+/// Builds policies; `role` and `framework` are timeouts of a role's and a framework's offers.
 ///
 /// ```text
 /// policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T timed_out=T share=N granularity=AMOUNTS

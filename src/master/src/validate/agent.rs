@@ -1,4 +1,4 @@
-//! Whether an agent's registration can be taken (docs/mesos/libprocess.md). What cannot is ignored, not answered.
+//! Checks of an agent's registration (docs/mesos/libprocess.md). An invalid one is ignored, not answered.
 
 use base::{AgentId, ExecutorId, FrameworkId, TaskId};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
@@ -8,13 +8,13 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::sizes;
 use crate::config::Config;
 
-/// A new agent: its resources are valid, and it claims no id.
+/// Checks the registration of a new agent: its resources are valid, and it has no id.
 pub(crate) fn registration(message: &RegisterSlaveMessage) -> Result<(), String> {
     resource_version(message.resource_version_uuid.as_ref())?;
     agent_info(&message.slave, &message.checkpointed_resources)
 }
 
-/// A returning agent: the same, and what it lists fits together. Its id.
+/// Checks a reregistration: the agent's info as above, and that its lists are consistent. Returns the agent's id.
 pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId, String> {
     let id = message.slave.id.as_ref().ok_or("it names no agent id")?;
     let agent = AgentId::of(&id.value).map_err(|why| format!("agent id: {why}"))?;
@@ -42,7 +42,7 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
         valid(&info.resources)?;
     }
     let mut tasks = with_room(message.tasks.len());
-    // Most tasks of an agent take what the one before them takes.
+    // Most tasks of an agent have the same resources as the task before them.
     let mut last: &[Resource] = &[];
     for task in &message.tasks {
         let (framework, id) = (task.framework_id.value.as_str(), task.task_id.value.as_str());
@@ -68,7 +68,8 @@ fn with_room<T>(count: usize) -> FxHashSet<T> {
     FxHashSet::with_capacity_and_hasher(count, FxBuildHasher)
 }
 
-/// An agent gets its version back with each operation, and a reader of Mesos ends at one that is not a UUID.
+/// Checks that a resource version is a UUID. An agent receives its version with each operation, and Mesos's decoder
+/// crashes on an invalid one.
 pub(crate) fn resource_version(version: Option<&Uuid>) -> Result<(), String> {
     let checked = version.map_or(Ok(()), |version| base::valid_uuid(&version.value).map(drop));
     checked.map_err(|why| format!("its resource version: {why}"))
@@ -90,7 +91,7 @@ fn valid(list: &[Resource]) -> Result<(), String> {
     resources::validate(list).map_err(|why| why.to_string())
 }
 
-/// Version and fault domain.
+/// Checks the version and the fault domain of an agent.
 pub(crate) fn agent_fits(
     info: &SlaveInfo,
     version: Option<&str>,
@@ -111,8 +112,8 @@ pub(crate) fn agent_fits(
     Ok(())
 }
 
-/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (docs/mesos/json.md). None for what is not a
-/// version.
+/// Returns whether a version is before 1.0.0, as `1.0.0-dev` is. Missing components are 0 (docs/mesos/json.md). Returns
+/// `None` if the text is not a version.
 fn is_before_1_0(version: &str) -> Option<bool> {
     let (core, build) = version.split_once('+').unwrap_or((version, "x"));
     let (core, prerelease) = core.split_once('-').map_or((core, None), |(core, rest)| (core, Some(rest)));

@@ -1,4 +1,4 @@
-//! Checks and health checks (EXE-81).
+//! Validation of checks and health checks (EXE-81).
 
 use protos::mesos::{CheckInfo, HealthCheck, check_info, health_check};
 

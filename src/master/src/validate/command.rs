@@ -1,12 +1,12 @@
-//! Commands: their environment (TSK-16).
+//! Validation of commands: their environment (TSK-16).
 
 use protos::mesos::environment::{Variable, variable};
 use protos::mesos::{CommandInfo, Secret, secret};
 
-/// Why a command is invalid. `Display` is the whole text of the wire, so no variant has a source.
+/// Reasons why a command is invalid. `Display` is the whole text of the wire, so no variant has a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandInvalid {
-    /// A name has a null byte.
+    /// The name of a variable contains a null byte.
     #[error("Environment variable names must not contain null bytes")]
     NullInName,
     /// A variable of type SECRET has no secret.
@@ -15,7 +15,7 @@ pub enum CommandInvalid {
     /// A variable of type SECRET has a value.
     #[error("Environment variable '{0}' of type 'SECRET' must not have a value set")]
     SecretWithValue(String),
-    /// A variable's secret is invalid.
+    /// The secret of a variable is invalid.
     #[error("Environment variable '{0}' specifies an invalid secret: {1}")]
     Secret(String, SecretInvalid),
     /// A variable of type VALUE has no value.
@@ -24,29 +24,29 @@ pub enum CommandInvalid {
     /// A variable of type VALUE has a secret.
     #[error("Environment variable '{0}' of type 'VALUE' must not have a secret set")]
     ValueWithSecret(String),
-    /// A value has a null byte.
+    /// The value of a variable contains a null byte.
     #[error("Environment variable '{0}' has a value that contains null bytes")]
     NullInValue(String),
-    /// The type is unknown.
+    /// The type of a variable is unknown.
     #[error("Environment variable of type 'UNKNOWN' is not allowed")]
     UnknownType,
 }
 
-/// Why a secret is invalid: it must have the field that its type names, and no other.
+/// Reasons why a secret is invalid: it must have the field that its type names, and no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretInvalid {
-    /// The field of its type is missing.
+    /// The field that the secret's type names is missing.
     #[error("Secret of type {0} must have the '{1}' field set")]
     Missing(&'static str, &'static str),
-    /// It has the field of another type.
+    /// The secret has the field of another type.
     #[error("Secret of type {0} must not have the '{1}' field set")]
     Other(&'static str, &'static str),
-    /// The type is unknown.
+    /// The type of the secret is unknown.
     #[error("Secret of type UNKNOWN is not allowed")]
     UnknownType,
 }
 
-/// Checks a command's variables.
+/// Checks the environment variables of a command.
 ///
 /// # Errors
 /// The first rule that one of them breaks.

@@ -1,11 +1,11 @@
-//! Containers: their volumes and what type they are (TSK-17).
+//! Validation of containers: their volumes and their type (TSK-17).
 
 use protos::mesos::volume::source::Type;
 use protos::mesos::{ContainerInfo, Volume, container_info};
 
 use super::command::{SecretInvalid, secret};
 
-/// Why a container is invalid. `Display` is the whole text of the wire, so no variant has a source.
+/// Reasons why a container is invalid. `Display` is the whole text of the wire, so no variant has a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerInvalid {
     /// A volume is invalid.
@@ -19,27 +19,27 @@ pub enum ContainerInvalid {
     DockerName,
 }
 
-/// Why a volume is invalid.
+/// Reasons why a volume is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeInvalid {
-    /// It has no source, or several.
+    /// The volume has no source, or several.
     #[error("Exactly one of 'host_path', 'image' and 'source' must be set")]
     Sources,
-    /// Its source has no field of its type.
+    /// The source of the volume lacks the field of its type.
     #[error("'source.{0}' is not set for {1} volume")]
     Missing(&'static str, &'static str),
-    /// Its secret is invalid.
+    /// The secret of the volume is invalid.
     #[error(transparent)]
     Secret(SecretInvalid),
-    /// The type of its source is unknown.
+    /// The type of the volume's source is unknown.
     #[error("'source.type' is unknown")]
     UnknownType,
 }
 
-/// Checks a container's volumes, and the fields that its type needs.
+/// Checks the volumes of a container, and the fields that its type needs.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// The first rule that the container breaks.
 pub fn container(info: &ContainerInfo) -> Result<(), ContainerInvalid> {
     info.volumes.iter().try_for_each(volume).map_err(ContainerInvalid::Volume)?;
     if info.r#type() == container_info::Type::Docker {

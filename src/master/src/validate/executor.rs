@@ -1,4 +1,4 @@
-//! Whether an executor is what it should be (TSK-20).
+//! Validation of executors (TSK-20).
 
 use base::ExecutorId;
 use protos::mesos::ExecutorInfo;
@@ -8,18 +8,18 @@ use resources::{Resources, validate_list};
 use super::{command, container, sizes, task};
 use crate::state::{Agent, Framework, FrameworkKey};
 
-/// A valid executor.
+/// A valid executor, with its id and resources.
 pub(crate) struct Checked {
     pub id: ExecutorId,
     pub resources: Resources,
-    /// Whether it runs on the agent already.
+    /// Whether the executor runs on the agent already.
     pub known: bool,
 }
 
 /// Checks an executor with its allocation filled in.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// The first rule that the executor breaks.
 pub(crate) fn executor(
     info: &ExecutorInfo,
     framework: &Framework,
@@ -42,7 +42,7 @@ pub(crate) fn executor(
     }
     let resources = validate_list(&info.resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
     if resources.is_empty() && !info.resources.is_empty() {
-        // It may list none; what it lists must not round to 0 altogether.
+        // It may list no resources, but those that it lists must not all round to 0.
         return Err("Executor uses no resources".to_owned());
     }
     task::one_kind(&resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
@@ -87,7 +87,7 @@ fn kind(info: &ExecutorInfo) -> Result<(), String> {
     }
 }
 
-/// The same executor, whatever the order of its resources.
+/// Returns whether two executors are equal, apart from the order of their resources.
 fn same(one: &ExecutorInfo, its: &Resources, other: &ExecutorInfo, theirs: &Resources) -> bool {
     let bare = |info: &ExecutorInfo| ExecutorInfo { resources: Vec::new(), ..info.clone() };
     its == theirs && bare(one) == bare(other)

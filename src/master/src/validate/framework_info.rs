@@ -12,7 +12,7 @@ use super::sizes;
 use crate::config::Config;
 use crate::state::FrameworkCapabilities;
 
-/// The roles that a framework subscribes to: `roles` with MULTI_ROLE, else `role`, which is `*` if unset.
+/// Returns the roles that a framework subscribes to: `roles` with MULTI_ROLE, else `role`, which is `*` if unset.
 pub(crate) fn roles_of(info: &FrameworkInfo) -> Vec<&str> {
     match FrameworkCapabilities::new(&info.capabilities).multi_role {
         true => info.roles.iter().map(String::as_str).collect(),
@@ -20,7 +20,7 @@ pub(crate) fn roles_of(info: &FrameworkInfo) -> Vec<&str> {
     }
 }
 
-/// `{ a, b }`, as Mesos prints a set.
+/// Returns a set as Mesos prints it: `{ a, b }`.
 fn set_text<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<&str> = items.into_iter().collect();
     match items.is_empty() {
@@ -29,7 +29,7 @@ fn set_text<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// All checks of the info alone: roles, id, offer filters.
+/// Checks the parts of the info that need nothing else: roles, id, offer filters.
 pub(crate) fn framework_info(info: &FrameworkInfo) -> Result<(), String> {
     sizes::framework(info)?;
     let capabilities = FrameworkCapabilities::new(&info.capabilities);
@@ -75,7 +75,7 @@ fn offer_filters(filters: &OfferFilters) -> Result<(), String> {
     Ok(())
 }
 
-/// The checks that need the master's settings: `--roles`, suppressed roles, `--root_submissions`.
+/// Checks the parts that need the master's settings: `--roles`, suppressed roles, `--root_submissions`.
 pub(crate) fn subscription_update(info: &FrameworkInfo, suppressed: &[String], config: &Config) -> Result<(), String> {
     let roles = roles_of(info);
     if let Some(allowed) = &config.roles {
@@ -97,7 +97,7 @@ pub(crate) fn subscription_update(info: &FrameworkInfo, suppressed: &[String], c
     Ok(())
 }
 
-/// Whether `seconds` is a duration that 64 bits of nanoseconds hold.
+/// Checks that the failover timeout is a duration that fits into 64 bits of nanoseconds.
 pub(crate) fn failover_timeout(info: &FrameworkInfo) -> Result<(), String> {
     let seconds = info.failover_timeout();
     if seconds.is_nan() || (seconds * 1e9).abs() > i64::MAX as f64 {

@@ -1,4 +1,4 @@
-//! Whether a task group may be launched (TSK-23).
+//! Validation of task groups (TSK-23).
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use resources::{Amount, Kind, Resources};
 use super::{executor, task};
 use crate::state::{Agent, Framework, FrameworkKey};
 
-/// Where a group is to be launched.
+/// Agent and framework for which a task group is checked.
 pub(crate) struct Group<'a> {
     pub framework: &'a Framework,
     pub key: FrameworkKey,
     pub agent: &'a Agent,
-    /// Whether a task id is taken.
+    /// Returns the state that makes a task id unavailable: `active` or `unreachable`.
     pub in_use: &'a dyn Fn(&str) -> Option<&'static str>,
-    /// What is left of the offers.
+    /// Resources that are left of the offers.
     pub available: &'a Resources,
 }
 
-/// What a valid group takes.
+/// Resources of a valid task group.
 #[derive(Debug)]
 pub(crate) struct GroupNeeds {
     pub executor_id: ExecutorId,
     pub executor: Resources,
     pub launch_executor: bool,
-    /// By task, in order.
+    /// Resources of each task, in order.
     pub tasks: Vec<Resources>,
 }
 
-/// Checks a group whose gaps have been filled.
+/// Checks a task group with optional fields filled in.
 ///
 /// # Errors
-/// The first rule that it breaks; it holds for all its tasks.
+/// The first rule that the group breaks. All its tasks are refused.
 pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNeeds, String> {
     let tasks = &group.task_group.tasks;
     if tasks.is_empty() {
@@ -112,7 +112,7 @@ fn by_network(info: &TaskInfo) -> bool {
         || matches!(check, Some(check_info::Type::Http | check_info::Type::Tcp))
 }
 
-/// True is the default.
+/// Returns whether the task shares the cgroups of its executor, which is the default.
 fn shares_cgroups(info: &TaskInfo) -> bool {
     let linux = info.container.as_ref().and_then(|container| container.linux_info.as_ref());
     linux.is_none_or(|linux| linux.share_cgroups())
@@ -125,7 +125,7 @@ fn cgroups_agree(tasks: &[TaskInfo]) -> Result<(), String> {
     }
 }
 
-/// The tasks' ports do not overlap.
+/// Checks that the ports of the tasks do not overlap.
 fn disjoint(needs: &[Resources]) -> Result<(), String> {
     let mut all = Resources::new();
     for resources in needs {
@@ -142,7 +142,7 @@ fn disjoint(needs: &[Resources]) -> Result<(), String> {
     Ok(())
 }
 
-/// A default executor needs some room for itself (EXE-40).
+/// Checks that a default executor has the minimal resources that it needs itself (EXE-40).
 fn minimum(executor: &executor::Checked) -> Result<(), String> {
     let (id, resources) = (&executor.id, &executor.resources);
     let (cpus, mem) = (Amount::from_thousandths(10), Amount::from_units(32));

@@ -1,4 +1,4 @@
-//! Rules of maintenance schedules and lists of machines (MNT-02).
+//! Validation of maintenance schedules and lists of machines (MNT-02).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use crate::state::{Machine, MachineKey};
 /// Checks a schedule against the machines that are scheduled or down now.
 ///
 /// # Errors
-/// The whole answer.
+/// The complete text of the answer.
 pub(crate) fn schedule(schedule: &Schedule, machines: &BTreeMap<MachineKey, Machine>) -> Result<(), String> {
     let mut listed = BTreeSet::new();
     for window in &schedule.windows {
@@ -34,10 +34,10 @@ pub(crate) fn schedule(schedule: &Schedule, machines: &BTreeMap<MachineKey, Mach
     Ok(())
 }
 
-/// Checks a list of machines alone.
+/// Checks the form of a list of machines.
 ///
 /// # Errors
-/// The whole answer.
+/// The complete text of the answer.
 pub(crate) fn machines(ids: &[MachineId]) -> Result<(), String> {
     if ids.is_empty() {
         return Err("List of machines is empty".to_owned());
@@ -60,7 +60,7 @@ fn each_once(ids: &[MachineId], listed: &mut BTreeSet<MachineKey>) -> Result<(),
     Ok(())
 }
 
-/// `{"hostname":"h","ip":"10.0.0.1"}`: as Mesos writes the message, which is JSON.
+/// Returns a machine as Mesos names it in messages, as JSON: `{"hostname":"h","ip":"10.0.0.1"}`.
 pub(crate) fn machine_text(id: &MachineId) -> String {
     String::from_utf8_lossy(&protos::json::ToJson::json(id, protos::json::Dialect::V0)).into_owned()
 }

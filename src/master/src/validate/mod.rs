@@ -1,4 +1,4 @@
-//! Checks of what comes in, each with the words that Mesos answers with. They change nothing.
+//! Checks of calls and messages, each with the error text of Mesos. They change nothing.
 
 mod agent;
 mod checks;

@@ -1,6 +1,6 @@
-//! Offer constraints as a framework sends them, made ready for use (SCH-110 to SCH-113).
+//! Parser of offer constraints, as a framework sends them (SCH-110 to SCH-113).
 //!
-//! It does not hold agents against them; the allocator does.
+//! It does not compare agents with them; the allocator does.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use protos::mesos::scheduler::attribute_constraint::predicate::Predicate as Wire
 use protos::mesos::scheduler::attribute_constraint::selector::{PseudoattributeType, Selector as WireSelector};
 use protos::mesos::scheduler::{AttributeConstraint, OfferConstraints};
 
-/// Parses offer constraints; empty if the framework sent none.
+/// Parses offer constraints. Returns empty ones if the framework sent none.
 ///
 /// # Errors
 /// The rule that they break, in Mesos's words.

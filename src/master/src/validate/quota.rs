@@ -1,6 +1,6 @@
-//! Rules of a quota (MNT-30, MNT-32) that depend on the request alone.
+//! Rules of a quota (MNT-30, MNT-32) that depend only on the request.
 //!
-//! `operator/quota/` checks it against the cluster and other guarantees.
+//! `operator/quota.rs` checks it against the cluster and other guarantees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,18 @@ use resources::{Amount, Limits, Name, Quantities, QuantitiesError, Role};
 
 use crate::config::Config;
 
-/// The most of a resource that is counted in megabytes: an exabyte. And the most of any other.
+/// Largest amount of a resource in megabytes (an exabyte), and of any other resource.
 const MAX_MEGABYTES: i64 = 1 << 40;
 const MAX_OTHERS: i64 = 1_000_000_000_000;
 
 /// Checks one configuration of UPDATE_QUOTA.
 ///
 /// # Errors
-/// The whole answer.
+/// The complete text of the answer.
 pub(crate) fn quota_config(config: &QuotaConfig, settings: &Config) -> Result<(Role, Quota), String> {
     let role = &config.role;
     if role.len() > Role::MAX_BYTES {
-        // It is not repeated in the answer.
+        // An invalid name is not repeated in the answer.
         return well_formed(config).map_err(|why| format!("Invalid QuotaConfig: {why}"));
     }
     if settings.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
@@ -61,7 +61,7 @@ fn not_too_large(map: &BTreeMap<String, Scalar>) -> Result<(), String> {
             "mem" | "disk" => (MAX_MEGABYTES, "1 exabyte"),
             _ => (MAX_OTHERS, "1 trillion"),
         };
-        // Both are far below what a double holds exactly.
+        // A double holds both limits exactly.
         if *value > most as f64 {
             let value = number(*value);
             return Err(format!(
@@ -72,7 +72,7 @@ fn not_too_large(map: &BTreeMap<String, Scalar>) -> Result<(), String> {
     Ok(())
 }
 
-/// A number without a row of zeros.
+/// Formats a number without a long row of zeros.
 fn number(value: f64) -> String {
     if value.abs() < 1e17 { value.to_string() } else { format!("{value:e}") }
 }
@@ -88,10 +88,10 @@ fn amount(value: f64) -> Result<(), &'static str> {
     }
 }
 
-/// Checks the request of SET_QUOTA, and of POST /quota: what is guaranteed is the limit too.
+/// Checks the request of SET_QUOTA and of POST /quota. The guarantees are the limits too.
 ///
 /// # Errors
-/// The whole answer.
+/// The complete text of the answer.
 pub(crate) fn quota_request(request: &QuotaRequest, settings: &Config) -> Result<(Role, Quota), String> {
     let prefix = "Failed to validate set quota request: ";
     resources::validate(&request.guarantee).map_err(|why| format!("{prefix}QuotaInfo with invalid resource: {why}"))?;
@@ -140,13 +140,13 @@ fn legacy(request: &QuotaRequest) -> Result<(Role, Quota), String> {
 /// Converts a checked message.
 ///
 /// # Errors
-/// An invalid quantity.
+/// A quantity is invalid.
 pub(crate) fn quota_of(config: &QuotaConfig) -> Result<Quota, QuantitiesError> {
     let guarantees = Quantities::from_map(&config.guarantees)?;
     Ok(Quota { guarantees, limits: Limits::from_map(&config.limits)? })
 }
 
-/// `cpus:4; disk:8192; mem:4096`: by name, as Mesos writes quantities. Nothing is `{}`.
+/// Formats quantities as Mesos does, sorted by name: `cpus:4; disk:8192; mem:4096`. None at all are `{}`.
 pub(crate) fn amounts_text(amounts: impl Iterator<Item = (Name, Amount)>) -> String {
     let sorted: BTreeMap<String, Amount> = amounts.map(|(name, amount)| (name.as_str().to_owned(), amount)).collect();
     let texts: Vec<String> = sorted.iter().map(|(name, amount)| format!("{name}:{amount}")).collect();
@@ -156,7 +156,7 @@ pub(crate) fn amounts_text(amounts: impl Iterator<Item = (Name, Amount)>) -> Str
     }
 }
 
-/// `{ cpus: 1, mem: 128 }`.
+/// Formats a map as Mesos does: `{ cpus: 1, mem: 128 }`.
 fn map_text(map: &BTreeMap<String, Scalar>) -> String {
     let texts: Vec<String> = map.iter().map(|(name, scalar)| format!("{name}: {}", scalar.value)).collect();
     match texts.is_empty() {

@@ -10,19 +10,19 @@ use protos::mesos::scheduler::OfferConstraints;
 use protos::mesos::scheduler::attribute_constraint::predicate::Predicate;
 use protos::mesos::{ExecutorInfo, FrameworkInfo, Labels, SlaveInfo, TaskInfo};
 
-/// The bytes of a name, of a user, a principal, a host name or a URL.
+/// Limit of a name, a user, a principal, a hostname or a URL, in bytes.
 const NAME_MAX: usize = 8 << 10;
-/// The bytes of a list of labels, keys and values together.
+/// Limit of a list of labels, in bytes of keys and values together.
 const LABELS_MAX: usize = 1 << 20;
-/// The roles of a framework; as many may be suppressed.
+/// Limit of the number of a framework's roles, and of its suppressed roles.
 const ROLES_MAX: usize = 10_000;
-/// Limit of a framework's info, and of a task's discovery info, in bytes as protobuf.
+/// Limits of a framework's info, and of a task's discovery info, in bytes as protobuf.
 const INFO_MAX: usize = 8 << 20;
 const DISCOVERY_MAX: usize = 1 << 20;
-/// The attributes of an agent, in bytes as protobuf.
+/// Limit of the attributes of an agent, in bytes as protobuf.
 const ATTRIBUTES_MAX: usize = 1 << 20;
-/// The offer constraints of a framework: how many, their bytes as protobuf, and how many different expressions must be
-/// compiled.
+/// Limits of the offer constraints of a framework: their number, their bytes as protobuf, and the number of different
+/// expressions to compile.
 const CONSTRAINTS_MAX: usize = 10_000;
 const CONSTRAINTS_BYTES_MAX: usize = 4 << 20;
 const EXPRESSIONS_MAX: usize = 1_000;
@@ -60,7 +60,7 @@ pub(crate) fn framework(info: &FrameworkInfo) -> Result<(), String> {
     at_most("FrameworkInfo", info.encoded_len(), INFO_MAX, "bytes")
 }
 
-/// The roles that a framework suppresses.
+/// Checks the number of roles that a framework suppresses.
 ///
 /// # Errors
 /// There are too many.
@@ -75,7 +75,7 @@ pub(crate) fn suppressed(roles: &[String]) -> Result<(), String> {
 pub(crate) fn constraints(sent: Option<&OfferConstraints>) -> Result<(), String> {
     let Some(sent) = sent else { return Ok(()) };
     let groups = || sent.role_constraints.values().flat_map(|of_role| &of_role.groups);
-    // An empty group is invalid, but is examined like the others.
+    // An empty group is invalid, but takes time like the others.
     let number = groups().map(|group| group.attribute_constraints.len().max(1)).sum();
     at_most("'offer_constraints'", number, CONSTRAINTS_MAX, "constraints")?;
     at_most("'offer_constraints'", sent.encoded_len(), CONSTRAINTS_BYTES_MAX, "bytes")?;
@@ -90,7 +90,7 @@ pub(crate) fn constraints(sent: Option<&OfferConstraints>) -> Result<(), String>
     at_most("'offer_constraints'", expressions.len(), EXPRESSIONS_MAX, "different regular expressions")
 }
 
-/// What the master keeps of a task.
+/// Checks the fields of a task that the master stores.
 ///
 /// # Errors
 /// The first item that is too large, and its limit.
@@ -105,7 +105,7 @@ pub(crate) fn task(info: &TaskInfo) -> Result<(), String> {
     )
 }
 
-/// What the master keeps of an executor.
+/// Checks the fields of an executor that the master stores.
 ///
 /// # Errors
 /// The first item that is too large, and its limit.

@@ -1,4 +1,4 @@
-//! Whether a task may be launched: the rules of docs/mesos/tasks.md, in their order.
+//! Validation of tasks: the rules of docs/mesos/tasks.md, in their order.
 
 use std::borrow::Cow;
 
@@ -9,33 +9,33 @@ use resources::{Name, Resources, validate_list};
 use super::{checks, command, container, executor, sizes};
 use crate::state::{Agent, Framework, FrameworkKey};
 
-/// Where a task is to be launched.
+/// Framework, agent and offers for which a task is checked.
 pub(crate) struct Launch<'a> {
     pub framework: &'a Framework,
     pub key: FrameworkKey,
     pub agent: &'a Agent,
-    /// Whether the task's id is taken: by an `active` or an `unreachable` task.
+    /// State that makes the task's id unavailable: `active` or `unreachable`; `None` if the id is free.
     pub in_use: Option<&'static str>,
-    /// What is left of the offers.
+    /// Resources that are left of the offers.
     pub available: &'a Resources,
-    /// What the framework's last task takes: those after it mostly take the same.
+    /// Resources of the framework's last task. Most often the next task has the same.
     pub last: Option<&'a Resources>,
 }
 
-/// What a valid task takes.
+/// Resources of a valid task.
 #[derive(Debug)]
 pub(crate) struct Needs {
     pub resources: Resources,
-    /// Its executor, if it names one.
+    /// Id and resources of its executor, if the task names one.
     pub executor: Option<(ExecutorId, Resources)>,
-    /// Whether a new executor is started for it, known to this master or not.
+    /// Whether the agent must start a new executor for the task, either the named one or one that it generates.
     pub launch_executor: bool,
 }
 
-/// Checks a task of a LAUNCH whose gaps have been filled.
+/// Checks a task of a LAUNCH with optional fields filled in.
 ///
 /// # Errors
-/// The first rule that it breaks, as it stands in the TASK_ERROR.
+/// The first rule that the task breaks, as it stands in the TASK_ERROR.
 pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String> {
     identity(task, launch.in_use)?;
     let resources = own(launch.agent, task, launch.last)?;
@@ -74,8 +74,8 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     }
 }
 
-/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources. `last` is what
-/// a task takes that has been found right.
+/// Checks the rules that apply to tasks of groups as well: all but those about executors and offers. Returns the task's
+/// resources. `last` are the resources of a task that were checked before.
 pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> Result<Resources, String> {
     sizes::task(task)?;
     if task.slave_id.value != agent.id.as_str() {
@@ -102,7 +102,7 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> R
         None => listed(task).map_err(|why| format!("Task uses invalid resources: {why}"))?,
     };
     if resources.is_empty() {
-        // All it lists is 0, or rounds to it.
+        // All listed amounts are 0, or round to it.
         return Err("Task uses no resources".to_owned());
     }
     if let Some(info) = &task.command {
@@ -115,14 +115,14 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> R
     Ok(resources)
 }
 
-/// What the task lists, by the rules for such lists.
+/// Checks the list of a task's resources, and returns them.
 fn listed(task: &TaskInfo) -> Result<Resources, String> {
     let resources = validate_list(&task.resources).map_err(|why| why.to_string())?;
     one_kind(&resources)?;
     Ok(resources)
 }
 
-/// The id: well-formed and free.
+/// Checks that the task's id is well-formed and not in use.
 pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<(), String> {
     let id = &task.task_id.value;
     TaskId::check(id).map_err(|why| why.to_string())?;
@@ -133,14 +133,14 @@ pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<
     }
 }
 
-/// One allocation role, no name both revocable and not, no volume twice (RES-24).
+/// Checks that resources have one allocation role, no name both revocable and not, and no volume twice (RES-24).
 pub(crate) fn one_kind(resources: &Resources) -> Result<(), String> {
     resources.single_allocation_role().map_err(|why| why.to_string())?;
     resources.check_revocable_mix().map_err(|why| why.to_string())?;
     resources.check_unique_persistence_ids().map_err(|why| why.to_string())
 }
 
-/// Only of cpus and mem, of what is asked for, and not below it (TSK-18).
+/// Checks resource limits: only for cpus and mem, only for requested resources, and not below the request (TSK-18).
 fn limits(agent: &Agent, task: &TaskInfo, resources: &Resources) -> Result<(), String> {
     if task.limits.is_empty() {
         return Ok(());
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(checked(&task), Err(words.to_owned()));
         }
         assert_eq!(checked(&TaskInfo { limits: limit("cpus", f64::INFINITY), ..good() }), Ok(()));
-        // As in Mesos, what rounds to nothing is nothing beside something.
+        // As in Mesos, an amount that rounds to 0 is ignored beside other resources.
         assert_eq!(
             checked(&TaskInfo { resources: vec![scalar("cpus", 0.0), scalar("mem", 0.0005)], ..good() }),
             Ok(())

@@ -1,9 +1,9 @@
-//! A master that is not a member yet: it finds the others, and forms the group with them or is let in.
+//! State of a master that is not a member yet: it finds the others, and forms the group with them or is admitted.
 //!
-//! A group forms when each of `--peers` knows of all others, with equal `--peers`, and has heard from each a moment ago
-//! that it knows of the same: one that has become a member of a group meanwhile would not say so, and two groups with
-//! the same `--peers` would be possible. All then derive the same members, so it does not matter which is the first:
-//! one that has formed the group lets the others in.
+//! A group forms when each of `--peers` knows all others, with equal `--peers`, and each has reported recently that it
+//! knows the same. A master that has become a member of a group meanwhile would not report that, and two groups with
+//! the same `--peers` would be possible. All masters then derive the same members, so it does not matter which one is
+//! first: the one that has formed the group admits the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,33 +17,33 @@ use crate::log::Beginning;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
 
-/// Senders that are remembered: more than a group has members.
+/// Maximum number of senders that are remembered: more than a group has members.
 const SENDERS_MAX: usize = 16;
 
-/// What a master knows that is not a member.
+/// State of a master that is not a member.
 #[derive(Debug, Default)]
 pub(super) struct Forming {
-    /// The others of `--peers`, as far as they have shown themselves.
+    /// Other masters of `--peers` that have announced themselves.
     shown: BTreeMap<String, Shown>,
-    /// The members of a group that this master does not belong to.
+    /// Members of a group that this master does not belong to.
     others: Option<Configuration>,
-    /// Masters that send what members send each other: this one has been added, and does not know. None of those that
-    /// `--peers` names need be a member any more.
+    /// Addresses of masters that send messages for members: this one was added, and does not know it yet. It announces
+    /// itself to them as well, because the masters of `--peers` may have left the group.
     senders: BTreeSet<String>,
 }
 
-/// What a master that is not a member has said of itself.
+/// Announcement of a master that is not a member.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     disk: u64,
     brings_registry: bool,
-    /// The hash over the disks of all, if it knows them.
+    /// Hash of the disks of all of `--peers`, if that master knows them.
     knows: Option<u64>,
     at: Time,
 }
 
 impl Forming {
-    /// A member takes this master for one.
+    /// Records that a member takes this master for a member.
     pub(super) fn heard_from(&mut self, address: &str) {
         if self.senders.len() < SENDERS_MAX {
             self.senders.insert(address.to_owned());
@@ -63,7 +63,7 @@ impl Forming {
 }
 
 impl Peer {
-    /// Shows itself to all others.
+    /// Announces this master to all others.
     pub(super) fn say_hello(&mut self) {
         let mut others = self.settings.peers.clone();
         let members = match &self.phase {
@@ -81,7 +81,7 @@ impl Peer {
         others.into_iter().for_each(|other| self.greet(other));
     }
 
-    /// A master shows itself.
+    /// Handles the announcement of a master.
     pub(super) fn greeted(&mut self, (from, is_known, numbers): (String, bool, Numbers), hello: Hello, now: Time) {
         match &mut self.phase {
             Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
@@ -105,15 +105,15 @@ impl Peer {
                         if hello.configuration.is_some_and(|number| number >= member.configuration.number) {
                             return;
                         }
-                        // It does not know the group yet, so this is the first that is heard of its process. What is
-                        // sent must not be for a former one at its address, which had another disk.
+                        // It does not know the group yet, so this is the first message of its process. Messages to it
+                        // must not be for a former process at its address, which had another disk.
                         self.links.meet(&from, numbers);
                         let configuration = member.configuration.clone();
                         let beginning = member.decided();
                         (self.cluster, Body::Welcome(Box::new(Welcome { configuration, beginning })))
                     }
                     _ => {
-                        // One that was removed keeps its disk until it ends, and cannot be added with it.
+                        // A removed member keeps its disk until it exits, and cannot be added with it.
                         if hello.configuration.is_none() {
                             member.met(&from, hello.disk, now);
                         }
@@ -129,7 +129,7 @@ impl Peer {
         }
     }
 
-    /// The disks of all of `--peers` by their addresses, once they are known.
+    /// Returns the disks of all of `--peers` by their addresses, once they are known.
     fn founders(&self) -> Option<Vec<(String, u64)>> {
         let Phase::Outside(forming) = &self.phase else { return None };
         let founder = |peer: &String| match *peer == self.settings.address {
@@ -139,12 +139,12 @@ impl Peer {
         self.settings.peers.iter().map(founder).collect()
     }
 
-    /// The hash over the disks of all of `--peers`, once they are known.
+    /// Returns the hash of the disks of all of `--peers`, once they are known.
     pub(super) fn knows(&self) -> Option<u64> {
         self.founders().map(|founders| hash(&founders))
     }
 
-    /// Forms the group when all others are known, and know the same.
+    /// Forms the group if all others are known, and know the same.
     fn form(&mut self, now: Time) {
         let (Phase::Outside(forming), Some(founders)) = (&self.phase, self.founders()) else { return };
         let (own, knows) = (self.settings.registry.is_some(), hash(&founders));
@@ -158,9 +158,9 @@ impl Peer {
         };
         let bringing: Vec<&str> = self.settings.peers.iter().filter(bringing).map(|peer| &**peer).collect();
         match bringing.len() {
-            // All derive the same group.
+            // All masters derive the same group.
             0 => {}
-            // The others cannot form it: they do not know the registry.
+            // The others cannot form it: they do not have the registry.
             1 if own => {}
             1 => return,
             _ => {
@@ -168,7 +168,7 @@ impl Peer {
                 return;
             }
         }
-        // The others may not know this master yet; a member sends them answers only.
+        // The others may not know this master yet, and a member sends them only answers.
         self.say_hello();
         let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);
@@ -176,7 +176,7 @@ impl Peer {
         self.enter(configuration, Beginning::of(State { entries, ..State::default() }), now);
     }
 
-    /// A member lets this master in, or knows more than this member.
+    /// Enters the configuration of a member that admits this master, or that has a newer one.
     pub(super) fn welcomed(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
         let Welcome { configuration, beginning } = welcome;
         let is_newer = match &self.phase {
@@ -190,7 +190,7 @@ impl Peer {
         }
     }
 
-    /// A member does not know this master.
+    /// Handles the answer of a member that does not know this master.
     pub(super) fn turned_away(&mut self, configuration: Configuration) {
         match &mut self.phase {
             Phase::Outside(forming) => forming.others = Some(configuration),
@@ -206,7 +206,7 @@ impl Peer {
     }
 }
 
-/// The founders of a group in short.
+/// Returns a hash of the founders of a group.
 fn hash(founders: &[(String, u64)]) -> u64 {
     let mut hash = Sha256::new();
     for (address, disk) in founders {
@@ -259,7 +259,7 @@ mod tests {
         Peer::start(settings, Stored::new(disk), Time::EPOCH)
     }
 
-    /// Hands the messages of all to each other until there are none.
+    /// Delivers the messages of all peers to each other until there are none.
     fn exchange(peers: &mut [Peer], now: Time) {
         loop {
             let outputs = peers.iter_mut().flat_map(|peer| peer.take().messages);
@@ -293,7 +293,7 @@ mod tests {
             exchange(&mut peers, now);
             assert!(peers.iter().all(|peer| peer.standing() == Standing::Forming { missing: Vec::new() }), "{second}");
         }
-        // With all three.
+        // Now with all three masters.
         let mut peers = [outside(4, "a:1"), outside(5, "b:1"), outside(6, "c:1")];
         for _ in 0..2 {
             peers.iter_mut().for_each(Peer::say_hello);
@@ -302,7 +302,7 @@ mod tests {
         assert!(peers.iter().all(|peer| peer.standing() == Standing::Member));
     }
 
-    /// A process that does not know the group's identity sends what members send.
+    /// Checks that messages of members are refused from a process that does not know the group's identity.
     #[test]
     fn a_member_believes_members_only() {
         let mut peer = member();

@@ -1,4 +1,4 @@
-//! A member of the group: the library that keeps the log, the leases, and the writes of the leading master.
+//! A member of the group: the library that replicates the log, the leases, and the writes of the leading master.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,51 +17,51 @@ use crate::log::{Beginning, Log, LogChange, Shared};
 use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
-/// Entries after which the log is compacted.
+/// Number of entries after which the log is compacted.
 pub(super) const ENTRIES_MAX: usize = 4096;
 /// Bytes of values after which the log is compacted.
 const BYTES_MAX: usize = 16 << 20;
 
-/// A member that has asked for the log does not ask again for this many questions of the leader, half a lease: an
-/// answer that is still on its way would not count any more.
+/// Number of the leader's requests, half a lease, until a member may ask for the log again. Asking earlier would void
+/// an answer that is still on its way.
 const PATIENCE: u32 = 5;
 
-/// Rounds that a leader skips at a time.
+/// Maximum number of rounds that a leader skips at a time.
 const OUTBID_MAX: usize = 100;
 
 /// A member in one configuration.
 pub(super) struct Membership {
     pub(super) configuration: Configuration,
-    /// This process, as a leader.
+    /// Claim that this process makes when it leads.
     claim: Claim,
     paxos: OmniPaxos<LogEntry, Shared>,
     log: Shared,
     pub(super) state: State,
-    /// Number of entries that `state` comprises.
+    /// Number of entries that were applied to `state`.
     applied: usize,
     /// Bytes of values that were applied since the log was compacted.
     bytes: usize,
-    /// Entries after which the log is compacted.
+    /// Number of entries after which the log is compacted.
     pub(super) entries_max: usize,
     pub(super) leases: Leases,
     /// Writes of this process that are not decided, with their numbers.
     pending: VecDeque<(u64, Vec<Change>)>,
     next_write: u64,
-    /// What this member has done in the last round in which it led.
+    /// The last round in which this member led; `None` if it never led.
     led: Option<Led>,
-    /// The library's round of heartbeats.
+    /// Number of the library's round of heartbeats.
     heartbeat: u32,
-    /// Number of promises that this process has been asked for.
+    /// Number of promises that this process was asked for.
     promises: u64,
-    /// The numbers of the others' promises.
+    /// Number of the last promise of each other member.
     answered: BTreeMap<Number, u64>,
-    /// How far the leader's log was at its last question.
+    /// Numbers of accepted and decided entries of the leader at its last request.
     seen: Option<(usize, usize)>,
-    /// Questions until this member may ask for the log again: the answer takes its time.
+    /// Number of requests until this member may ask for the log again, since the answer takes time.
     patience: u32,
-    /// This process gives the lead up, and does not ask for it again.
+    /// Whether this process has given up the lead, and does not ask for it again.
     pub(super) resigned: bool,
-    /// Masters that asked to join, with their disks.
+    /// Masters that have asked to join, by address, with their disk and the time of the last request.
     pub(super) strangers: BTreeMap<String, (u64, Time)>,
     pub(super) outgoing: Vec<(String, Body)>,
 }
@@ -69,19 +69,19 @@ pub(super) struct Membership {
 /// A round in which this member leads.
 struct Led {
     round: Ballot,
-    /// Number of entries in the log when it began.
+    /// Number of entries in the log when the round started.
     inherited: usize,
-    /// The epoch after which this member has claimed the lead.
+    /// Epoch after which this member has claimed the lead.
     claimed: Option<u64>,
-    /// The last of the pending writes that was proposed.
+    /// Number of the last pending write that was proposed.
     proposed: u64,
 }
 
-/// What has become of a message.
+/// Result of handling a message.
 pub(super) enum Received {
-    /// It was for this member.
+    /// The message was for this member.
     Handled,
-    /// Its sender has a newer configuration.
+    /// The sender of the message has a newer configuration.
     Behind,
 }
 
@@ -125,7 +125,7 @@ impl Membership {
         }
     }
 
-    /// This member in another configuration: promises and writes go with it.
+    /// Returns this member in another configuration, with its promises and writes.
     pub(super) fn in_configuration(
         mut self,
         configuration: Configuration,
@@ -137,7 +137,7 @@ impl Membership {
         let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(beginning));
         (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
         if leads {
-            // The others have promised to elect no other one.
+            // The others have promised to elect no other leader.
             next.paxos.try_become_leader();
         }
         next
@@ -147,22 +147,22 @@ impl Membership {
         self.log.copy()
     }
 
-    /// The own number.
+    /// Returns the number of this member.
     pub(super) fn own(&self) -> Number {
         self.claim.member
     }
 
-    /// Number of entries that the state comprises.
+    /// Returns the number of entries that were applied to the state.
     pub(super) fn applied(&self) -> usize {
         self.applied
     }
 
-    /// What a member has to know that enters this configuration now.
+    /// Returns what a member needs that enters this configuration now.
     pub(super) fn decided(&self) -> Beginning {
         Beginning { state: self.state.clone(), decided: self.applied, round: self.log.accepted_round() }
     }
 
-    /// The round in which this member leads the log.
+    /// Returns the round in which this member leads the log, or `None` if it does not.
     pub(super) fn leading_round(&self) -> Option<Ballot> {
         let leads = self.paxos.get_current_leader() == Some((self.own(), true));
         leads.then(|| self.paxos.get_promise())
@@ -209,7 +209,7 @@ impl Membership {
             return;
         }
         if let Some(leader) = self.leases.granted_to(now).filter(|leader| *leader != self.own()) {
-            // In a new configuration the leader comes first.
+            // In a new configuration the leader is elected first.
             if self.paxos.get_promise().pid != leader {
                 return;
             }
@@ -223,8 +223,8 @@ impl Membership {
     fn ask(&mut self, now: Time) {
         let led = self.led.as_ref().filter(|led| self.leading_round() == Some(led.round) && !self.resigned);
         let Some(inherited) = led.map(|led| led.inherited) else { return };
-        // Another master may have led since this one did: until the entries of earlier rounds are applied, it does not
-        // know.
+        // Another master may have led since this one did. Until the entries of earlier rounds are applied, this one
+        // cannot know.
         let round = match self.applied >= inherited {
             true => match self.leases.ask(now) {
                 Some(round) => Some(round),
@@ -250,7 +250,7 @@ impl Membership {
             return Received::Behind;
         }
         if configuration < self.configuration.number && self.configuration.at(from).is_none() {
-            // It was removed, and does not know.
+            // The sender was removed, and does not know it.
             self.outgoing.push((from.to_owned(), self.configuration.stranger()));
         }
         let sender = self.configuration.at(from).map(|member| member.number);
@@ -266,8 +266,8 @@ impl Membership {
                 self.outgoing.push((from.to_owned(), Body::Grant { configuration, round, accepted: own }));
                 self.compare((accepted, decided), sender);
             }
-            // A candidate that was not elected may have had this member's promise: what the leader sends does not reach
-            // it any more.
+            // A candidate that was not elected may have this member's promise. Then the messages of the leader are not
+            // accepted any more.
             Body::Ask { .. } if self.paxos.get_promise().pid != sender && self.leases.permits(sender, now) => {
                 let (from, n) = (self.own(), self.paxos.get_promise());
                 let refused = PaxosMessage { from, to: sender, msg: PaxosMsg::NotAccepted(NotAccepted { n }) };
@@ -298,7 +298,7 @@ impl Membership {
         }
         match &message {
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Prepare(prepare), .. }) => {
-                // The leader of before is not a new one.
+                // The former leader is not a new one.
                 let is_known = prepare.n == self.paxos.get_promise() && self.leases.granted_to(now).is_none();
                 if prepare.n.pid != sender {
                     return;
@@ -317,7 +317,7 @@ impl Membership {
                 }
                 return;
             }
-            // A member that has started asks for the log of the round that it promised itself before it stopped.
+            // A member that was restarted asks for the log of the round that it promised itself before it stopped.
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::PrepareReq(request), .. })
                 if request.n > self.paxos.get_promise() =>
             {
@@ -329,8 +329,8 @@ impl Membership {
             {
                 self.answered.insert(sender, promise);
             }
-            // The leader answers each promise that is sent again. Only the answer to the last one fits the log: an
-            // earlier one would take away what was accepted since.
+            // The leader answers each repeated promise. Only the answer to the last one matches the log: an earlier one
+            // would remove entries that were accepted since.
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::AcceptSync(_), .. }) if promise != self.promises => {
                 return;
             }
@@ -345,9 +345,10 @@ impl Membership {
         self.paxos.handle_incoming(message);
     }
 
-    /// The library (0.2.4) counts the entry that ends a configuration as accepted, and says where a log goes on by that
-    /// number (`send_accsync`). A member that had accepted that entry and asks for the log again would count it twice,
-    /// and never see the configuration end. What a member has is known here: no log goes on after that.
+    /// Corrects the index at which a log continues. The library (0.2.4) counts the entry that ends a configuration as
+    /// accepted, and uses that number as the index (`send_accsync`). A member that had accepted that entry and asks for
+    /// the log again would count it twice, and never see the configuration end. No log continues after the entries that
+    /// this member has.
     fn correct(&self, message: &mut Message<LogEntry>) {
         let Message::SequencePaxos(PaxosMessage { msg, .. }) = message else { return };
         let sync = match msg {
@@ -363,8 +364,8 @@ impl Membership {
         }
     }
 
-    /// The leader has its lease, and a member has promised itself a later round, in which it does not follow any more:
-    /// the leader takes a round after that one.
+    /// Takes a round after that of a member that has promised itself a later one. Such a member does not follow the
+    /// leader any more, although the leader has its lease.
     fn outbid(&mut self, refused: Ballot) {
         if self.leading_round().is_none() {
             return;
@@ -377,14 +378,14 @@ impl Membership {
         }
     }
 
-    /// Numbers of accepted and of decided entries.
+    /// Returns the numbers of accepted and of decided entries.
     fn indices(&self) -> (usize, usize) {
         (self.paxos.get_accepted_idx(), self.paxos.get_decided_idx())
     }
 
-    /// The library notices a message that was lost when the next one comes, which may take long. A member that is
-    /// behind where the leader was at the question before, or has not accepted the leader's log since it gave its
-    /// promise, asks for what is missing.
+    /// Compares the log with that of the leader, and asks for what is missing. The library notices a lost message only
+    /// when the next one arrives, which may take long. This member asks if it is behind the position of the leader at
+    /// the previous request, or has not accepted the leader's log since its promise.
     fn compare(&mut self, leaders: (usize, usize), leader: Number) {
         let own = self.indices();
         self.patience = self.patience.saturating_sub(1);
@@ -397,15 +398,15 @@ impl Membership {
         }
     }
 
-    /// The library sends once that entries are accepted. Where that message was lost and no entry follows, these
-    /// entries are decided because each grant repeats it.
+    /// Records the entries that a member has accepted. The library reports them once. If that message was lost and no
+    /// entry follows, these entries are decided because each grant repeats it.
     fn accepted(&mut self, sender: Number, (n, accepted_idx): (Ballot, usize)) {
         let msg = PaxosMsg::Accepted(Accepted { n, accepted_idx });
         self.paxos.handle_incoming(Message::SequencePaxos(PaxosMessage { from: sender, to: self.own(), msg }));
     }
 
-    /// Takes over what has been decided and does what the leader has to do. Returns the next configuration with its
-    /// first state, once this one has ended.
+    /// Applies what was decided, and does the work of the leader. Returns the next configuration with its first state,
+    /// once this one has ended.
     pub(super) fn advance(&mut self, now: Time) -> Option<(Configuration, State)> {
         if let Some(next) = self.apply() {
             return Some((next, self.state.clone()));
@@ -415,7 +416,7 @@ impl Membership {
         }
         let next = self.apply();
         if self.log.len() > self.entries_max || self.bytes > BYTES_MAX {
-            // Nothing is decided that could not be compacted.
+            // No entry is decided that could not be compacted.
             if self.paxos.snapshot(None, true).is_ok() {
                 self.bytes = 0;
             }
@@ -437,7 +438,7 @@ impl Membership {
             for (number, changes) in self.pending.iter().skip_while(|(number, _)| *number <= proposed) {
                 let entry = LogEntry::Write { epoch, sequence: *number, changes: changes.clone() };
                 if self.paxos.append(entry).is_err() {
-                    // This configuration ends; the next one takes the write.
+                    // This configuration ends; the next one proposes the write.
                     return;
                 }
                 led.proposed = *number;
@@ -496,7 +497,7 @@ impl Membership {
             None => {
                 self.pending.clear();
                 self.next_write = 1;
-                // Numbers begin anew with the next claim, which may be of the same round.
+                // Numbers start again with the next claim, which may be in the same round.
                 if let Some(led) = &mut self.led {
                     led.proposed = 0;
                 }
@@ -504,7 +505,7 @@ impl Membership {
         }
     }
 
-    /// Changes of the log, and messages.
+    /// Returns the changes of the log, and the messages to send.
     pub(super) fn take(&mut self) -> (Vec<LogChange>, Vec<(String, Body)>) {
         let mut messages = Vec::new();
         self.paxos.take_outgoing_messages(&mut messages);
@@ -529,8 +530,8 @@ impl Membership {
         (self.log.take(), std::mem::take(&mut self.outgoing))
     }
 
-    /// A member that has promised not to replace the leader sees it lead: the library elects another one after a round
-    /// in which no member sees a leader.
+    /// Reports a living leader to the library, for a member that has promised not to replace it. The library elects
+    /// another one after a round in which no member sees a leader.
     fn answer_for_leader(&mut self, leader: Number) {
         let promise = self.paxos.get_promise();
         let reply = HeartbeatReply { round: self.heartbeat, ballot: promise, leader: promise, happy: true };
@@ -544,18 +545,19 @@ impl Membership {
     }
 }
 
-/// A configuration as the library has it.
+/// Returns a configuration in the form of the library.
 fn cluster_of(configuration: &Configuration) -> ClusterConfig {
     let nodes = configuration.members.iter().map(|member| member.number).collect();
     ClusterConfig { configuration_id: configuration.number, nodes, flexible_quorum: None }
 }
 
-/// The library's part of a member.
+/// Opens the log of a member with the library.
 fn open(configuration: &Configuration, own: Number, log: Log) -> (Shared, OmniPaxos<LogEntry, Shared>) {
     let server =
         ServerConfig { pid: own, election_tick_timeout: 1, resend_message_tick_timeout: 1, ..ServerConfig::default() };
     let log = Shared::new(log);
     let paxos = cluster_of(configuration).build_for_server(server, log.clone());
-    // What the library checks: there are two members at least, and numbers of members and configurations are not zero.
+    // The library checks that there are at least two members, and that numbers of members and configurations are not
+    // zero.
     (log, paxos.unwrap_or_else(|error| unreachable!("a configuration of the group is refused: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What the leader does at an operator's wish: members are added and removed, and the lead is handed over.
+//! Calls of operators to the leader: members are added and removed, and the lead is handed over.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::member::Membership;
 use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
-/// A master that has been silent for longer does not ask to join any more.
+/// Longest silence after which a master still counts as asking to join.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Masters that ask to join and are remembered.
+/// Maximum number of masters that ask to join and are remembered.
 const STRANGERS_MAX: usize = 16;
 
 impl Membership {
-    /// A master that is not a member has shown itself.
+    /// Records the announcement of a master that is not a member.
     pub(super) fn met(&mut self, address: &str, disk: u64, now: Time) {
         let silence = self.silence();
         self.strangers.retain(|_, (_, met)| now.since(*met) < silence);
@@ -24,13 +24,14 @@ impl Membership {
         }
     }
 
-    /// A master that asks to join does this many times in the length of a lease. One that has been silent for longer
-    /// may have another disk by now, and would be a member that never comes.
+    /// Returns the silence after which a master no longer counts as asking to join: a lease, in which it asks several
+    /// times. A master that has been silent for longer may have another disk by now, and would be a member that never
+    /// answers.
     fn silence(&self) -> Duration {
         self.leases.length().min(SILENCE_MAX)
     }
 
-    /// The disk of the master at an address, if it asks to join.
+    /// Returns the disk of the master at an address, if it asks to join.
     fn disk_of(&self, address: &str, now: Time) -> Option<u64> {
         let known = self.strangers.get(address).filter(|(_, met)| now.since(*met) < self.silence());
         known.map(|(disk, _)| *disk)
@@ -50,7 +51,7 @@ impl Membership {
     pub(super) fn add(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
         let disk = self.disk_of(address, now);
-        // A member is named as such, and not as one that is silent.
+        // A member is reported as such, and not as silent.
         let next = self.configuration.adding(address, disk.unwrap_or_default())?;
         if disk.is_none() {
             return Err(ChangeError::Silent(address.to_owned(), self.configuration.addresses()));
@@ -58,7 +59,7 @@ impl Membership {
         self.begin(&next)
     }
 
-    /// Changes the members, unless the change before has just been made.
+    /// Changes the members, unless the last change has only just been made.
     fn begin(&mut self, next: &Configuration) -> Result<(), ChangeError> {
         match self.leases.is_confirmed() {
             true => self.reconfigure(next),
@@ -85,7 +86,7 @@ impl Membership {
                     let names = others().map(|member| member.address.as_str()).collect::<Vec<_>>().join(",");
                     ChangeError::Absent(address.to_owned(), names)
                 })?;
-                // In another configuration it could not be elected by the others.
+                // A member in another configuration could not be elected by the others.
                 if !answering.contains(&named.number) {
                     return Err(ChangeError::Unreachable(address.to_owned()));
                 }

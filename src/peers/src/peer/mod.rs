@@ -1,8 +1,8 @@
 //! One member of the group: a core without I/O.
 //!
-//! The shell calls it with messages and with the time, and takes what it puts out: first it makes the records durable,
-//! then it sends the messages and looks at what has changed. Election and replication are OmniPaxos's; this module adds
-//! the forming of the group, leases, the numbering of writes, and what members do that are behind.
+//! The shell calls it with messages and with the time, and takes its output: it first makes the records durable, then
+//! sends the messages, then examines what has changed. Election and replication are OmniPaxos's. This module adds the
+//! forming of the group, leases, the numbering of writes, and the recovery of members that are behind.
 
 mod forming;
 mod member;
@@ -23,107 +23,108 @@ use crate::records::Stored;
 use forming::Forming;
 use member::Membership;
 
-/// Ticks in the length of a lease.
+/// Number of ticks in the length of a lease.
 const TICKS: u32 = 10;
 
-/// What the shell decides.
+/// Settings of a peer, which the shell provides.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The own address, one of `peers`.
+    /// Address of this master, one of `peers`.
     pub address: String,
-    /// The masters that found the group, and by which later ones find it.
+    /// Addresses of the masters that found the group, and by which later ones find it.
     pub peers: Vec<String>,
-    /// For how long members elect no other leader than the one that has their promise.
+    /// Time for which members elect no other leader than the one that has their promise.
     pub lease: Duration,
-    /// Authenticates messages.
+    /// Secret that authenticates messages; `None` for no authentication.
     pub secret: Option<Secret>,
-    /// The `MasterInfo` of this master, as JSON, for the others.
+    /// `MasterInfo` of this master, as JSON, for the others.
     pub info: Vec<u8>,
-    /// The entries of a registry, with which the group begins if it forms now. One master has such a registry at most.
+    /// Entries of a registry, with which the group starts if it forms now. At most one master has such a registry.
     pub registry: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Settings {
-    /// How often [`Peer::tick`] is to be called.
+    /// Returns the interval at which [`Peer::tick`] must be called.
     pub fn interval(&self) -> Duration {
         self.lease / TICKS
     }
 }
 
-/// What a master is to its group.
+/// Relation of a master to its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The group has not formed: no message has come from these masters.
+    /// The group has not formed: some masters have not sent a message yet.
     Forming {
-        /// Their addresses.
+        /// Addresses of these masters.
         missing: Vec<String>,
     },
     /// The group has formed without this master.
     Stranger {
-        /// The addresses of its members.
+        /// Addresses of the members.
         members: String,
     },
-    /// It was a member, and is none any more.
+    /// This master was a member, and was removed.
     Removed {
-        /// The addresses of the members.
+        /// Addresses of the members.
         members: String,
     },
-    /// It is a member.
+    /// This master is a member.
     Member,
 }
 
 /// The leader, as far as this member knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leader {
-    /// None, or none that more than half of the members follow.
+    /// There is no leader, or none that more than half of the members follow.
     Unknown,
-    /// Another member.
+    /// Another member leads.
     Other(Claim),
-    /// This process. It may answer clients until [`Peer::lease`].
+    /// This process leads. It may answer clients until [`Peer::lease`].
     Own,
 }
 
-/// Something that the operator should know.
+/// A condition to report to the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
     /// The group has formed, or its members have changed.
     #[error("the members of the group are {0}")]
     Members(String),
-    /// A master has other peers.
+    /// A master has other `--peers` than this one.
     #[error(
         "the master at {address} has --peers={theirs}, and this one --peers={ours}: a group forms when they are equal"
     )]
     UnequalPeers {
-        /// Where it is.
+        /// Address of that master.
         address: String,
-        /// Its peers.
+        /// `--peers` of that master.
         theirs: String,
-        /// Ours.
+        /// `--peers` of this master.
         ours: String,
     },
     /// Several masters bring a registry into the group.
     #[error("{0} have a registry each: keep one, and move the file 'registry.redb' of the others away")]
     SeveralRegistries(String),
-    /// A member of another group has sent something.
+    /// A member of another group has sent a message.
     #[error("the master at {0} belongs to another group: its messages are ignored")]
     Foreign(String),
-    /// It has the address of a member, but is not one.
+    /// A master has the address of a member, but is none.
     #[error(
         "the master at {0} is not a member of the group; if it has lost its disk, remove it and add it again with 'tepui masters'"
     )]
     Stranger(String),
 }
 
-/// What the shell has to do, in this order.
+/// Output of a peer, which the shell carries out in this order.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Changes of the log, to be made durable.
+    /// Changes of the log that must be made durable.
     pub changes: Vec<LogChange>,
-    /// More than the log has changed: all of [`Peer::stored`] is to be made durable, with the changes.
+    /// Whether more than the log has changed: then all of [`Peer::stored`] must be made durable, which includes the
+    /// changes.
     pub anew: bool,
-    /// To be sent, with the addresses of their receivers.
+    /// Messages to send, with the addresses of their receivers.
     pub messages: Vec<(String, Vec<u8>)>,
-    /// To be logged.
+    /// Conditions to log.
     pub notes: Vec<Note>,
 }
 
@@ -133,7 +134,7 @@ pub struct Peer {
     disk: u64,
     starts: u64,
     cluster: Option<Cluster>,
-    /// Entries after which the log is compacted.
+    /// Number of entries after which the log is compacted.
     entries_max: usize,
     links: Links,
     phase: Phase,
@@ -147,17 +148,17 @@ enum Phase {
 }
 
 impl Peer {
-    /// A master with what its disk has, at the time of its start.
+    /// Starts a master with the content of its disk.
     pub fn start(mut settings: Settings, stored: Stored, now: Time) -> Peer {
-        // Members compare them.
+        // Members compare their lists of peers.
         settings.peers.sort();
         let Stored { disk, starts, cluster, configuration, log } = stored;
         let phase = match configuration {
             None => Phase::Outside(Forming::default()),
             Some(configuration) => match configuration.with_disk(disk).map(|member| member.number) {
                 Some(own) => {
-                    // Promises of before may have been forgotten. They go with a member from one configuration to the
-                    // next one, whose log has none at first.
+                    // Earlier promises may have been forgotten. A member keeps them from one configuration to the next
+                    // one, whose log has none at first.
                     let may_have_promised = log.has_promised() || configuration.number > 1;
                     let wait = if may_have_promised { now + settings.lease } else { Time::EPOCH };
                     Phase::Inside(Box::new(Membership::new((&settings, starts), configuration, own, log, wait)))
@@ -170,7 +171,7 @@ impl Peer {
         Peer { settings, disk, starts, cluster, entries_max, links, phase, output: Output::default() }
     }
 
-    /// Compacts the log after this many entries, instead of after some thousands: for runs that are short.
+    /// Compacts the log after this many entries, instead of after some thousands: for short runs.
     pub fn compact_after(&mut self, entries: usize) {
         self.entries_max = entries;
         if let Phase::Inside(member) = &mut self.phase {
@@ -178,14 +179,14 @@ impl Peer {
         }
     }
 
-    /// Time has passed: to be called every [`Settings::interval`].
+    /// Advances the time. Call it every [`Settings::interval`].
     pub fn tick(&mut self, now: Time) {
         match &mut self.phase {
             Phase::Outside(_) => self.say_hello(),
             Phase::Inside(member) => {
                 member.tick(now);
                 if member.leases.is_waiting(now) {
-                    // The others are to know this process.
+                    // This makes the process known to the others.
                     self.say_hello();
                 }
                 self.advance(now);
@@ -194,10 +195,10 @@ impl Peer {
         }
     }
 
-    /// A message has come.
+    /// Handles a message.
     ///
     /// # Errors
-    /// It cannot be read. Messages that can be read and do not fit are ignored.
+    /// The message cannot be decoded. Messages that can be decoded and do not match are ignored.
     pub fn receive(&mut self, bytes: &[u8], now: Time) -> Result<(), MessageError> {
         let envelope = Envelope::decode(bytes, self.settings.secret.as_ref())?;
         if envelope.to != self.settings.address || envelope.from == self.settings.address {
@@ -213,7 +214,7 @@ impl Peer {
         {
             forming.heard_from(&envelope.from);
         }
-        // Masters that do not know the group have no part in its protocol, and cannot fill the list of links.
+        // Masters that do not know the group take no part in its protocol, and cannot fill the list of links.
         if envelope.cluster.is_some() && !self.links.admit(&envelope.from, envelope.numbers) {
             return Ok(());
         }
@@ -221,7 +222,7 @@ impl Peer {
         let from = envelope.from;
         match (envelope.body, &mut self.phase) {
             (Body::Hello(hello), _) => self.greeted((from, is_known, envelope.numbers), hello, now),
-            // A member accepts messages of members only.
+            // A member accepts only messages of members.
             (Body::Welcome(welcome), _) if is_known || self.cluster.is_none() => {
                 self.welcomed(envelope.cluster, *welcome, now);
             }
@@ -237,7 +238,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Changes the registry: all of `changes`, or nothing. Returns the number of the write, see [`Peer::written`].
+    /// Changes the registry by all of `changes`, or by none. Returns the number of the write, see [`Peer::written`].
     ///
     /// # Errors
     /// Another master leads.
@@ -248,7 +249,8 @@ impl Peer {
         Ok(number)
     }
 
-    /// The number of the last write of this process that is decided; `None` if another one has taken the registry over.
+    /// Returns the number of the last write of this process that is decided, or `None` if another process has taken the
+    /// registry over.
     pub fn written(&self) -> Option<u64> {
         match &self.phase {
             Phase::Inside(member) => member.written(),
@@ -256,7 +258,7 @@ impl Peer {
         }
     }
 
-    /// The leader, at that time.
+    /// Returns the leader at a time.
     pub fn leader(&self, now: Time) -> Leader {
         match &self.phase {
             Phase::Inside(member) => member.leader(now),
@@ -264,7 +266,7 @@ impl Peer {
         }
     }
 
-    /// Until when this process may answer as the leader.
+    /// Returns the time until which this process may answer as the leader.
     pub fn lease(&self) -> Time {
         match &self.phase {
             Phase::Inside(member) => member.lease(),
@@ -272,7 +274,7 @@ impl Peer {
         }
     }
 
-    /// What this master is to the group.
+    /// Returns the relation of this master to the group.
     pub fn standing(&self) -> Standing {
         match &self.phase {
             Phase::Outside(forming) => forming.standing(&self.settings),
@@ -281,7 +283,7 @@ impl Peer {
         }
     }
 
-    /// The members that have granted this process a lease within its length.
+    /// Returns the members that have granted this process a lease within its length.
     pub fn answering(&self, now: Time) -> BTreeSet<Number> {
         match &self.phase {
             Phase::Inside(member) => member.leases.answering(now),
@@ -289,7 +291,7 @@ impl Peer {
         }
     }
 
-    /// The addresses of masters that ask to join.
+    /// Returns the addresses of masters that ask to join.
     pub fn joining(&self, now: Time) -> Vec<String> {
         match &self.phase {
             Phase::Inside(member) => member.joining(now),
@@ -297,7 +299,7 @@ impl Peer {
         }
     }
 
-    /// The members, and the own number.
+    /// Returns the members, and the number of this one.
     pub fn members(&self) -> Option<(&Configuration, Number)> {
         match &self.phase {
             Phase::Inside(member) => Some((&member.configuration, member.own())),
@@ -305,7 +307,7 @@ impl Peer {
         }
     }
 
-    /// Number of entries of the configuration that the state comprises.
+    /// Returns the number of entries of the configuration that were applied to the state.
     pub fn decided(&self) -> usize {
         match &self.phase {
             Phase::Inside(member) => member.applied(),
@@ -313,7 +315,7 @@ impl Peer {
         }
     }
 
-    /// The state that the decided entries make.
+    /// Returns the state that the decided entries result in.
     pub fn state(&self) -> Option<&State> {
         match &self.phase {
             Phase::Inside(member) => Some(&member.state),
@@ -321,10 +323,10 @@ impl Peer {
         }
     }
 
-    /// Adds the master at an address. It is a member when [`Peer::members`] says so.
+    /// Adds the master at an address. It is a member once [`Peer::members`] contains it.
     ///
     /// # Errors
-    /// Why it cannot be added.
+    /// The reason why it cannot be added.
     pub fn add(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.change(now, |member, now| member.add(address, now))
     }
@@ -332,7 +334,7 @@ impl Peer {
     /// Removes the member at an address.
     ///
     /// # Errors
-    /// Why it cannot be removed.
+    /// The reason why it cannot be removed.
     pub fn remove(&mut self, address: &str, now: Time) -> Result<(), ChangeError> {
         self.change(now, |member, now| member.remove(address, now))
     }
@@ -340,7 +342,7 @@ impl Peer {
     /// Hands the lead over, to the member at an address or to any. This process does not lead from now on.
     ///
     /// # Errors
-    /// It does not lead, or there is no such member.
+    /// This process does not lead, or there is no such member.
     pub fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
         self.change(now, |member, now| member.hand_over(to, now))
     }
@@ -356,12 +358,12 @@ impl Peer {
         Ok(())
     }
 
-    /// What is to be done since the last call.
+    /// Returns the output since the last call.
     pub fn take(&mut self) -> Output {
         std::mem::take(&mut self.output)
     }
 
-    /// The whole content of a new journal.
+    /// Returns the whole content of a new journal.
     pub fn stored(&self) -> Stored {
         let (configuration, log) = match &self.phase {
             Phase::Outside(_) => (None, Log::default()),
@@ -371,7 +373,7 @@ impl Peer {
         Stored { disk: self.disk, starts: self.starts, cluster: self.cluster, configuration, log }
     }
 
-    /// Takes over what has been decided, and collects what is to be done.
+    /// Applies what was decided, and collects the output.
     fn advance(&mut self, now: Time) {
         let Phase::Inside(member) = &mut self.phase else { return };
         let next = member.advance(now);
@@ -385,7 +387,7 @@ impl Peer {
         }
     }
 
-    /// Goes on in another configuration.
+    /// Enters another configuration.
     fn enter(&mut self, configuration: Configuration, beginning: Beginning, now: Time) {
         self.output.notes.push(Note::Members(configuration.addresses()));
         let own = configuration.with_disk(self.disk).map(|member| member.number);
@@ -418,7 +420,7 @@ impl Peer {
         self.send_as(self.cluster, to, body);
     }
 
-    /// Sends a message. A master that is not a member does not learn which group it is.
+    /// Sends a message. A master that is not a member must not learn the identity of the group.
     fn send_as(&mut self, cluster: Option<Cluster>, to: String, body: Body) {
         let numbers = match cluster {
             Some(_) => self.links.next(&to),

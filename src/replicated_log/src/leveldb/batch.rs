@@ -1,8 +1,8 @@
-//! A record of a write-ahead log: changes that are made together.
+//! Records of a write-ahead log: batches of changes that are applied together.
 
 use super::bytes::Bytes;
 
-/// A change of one key; without a value its removal.
+/// A change of one key; without a value, its deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change<'b> {
     pub(super) sequence: u64,
@@ -10,7 +10,7 @@ pub(super) struct Change<'b> {
     pub(super) value: Option<&'b [u8]>,
 }
 
-/// Reads a batch: the number of its first change, and its changes. `None` if it is none.
+/// Decodes a batch. Returns the number of its first change, and its changes, or `None` if it is invalid.
 pub(super) fn changes(record: &[u8]) -> Option<(u64, Vec<Change<'_>>)> {
     let mut bytes = Bytes(record);
     let (first, count) = (bytes.u64()?, bytes.u32()?);

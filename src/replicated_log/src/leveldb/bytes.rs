@@ -1,8 +1,9 @@
 //! Numbers and texts of LevelDB's files: little-endian, or in groups of seven bits.
 //!
-//! Nothing here is longer than what it is read from, so no length has to be limited.
+//! Nothing here is longer than the bytes that it is read from, so no length has to be limited.
 
-/// Takes bytes from the front of a slice. `None` from a method: the slice is too short, or holds no such number.
+/// Decoder that takes bytes from the front of a slice. Its methods return `None` if the slice is too short, or the
+/// value is invalid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'b>(pub(super) &'b [u8]);
 
@@ -35,13 +36,13 @@ impl<'b> Bytes<'b> {
         Some(u64::from_le_bytes(*taken))
     }
 
-    /// A number in groups of seven bits, the lowest first.
+    /// Reads a number in groups of seven bits, the lowest first.
     pub(super) fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let group = u64::from(byte & 0x7f);
-            // The tenth group has one bit.
+            // The tenth group has only one bit.
             if shift == 63 && group > 1 {
                 return None;
             }
@@ -53,20 +54,20 @@ impl<'b> Bytes<'b> {
         None
     }
 
-    /// A number that counts bytes in memory.
+    /// Reads a number of bytes in memory.
     pub(super) fn length(&mut self) -> Option<usize> {
         usize::try_from(self.varint()?).ok()
     }
 
-    /// A length and this many bytes.
+    /// Reads a length, and this many bytes.
     pub(super) fn text(&mut self) -> Option<&'b [u8]> {
         let length = self.length()?;
         self.take(length)
     }
 }
 
-/// Whether `stored` is LevelDB's checksum of these pieces. It stores them rotated and offset, because checksums of data
-/// that contains checksums are weak.
+/// Returns whether `stored` is LevelDB's checksum of these pieces. LevelDB stores checksums rotated and offset, because
+/// checksums of data that contains checksums are weak.
 pub(super) fn is_checksum(stored: u32, pieces: &[&[u8]]) -> bool {
     const OFFSET: u32 = 0xa282_ead8;
     let sum = pieces.iter().fold(0, |sum, piece| crc32c::crc32c_append(sum, piece));

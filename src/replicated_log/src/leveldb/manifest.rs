@@ -1,24 +1,24 @@
-//! The manifest: which tables and write-ahead logs a database consists of.
+//! Manifest of a database: the tables and write-ahead logs that it consists of.
 
 use std::collections::BTreeMap;
 
 use super::bytes::Bytes;
 
-/// The order of keys that Mesos uses.
+/// Name of the order of keys that Mesos uses.
 const COMPARATOR: &[u8] = b"leveldb.BytewiseComparator";
-/// The number of levels of tables.
+/// Number of levels of tables.
 const LEVELS: u64 = 7;
 
-/// What the manifest's edits add up to.
+/// Result of all edits of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// Write-ahead logs with this number and higher ones are not in tables yet.
+    /// Number of the first write-ahead log that is not in tables yet.
     pub(super) log: u64,
-    /// A log with a lower number that is not in a table yet. Only old versions write it; 0 if there is none.
+    /// Number of a lower write-ahead log that is not in tables yet, or 0. Only old versions write it.
     pub(super) previous_log: u64,
-    /// The highest number of a change when the manifest was written.
+    /// Highest number of a change when the manifest was written.
     pub(super) last_sequence: u64,
-    /// The lengths of tables, by number.
+    /// Lengths of tables in bytes, by number.
     pub(super) tables: BTreeMap<u64, u64>,
 }
 
@@ -26,10 +26,10 @@ impl Manifest {
     /// Applies an edit.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The rule that the edit breaks.
     pub(super) fn apply(&mut self, record: &[u8]) -> Result<(), &'static str> {
         let mut bytes = Bytes(record);
-        // Deletions apply to the files before the edit: a compaction may move a table from level to level.
+        // Deletions apply to the files before the edit: a compaction may move a table from one level to another.
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         while !bytes.is_empty() {
             self.field(&mut bytes, &mut added, &mut removed).ok_or("a version edit is invalid")??;
@@ -41,7 +41,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Reads one field. `None` if it is cut short or unknown.
+    /// Reads one field. Returns `None` if it is cut off or unknown.
     fn field(
         &mut self,
         bytes: &mut Bytes<'_>,
@@ -52,10 +52,10 @@ impl Manifest {
             1 if bytes.text()? != COMPARATOR => return Some(Err("the keys are in another order than Mesos's")),
             1 => {}
             2 => self.log = bytes.varint()?,
-            // The next number of a file.
+            // Next number of a file.
             3 => drop(bytes.varint()?),
             4 => self.last_sequence = bytes.varint()?,
-            // Where the next compaction begins.
+            // Key at which the next compaction starts.
             5 => {
                 level(bytes)?;
                 bytes.text()?;
@@ -67,7 +67,7 @@ impl Manifest {
             7 => {
                 level(bytes)?;
                 let (number, length) = (bytes.varint()?, bytes.varint()?);
-                // The smallest and the largest key.
+                // Smallest and largest key.
                 bytes.text()?;
                 bytes.text()?;
                 added.push((number, length));

@@ -1,8 +1,8 @@
-//! Reads a LevelDB directory without writing to it, and accepts no damage.
+//! Reader of a LevelDB directory that writes nothing, and accepts no damage.
 //!
-//! LevelDB writes when it opens a database, and continues without what it cannot read. This reader changes nothing,
-//! verifies every checksum, and stops at the first fault with its place. It has no order of keys of its own, no cache
-//! and no iterators: it returns what is stored.
+//! LevelDB writes when it opens a database, and continues without the parts that it cannot read. This reader changes
+//! nothing, verifies every checksum, and stops at the first fault with its position. It has no order of keys of its
+//! own, no cache and no iterators: it returns what is stored.
 
 mod batch;
 mod bytes;
@@ -26,68 +26,68 @@ use batch::Change;
 use manifest::Manifest;
 use records::Records;
 
-/// The longest file that is read. It is held in memory while it is read.
+/// Longest file that is read, in bytes. The file is held in memory while it is read.
 const FILE_MAX: u64 = 1 << 30;
-/// Files of a directory that are examined.
+/// Maximum number of files of a directory that are examined.
 const FILES_MAX: usize = 100_000;
-/// Bytes of keys and values that are held.
+/// Maximum number of bytes of keys and values that are held.
 const HELD_MAX: usize = 2 << 30;
 
-/// Why a directory cannot be read as a LevelDB.
+/// Reasons why a directory cannot be read as a LevelDB.
 #[derive(Debug, thiserror::Error)]
 pub enum LevelDbError {
-    /// A system call failed.
+    /// A system call has failed.
     #[error("cannot {action} '{}'", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that has failed.
         action: &'static str,
-        /// On what.
+        /// File or directory of the operation.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// There is no database.
+    /// The directory is not a LevelDB.
     #[error("'{}' is not a LevelDB directory: it has no file 'CURRENT'", .0.display())]
     NotLevelDb(PathBuf),
-    /// A process uses it.
+    /// Another process uses the database.
     #[error("'{}' is in use by {}: stop that master first", path.display(), Process(*process))]
     InUse {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The process that has it open, if the system knows it.
+        /// Process that has it open, if the system knows it.
         process: Option<i32>,
     },
-    /// A file is not there.
+    /// A file is missing.
     #[error("'{}' is missing, which {needed_by} names", path.display())]
     Missing {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The file that refers to it.
+        /// Name of the file that refers to it.
         needed_by: String,
     },
-    /// A file holds something else than LevelDB writes.
+    /// A file has content that LevelDB does not write.
     #[error("'{}' is damaged at byte {at}: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// Offset of the fault in bytes.
         at: u64,
-        /// The last key that was read of it before.
+        /// Last key that was read before the fault.
         after: Option<Vec<u8>>,
-        /// What is wrong.
+        /// Rule that the content breaks.
         why: String,
     },
-    /// More than this reader takes.
+    /// A file or the database exceeds a limit of this reader.
     #[error("'{}' is too large: {why}", path.display())]
     TooLarge {
-        /// The file or the directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The limit.
+        /// Limit that is exceeded.
         why: String,
     },
 }
 
-/// Names the process that has a directory open.
+/// `Display` of the process that has a directory open.
 struct Process(Option<i32>);
 
 impl fmt::Display for Process {
@@ -102,35 +102,35 @@ impl fmt::Display for Process {
 /// A file that ends within a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Where the unfinished record begins.
+    /// Offset of the unfinished record in bytes.
     pub at: u64,
-    /// The bytes from there to the end of the file.
+    /// Number of bytes from there to the end of the file.
     pub length: u64,
-    /// The last key before it.
+    /// Last key before the record.
     pub after: Option<Vec<u8>>,
 }
 
-/// The content of a database.
+/// Content of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Database {
     pub(crate) entries: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Files that end within a record: the manifest, and the last write-ahead log. LevelDB ignores such a record, which
-    /// is what a process leaves that ended while it wrote.
+    /// a process leaves that exits while it writes.
     pub(crate) torn: Vec<Torn>,
 }
 
 /// Reads a database.
 ///
 /// # Errors
-/// It is in use, or damaged, or too large.
+/// The database is in use, or damaged, or too large.
 pub(crate) fn read(directory: &Path) -> Result<Database, LevelDbError> {
     let mut reader = Reader { directory, newest: BTreeMap::new(), held: 0, highest: 0, torn: Vec::new() };
     let name = reader.current()?;
     check_unused(directory)?;
     let manifest = reader.manifest(&name)?;
-    // The newest changes first: then older values of the same keys need not be held.
+    // The newest changes are read first, so that older values of the same keys need not be held.
     reader.logs(&manifest, &name)?;
     for (number, length) in manifest.tables.iter().rev() {
         reader.table(*number, *length, &name)?;
@@ -158,7 +158,7 @@ fn check_unused(directory: &Path) -> Result<(), LevelDbError> {
     let lock = fcntl_getlk(&file, &whole).map_err(|error| io_error("examine", &path)(error.into()))?;
     match lock {
         Some(Flock { pid, .. }) => {
-            // None of another container, negative of another host.
+            // There is no pid for another container, and a negative one for another host.
             let process = pid.map(|pid| pid.as_raw_nonzero().get()).filter(|process| *process > 0);
             Err(LevelDbError::InUse { path: directory.to_owned(), process })
         }
@@ -170,19 +170,19 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Leve
     move |source| LevelDbError::Io { action, path: path.to_owned(), source }
 }
 
-/// The newest change of each key that was found so far.
+/// State of reading a database: the newest change of each key so far.
 struct Reader<'d> {
     directory: &'d Path,
     newest: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>,
-    /// The bytes of it.
+    /// Number of bytes of keys and values in `newest`.
     held: usize,
-    /// The highest number of a change.
+    /// Highest number of a change so far.
     highest: u64,
     torn: Vec<Torn>,
 }
 
 impl Reader<'_> {
-    /// The name of the manifest.
+    /// Returns the name of the manifest.
     fn current(&self) -> Result<String, LevelDbError> {
         let path = self.directory.join("CURRENT");
         let bytes = match self.load(&path) {
@@ -232,12 +232,12 @@ impl Reader<'_> {
         let mut numbers = self.numbers_of_logs()?;
         numbers.retain(|number| *number >= manifest.log || *number == manifest.previous_log);
         for needed in [manifest.log, manifest.previous_log] {
-            // A database has its newest log from the moment on in which the manifest names it.
+            // The newest log exists from the time on at which the manifest names it.
             if needed != 0 && !numbers.contains(&needed) {
                 return Err(LevelDbError::Missing { path: self.log_path(needed), needed_by: name.to_owned() });
             }
         }
-        // Its first change may be in a table already, but none is missing between the two.
+        // The first change may be in a table already, but none is missing between the two.
         let mut expected = First::AtMost(manifest.last_sequence.saturating_add(1));
         for (place, number) in numbers.iter().enumerate() {
             expected = self.log(*number, expected, place + 1 == numbers.len())?;
@@ -245,7 +245,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The numbers of the write-ahead logs that are there, in order.
+    /// Returns the numbers of the existing write-ahead logs, in order.
     fn numbers_of_logs(&self) -> Result<Vec<u64>, LevelDbError> {
         let mut numbers = Vec::new();
         let listed = fs::read_dir(self.directory).map_err(io_error("list", self.directory))?;
@@ -265,7 +265,7 @@ impl Reader<'_> {
         self.directory.join(format!("{number:06}.log"))
     }
 
-    /// Reads a write-ahead log. Returns what the log after it begins with.
+    /// Reads a write-ahead log. Returns the number with which the next log must start.
     fn log(&mut self, number: u64, mut expected: First, is_last: bool) -> Result<First, LevelDbError> {
         let path = self.log_path(number);
         let bytes = self.load(&path)?;
@@ -314,7 +314,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Holds a change if it is the newest of its key.
+    /// Keeps a change if it is the newest of its key.
     fn put(&mut self, change: &Change<'_>) -> Result<(), LevelDbError> {
         self.highest = self.highest.max(change.sequence);
         let value_of = |change: &Change<'_>| change.value.map(<[u8]>::to_vec);
@@ -342,7 +342,7 @@ impl Reader<'_> {
         self.torn.extend(torn);
     }
 
-    /// A file that another one refers to.
+    /// Reads a file that another one refers to.
     fn load_named(&self, path: &Path, needed_by: &str) -> Result<Vec<u8>, LevelDbError> {
         match self.load(path) {
             Err(LevelDbError::Io { source, path, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -365,7 +365,7 @@ impl Reader<'_> {
     }
 }
 
-/// The number of the first change of a record.
+/// Expected number of the first change of a record.
 #[derive(Clone, Copy)]
 enum First {
     AtMost(u64),
@@ -373,7 +373,7 @@ enum First {
 }
 
 impl First {
-    /// The number of the change before a gap, if there is a gap before `found`.
+    /// Returns the number of the change before a gap, if there is a gap before `found`.
     fn missing(self, found: u64) -> Option<u64> {
         match self {
             First::AtMost(most) if found > most => Some(most.saturating_sub(1)),
@@ -383,7 +383,7 @@ impl First {
     }
 }
 
-/// Why a table is not read to its end.
+/// Reasons why a table is not read to its end.
 enum Stop {
     Fault(table::Fault),
     Reader(LevelDbError),

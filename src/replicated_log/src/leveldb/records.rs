@@ -1,7 +1,7 @@
-//! The record format of write-ahead logs and manifests: blocks of 32 KiB, records in fragments, each with a checksum.
+//! Record format of write-ahead logs and manifests: blocks of 32 KiB, records in fragments, each with a checksum.
 //!
-//! LevelDB skips what it cannot read and ignores an unfinished record at the end. Here the first is a [`Fault`]; the
-//! second is reported, and the caller decides.
+//! LevelDB skips records that it cannot read, and ignores an unfinished record at the end. Here the first is a
+//! [`Fault`]; the second is reported, and the caller decides.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::bytes::{Bytes, is_checksum};
 
 const BLOCK: usize = 32 << 10;
 const HEADER: usize = 7;
-/// Maximum length of a record. Memory holds one record besides the file.
+/// Maximum length of a record in bytes. Memory holds one record in addition to the file.
 const RECORD_MAX: usize = 512 << 20;
 
 const ZERO: u8 = 0;
@@ -18,31 +18,31 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// Why a file of records cannot be read further.
+/// Reason why a file of records cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where in the file.
+    /// Offset of the fault in bytes.
     pub(super) at: usize,
     pub(super) why: &'static str,
 }
 
-/// A record, and where it begins.
+/// A record, with its offset in the file.
 #[derive(Debug)]
 pub(super) struct Record<'b> {
     pub(super) at: usize,
     pub(super) data: Cow<'b, [u8]>,
 }
 
-/// The records of a file, in order.
+/// Iterator over the records of a file, in order.
 #[derive(Debug)]
 pub(super) struct Records<'b> {
     bytes: &'b [u8],
     at: usize,
-    /// Where an unfinished record begins, once the end is reached.
+    /// Offset of an unfinished record, set when the end is reached.
     torn: Option<usize>,
 }
 
-/// A piece of a record.
+/// A fragment of a record.
 struct Fragment<'b> {
     at: usize,
     kind: u8,
@@ -54,12 +54,13 @@ impl<'b> Records<'b> {
         Records { bytes, at: 0, torn: None }
     }
 
-    /// Where the file ends within a record. Known when [`next`](Records::next) has returned `None`.
+    /// Returns the offset of an unfinished record at the end of the file. It is known once [`next`](Records::next) has
+    /// returned `None`.
     pub(super) fn torn(&self) -> Option<usize> {
         self.torn
     }
 
-    /// The next record, `None` at the end.
+    /// Returns the next record, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Record<'b>>, Fault> {
         let mut joined: Option<(usize, Vec<u8>)> = None;
         loop {
@@ -90,7 +91,7 @@ impl<'b> Records<'b> {
         }
     }
 
-    /// The next piece. `None` at the end of the file.
+    /// Returns the next fragment, or `None` at the end of the file.
     fn fragment(&mut self) -> Result<Option<Fragment<'b>>, Fault> {
         let left = BLOCK - self.at % BLOCK;
         if left < HEADER {
@@ -108,7 +109,7 @@ impl<'b> Records<'b> {
         };
         let length = usize::from(u16::from_le_bytes([*low, *high]));
         if (kind, length) == (ZERO, 0) {
-            // A file system that lost a write may leave zeros in its place.
+            // A file system that has lost a write may leave zeros in its place.
             if self.bytes.iter().skip(at).any(|byte| *byte != 0) {
                 return Err(Fault { at, why: "there are zeros in place of a record" });
             }

@@ -1,28 +1,29 @@
 //! Sorted tables: blocks of entries, an index of blocks, and a footer.
 //!
-//! Every block that holds entries is read and its checksum verified. Filters and metadata are not needed.
+//! Every block of entries is read and its checksum verified. Filters and metadata are not needed.
 
 use super::batch::Change;
 use super::bytes::{Bytes, is_checksum};
 
 const FOOTER: usize = 48;
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-/// What follows a block: how it is compressed, and a checksum.
+/// Length of the trailer of a block: its compression, and a checksum.
 const TRAILER: usize = 5;
-/// The longest block after decompression. A block has one entry at least, whose value may be a whole registry.
+/// Maximum length of a block after decompression, in bytes. A block has at least one entry, whose value may be a whole
+/// registry.
 const BLOCK_MAX: usize = 512 << 20;
 
-/// Why a table cannot be read.
+/// Reason why a table cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Where in the file.
+    /// Offset of the fault in bytes.
     pub(super) at: usize,
-    /// The last key before it.
+    /// Last key before the fault.
     pub(super) after: Option<Vec<u8>>,
     pub(super) why: &'static str,
 }
 
-/// A part of the file.
+/// Position and length of a block in the file.
 #[derive(Clone, Copy, Debug)]
 struct Handle {
     at: usize,
@@ -72,7 +73,7 @@ pub(super) fn read<E: From<Fault>>(file: &[u8], mut visit: impl FnMut(&Change<'_
     }
 }
 
-/// Where the index is.
+/// Returns the handle of the index.
 fn index(file: &[u8]) -> Result<Handle, Fault> {
     let fault = |why| Fault { at: file.len().saturating_sub(FOOTER), after: None, why };
     let (_, footer) = file.split_last_chunk::<FOOTER>().ok_or_else(|| fault("it is too short for a table"))?;
@@ -87,7 +88,7 @@ fn index(file: &[u8]) -> Result<Handle, Fault> {
     Ok(index)
 }
 
-/// The content of a block.
+/// Returns the content of a block.
 fn block<'f>(
     file: &'f [u8],
     Handle { at, length }: Handle,
@@ -118,10 +119,10 @@ fn block<'f>(
     }
 }
 
-/// Passes a block's keys and values to `visit` for as long as that returns true. `None` if it did not, or if the block
-/// is invalid.
+/// Passes a block's keys and values to `visit` for as long as that returns true. Returns `None` if it did not, or if
+/// the block is invalid.
 fn entries(block: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Option<()> {
-    // At the end are the places where keys are whole, and their number.
+    // The end has the offsets at which keys are complete, and their number.
     let (rest, count) = block.split_last_chunk()?;
     let restarts = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(4)?;
     let mut bytes = Bytes(rest.get(..rest.len().checked_sub(restarts)?)?);
@@ -140,7 +141,7 @@ fn entries(block: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Option<
     Some(())
 }
 
-/// An entry: the key is followed by the number and the kind of its change.
+/// Decodes an entry, whose key is followed by the number and the kind of its change.
 fn change<'b>(key: &'b [u8], value: &'b [u8]) -> Option<Change<'b>> {
     let (key, tail) = key.split_last_chunk()?;
     let tail = u64::from_le_bytes(*tail);

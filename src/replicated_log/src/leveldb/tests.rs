@@ -1,7 +1,7 @@
-//! The reader against files that `writer` makes, whole and damaged. Databases of Mesos are in `tests/samples.rs`.
+//! Tests of the reader with files of `writer`, complete and damaged. Databases of Mesos are in `tests/samples.rs`.
 //!
-//! Invariants, checked by proptest: a database that is read holds exactly what was written; with a byte changed
-//! anywhere, or cut off anywhere, it is refused, reported as torn, or the same.
+//! Invariants, checked by proptest: a database that is read has exactly the content that was written; with any byte
+//! changed, or any file cut off anywhere, it is refused, reported as torn, or equal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ fn place() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Makes a directory with the manifest of these edits, without files of data.
+/// Creates a directory with the manifest of these edits, without data files.
 fn make(path: &Path, edits: Vec<Edit>) {
     fs::write(path.join("CURRENT"), "MANIFEST-000002\n").unwrap();
     fs::write(path.join("LOCK"), "").unwrap();
     fs::write(path.join("MANIFEST-000002"), writer::manifest(edits)).unwrap();
 }
 
-/// A database with a log of these batches.
+/// Creates a database with a log of these batches.
 fn with_log(path: &Path, batches: &[&[Change<'_>]]) {
     make(path, vec![Edit::default().number(2, 3)]);
     let mut next = 1;
@@ -36,7 +36,7 @@ fn with_log(path: &Path, batches: &[&[Change<'_>]]) {
     fs::write(path.join("000003.log"), writer::records(&records)).unwrap();
 }
 
-/// A database with a table and a log. The log replaces one entry of the table and removes another.
+/// Creates a database with a table and a log. The log replaces one entry of the table and removes another.
 fn with_table(path: &Path, kind: u8) {
     let keys: Vec<String> = (0..20).map(|number| format!("{number:010}")).collect();
     let entries: Vec<(u64, Change<'_>)> = (1..).zip(keys.iter().map(|key| (key.as_str(), Some(VALUE)))).collect();
@@ -73,7 +73,7 @@ fn change(file: PathBuf, change: impl FnOnce(&mut Vec<u8>)) {
 fn a_log_is_read_to_its_end() {
     let directory = place();
     let path = directory.path();
-    // Records that fill a block to its last bytes, and that span three.
+    // Records that fill a block to its last bytes, and that span three blocks.
     let (almost, long) = (vec![1; 32_768 - 7 - 12 - 1 - 2 - 3 - 4], vec![2; 70_000]);
     with_log(
         path,
@@ -97,7 +97,7 @@ fn tables_and_logs_are_joined_by_the_numbers_of_changes() {
         assert_eq!(database.entries[b"0000000019".as_slice()], VALUE);
         fs::rename(path.join("000005.ldb"), path.join("000005.sst")).unwrap();
         assert_eq!(whole(path).entries.len(), 19, "the name of old versions");
-        // An older log that waits to be removed.
+        // An older log that is no longer needed.
         fs::write(path.join("000003.log"), b"anything").unwrap();
         assert_eq!(whole(path).entries.len(), 19);
     }
@@ -191,12 +191,12 @@ fn an_unfinished_record_at_the_end_is_reported() {
         let torn = Torn { path: log.clone(), at: 28, length: length as u64 - 28, after: Some(b"a".to_vec()) };
         assert_eq!((database.torn, database.entries.len()), (vec![torn], 1));
     }
-    // A file system has made room, and lost the bytes.
+    // The file system has allocated space, and lost the bytes.
     fs::write(&log, [&good[..28], &[0; 50]].concat()).unwrap();
     assert_eq!(read(path).unwrap().torn[0].length, 50);
     fs::write(&log, [&good[..28], &[0; 50], &good[28..]].concat()).unwrap();
     assert_eq!(error(path), "'D/000003.log' is damaged at byte 28: there are zeros in place of a record");
-    // With a later log it is not an interrupted write.
+    // If there is a later log, this is not an interrupted write.
     fs::write(&log, &good[..40]).unwrap();
     fs::write(path.join("000004.log"), b"").unwrap();
     assert_eq!(error(path), "'D/000003.log' is damaged at byte 28: it ends within a record, but there is a later log");
@@ -211,7 +211,7 @@ fn another_order_of_keys_is_refused() {
     assert!(error(path).ends_with("the keys are in another order than Mesos's"));
 }
 
-/// Names and content of a database's files.
+/// Returns the names and contents of a database's files.
 fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
     let mut files: Vec<(String, Vec<u8>)> =
@@ -266,7 +266,8 @@ proptest! {
         fs::write(path.join(name), &bytes[..at.index(bytes.len())]).unwrap();
         match read(path) {
             Ok(database) if database.torn.is_empty() => {
-                // Cut between two records: the manifest's first is about the order of keys alone, the log has one.
+                // Cut between two records: the first one of the manifest has only the order of keys, and the log has
+                // one record.
                 prop_assert!(database.entries == good || name.ends_with(".log"), "{}", name);
             }
             Ok(_) | Err(_) => {}

@@ -1,9 +1,9 @@
-//! Writes LevelDB files for tests, byte by byte as the format says.
+//! Writer of LevelDB files for tests, byte by byte by the format.
 
 const BLOCK: usize = 32 << 10;
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 
-/// A change of one key.
+/// A change of one key; `None` deletes it.
 pub(crate) type Change<'c> = (&'c str, Option<&'c [u8]>);
 
 fn checksum(pieces: &[&[u8]]) -> [u8; 4] {
@@ -24,7 +24,7 @@ fn text(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A file of records.
+/// Returns a file of records.
 pub(crate) fn records(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
@@ -55,7 +55,7 @@ pub(crate) fn records(records: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// A record of a write-ahead log.
+/// Returns a record of a write-ahead log.
 pub(crate) fn batch(first: u64, changes: &[Change<'_>]) -> Vec<u8> {
     let mut out = first.to_le_bytes().to_vec();
     out.extend_from_slice(&(changes.len() as u32).to_le_bytes());
@@ -74,7 +74,7 @@ fn internal(key: &str, sequence: u64, is_value: bool) -> Vec<u8> {
     [key.as_bytes(), &tail.to_le_bytes()].concat()
 }
 
-/// A block whose keys share prefixes.
+/// Returns a block whose keys share prefixes.
 fn block(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     const INTERVAL: usize = 4;
     let (mut out, mut restarts, mut before) = (Vec::new(), Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ fn block(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// A table of entries with their numbers, in the order of their keys, some in a block. `kind` 1 compresses.
+/// Returns a table of entries with their numbers, in the order of their keys, several per block. `kind` 1 compresses.
 pub(crate) fn table(entries: &[(u64, Change<'_>)], kind: u8) -> Vec<u8> {
     let mut out = Vec::new();
     let mut put = |block: Vec<u8>, kind: u8| {
@@ -129,7 +129,7 @@ pub(crate) fn table(entries: &[(u64, Change<'_>)], kind: u8) -> Vec<u8> {
     out
 }
 
-/// The edits of a manifest.
+/// An edit of a manifest.
 #[derive(Default)]
 pub(crate) struct Edit(pub(crate) Vec<u8>);
 
@@ -140,7 +140,7 @@ impl Edit {
         self
     }
 
-    /// `log` 2, `last_sequence` 4, `previous_log` 9.
+    /// Adds a number field: `log` is 2, `last_sequence` 4, `previous_log` 9.
     pub(crate) fn number(mut self, field: u64, number: u64) -> Edit {
         varint(field, &mut self.0);
         varint(number, &mut self.0);
@@ -164,7 +164,7 @@ impl Edit {
     }
 }
 
-/// A manifest of these edits.
+/// Returns a manifest of these edits.
 pub(crate) fn manifest(edits: Vec<Edit>) -> Vec<u8> {
     let first = Edit::default().comparator("leveldb.BytewiseComparator");
     records(&[first].into_iter().chain(edits).map(|edit| edit.0).collect::<Vec<_>>())

@@ -13,21 +13,21 @@ use crate::operations::{provider_of, without_allocations};
 use crate::state::{Agent, AgentKey, Executor, FrameworkKey, ResourceProvider, TaskKey};
 
 impl Agents {
-    /// Counts resources as offered.
+    /// Adds resources to the offered ones of an agent.
     pub(crate) fn add_offered(&mut self, key: AgentKey, resources: &Resources) {
         if let Some(agent) = self.row(key) {
             agent.offered += resources;
         }
     }
 
-    /// Counts resources as offered no longer.
+    /// Subtracts resources from the offered ones of an agent.
     pub(crate) fn remove_offered(&mut self, key: AgentKey, resources: &Resources) {
         if let Some(agent) = self.row(key) {
             agent.offered -= resources;
         }
     }
 
-    /// Adds a task, and what it takes, unless that was given back.
+    /// Adds a task, and its resources if they are given.
     pub(crate) fn add_task(
         &mut self,
         key: AgentKey,
@@ -45,7 +45,7 @@ impl Agents {
         }
     }
 
-    /// Takes a task out whose resources were given back.
+    /// Removes a task whose resources were released.
     pub(crate) fn remove_task(&mut self, key: AgentKey, framework: FrameworkKey, task: TaskKey, id: &TaskId) {
         let Some(book) = self.books.get_mut(&key) else { return };
         book.tasks.remove(&(framework, task));
@@ -54,17 +54,17 @@ impl Agents {
         }
     }
 
-    /// The tasks that run on an agent or whose end is not acknowledged.
+    /// Returns the tasks of an agent that run or whose terminal update is not acknowledged.
     pub(crate) fn tasks(&self, key: AgentKey) -> impl Iterator<Item = (FrameworkKey, TaskKey)> + Clone {
         self.books.get(&key).into_iter().flat_map(|book| &book.tasks).copied()
     }
 
-    /// Whether an agent has that task.
+    /// Returns whether an agent has a task.
     pub(crate) fn has_task(&self, key: AgentKey, framework: FrameworkKey, task: TaskKey) -> bool {
         self.books.get(&key).is_some_and(|book| book.tasks.contains(&(framework, task)))
     }
 
-    /// Gives back what a task took.
+    /// Subtracts released resources of a task from the used ones.
     pub(crate) fn release(&mut self, key: AgentKey, resources: &Resources) {
         if let Some(agent) = self.row(key) {
             agent.used -= resources;
@@ -78,7 +78,8 @@ impl Agents {
         }
     }
 
-    /// Takes the kills that were kept: of those that the agent lists, as `(framework, task)`, the ones to be sent.
+    /// Removes all kept kills of an agent. Returns those that must be sent: the ones whose tasks the agent lists, as
+    /// `(framework, task)`.
     pub(crate) fn take_kills<'a>(
         &mut self,
         key: AgentKey,
@@ -91,14 +92,14 @@ impl Agents {
         listed.filter(|(framework, task)| is_killed(*framework, task)).map(|(_, task)| task).collect()
     }
 
-    /// Adds an executor and what it takes.
+    /// Adds an executor and its resources.
     pub(crate) fn add_executor(&mut self, key: AgentKey, id: ExecutorId, executor: Executor) {
         let Some(agent) = self.row(key) else { return };
         agent.used += &executor.resources;
         agent.executors.entry(executor.framework).or_default().insert(id, Arc::new(executor));
     }
 
-    /// Takes an executor out, and what it took.
+    /// Removes an executor and its resources.
     pub(crate) fn remove_executor(
         &mut self,
         key: AgentKey,
@@ -115,19 +116,19 @@ impl Agents {
         Some(executor)
     }
 
-    /// The executors on an agent.
+    /// Returns the executors on an agent.
     pub(crate) fn executors_on(&self, key: AgentKey) -> Vec<(FrameworkKey, ExecutorId)> {
         let executors = self.get(key).into_iter().flat_map(|agent| &agent.executors);
         executors.flat_map(|(framework, mine)| mine.keys().map(|id| (*framework, id.clone()))).collect()
     }
 
-    /// A framework's executors, by agent.
+    /// Returns the executors of a framework, each with its agent.
     pub(crate) fn executors_of(&self, framework: FrameworkKey) -> Vec<(AgentKey, ExecutorId)> {
         let mine = self.iter().filter_map(|(key, agent)| Some((key, agent.executors.get(&framework)?)));
         mine.flat_map(|(key, mine)| mine.keys().map(move |id| (key, id.clone()))).collect()
     }
 
-    /// Sets what all tasks and executors of an agent take.
+    /// Sets the sum of the resources that the tasks and executors of an agent use.
     pub(crate) fn set_used(&mut self, key: AgentKey, used: Resources) {
         if let Some(agent) = self.row(key) {
             agent.used = used;
@@ -146,7 +147,7 @@ impl Agents {
         }
     }
 
-    /// Carries the conversions of an operation out on an agent's resources, and on those of the provider that it names.
+    /// Applies the conversions of an operation to an agent's resources, and to those of the provider that it names.
     pub(crate) fn convert(&mut self, key: AgentKey, provider: Option<&str>, conversions: &[Conversion]) {
         let Some(agent) = self.row(key) else { return };
         let provided = provider.and_then(|id| agent.providers.get_mut(id)).map(|provider| &mut provider.total);
@@ -159,22 +160,22 @@ impl Agents {
         agent.checkpointed = agent.total.to_checkpoint();
     }
 
-    /// Adds a resource provider, or replaces what is known of it.
+    /// Adds a resource provider of an agent, or replaces it.
     pub(crate) fn set_provider(&mut self, key: AgentKey, id: String, provider: ResourceProvider) {
         if let Some(agent) = self.row(key) {
             agent.providers.insert(id, provider);
         }
     }
 
-    /// Removes a resource provider.
+    /// Removes a resource provider of an agent.
     pub(crate) fn remove_provider(&mut self, key: AgentKey, id: &str) -> Option<&Agent> {
         let agent = self.row(key)?;
         agent.providers.remove(id);
         Some(agent)
     }
 
-    /// Notes that an operation has ended at its provider, and whether it succeeded. If the provider's last report does
-    /// not show what the operation has made, that is made up for: returns the agent's new total.
+    /// Records that an operation has ended at its provider, and whether it succeeded. If the provider's last report
+    /// does not contain the operation's result, returns the agent's new total with it.
     pub(crate) fn settle_provided(
         &mut self,
         key: AgentKey,

@@ -1,4 +1,4 @@
-//! Whether an agent is there: pings and pongs, its time to reregister, and whether its list of tasks may be out of
+//! Liveness of agents: pings and pongs, the reregistration timeout, and whether an agent's list of tasks may be out of
 //! date.
 //!
 //! It sends no pings and removes no agents.
@@ -12,41 +12,41 @@ use super::Agents;
 use crate::state::AgentKey;
 use crate::timers::{Timer, Timers};
 
-/// An agent whose ping says that it is not connected reregisters within a second or so, by Mesos's defaults. One that
-/// answers pings and has not reregistered by then will not: its last list is accepted, or it would never be offered
-/// again.
+/// Time within which an agent reregisters after a ping that says that it is not connected. By Mesos's defaults it takes
+/// a second or so. An agent that answers pings and has not reregistered by then will not: its last list is accepted, or
+/// its resources would never be offered again.
 const REREGISTERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Whether the tasks that a returning agent has listed are all that run there.
+/// Whether the tasks that a reregistered agent has listed are all that run there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doubt {
-    /// They are.
+    /// The list is complete.
     #[default]
     None,
     /// The list may be old, or lack tasks that were still on their way to the agent. Pings tell the agent that it is
     /// not connected, so that it lists all tasks again.
     Lists,
-    /// The agent has answered such a ping at this time: it has received all that was sent before, and its next list is
-    /// true.
+    /// The agent has answered such a ping at this time. It has received all that was sent before, and its next list is
+    /// complete.
     Answered(Time),
 }
 
 #[derive(Debug)]
 pub(super) struct Liveness {
-    /// The number of the agent's `slave-observer`.
+    /// Number of the agent's `slave-observer`.
     pub observer: u64,
-    /// The next ping.
+    /// Timer of the next ping.
     ping: Option<TimerKey>,
     /// Whether the last ping was answered.
     ponged: bool,
-    /// Pings in a row without a pong.
+    /// Number of pings in a row without a pong.
     missed: u32,
     doubt: Doubt,
-    /// The end of its time to reregister.
+    /// Timer of the reregistration timeout, while the agent is disconnected.
     reregister: Option<TimerKey>,
-    /// Counts its registrations.
+    /// Number of the agent's registrations.
     epoch: u64,
-    /// Whether it waits for a permit to become unreachable.
+    /// Whether the agent waits for a permit to become unreachable.
     removal_scheduled: bool,
 }
 
@@ -66,7 +66,7 @@ impl Default for Liveness {
 }
 
 impl Liveness {
-    /// The agent has reregistered. Returns whether it was about to become unreachable.
+    /// Records that the agent has reregistered. Returns whether it was about to become unreachable.
     pub(super) fn reconnect(&mut self, timers: &mut Timers) -> bool {
         self.epoch += 1;
         self.missed = 0;
@@ -83,12 +83,12 @@ impl Liveness {
     }
 }
 
-/// What a pong changes.
+/// Consequences of a pong.
 pub(crate) struct Pong {
     pub agent: AgentKey,
-    /// It takes back that the agent is about to become unreachable.
+    /// Whether the pong has canceled the agent's removal.
     pub removal_canceled: bool,
-    /// The agent's last list of tasks is taken as true from now on, since it does not reregister.
+    /// Whether the agent's last list of tasks is accepted as complete from now on, since the agent does not reregister.
     pub settled: bool,
 }
 
@@ -104,15 +104,16 @@ impl Agents {
         timers.cancel(book.liveness.ping.replace(ping));
     }
 
-    /// Records that the list of a reregistered agent may be out of date. The next ping says so.
+    /// Records that the list of a reregistered agent may be out of date. The next ping tells the agent that it is not
+    /// connected.
     pub(crate) fn doubt_list(&mut self, key: AgentKey) {
         if let Some(book) = self.books.get_mut(&key) {
             book.liveness.doubt = Doubt::Lists;
         }
     }
 
-    /// Records that an agent's list may lack tasks: the agent must list all again. Pings start again, so that no answer
-    /// to an earlier one counts.
+    /// Records that an agent's list may lack tasks, so that the agent must list all of them again. Pings start again
+    /// with a new observer, so that no answer to an earlier one counts.
     pub(crate) fn ask_list_again(&mut self, key: AgentKey, now: Time, timers: &mut Timers) {
         self.observe(key, now, timers);
         self.doubt_list(key);
@@ -121,19 +122,19 @@ impl Agents {
         }
     }
 
-    /// Whether the tasks that an agent runs are not known for sure. Its resources are not offered then: those that seem
-    /// to be free may be in use.
+    /// Returns whether the tasks that an agent runs are not known for sure. Its resources are not offered then: those
+    /// that seem to be free may be in use.
     pub(crate) fn is_doubtful(&self, key: AgentKey) -> bool {
         self.books.get(&key).is_some_and(|book| book.liveness.doubt != Doubt::None)
     }
 
-    /// Whether an agent's resources may be offered.
+    /// Returns whether an agent's resources may be offered.
     pub(crate) fn is_offerable(&self, key: AgentKey) -> bool {
         self.get(key).is_some_and(|agent| agent.active()) && !self.is_doubtful(key)
     }
 
-    /// Counts the last ping if it was not answered. Returns whether `max` in a row are reached, which schedules the
-    /// agent's removal, or nothing if the observer is not the agent's any more.
+    /// Counts the last ping if it was not answered. Returns `Some(true)` if `max` pings in a row were not answered,
+    /// which schedules the agent's removal, and `None` if the observer is no longer the agent's.
     pub(crate) fn count_missed_ping(&mut self, key: AgentKey, observer: u64, max: u32) -> Option<bool> {
         let liveness = &mut self.books.get_mut(&key).filter(|book| book.liveness.observer == observer)?.liveness;
         if !std::mem::replace(&mut liveness.ponged, false) {
@@ -151,13 +152,13 @@ impl Agents {
         book.liveness.ping = Some(timers.set(at, timer));
     }
 
-    /// The agent of an observer.
+    /// Returns the agent that an observer pings.
     pub(crate) fn observed_by(&self, observer: u64) -> Option<AgentKey> {
         self.by_observer.get(&observer).copied()
     }
 
-    /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing
-    /// if the observer is not an agent's.
+    /// Records a pong, which cancels a removal that `max` unanswered pings in a row had scheduled. Returns `None` if
+    /// the observer is not an agent's.
     pub(crate) fn pong(&mut self, observer: u64, max: u32, now: Time) -> Option<Pong> {
         let agent = *self.by_observer.get(&observer)?;
         let liveness = &mut self.books.get_mut(&agent)?.liveness;
@@ -170,13 +171,13 @@ impl Agents {
             Doubt::Answered(_) => liveness.doubt = Doubt::None,
         }
         let settled = before != Doubt::None && liveness.doubt == Doubt::None;
-        // A removal that the end of the time to reregister has scheduled stands.
+        // A removal that was scheduled by the reregistration timeout is not canceled.
         let was_silent = std::mem::take(&mut liveness.missed) >= max;
         let removal_canceled = was_silent && std::mem::take(&mut liveness.removal_scheduled);
         Some(Pong { agent, removal_canceled, settled })
     }
 
-    /// Begins a disconnected agent's time to reregister.
+    /// Starts the reregistration timeout of a disconnected agent.
     pub(crate) fn await_reregistration(&mut self, key: AgentKey, until: Time, timers: &mut Timers) {
         let Some(book) = self.books.get_mut(&key) else { return };
         let timer = Timer::AgentReregister { agent: key, epoch: book.liveness.epoch };
@@ -184,11 +185,11 @@ impl Agents {
         timers.cancel(book.liveness.reregister.replace(token));
     }
 
-    /// Schedules the removal of an agent whose time to reregister is over. Returns false if it has reregistered since
-    /// `epoch`, or if its removal is scheduled already.
+    /// Schedules the removal of an agent whose reregistration timeout has passed. Returns false if the agent has
+    /// reregistered since `epoch`, or if its removal is scheduled already.
     pub(crate) fn reregistration_failed(&mut self, key: AgentKey, epoch: u64) -> bool {
         let Some(liveness) = self.books.get_mut(&key).map(|book| &mut book.liveness) else { return false };
-        // The second half is done only for the current registration.
+        // The second half is evaluated only for the current registration.
         liveness.epoch == epoch && !std::mem::replace(&mut liveness.removal_scheduled, true)
     }
 

@@ -1,4 +1,4 @@
-//! The registered agents: their rows, which readers share, and the core's own data about them.
+//! Registered agents: their rows, which readers share, and the core's own data about them.
 //!
 //! It sends nothing and does not call the allocator. `liveness.rs` has pings and reregistration timeouts, `holdings.rs`
 //! the resources and tasks of an agent.
@@ -21,10 +21,10 @@ use crate::table::Table;
 use crate::timers::Timers;
 use crate::tracked::Tracked;
 
-/// The registered agents, with their indices.
+/// Registered agents, with their indices.
 #[derive(Debug)]
 pub(crate) struct Agents {
-    /// What the ids of new agents begin with: `<master id>-S`.
+    /// Prefix of the ids of new agents: `<master id>-S`.
     prefix: String,
     next_id: u64,
     rows: Tracked<Table<Agent>>,
@@ -37,31 +37,31 @@ pub(crate) struct Agents {
     drained: Vec<AgentKey>,
 }
 
-/// The tasks of an agent, by framework.
+/// Tasks of an agent, ordered by framework.
 type TaskList = BTreeSet<(FrameworkKey, TaskKey)>;
 
-/// What the core keeps about an agent for itself.
+/// Private data of the core about an agent.
 #[derive(Debug, Default)]
 struct Book {
-    /// Tasks that run there or whose end is not acknowledged.
+    /// Tasks that run on the agent or whose terminal update is not acknowledged.
     tasks: TaskList,
-    /// Tasks whose kill was called for while it was disconnected.
+    /// Tasks whose kill was requested while the agent was disconnected.
     killed: BTreeSet<(FrameworkKey, TaskId)>,
     liveness: Liveness,
 }
 
-/// What follows from a reregistration of an agent that is registered.
+/// Changes that the reregistration of a registered agent has made.
 pub(crate) struct Reconnected {
-    /// The process that it had before, if it has another one now.
+    /// The agent's former process, if it has another one now.
     pub old_pid: Option<Pid>,
-    /// Its info, if that has changed.
+    /// The agent's new info, if it has changed.
     pub new_info: Option<Arc<mesos::SlaveInfo>>,
-    /// Whether it was about to become unreachable.
+    /// Whether the agent was about to become unreachable.
     pub removal_canceled: bool,
 }
 
 impl Agents {
-    /// The agents of a master with that id: none yet.
+    /// Returns an empty table of the agents of the master with that id.
     pub(crate) fn new(master_id: &str) -> Agents {
         Agents {
             prefix: [master_id, "-S"].concat(),
@@ -76,12 +76,12 @@ impl Agents {
         }
     }
 
-    /// Whether a row may have changed since the last call.
+    /// Returns whether a row may have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         self.rows.take_changed()
     }
 
-    /// The rows, for readers.
+    /// Returns the rows for readers.
     pub(crate) fn rows(&self) -> &Table<Agent> {
         &self.rows
     }
@@ -110,13 +110,13 @@ impl Agents {
         self.by_pid.get(pid).copied()
     }
 
-    /// The agent of that id.
+    /// Returns the agent of an id.
     pub(crate) fn find(&self, id: &str) -> Option<(AgentKey, &Arc<Agent>)> {
         let key = self.key_of(id)?;
         Some((key, self.get(key)?))
     }
 
-    /// An id for a new agent.
+    /// Returns an id for a new agent.
     pub(crate) fn next_id(&mut self) -> Option<AgentId> {
         let number = self.next_id;
         self.next_id += 1;
@@ -134,7 +134,7 @@ impl Agents {
         key
     }
 
-    /// Takes over what a registered agent reregisters with.
+    /// Updates the row of a registered agent with what it states when it reregisters.
     pub(crate) fn reconnect(
         &mut self,
         key: AgentKey,
@@ -165,14 +165,15 @@ impl Agents {
         Some(Reconnected { old_pid, new_info, removal_canceled })
     }
 
-    /// Notes that an agent's connection is broken. Returns nothing if that is known.
+    /// Records that an agent's connection is broken. Returns `None` if the agent is disconnected already.
     pub(crate) fn disconnect(&mut self, key: AgentKey) -> Option<&Agent> {
         let agent = self.row(key).filter(|agent| agent.connected)?;
         agent.connected = false;
         Some(agent)
     }
 
-    /// Takes an agent out with its timers. Returns its row, and whether its process is not another agent's by now.
+    /// Removes an agent and its timers. Returns its row, and whether its process is still its own and not another
+    /// agent's.
     pub(crate) fn remove(&mut self, key: AgentKey, timers: &mut Timers) -> Option<(Arc<Agent>, bool)> {
         let agent = self.rows.remove(key.0)?;
         self.by_id.remove(&agent.id);
@@ -187,7 +188,7 @@ impl Agents {
         Some((agent, owns_pid))
     }
 
-    /// Sets when an agent's machine is under maintenance. What frameworks have answered before is void.
+    /// Sets the maintenance window of an agent's machine. Earlier answers of frameworks to inverse offers become void.
     pub(crate) fn set_unavailability(&mut self, key: AgentKey, unavailability: Option<mesos::Unavailability>) {
         if let Some(agent) = self.row(key) {
             agent.unavailability = unavailability;
@@ -195,7 +196,7 @@ impl Agents {
         }
     }
 
-    /// Keeps a framework's answer to an inverse offer.
+    /// Records a framework's answer to an inverse offer.
     pub(crate) fn answer_inverse(
         &mut self,
         key: AgentKey,
@@ -213,7 +214,7 @@ impl Agents {
         }
     }
 
-    /// Sets how an agent drains, from `now` on, or that it does not.
+    /// Starts the drain of an agent at `now`, or ends it if `drain` is `None`.
     pub(crate) fn set_drain(&mut self, key: AgentKey, drain: Option<mesos::DrainInfo>, now: Time) {
         if let Some(agent) = self.row(key) {
             agent.drain_start = drain.as_ref().map(|_| now);
@@ -221,7 +222,7 @@ impl Agents {
         }
     }
 
-    /// Notes whether a draining agent is empty. What follows waits for the end of the input.
+    /// Records a draining agent that has become empty. [`Agents::take_drained`] handles it at the end of the input.
     pub(crate) fn check_drained(&mut self, key: AgentKey, operations: &Operations) {
         let draining = self.get(key).is_some_and(|agent| agent.is_draining());
         if draining && self.is_empty_agent(key, operations) {
@@ -229,12 +230,12 @@ impl Agents {
         }
     }
 
-    /// Whether nothing runs on an agent and nothing waits for an acknowledgement.
+    /// Returns whether an agent has neither tasks nor operations, and so no unacknowledged update either.
     fn is_empty_agent(&self, key: AgentKey, operations: &Operations) -> bool {
         self.tasks(key).next().is_none() && operations.on_agent(key).next().is_none()
     }
 
-    /// Returns the draining agents that have become empty, and are still, and marks them as drained.
+    /// Returns the draining agents that have become empty and are still empty, and marks them as drained.
     pub(crate) fn take_drained(&mut self, operations: &Operations) -> Vec<Arc<Agent>> {
         let mut drained = Vec::new();
         for key in std::mem::take(&mut self.drained) {
@@ -249,18 +250,18 @@ impl Agents {
         drained
     }
 
-    /// Whether each row has an id and a book.
+    /// Returns whether each row has an id and a book.
     pub(crate) fn are_ids_in_step(&self) -> bool {
         self.by_id.len() == self.rows.len() && self.books.len() == self.rows.len()
     }
 
-    /// The parts that `invariants/broken.rs` breaks: rows, and the tasks of an agent that has any.
+    /// Returns the parts that `invariants/broken.rs` breaks: the rows, and the tasks of an agent that has any.
     pub(crate) fn breakable(&mut self) -> (&mut Table<Agent>, Option<&mut TaskList>) {
         let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
         (&mut self.rows, tasks.find(|tasks| !tasks.is_empty()))
     }
 
-    /// An agent's row, to be changed.
+    /// Returns a mutable row of an agent.
     fn row(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.rows.get_mut(key.0)
     }

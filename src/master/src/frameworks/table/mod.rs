@@ -1,4 +1,4 @@
-//! The frameworks: their rows, which readers share, completed ones, and the core's own data about them.
+//! Frameworks: their rows, which readers share, completed ones, and the core's own data about them.
 //!
 //! It sends nothing and does not call the allocator; `events.rs` notifies frameworks. `tasks.rs` has their tasks.
 
@@ -25,10 +25,10 @@ use crate::timers::{Timer, Timers};
 use crate::tracked::Tracked;
 use crate::validate::roles_of;
 
-/// The frameworks, with their indices.
+/// Frameworks, with their indices.
 #[derive(Debug)]
 pub(crate) struct Frameworks {
-    /// What the ids of new frameworks begin with: `<master id>-`.
+    /// Prefix of the ids of new frameworks: `<master id>-`.
     prefix: String,
     next_id: u64,
     limits: Limits,
@@ -37,12 +37,12 @@ pub(crate) struct Frameworks {
     by_pid: FxHashMap<Pid, FrameworkKey>,
     by_stream: FxHashMap<StreamId, FrameworkKey>,
     books: FxHashMap<FrameworkKey, Book>,
-    /// The last frameworks that have ended, oldest first.
+    /// Frameworks that completed last, oldest first.
     completed: Tracked<Table<Framework>>,
     completed_ids: FxHashMap<FrameworkId, u64>,
 }
 
-/// How much history is kept.
+/// Numbers of completed frameworks and of completed and unreachable tasks that are kept.
 #[derive(Debug)]
 struct Limits {
     frameworks: usize,
@@ -50,27 +50,27 @@ struct Limits {
     unreachable_tasks: usize,
 }
 
-/// What the core keeps about a framework for itself.
+/// Private data of the core about a framework.
 #[derive(Debug, Default)]
 struct Book {
-    /// Its active tasks by id.
+    /// Active tasks of the framework by id.
     tasks: FxHashMap<TaskId, TaskKey>,
-    /// The rows of its unreachable tasks by id.
+    /// Rows of the framework's unreachable tasks by id.
     unreachable: FxHashMap<TaskId, u64>,
-    /// What its last task takes: mostly the next one takes the same.
+    /// Resources of the framework's last task. Most often the next task has the same.
     last_needs: Arc<Resources>,
-    /// Counts its connections.
+    /// Number of the framework's connections.
     epoch: u64,
-    /// The next heartbeat.
+    /// Timer of the next heartbeat.
     heartbeat: Option<TimerKey>,
-    /// The process of its last connection.
+    /// Process of the framework's last connection, if that was a driver's.
     last_pid: Option<Pid>,
-    /// The end of its time to reconnect.
+    /// Timer of the failover timeout, while the framework is disconnected.
     failover: Option<TimerKey>,
 }
 
 impl Frameworks {
-    /// The frameworks of a master with that id: none yet.
+    /// Returns an empty table of the frameworks of the master with that id.
     pub(crate) fn new(master_id: &str, config: &Config) -> Frameworks {
         Frameworks {
             prefix: [master_id, "-"].concat(),
@@ -90,17 +90,17 @@ impl Frameworks {
         }
     }
 
-    /// Whether a row may have changed since the last call.
+    /// Returns whether a row may have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         self.rows.take_changed() | self.completed.take_changed()
     }
 
-    /// The rows, for readers.
+    /// Returns the rows for readers.
     pub(crate) fn rows(&self) -> &Table<Framework> {
         &self.rows
     }
 
-    /// The last frameworks that have ended, for readers.
+    /// Returns the frameworks that completed last, for readers.
     pub(crate) fn completed(&self) -> &Table<Framework> {
         &self.completed
     }
@@ -121,17 +121,17 @@ impl Frameworks {
         self.by_id.get(id).copied()
     }
 
-    /// The framework whose driver is that process.
+    /// Returns the framework whose driver is a process.
     pub(crate) fn key_of_pid(&self, pid: &Pid) -> Option<FrameworkKey> {
         self.by_pid.get(pid).copied()
     }
 
-    /// Whether the framework of that id has ended.
+    /// Returns whether the framework of an id is completed.
     pub(crate) fn is_completed(&self, id: &str) -> bool {
         self.completed_ids.contains_key(id)
     }
 
-    /// An id for a new framework.
+    /// Returns an id for a new framework.
     pub(crate) fn next_id(&mut self) -> Option<FrameworkId> {
         let number = self.next_id;
         self.next_id += 1;
@@ -147,7 +147,7 @@ impl Frameworks {
         key
     }
 
-    /// The message for an agent about a framework: its info and its process.
+    /// Returns the message that tells an agent a framework's info and process.
     pub(crate) fn update_message(&self, key: FrameworkKey) -> Option<UpdateFrameworkMessage> {
         let framework = self.get(key)?;
         Some(UpdateFrameworkMessage {
@@ -157,7 +157,7 @@ impl Frameworks {
         })
     }
 
-    /// Sets how a framework is reached, which ends its time to reconnect.
+    /// Sets the connection of a framework, which cancels its failover timeout.
     pub(crate) fn attach(&mut self, key: FrameworkKey, connection: Connection, timers: &mut Timers) {
         if let Some(book) = self.books.get_mut(&key) {
             book.epoch += 1;
@@ -174,7 +174,7 @@ impl Frameworks {
         }
     }
 
-    /// Forgets how a framework is reached. Returns its connection, if that is still to be closed.
+    /// Removes the connection of a framework. Returns it if it must still be closed.
     pub(crate) fn detach(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Connection> {
         let framework = self.row(key)?;
         let old = std::mem::replace(&mut framework.connection, Connection::Disconnected);
@@ -192,17 +192,18 @@ impl Frameworks {
         }
     }
 
-    /// Forgets a stream that is closed. Returns the framework whose stream it was.
+    /// Removes a stream that was closed. Returns the framework that it belonged to.
     pub(crate) fn remove_stream(&mut self, stream: StreamId) -> Option<FrameworkKey> {
         self.by_stream.remove(&stream)
     }
 
-    /// Whether a disconnected framework's last connection was that process: a retry after a broken link.
+    /// Returns whether a disconnected framework's last connection was to a process: then a subscription of it is a
+    /// retry after a broken link.
     pub(crate) fn was_driver(&self, key: FrameworkKey, pid: &Pid) -> bool {
         self.books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(pid))
     }
 
-    /// Whether a framework's connection has not changed since `epoch`.
+    /// Returns whether a framework's connection has not changed since `epoch`.
     pub(crate) fn is_current(&self, key: FrameworkKey, epoch: u64) -> bool {
         self.books.get(&key).is_some_and(|book| book.epoch == epoch)
     }
@@ -213,7 +214,7 @@ impl Frameworks {
         book.heartbeat = Some(timers.set(at, Timer::SchedulerHeartbeat { framework: key, epoch: book.epoch }));
     }
 
-    /// Begins a disconnected framework's time to reconnect.
+    /// Starts the failover timeout of a disconnected framework.
     pub(crate) fn await_failover(&mut self, key: FrameworkKey, until: Time, timers: &mut Timers) {
         let Some(book) = self.books.get_mut(&key) else { return };
         book.failover = Some(timers.set(until, Timer::FrameworkFailover { framework: key, epoch: book.epoch }));
@@ -232,8 +233,7 @@ impl Frameworks {
         Some(framework.id.clone())
     }
 
-    /// Replaces a framework's info. Its user, its id and whether it checkpoints stay, silently (
-    /// SCH-28).
+    /// Replaces a framework's info. Changes of its user, its id and its checkpointing are ignored (SCH-28).
     pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription) {
         let Some(framework) = self.row(key) else { return };
         let mut info = subscription.info;
@@ -263,26 +263,26 @@ impl Frameworks {
         Some(framework.id.clone())
     }
 
-    /// What is counted for a framework.
+    /// Returns the counters of a framework.
     pub(crate) fn counts(&mut self, key: FrameworkKey) -> Option<&mut FrameworkCounts> {
         self.row(key).map(|framework| &mut framework.counts)
     }
 
-    /// Counts a call.
+    /// Counts a call of a framework.
     pub(crate) fn count_call(&mut self, key: FrameworkKey, kind: call::Type) {
         if let Some(counts) = self.counts(key) {
             *counts.calls.entry(kind as i32).or_default() += 1;
         }
     }
 
-    /// Counts an operation that is carried out: of a LAUNCH each task, of others the operation.
+    /// Counts an operation of a framework that is carried out: for a LAUNCH each task, for others the operation.
     pub(crate) fn count_operation(&mut self, key: FrameworkKey, kind: operation::Type) {
         if let Some(counts) = self.counts(key) {
             *counts.operations.entry(kind as i32).or_default() += 1;
         }
     }
 
-    /// Takes a framework that is detached out, with its timers.
+    /// Removes a disconnected framework and its timers.
     pub(crate) fn remove(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Framework> {
         let framework = self.rows.remove(key.0)?;
         self.by_id.remove(&framework.id);
@@ -292,7 +292,7 @@ impl Frameworks {
         Some(Arc::unwrap_or_clone(framework))
     }
 
-    /// Keeps a framework that has ended. Of too many the oldest is forgotten.
+    /// Adds a framework to the completed ones. The oldest is removed if there are too many.
     pub(crate) fn complete(&mut self, framework: Framework) {
         let id = framework.id.clone();
         let row = self.completed.insert(Arc::new(framework));
@@ -304,10 +304,10 @@ impl Frameworks {
         }
     }
 
-    /// Whether ids and rows are in step, of frameworks and of their tasks.
+    /// Checks that ids and rows match, those of frameworks and those of their tasks.
     ///
     /// # Errors
-    /// Where they are not.
+    /// The first mismatch.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (key, framework) in self.rows.iter() {
             let book = self.books.get(&FrameworkKey(key));
@@ -323,7 +323,8 @@ impl Frameworks {
         }
     }
 
-    /// The parts that `invariants/broken.rs` breaks: the ids of frameworks, and those of the tasks of one that has any.
+    /// Returns the parts that `invariants/broken.rs` breaks: the ids of frameworks, and those of the tasks of one that
+    /// has any.
     pub(crate) fn breakable(
         &mut self,
     ) -> (&mut FxHashMap<FrameworkId, FrameworkKey>, Option<&mut FxHashMap<TaskId, TaskKey>>) {
@@ -331,7 +332,7 @@ impl Frameworks {
         (&mut self.by_id, tasks.find(|tasks| !tasks.is_empty()))
     }
 
-    /// A framework's row, to be changed.
+    /// Returns a mutable row of a framework.
     fn row(&mut self, key: FrameworkKey) -> Option<&mut Framework> {
         self.rows.get_mut(key.0)
     }

@@ -1,6 +1,6 @@
-//! The tasks of frameworks: the active ones, those on unreachable agents, and the completed ones.
+//! Tasks of frameworks: the active ones, those on unreachable agents, and the completed ones.
 //!
-//! It does not know what tasks take from agents; `tasks/book.rs` keeps both sides in step.
+//! It does not know which resources of agents tasks use; `tasks/book.rs` updates both tables.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::table::Table;
 /// Maximum number of statuses of a task that are kept: an executor may alternate between states without an end.
 const MAX_STATUSES: usize = 64;
 
-/// What a status update has changed.
+/// Changes that a status update has made.
 pub(crate) struct TaskChange {
     pub before: mesos::TaskState,
     pub after: mesos::TaskState,
-    /// The state that was forwarded before.
+    /// State that was forwarded to the framework before.
     pub forwarded: Option<i32>,
 }
 
 impl Frameworks {
-    /// An active task.
+    /// Returns an active task.
     pub(crate) fn task(&self, framework: FrameworkKey, task: TaskKey) -> Option<&Arc<Task>> {
         self.get(framework)?.tasks.get(task.0)
     }
 
-    /// An active task's key.
+    /// Returns the key of an active task.
     pub(crate) fn task_key(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
         self.books.get(&framework)?.tasks.get(id).copied()
     }
 
-    /// Whether a framework's task of that id is active, or on an agent that is unreachable.
+    /// Returns `"active"` or `"unreachable"` if a framework has an active or unreachable task with an id.
     pub(crate) fn task_id_in_use(&self, framework: FrameworkKey, id: &str) -> Option<&'static str> {
         let book = self.books.get(&framework)?;
         if book.tasks.contains_key(id) {
@@ -45,15 +45,15 @@ impl Frameworks {
         book.unreachable.contains_key(id).then_some("unreachable")
     }
 
-    /// What a framework's last task takes.
+    /// Returns the resources of a framework's last task.
     pub(crate) fn last_needs(&self, key: FrameworkKey) -> Option<&Resources> {
         self.books.get(&key).map(|book| &*book.last_needs)
     }
 
-    /// These resources, shared with the framework's last task if that takes the same.
+    /// Returns these resources, shared with the framework's last task if they are equal to that task's.
     pub(crate) fn share_needs(&mut self, key: FrameworkKey, resources: Resources) -> Arc<Resources> {
         let Some(book) = self.books.get_mut(&key) else { return Arc::new(resources) };
-        // Disks that are equal but for their volumes compare equal.
+        // Disks that differ only in their volumes compare equal.
         let has_disk = resources.iter().any(|resource| resource.disk().is_some());
         if has_disk || book.last_needs.as_slice() != resources.as_slice() {
             book.last_needs = Arc::new(resources);
@@ -71,7 +71,7 @@ impl Frameworks {
         Some(key)
     }
 
-    /// Takes a status in: the newest state, the state last forwarded, the history.
+    /// Records a status: the newest state, the state last forwarded, the history.
     pub(crate) fn update_task(
         &mut self,
         framework: FrameworkKey,
@@ -89,7 +89,7 @@ impl Frameworks {
         Some(TaskChange { before, after: task.state(), forwarded })
     }
 
-    /// Notes that a task's resources are given back. Returns the task, or nothing if they were before.
+    /// Marks a task's resources as released. Returns the task, or `None` if they were released before.
     pub(crate) fn release_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
         let released = &mut self.row(framework)?.tasks.get_mut(task.0)?.released;
         match std::mem::replace(released, true) {
@@ -98,7 +98,7 @@ impl Frameworks {
         }
     }
 
-    /// Takes a task out of the active ones.
+    /// Removes a task from the active ones.
     pub(crate) fn remove_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
         let row = self.row(framework)?.tasks.remove(task.0)?;
         if let Some(book) = self.books.get_mut(&framework) {
@@ -115,7 +115,7 @@ impl Frameworks {
         }
     }
 
-    /// Adds tasks that have ended before this master began to the completed ones, as far as there is room.
+    /// Adds tasks that ended before this master was elected to the completed ones, up to the limit.
     pub(crate) fn adopt_completed(&mut self, key: FrameworkKey, agent: AgentKey, tasks: Vec<mesos::Task>) {
         let limit = self.limits.completed_tasks;
         let Some(framework) = self.row(key) else { return };
@@ -142,14 +142,14 @@ impl Frameworks {
         let Some(book) = self.books.get_mut(&key) else { return };
         book.unreachable.insert(id, number);
         for (row, old) in forgotten {
-            // The id may stand for a newer row by now.
+            // The id may belong to a newer row by now.
             if book.unreachable.get(&old.id).is_some_and(|newest| *newest == row) {
                 book.unreachable.remove(&old.id);
             }
         }
     }
 
-    /// Takes a task out of the unreachable ones: its agent lists it again.
+    /// Removes a task from the unreachable ones, because its agent lists it again.
     pub(crate) fn unstrand_task(&mut self, key: FrameworkKey, id: &str) {
         let Some(row) = self.books.get_mut(&key).and_then(|book| book.unreachable.remove(id)) else { return };
         if let Some(framework) = self.row(key) {
@@ -158,7 +158,7 @@ impl Frameworks {
     }
 }
 
-/// Adds a row, and takes out the oldest ones beyond the limit.
+/// Adds a row, and removes the oldest ones beyond the limit. Returns the removed rows with their keys.
 fn push_limited(table: &mut Table<Task>, row: Arc<Task>, limit: usize) -> Vec<(u64, Arc<Task>)> {
     if limit == 0 {
         return vec![(table.take_key(), row)];
@@ -172,7 +172,7 @@ fn push_limited(table: &mut Table<Task>, row: Arc<Task>, limit: usize) -> Vec<(u
     forgotten
 }
 
-/// Adds a status to a task's history; one of the same state as the last replaces it.
+/// Adds a status to a task's history. It replaces the last one if both have the same state.
 fn keep(task: &mut mesos::Task, status: &mesos::TaskStatus) {
     if task.statuses.last().is_some_and(|last| last.state == status.state) {
         task.statuses.pop();
@@ -180,7 +180,8 @@ fn keep(task: &mut mesos::Task, status: &mesos::TaskStatus) {
     if task.statuses.len() >= MAX_STATUSES {
         task.statuses.remove(0);
     }
-    // Statuses are large, and most tasks have one or two: room for four, as a vector takes it, would be most of a task.
+    // Statuses are large, and most tasks have one or two. A vector would reserve space for four, which would be most of
+    // a task.
     task.statuses.reserve_exact(1);
     let kept = kept_status(task, status);
     task.statuses.push(kept);
