@@ -1,4 +1,4 @@
-//! StatusUpdateAcknowledgementMessage: the framework has an update.
+//! Handles StatusUpdateAcknowledgementMessage: a framework has received a status update.
 
 use base::{FrameworkId, TaskId, Time};
 use cores::Level;
@@ -10,7 +10,9 @@ use crate::output::{Outbox, Persist};
 use crate::state::{Acknowledged, ExecutorState};
 
 impl Agent {
-    /// The next update of the task may go; after the last one the task is history.
+    /// Handles an acknowledgement of a status update.
+    ///
+    /// The next update of the task may then be sent. After the last one the task is completed.
     pub(crate) fn status_update_acknowledgement(
         &mut self,
         message: &StatusUpdateAcknowledgementMessage,

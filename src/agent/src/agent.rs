@@ -1,6 +1,6 @@
-//! The agent: its state, and where each input goes.
+//! State of the agent's core, and the dispatch of inputs to their handlers.
 //!
-//! What an input does is in the file named after it; this one only directs.
+//! The effect of an input is in the file of its name; this file only directs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,41 +25,41 @@ use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Opera
 use crate::texts::Texts;
 use crate::timers::{Timer, Timers};
 
-/// How far an agent has got.
+/// Phase of an agent's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentState {
-    /// It waits for the executors of an earlier agent to come back.
+    /// The agent waits for the executors of the previous agent process to reconnect.
     Recovering,
-    /// It is not registered with the leading master.
+    /// The agent is not registered with the leading master.
     Disconnected,
-    /// It is registered.
+    /// The agent is registered with the leading master.
     Running,
-    /// It ends its executors and then itself.
+    /// The agent ends its executors and then exits.
     Terminating,
 }
 
-/// Why an agent cannot start.
+/// Reason why an agent cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The checkpoints cannot be used.
     #[error("the agent cannot recover")]
     Recovery(#[from] RecoveryError),
-    /// The agent's resources cannot be.
+    /// The agent's resources, or the checkpointed volumes, are invalid.
     #[error("the agent's resources cannot be used: {0}")]
     Resources(String),
-    /// The agent has less than what is reserved on it.
+    /// The agent has fewer resources than are reserved on it.
     #[error(
         "the agent's resources are less than what is reserved on it: {why}\n\
          Give it what it had, or have it forget its reservations and volumes (the volumes' data stays on the disk):\n\
          rm -rf {directory}"
     )]
     Reserved {
-        /// What is missing.
+        /// Resources that are missing.
         why: String,
-        /// The directory of the checkpointed resources.
+        /// Directory of the checkpointed resources.
         directory: String,
     },
-    /// The agent is not what it was when it registered.
+    /// The agent's resources, attributes or domain differ from those that it registered with.
     #[error(
         "Incompatible agent info detected: {why}\n\
          To restart this agent with a new agent id instead, do as follows:\n\
@@ -70,22 +70,22 @@ pub enum StartError {
          Old agent info: see {latest}/slave.info"
     )]
     Reconfiguration {
-        /// What differs.
+        /// First difference that the reconfiguration policy does not permit.
         why: Box<Incompatible>,
-        /// The link that keeps the agent's id.
+        /// Path of the link `slaves/latest`, which keeps the agent's id.
         latest: String,
     },
 }
 
-/// The agent's core.
+/// The agent's state machine, without I/O.
 pub struct Agent {
     pub(crate) config: Config,
     pub(crate) texts: Texts,
-    /// What the agent registers with, with its id once it is known.
+    /// Agent info of the registration, with the agent id once it is known.
     pub(crate) info: Arc<pb::SlaveInfo>,
     pub(crate) id: Option<AgentId>,
     pub(crate) state: AgentState,
-    /// It leaves by its own will: the next start is to be a new agent.
+    /// Whether the agent has left the cluster for good: its next start gets a new agent id.
     pub(crate) unregistered: bool,
     pub(crate) master: Option<Pid>,
     pub(crate) registered: Option<Time>,
@@ -93,47 +93,47 @@ pub struct Agent {
     pub(crate) timers: Timers,
     pub(crate) streams: Streams,
     pub(crate) frameworks: Frameworks,
-    /// The next executor heartbeats.
+    /// Timer of the next executor heartbeats.
     pub(crate) heartbeats: Option<TimerKey>,
-    /// Containers inside the executors' ones.
+    /// Nested and standalone containers by name.
     pub(crate) nested: BTreeMap<ContainerName, Nested>,
     /// The agent's resources with reservations and volumes.
     pub(crate) total: Arc<Resources>,
     pub(crate) garbage: Garbage,
-    /// When executors that have not come back are given up.
+    /// Timer after which executors that have not reconnected are destroyed.
     pub(crate) recovery: Option<TimerKey>,
-    /// When this process began, and how long it took to be as it was before.
+    /// Start time of this process, and the time that recovery took.
     pub(crate) started: Time,
     pub(crate) recovery_time: Option<std::time::Duration>,
-    /// The version of the agent's own resources, as offers refer to it.
+    /// UUID of the version of the agent's own resources, as offers refer to it.
     pub(crate) resource_version: [u8; 16],
     pub(crate) authentication: Authentication,
     pub(crate) registration: Option<TimerKey>,
-    /// The longest wait before the next registration attempt.
+    /// Upper bound of the random wait before the next registration attempt.
     pub(crate) registration_wait: std::time::Duration,
-    /// Whether this process has asked the present master to admit it.
+    /// Whether this process has sent a registration to the current master.
     pub(crate) asked: bool,
-    /// Whether the log reports an unreachable or silent master, since the last registration.
+    /// Whether a warning about an unreachable or silent master was logged since the last registration.
     pub(crate) has_complained: bool,
-    /// What it had when it last asked to be admitted.
+    /// Total resources in the last registration that was sent.
     pub(crate) announced: Option<Arc<Resources>>,
-    /// Why checkpoints cannot be written, while they cannot; and the part of that in the last registration.
+    /// Reason why checkpoints cannot be written at present, and the reason in the last registration.
     pub(crate) trouble: Option<Trouble>,
     pub(crate) announced_trouble: Option<Trouble>,
-    /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of
-    /// them.
+    /// Whether registrations of one attempt differ in `announced_trouble`: the master may have admitted the agent by
+    /// the first of them.
     pub(crate) announced_both: bool,
-    /// Tasks that this batch has refused because of that.
+    /// Tasks that were refused in this batch because checkpoints cannot be written.
     pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,
     pub(crate) ping: Option<TimerKey>,
     pub(crate) ping_timeout: std::time::Duration,
     pub(crate) drain: Option<pb::DrainConfig>,
     pub(crate) drain_start: Option<Time>,
     pub(crate) operations: Operations,
-    /// The last requested change of volumes, and the last one that is done.
+    /// Number of the last requested change of volumes, and of the last completed one.
     pub(crate) volume_change: u64,
     pub(crate) volumes_settled: u64,
-    /// While these differ: the volumes that were there before, and may be there still.
+    /// Volumes from before the change that may still be on the disk, while the two numbers above differ.
     pub(crate) volumes_on_disk: Resources,
     pub(crate) oversubscription: Oversubscription,
     pub(crate) counters: Counters,
@@ -202,10 +202,11 @@ impl Agent {
         }
     }
 
-    /// Creates an agent that recovers what an earlier one left. `info` is what it registers with, without an id.
+    /// Creates an agent that recovers the state of the previous agent process. `info` is the agent info of the
+    /// registration, without an id.
     ///
     /// # Errors
-    /// When it must not start: see [`StartError`].
+    /// When the agent must not start: see [`StartError`].
     pub fn new(
         config: Config,
         info: pb::SlaveInfo,
@@ -264,7 +265,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The agent as it is now; the same view as before while nothing has changed.
+    /// Returns a snapshot of the agent's state; the same one as before while nothing has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
         if let Some(view) = &self.view {
             return Arc::clone(view);
@@ -342,7 +343,7 @@ impl Agent {
             Incoming::CheckpointResources(checkpoint) => self.checkpoint_resources_message(&checkpoint, out),
             Incoming::DrainSlave(drain) => self.drain_slave(drain, now, out),
             Incoming::UpdateFramework(update) => self.update_framework(update, now, out),
-            // These were handled above: their senders are other processes than the master.
+            // These were handled above: processes other than the master send them.
             Incoming::PingSlave(_)
             | Incoming::RegisterExecutor(_)
             | Incoming::ReregisterExecutor(_)
@@ -364,12 +365,12 @@ impl Agent {
         self.frameworks.executor(framework, executor)
     }
 
-    /// Sends a message.
+    /// Sends a message to a process.
     pub(crate) fn send(&self, to: &Pid, message: impl Into<Outgoing>, out: &mut Outbox) {
         out.outputs.push(Output::Send { to: to.clone(), message: Arc::new(message.into()) });
     }
 
-    /// Sends a message to the leading master; without one it is lost.
+    /// Sends a message to the leading master; drops it if there is none.
     pub(crate) fn send_to_master(&self, message: impl Into<Outgoing>, out: &mut Outbox) {
         if let Some(master) = &self.master {
             self.send(master, message, out);
@@ -389,12 +390,12 @@ impl Agent {
         out.outputs.push(Output::Exit { code, message });
     }
 
-    /// Replaces a checkpoint.
+    /// Persists the new content of a checkpoint.
     pub(crate) fn checkpoint(&self, path: String, bytes: Vec<u8>, out: &mut Outbox) {
         out.persist.push(Persist::Replace { path, bytes });
     }
 
-    /// The agent's id as messages carry it.
+    /// Returns the agent's id in the form of messages; empty before the first registration.
     pub(crate) fn slave_id(&self) -> pb::SlaveId {
         pb::SlaveId { value: self.id.as_ref().map(Into::into).unwrap_or_default() }
     }

@@ -1,7 +1,6 @@
-//! Operations on the agent's own resources: reservations and volumes (docs/mesos/libprocess.md).
+//! Applies operations to the agent's own resources: reservations and volumes (docs/mesos/libprocess.md).
 //!
-//! An operation is carried out, written down and reported in one step; the report is repeated until it is
-//! acknowledged.
+//! An operation is applied, checkpointed and reported in one step. The report is repeated until it is acknowledged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +19,13 @@ use crate::output::{Outbox, Output, Persist};
 use crate::timers::Timer;
 use crate::volumes::{doubled_volume, volume_changes};
 
-/// The first wait before a report is sent again.
+/// Wait before an operation status is sent again for the first time.
 const RETRY_MIN: Duration = Duration::from_secs(10);
-/// The longest wait.
+/// Longest wait before an operation status is sent again.
 const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
 impl Agent {
-    /// ApplyOperationMessage.
+    /// Handles ApplyOperationMessage: applies the operation, checkpoints it and reports its status.
     pub(crate) fn apply_operation(&mut self, message: ApplyOperationMessage, now: Time, out: &mut Outbox) {
         if message.resource_version_uuid.resource_provider_id.is_some() {
             out.warn("Dropped an operation: its resource provider is not subscribed");
@@ -75,12 +74,12 @@ impl Agent {
         self.checkpoint_resources(out);
         self.report_operation(&uuid, RETRY_MIN, now, out);
         if state == OperationState::OperationError {
-            // The master has booked it as done.
+            // The master has already applied the operation to its own state.
             self.correct_master(out);
         }
     }
 
-    /// An operation that is not carried out leaves nothing behind: it is dropped, as one that has never arrived.
+    /// Reports that an operation is dropped. Nothing of it is kept, as if it had never arrived.
     fn refuse_operation(&mut self, message: &ApplyOperationMessage, why: String, out: &mut Outbox) {
         let status = pb::OperationStatus {
             operation_id: message.operation_info.id.clone(),
@@ -99,11 +98,11 @@ impl Agent {
         if let Some(master) = &self.master {
             out.at_once.push(Output::Send { to: master.clone(), message: Arc::new(update.into()) });
         }
-        // The master has booked it as done.
+        // The master has already applied the operation to its own state.
         self.correct_master(out);
     }
 
-    /// Tells the master of an operation's outcome, and sets the time of the next report.
+    /// Reports an operation's status to the master, and sets the time of the next report.
     pub(crate) fn report_operation(&mut self, uuid: &[u8], wait: Duration, now: Time, out: &mut Outbox) {
         let Some(operation) = self.operations.get(uuid).cloned() else { return };
         if self.state == AgentState::Running {
@@ -113,7 +112,7 @@ impl Agent {
         self.timers.set(now + wait, again);
     }
 
-    /// Tells a master that the agent has just registered with of all outcomes.
+    /// Reports the status of all operations to the master; called after each registration.
     pub(crate) fn report_operations(&self, out: &mut Outbox) {
         for operation in self.operations.iter() {
             self.send_operation_status(operation, operation.latest_status.clone(), out);
@@ -131,7 +130,7 @@ impl Agent {
         self.send_to_master(message, out);
     }
 
-    /// AcknowledgeOperationStatusMessage: the operation is history.
+    /// Handles AcknowledgeOperationStatusMessage: forgets the operation.
     pub(crate) fn acknowledge_operation_status(
         &mut self,
         message: &AcknowledgeOperationStatusMessage,
@@ -142,7 +141,8 @@ impl Agent {
         }
     }
 
-    /// ReconcileOperationsMessage: a framework asks for what is known, the master for what is not.
+    /// Handles ReconcileOperationsMessage: answers a framework about the operations that are known, and the master
+    /// about those that are not.
     pub(crate) fn reconcile_operations(&self, message: ReconcileOperationsMessage, out: &mut Outbox) {
         for asked in message.operations.into_iter().filter(|asked| asked.resource_provider_id.is_none()) {
             match (self.operations.asked_for(&asked), &message.framework_id, asked.operation_uuid.clone()) {
@@ -169,7 +169,7 @@ impl Agent {
         }
     }
 
-    /// CheckpointResourcesMessage: old masters set reservations and volumes as a whole.
+    /// Handles CheckpointResourcesMessage, by which old masters set reservations and volumes as a whole.
     pub(crate) fn checkpoint_resources_message(&mut self, message: &CheckpointResourcesMessage, out: &mut Outbox) {
         let parsed = resources::from_proto(&message.resources).map_err(|why| why.to_string());
         let own = resources::from_proto(&self.info.resources).map_err(|why| why.to_string());
@@ -183,15 +183,16 @@ impl Agent {
         }
     }
 
-    /// The agent's resources are others now: volumes come and go with them.
+    /// Replaces the agent's total resources, and creates and deletes volumes accordingly.
     fn change_total(&mut self, total: Resources, out: &mut Outbox) {
         self.change_volumes(&Arc::clone(&self.total), &total, out);
         self.total = Arc::new(total);
     }
 
-    /// Creates and deletes the directories of volumes that differ between two states of the resources. Until that is
-    /// reported, the target file has the new state, and the state has all volumes that may still be on the disk: a
-    /// restart can tell which to delete.
+    /// Creates and deletes the directories of the volumes that differ between two states of the resources.
+    ///
+    /// Until that is reported as done, the target file has the new state, and the state file has all volumes that may
+    /// still be on the disk. From the two files a restarted agent can tell which volumes to delete.
     fn change_volumes(&mut self, old: &Resources, new: &Resources, out: &mut Outbox) {
         let (gone, new) = volume_changes(&self.config.work_dir, old, new);
         if gone.is_empty() && new.is_empty() {
@@ -211,8 +212,10 @@ impl Agent {
         out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
     }
 
-    /// Makes a change of volumes again that an earlier agent had begun: those in `on_disk` may be there. How far it got
-    /// is not known; making what is there and deleting what is not changes nothing.
+    /// Repeats a change of volumes that the previous agent process had begun; the volumes of `on_disk` may exist.
+    ///
+    /// How far that process got is not known. To create an existing directory or to delete a missing one changes
+    /// nothing.
     pub(crate) fn resume_volumes(&mut self, on_disk: Resources, out: &mut Outbox) {
         let wanted = self.total.filter(Resource::is_persistent_volume);
         let (gone, _) = volume_changes(&self.config.work_dir, &on_disk, &wanted);
@@ -222,7 +225,8 @@ impl Agent {
         out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
     }
 
-    /// The directories match the target file: it becomes the state, unless a later change is in progress.
+    /// Handles the completion of a change of volumes: the directories match the target file, which becomes the state
+    /// file unless a later change is in progress.
     pub(crate) fn volumes_changed(&mut self, change: u64, out: &mut Outbox) {
         if change != self.volume_change {
             return;
@@ -250,7 +254,7 @@ impl Agent {
     }
 }
 
-/// A conversion of the agent's own resources: they have no allocation, unlike those of an offer.
+/// Returns a conversion without allocations: the agent's own resources have none, unlike those of an offer.
 fn unallocated(conversion: Conversion) -> Conversion {
     Conversion {
         consumed: conversion.consumed.unallocated(),

@@ -14,43 +14,44 @@ use crate::message::{AuthMessage, Outgoing};
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
-/// The only mechanism.
+/// The only supported mechanism.
 const MECHANISM: &str = "CRAM-MD5";
 
-/// How far an attempt has got.
+/// Phase of an attempt to authenticate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// No attempt.
+    /// There is no attempt.
     #[default]
     None,
     /// The request was sent to the master.
     Asked,
-    /// A mechanism has been chosen.
+    /// The mechanism was chosen.
     Begun,
-    /// The attempt has failed; the next one begins when its time is over.
+    /// The attempt has failed; the next one begins when its timeout expires.
     Broken,
     /// The master has authenticated this agent.
     Done,
 }
 
-/// The agent's attempts to authenticate.
+/// The agent's attempts to authenticate with the leading master.
 #[derive(Debug, Default)]
 pub(crate) struct Authentication {
-    /// How many there have been.
+    /// Number of attempts so far.
     attempt: u64,
     phase: Phase,
-    /// When this attempt's time is over.
+    /// Timer that expires when this attempt has taken too long.
     timer: Option<TimerKey>,
-    /// The longest time that this attempt may have been given.
+    /// Upper bound of the random timeout of this attempt.
     longest: Duration,
     /// Whether this is the first attempt since the master was detected.
     is_first: bool,
-    /// Whether the master has been sent a registration since the proof that it was given the longest time to answer.
+    /// Whether a registration was sent since the authentication for which the master was given the longest time to
+    /// answer.
     long_unanswered: bool,
 }
 
 impl Agent {
-    /// Forgets the authentication.
+    /// Discards the authentication, and any attempt in progress.
     pub(crate) fn reset_authentication(&mut self) {
         self.timers.cancel(self.authentication.timer.take());
         self.authentication.phase = Phase::None;
@@ -59,24 +60,26 @@ impl Agent {
         self.authentication.longest = self.shortest_limit();
     }
 
-    /// Whether the agent must authenticate before it registers.
+    /// Returns whether the agent must authenticate before it registers.
     pub(crate) fn must_authenticate(&self) -> bool {
         self.config.credential.is_some() && self.authentication.phase != Phase::Done
     }
 
-    /// A registration goes out that the master has the longest time to answer.
+    /// Records that a registration was sent that the master has the longest time to answer.
     pub(crate) fn asked_for_long(&mut self) {
         self.authentication.long_unanswered = true;
     }
 
-    /// Whether the master has been silent so long that it may have forgotten what was proved.
+    /// Returns whether the master has been silent so long that it may have forgotten the authentication.
     pub(crate) fn is_proof_in_doubt(&self) -> bool {
         self.authentication.phase == Phase::Done && self.authentication.long_unanswered
     }
 
-    /// The link to the master is broken: it has forgotten what was proved over it, so the next registration
-    /// authenticates again. An attempt under way is left to its end, because the link may be an earlier one; the
-    /// attempt after it has the shortest limit.
+    /// Handles the loss of the link to the master: the master has forgotten the authentication of that link, so the
+    /// next registration authenticates again.
+    ///
+    /// An attempt in progress continues, because the link may be an earlier one; the attempt after it has the shortest
+    /// timeout.
     pub(crate) fn forget_authentication(&mut self) {
         match self.authentication.phase {
             Phase::Done => self.reset_authentication(),
@@ -84,14 +87,14 @@ impl Agent {
         }
     }
 
-    /// Upper bound of the time limit of a first attempt.
+    /// Returns the upper bound of the timeout of a first attempt.
     fn shortest_limit(&self) -> Duration {
         let config = &self.config;
         let longest = config.authentication_timeout_min + config.authentication_backoff_factor * 2;
         longest.min(config.authentication_timeout_max)
     }
 
-    /// Begins an attempt.
+    /// Begins an attempt to authenticate with the leading master.
     pub(crate) fn authenticate(&mut self, now: Time, out: &mut Outbox) {
         let Some(master) = self.master.clone() else { return };
         if self.config.credential.as_ref().is_none_or(|credential| credential.secret.is_none()) {
@@ -108,7 +111,7 @@ impl Agent {
         self.send_as(&master, AuthenticateMessage { pid }, out);
     }
 
-    /// An attempt's time is over: the next one may take longer.
+    /// Handles the timeout of an attempt: begins the next one, which may take longer.
     pub(crate) fn authentication_timed_out(&mut self, now: Time, out: &mut Outbox) {
         self.authentication.timer = None;
         if self.authentication.phase == Phase::Done || self.state != AgentState::Disconnected {
@@ -173,8 +176,8 @@ impl Agent {
         }
     }
 
-    /// The attempt has failed. The first time it is repeated at once, as the master may just have started; later only
-    /// after its timeout, so that a master that always fails is not asked without pause.
+    /// Handles a failed attempt. The first time it is repeated at once, as the master may just have started. Later it
+    /// is repeated only after its timeout, so that a master that always fails is not asked without pause.
     fn authentication_broken(&mut self, why: &str, now: Time, out: &mut Outbox) {
         out.warn(format!("The master cannot authenticate this agent: {why}"));
         self.authentication.phase = Phase::Broken;
@@ -183,7 +186,8 @@ impl Agent {
         }
     }
 
-    /// The executors keep running: an agent that restarts with a valid credential recovers them.
+    /// Exits because the master has refused the credential. The executors keep running: an agent that restarts with a
+    /// valid credential recovers them.
     fn authentication_refused(&mut self, out: &mut Outbox) {
         let master = self.master.as_ref().map(ToString::to_string).unwrap_or_default();
         self.timers.cancel(self.authentication.timer.take());

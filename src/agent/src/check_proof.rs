@@ -1,4 +1,4 @@
-//! How executors prove themselves: which calls are taken for those of an executor.
+//! Authenticates executors: decides which calls are accepted as an executor's own.
 //!
 //! The shell verifies tokens; their claims are compared here.
 
@@ -12,12 +12,13 @@ use crate::output::Outbox;
 use crate::state::{ExecutorLink, Proof};
 
 impl Agent {
-    /// Whether a call with this proof is the executor's. From its first token on, an executor needs one.
+    /// Checks that a call with this proof comes from the executor. From its first token on, an executor must always
+    /// present one.
     ///
-    /// The agent's own executors need one from their start. Others may not know of tokens.
+    /// The agent's own executors must present one from their start. Other executors may not support tokens.
     ///
     /// # Errors
-    /// The token is missing, or another executor's. The text names the claim as Mesos's does.
+    /// The token is missing, or belongs to another executor. The text names the claim as Mesos does.
     pub(crate) fn check_proof(
         &mut self,
         framework: &str,
@@ -45,7 +46,7 @@ impl Agent {
         if let Some(target) = self.executor_mut(framework, executor) {
             target.needs_token = true;
         }
-        // A SUBSCRIBE writes it itself.
+        // The handler of a SUBSCRIBE call writes the marker itself.
         if speaks && self.frameworks.get(framework).is_some_and(|known| known.checkpoints()) {
             self.checkpoint(paths::below(&run, paths::HTTP_MARKER), paths::TOKEN_MARK.to_vec(), out);
         }

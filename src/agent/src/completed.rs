@@ -1,4 +1,4 @@
-//! The end of executors and frameworks: they become history, and their directories garbage.
+//! Removes executors and frameworks that have ended: they move to the history, and their directories become garbage.
 
 use base::{ExecutorId, FrameworkId, Time};
 
@@ -7,7 +7,7 @@ use crate::disk::{Directory, paths};
 use crate::output::Outbox;
 
 impl Agent {
-    /// Forgets an executor that has ended.
+    /// Removes an executor that has ended, and launches the tasks that waited for that.
     pub(crate) fn remove_executor(
         &mut self,
         framework: &FrameworkId,
@@ -27,7 +27,7 @@ impl Agent {
         self.remove_framework_if_idle(framework, now, out);
     }
 
-    /// Forgets a framework that has nothing here any more.
+    /// Removes a framework that has no executors and no pending tasks.
     pub(crate) fn remove_framework_if_idle(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
         if self.frameworks.remove_if_idle(framework) {
             self.discard(Directory::Framework(framework.clone()), now);

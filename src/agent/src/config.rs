@@ -1,4 +1,4 @@
-//! What the agent's flags and its host decide.
+//! Configuration of the agent: its flags and the properties of its host.
 //!
 //! It does not read flags; the shell fills it in.
 
@@ -8,27 +8,27 @@ use authorizer::Authorizer;
 use base::Pid;
 use protos::mesos as pb;
 
-/// What an agent may have changed since it registered (`--reconfiguration_policy`).
+/// Changes that an agent may have since it registered (`--reconfiguration_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconfiguration {
-    /// Nothing.
+    /// No change is permitted.
     #[default]
     Equal,
-    /// It may have more resources, attributes, or a domain that it had not.
+    /// The agent may have more resources or attributes, or a domain where it had none.
     Additive,
 }
 
-/// What to do with what an earlier agent left behind (`--recover`).
+/// Handling of the executors of the previous agent process (`--recover`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoverMode {
-    /// Take over the running executors.
+    /// Reconnects with the running executors.
     #[default]
     Reconnect,
-    /// End everything and exit.
+    /// Ends all executors and exits.
     Cleanup,
 }
 
-/// Which limits of `TaskInfo.limits` an agent can set.
+/// Limits of `TaskInfo.limits` that an agent can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Limitable {
@@ -36,89 +36,94 @@ pub struct Limitable {
     pub mem: bool,
 }
 
-/// What the agent's flags and its host decide.
+/// Configuration of the agent: its flags and the properties of its host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The agent's own pid, `slave(1)@<advertised ip>:<port>`.
+    /// Pid of the agent: `slave(1)@<advertised ip>:<port>`.
     pub pid: Pid,
-    /// `--work_dir`, absolute, without a slash at the end.
+    /// Work directory (`--work_dir`), absolute, without a slash at the end.
     pub work_dir: String,
-    /// The program that is run as `<program> executor command` and `<program> executor default`.
+    /// Program that is run as `<program> executor command` and `<program> executor default`.
     pub program: String,
-    /// The content of `/proc/sys/kernel/random/boot_id`, trimmed.
+    /// Content of `/proc/sys/kernel/random/boot_id`, trimmed.
     pub boot_id: String,
-    /// The version in the agent's registration.
+    /// Version in the agent's registration.
     pub version: String,
-    /// What the agent can do (`--agent_features`).
+    /// Capabilities of the agent (`--agent_features`).
     pub capabilities: Vec<pb::slave_info::capability::Type>,
-    /// `--acls`: the access control lists.
+    /// Authorizer with the access control lists (`--acls`).
     pub authorizer: Authorizer,
-    /// `--registration_backoff_factor`.
+    /// Base of the back-off between registrations (`--registration_backoff_factor`).
     pub registration_backoff_factor: Duration,
-    /// The longest random wait before the first registration with a master that was just detected. Mesos waits up to
-    /// the back-off factor, because ZooKeeper reports a new leader to all agents at once; zero where each agent detects
-    /// it at a time of its own.
+    /// Longest random wait before the first registration with a master that was just detected.
+    ///
+    /// Mesos waits up to the back-off factor, because ZooKeeper reports a new leader to all agents at once. It is zero
+    /// where each agent detects the leader at a different time.
     pub first_registration_wait: Duration,
-    /// `--credential`: with one the agent authenticates before it registers.
+    /// Credential of the agent (`--credential`). With one, the agent authenticates before it registers.
     pub credential: Option<Credential>,
-    /// `--authentication_timeout_min`: the least time that an attempt to authenticate is given.
+    /// Minimum timeout of an attempt to authenticate (`--authentication_timeout_min`).
     pub authentication_timeout_min: Duration,
-    /// `--authentication_backoff_factor`: how much longer the first attempt may take, doubled each time.
+    /// Time by which the timeout of the first attempt may exceed the minimum (`--authentication_backoff_factor`); it
+    /// doubles with each attempt.
     pub authentication_backoff_factor: Duration,
-    /// `--authentication_timeout_max`: the most time that an attempt is given.
+    /// Maximum timeout of an attempt to authenticate (`--authentication_timeout_max`).
     pub authentication_timeout_max: Duration,
-    /// `--executor_registration_timeout`.
+    /// Time in which a started executor must register (`--executor_registration_timeout`).
     pub executor_registration_timeout: Duration,
-    /// `--executor_reregistration_timeout`.
+    /// Time in which a running executor must reconnect after a restart of the agent
+    /// (`--executor_reregistration_timeout`).
     pub executor_reregistration_timeout: Duration,
-    /// `--executor_reregistration_retry_interval`.
+    /// Interval at which a recovering agent asks v0 executors again to reconnect
+    /// (`--executor_reregistration_retry_interval`); `None`: it asks once.
     pub executor_reregistration_retry_interval: Option<Duration>,
-    /// `--executor_shutdown_grace_period`.
+    /// Time that an executor has to shut down before its container is destroyed (`--executor_shutdown_grace_period`).
     pub executor_shutdown_grace_period: Duration,
     /// Interval of heartbeats on executors' event streams; `None`: no heartbeats.
     pub executor_heartbeat: Option<Duration>,
-    /// `--recovery_timeout`.
+    /// Time that executors wait for a restarted agent before they exit (`--recovery_timeout`).
     pub recovery_timeout: Duration,
-    /// `--reconfiguration_policy`.
+    /// Changes that are permitted when an agent restarts with its old id (`--reconfiguration_policy`).
     pub reconfiguration_policy: Reconfiguration,
-    /// `--recover`.
+    /// Handling of running executors when the agent starts (`--recover`).
     pub recover: RecoverMode,
-    /// `--gc_delay`.
+    /// Longest time that garbage is kept (`--gc_delay`).
     pub gc_delay: Duration,
-    /// `--gc_disk_headroom`, a fraction between 0 and 1.
+    /// Part of the disk that garbage collection tries to keep free (`--gc_disk_headroom`), between 0 and 1.
     pub gc_disk_headroom: f64,
-    /// `--gc_non_executor_container_sandboxes`: whether sandboxes of containers that are not executors' are garbage,
-    /// too.
+    /// Whether sandboxes of nested and standalone containers are collected as garbage
+    /// (`--gc_non_executor_container_sandboxes`).
     pub gc_sandboxes_inside: bool,
-    /// `--switch_user`: whether tasks run as their own user.
+    /// Whether tasks run as their own user (`--switch_user`).
     pub switch_user: bool,
-    /// `--http_command_executor`.
+    /// Value of `--http_command_executor`, which executors receive in their environment.
     pub http_command_executor: bool,
-    /// `--executor_environment_variables`, in order.
+    /// Environment variables of executors (`--executor_environment_variables`), in order.
     pub executor_environment: Vec<(String, String)>,
-    /// `LIBPROCESS_IP` of the agent's own environment, if it is set there.
+    /// `LIBPROCESS_IP` of the agent's own environment; `None` if it is not set there.
     pub libprocess_ip: Option<String>,
-    /// The path of libmesos, if that file exists.
+    /// Path of libmesos; `None` if that file does not exist.
     pub native_library: Option<String>,
-    /// `--default_container_info`.
+    /// Container description of executors that have none (`--default_container_info`).
     pub default_container_info: Option<pb::ContainerInfo>,
-    /// `--cgroups_enable_cfs`: whether containers get no more processors than they hold.
+    /// Whether containers get no more CPU time than they hold (`--cgroups_enable_cfs`).
     pub cpu_quotas: bool,
-    /// Whether containers can be limited in processors, and in memory, beyond what they hold (`TaskInfo.limits`).
+    /// Resources of which a container may have a limit beyond what it holds (`TaskInfo.limits`).
     pub can_limit: Limitable,
     /// Whether the shell applies changes of a running container's resources.
     pub resizes: bool,
-    /// `--max_completed_executors_per_framework`.
+    /// Maximum number of completed executors that are kept for each framework
+    /// (`--max_completed_executors_per_framework`).
     pub max_completed_executors_per_framework: usize,
 }
 
-/// How many completed frameworks are kept in memory.
+/// Maximum number of completed frameworks that are kept in memory.
 pub(crate) const MAX_COMPLETED_FRAMEWORKS: usize = 50;
-/// How many completed tasks are kept for each executor.
+/// Maximum number of completed tasks that are kept for each executor.
 pub(crate) const MAX_COMPLETED_TASKS_PER_EXECUTOR: usize = 200;
 
 impl Config {
-    /// Mesos's defaults, for an agent with this pid and work directory.
+    /// Returns Mesos's defaults for an agent with this pid and work directory.
     pub fn new(pid: Pid, work_dir: &str) -> Config {
         use pb::slave_info::capability::Type;
         Config {
@@ -168,29 +173,29 @@ impl Config {
         }
     }
 
-    /// The directory of checkpoints.
+    /// Returns the path of the directory of checkpoints.
     pub fn meta_dir(&self) -> String {
         format!("{}/meta", self.work_dir)
     }
 
-    /// A path in the directory of checkpoints.
+    /// Returns the absolute path of a checkpoint.
     pub(crate) fn meta_path(&self, path: &str) -> String {
         [&self.work_dir, "/meta/", path].concat()
     }
 }
 
-/// The credential of an agent (`--credential`).
+/// Credential with which an agent authenticates (`--credential`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Its name.
+    /// Principal of the agent.
     pub principal: String,
-    /// What proves it.
+    /// Shared secret of the principal.
     pub secret: Option<String>,
 }
 
 impl std::fmt::Debug for Credential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Secrets do not get into logs.
+        // Keep the secret out of logs.
         f.debug_struct("Credential").field("principal", &self.principal).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
-//! A leading master is found or lost: the agent registers, or waits.
+//! Handles the detection and loss of the leading master: the agent registers, or waits.
 //!
-//! What the master answers is in `registered`.
+//! The master's answers are handled in `registered.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::output::{Outbox, Output};
 use crate::state::{Executor, ExecutorState, FrameworkState, Queued, task_for, task_of};
 use crate::timers::Timer;
 
-/// The longest wait between two attempts.
+/// Longest wait between two registration attempts.
 const REGISTRATION_WAIT_MAX: Duration = Duration::from_secs(60);
-/// The shortest silence of a master that is worth a warning, however often it is asked.
+/// Shortest silence of a master that is logged as a warning, however often the agent registers.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 impl Agent {
-    /// Leader detection has an answer; it may be the same master as before.
+    /// Handles a result of leader detection, which may be the same master as before.
     pub(crate) fn detected(&mut self, master: Option<Pid>, now: Time) {
         self.master = master;
         self.streams.pause();
@@ -38,7 +38,7 @@ impl Agent {
         self.start_registration(now);
     }
 
-    /// Authenticates, if it has a credential, and registers after a random wait, if there is a master.
+    /// Schedules a registration after a random wait; does nothing without a master.
     pub(crate) fn start_registration(&mut self, now: Time) {
         if self.master.is_none() {
             return;
@@ -49,18 +49,18 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
-    /// It is time to register, for the first time or again.
+    /// Handles the registration timer: sends a registration, the first one or another.
     pub(crate) fn registration_is_due(&mut self, now: Time, out: &mut Outbox) {
         self.registration = None;
         if self.is_proof_in_doubt() {
-            // A master that is silent for so long may have forgotten the authentication, with a connection that broke
-            // in between.
+            // A master that is silent for so long may have forgotten the authentication, because a connection broke in
+            // between.
             self.reset_authentication();
         }
         self.send_registration(now, out);
     }
 
-    /// Sends one registration, and sets the time of the next.
+    /// Sends one registration, and schedules the next; authenticates first if that is needed.
     pub(crate) fn send_registration(&mut self, now: Time, out: &mut Outbox) {
         let Some(master) = self.master.clone() else { return };
         if self.state != AgentState::Disconnected {
@@ -96,7 +96,7 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
-    /// Registers within twice the back-off factor, if it would be later.
+    /// Moves the next registration forward to within twice the back-off factor, if it would be later.
     pub(crate) fn register_soon(&mut self, now: Time) {
         let longest = self.config.registration_backoff_factor.saturating_mul(2);
         let Some(key) = self.registration.filter(|key| key.at() > now + longest) else { return };
@@ -106,14 +106,16 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
-    /// Whether it has listed its tasks to a master, and waits for the answer. A change by an order is missing in that
-    /// list, and the order may be one of an earlier master at the same address, which died while it was on its way: the
-    /// master that reads the list would allocate what is in use a second time.
+    /// Returns whether the agent has sent its list of tasks to a master that has not answered yet.
+    ///
+    /// That list lacks changes that a later message orders. Such a message may come from an earlier master at the same
+    /// address, which died while the message was on its way. The master that reads the list would then allocate
+    /// resources that are in use a second time.
     pub(crate) fn is_listed(&self) -> bool {
         self.state == AgentState::Disconnected && self.asked
     }
 
-    /// Reregisters with a master that has accepted the agent: its state may differ.
+    /// Reregisters with a master that has accepted the agent, to correct its view of the agent.
     pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {
             self.note_announced();
@@ -136,8 +138,10 @@ impl Agent {
         }
     }
 
-    /// The list for a master. Frameworks that a master has shut down are left out, as that master has removed them: no
-    /// update of their tasks will follow, so another master would keep them forever.
+    /// Returns the message with all tasks and executors for a master.
+    ///
+    /// Frameworks that a master has shut down are left out, because that master has removed them. No update of their
+    /// tasks will follow, so another master would keep them forever.
     fn reregister_slave(&self) -> ReregisterSlaveMessage {
         let frameworks = self.frameworks.values().filter(|framework| framework.state == FrameworkState::Running);
         let executors = || frameworks.clone().flat_map(|framework| framework.executors.values());
@@ -163,9 +167,11 @@ impl Agent {
         }
     }
 
-    /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not
-    /// acknowledged. Their last forwarded state is added: the newest state may have to wait for its turn, and a master
-    /// that has just started would forward it too early.
+    /// Returns an executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not
+    /// acknowledged.
+    ///
+    /// The last forwarded state is added. The newest state may still wait for its turn, and a master that has just
+    /// started would forward it too early.
     fn tasks_of(&self, executor: &Executor) -> Vec<pb::Task> {
         let queued = executor.queued.iter().flat_map(Queued::tasks);
         let staging = queued.map(|task| {
@@ -183,7 +189,7 @@ impl Agent {
         staging.chain(known).collect()
     }
 
-    /// The tasks that wait for an earlier executor with their id to be gone.
+    /// Returns the tasks that wait for the end of an earlier executor with the same id.
     fn waiting_tasks(&self) -> impl Iterator<Item = pb::Task> {
         let of = |framework: &Arc<crate::Framework>| -> Vec<pb::Task> {
             let tasks = framework.waiting_tasks();
@@ -192,7 +198,7 @@ impl Agent {
         self.frameworks.values().flat_map(of)
     }
 
-    /// The history for a new master.
+    /// Returns the completed frameworks for a new master.
     fn archive(&self) -> Vec<archive::Framework> {
         let of = |framework: &Arc<crate::Framework>| archive::Framework {
             framework_info: pb::FrameworkInfo::clone(&framework.info),
@@ -207,7 +213,7 @@ impl Agent {
         self.frameworks.completed().iter().map(of).collect()
     }
 
-    /// Sends the resources after each registration.
+    /// Sends the operations and oversubscribed resources to the master; called after each registration.
     pub(crate) fn update_slave(&self, out: &mut Outbox) {
         let operations = self.operations.to_proto();
         let oversubscribed = self.oversubscribed();

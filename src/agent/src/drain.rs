@@ -1,4 +1,4 @@
-//! DrainSlaveMessage: an agent that is to be emptied.
+//! Handles DrainSlaveMessage: the tasks of the agent are killed with a grace period.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::output::{Outbox, Persist};
 use crate::state::{Executor, Queued, is_capable};
 
 impl Agent {
-    /// Kills all tasks, and takes no new ones.
+    /// Handles DrainSlaveMessage: kills all tasks. New ones are not accepted.
     pub(crate) fn drain_slave(&mut self, message: DrainSlaveMessage, now: Time, out: &mut Outbox) {
         let Some(id) = &self.id else { return };
         self.checkpoint(format!("{}/drain.config", paths::agent(id)), frame(&message.config), out);
@@ -31,8 +31,9 @@ impl Agent {
         self.finish_draining_if_empty(out);
     }
 
-    /// While draining, an executor is ordered to kill all of its tasks; also one that reconnects, which may not have
-    /// received it.
+    /// Tells an executor to kill all of its tasks, while the agent is draining.
+    ///
+    /// An executor that reconnects is told again, as it may not have received the first message.
     pub(crate) fn drain_executor(&self, executor: &Executor, out: &mut Outbox) {
         let Some(config) = &self.drain else { return };
         for task in executor.launched.values() {
@@ -45,7 +46,8 @@ impl Agent {
         }
     }
 
-    /// A drained agent is one like any other; the master keeps it from getting tasks.
+    /// Ends the drain if the agent has no frameworks and no operations left. From then on it is an agent like any
+    /// other; the master keeps it from getting tasks.
     pub(crate) fn finish_draining_if_empty(&mut self, out: &mut Outbox) {
         if self.drain.is_none() || !self.frameworks.is_empty() || !self.operations.is_empty() {
             return;
@@ -57,8 +59,8 @@ impl Agent {
         }
     }
 
-    /// While draining, kills are explained by it; with `mark_gone` they become TASK_GONE_BY_OPERATOR for frameworks
-    /// that know the state.
+    /// Sets the reason of a kill to the drain, while the agent is draining. With `mark_gone` the state becomes
+    /// TASK_GONE_BY_OPERATOR for frameworks that support it.
     pub(crate) fn explain_by_draining(&self, framework: &pb::FrameworkInfo, update: &mut StatusUpdate) {
         let Some(drain) = &self.drain else { return };
         let state = update.status.state;
@@ -73,7 +75,7 @@ impl Agent {
     }
 }
 
-/// The shorter of the task's own grace period and the maximum of the drain; `None` if neither is set.
+/// Returns the shorter of the task's own grace period and the maximum of the drain; `None` if the drain has no maximum.
 fn limited(drain: &pb::DrainConfig, own: Option<pb::KillPolicy>) -> Option<pb::KillPolicy> {
     let own = own.and_then(|policy| policy.grace_period);
     let grace = match (drain.max_grace_period, own) {

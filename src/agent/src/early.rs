@@ -1,7 +1,7 @@
-//! Executors that speak before the start of their process has been reported.
+//! Executors that register or subscribe before the start of their process has been reported.
 //!
-//! They wait until it has. Their process is written down then: an agent that was killed in between would not find it
-//! again, and would give up tasks that run.
+//! Their message waits for the report, with which the pid is checkpointed. An agent that was killed before that would
+//! not find the process again, and would give up tasks that run.
 
 use base::Time;
 use cores::ErrorKind;
@@ -11,7 +11,7 @@ use crate::output::Outbox;
 use crate::state::Early;
 
 impl Agent {
-    /// Stores the first message of an executor. Of two subscriptions the later one counts.
+    /// Stores the first message of an executor until its start is reported. Of two subscriptions the later one counts.
     pub(crate) fn hear_later(&mut self, framework: &str, executor: &str, early: Early, out: &mut Outbox) {
         let Some(target) = self.executor_mut(framework, executor) else { return };
         if let Some(Early::Subscribe(_, request, ..)) = target.early.replace(early) {
@@ -19,7 +19,7 @@ impl Agent {
         }
     }
 
-    /// Handles an executor's message from before its start was reported.
+    /// Handles the message that an executor sent before its start was reported.
     pub(crate) fn hear_now(&mut self, early: Option<Early>, now: Time, out: &mut Outbox) {
         match early {
             Some(Early::Subscribe(stream, request, call, proof)) => {

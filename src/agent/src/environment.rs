@@ -1,4 +1,4 @@
-//! The environment of executors (docs/mesos/libprocess.md).
+//! Environment variables of executors and nested containers (docs/mesos/libprocess.md).
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::agent::Agent;
 use crate::config::Config;
 use crate::state::Executor;
 
-/// The variable `PATH` of containers, if nothing else sets it.
+/// Value of the variable `PATH` in containers, if nothing else sets it.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Prefixes of the variables by which agents configure their executors. Only the agent sets them for an executor.
 const OURS: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
 
-/// The variable that holds an executor's token. The shell sets it: it has the key.
+/// Name of the variable that holds an executor's token. The shell sets it, because the shell has the key.
 pub const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 
-/// Whether only agents may set a variable of this name for an executor. A task's variable of this name reaches the task
-/// alone.
+/// Returns whether only agents may set a variable of this name for an executor. A task's variable of this name reaches
+/// only the task.
 pub fn is_agents_own(name: &str) -> bool {
     name == TOKEN || OURS.iter().any(|start| name.starts_with(start))
 }
 
-/// Variables in order, of which a later one replaces an earlier one of its name.
+/// Environment variables in order; a later value replaces an earlier one of the same name.
 #[derive(Default)]
 pub(crate) struct Variables(Vec<(String, String)>);
 
@@ -47,7 +47,7 @@ impl Variables {
             let secret = variable.secret.as_ref().and_then(|secret| secret.value.as_ref());
             match (variable.r#type(), secret) {
                 (pb::environment::variable::Type::Value, _) => self.set(&variable.name, variable.value()),
-                // Others are asked for when the container is started.
+                // Other secrets are resolved when the container is started.
                 (pb::environment::variable::Type::Secret, Some(secret)) => {
                     self.set(&variable.name, String::from_utf8_lossy(&secret.data));
                 }
@@ -64,7 +64,7 @@ impl Variables {
     }
 }
 
-/// The variables of a command whose values are secrets to be resolved.
+/// Returns the variables of a command whose values are secrets to be resolved.
 pub(crate) fn references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::Secret)> {
     let variables = command.and_then(|command| command.environment.as_ref());
     let variables = variables.into_iter().flat_map(|environment| &environment.variables);
@@ -76,13 +76,14 @@ pub(crate) fn references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::
     variables.filter_map(reference).collect()
 }
 
-/// The same of an executor's command.
+/// Returns the variables of an executor's command whose values are secrets to be resolved, except those of
+/// [`is_agents_own`].
 pub(crate) fn executor_references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::Secret)> {
     references(command).into_iter().filter(|(name, _)| !is_agents_own(name)).collect()
 }
 
-/// The environment of an executor. What its command brings along comes from a framework, and may be a
-/// task's own: [`is_agents_own`].
+/// Returns the environment of an executor. Variables of its command come from a framework, or from a task, so those of
+/// [`is_agents_own`] are left out.
 pub(crate) fn executor_environment(agent: &Agent, executor: &Executor, checkpoint: bool) -> Vec<(String, String)> {
     let (config, texts) = (&agent.config, &agent.texts);
     let flag = |set: bool| if set { "1" } else { "0" };
@@ -120,7 +121,7 @@ pub(crate) fn executor_environment(agent: &Agent, executor: &Executor, checkpoin
     variables.finish()
 }
 
-/// The environment of a container inside an executor's one.
+/// Returns the environment of a nested or standalone container.
 pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Vec<(String, String)> {
     let mut variables = Variables::default();
     variables.set("MESOS_SANDBOX", sandbox);
@@ -128,7 +129,7 @@ pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Ve
     variables.finish()
 }
 
-/// The grace period of an executor's shutdown.
+/// Returns the grace period of an executor's shutdown.
 pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
     own_grace_period(info).unwrap_or(config.executor_shutdown_grace_period)
 }
@@ -138,7 +139,7 @@ fn own_grace_period(info: &pb::ExecutorInfo) -> Option<Duration> {
     grace.map(Duration::from_nanos)
 }
 
-/// The program and argv of a command: a script for the shell, or a program with its whole argv.
+/// Returns the program and argv of a command: a script for the shell, or a program with its whole argv.
 pub(crate) fn program_of(command: &pb::CommandInfo) -> (String, Vec<String>) {
     let value = command.value.clone().unwrap_or_default();
     if command.shell() {
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(variables, ["TEPUI_DOCKER_OUTPUT=agent", "A=task", "TEPUI_TOKEN=task"]);
         let asked: Vec<String> = executor_references(Some(&command)).into_iter().map(|(name, _)| name).collect();
         assert_eq!(asked, ["PASSWORD"]);
-        // A container inside a pod is not an executor: it has its task's variables.
+        // A container in a pod is not an executor: it has its task's variables.
         let inside = nested_environment("/s", &command);
         assert!(inside.iter().any(|(name, value)| name == "TEPUI_DOCKER_OUTPUT" && value == "task"));
     }

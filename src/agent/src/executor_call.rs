@@ -1,5 +1,7 @@
-//! The calls of the v1 executor API but SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (docs/mesos/executors.md, rows 7 to 15),
-//! and what v0 executors send instead of them; and the way from a framework to its executor.
+//! Handles the calls of the v1 executor API other than SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (docs/mesos/executors.md,
+//! rows 7 to 15).
+//!
+//! Also handles the messages that v0 executors send instead of them, and messages from a framework to its executor.
 
 use base::{Pid, TaskId, Time};
 use cores::{ErrorKind, RequestId, StreamId};
@@ -11,7 +13,7 @@ use crate::output::{Done, Outbox};
 use crate::state::{ExecutorLink, ExecutorState, FrameworkState, Proof};
 
 impl Agent {
-    /// A call of an executor that is not SUBSCRIBE.
+    /// Handles a call of an executor that is not SUBSCRIBE.
     pub(crate) fn executor_call(
         &mut self,
         request: RequestId,
@@ -61,7 +63,7 @@ impl Agent {
         self.respond(request, Ok(Done::Accepted), out);
     }
 
-    /// A v0 executor's update. An executor reports on its own tasks only.
+    /// Handles a status update of a v0 executor. An executor may report only on its own tasks.
     pub(crate) fn status_update_message(
         &mut self,
         from: &Pid,
@@ -84,7 +86,7 @@ impl Agent {
         self.executor_update(update, now, out);
     }
 
-    /// A v0 executor's message for its framework.
+    /// Handles a message of a v0 executor to its framework.
     pub(crate) fn executor_to_framework_message(
         &mut self,
         from: &Pid,
@@ -102,7 +104,7 @@ impl Agent {
         self.executor_to_framework(message, out);
     }
 
-    /// Passes bytes on to a framework: to its driver, or through the master.
+    /// Forwards an executor's message to its framework: to the driver, or through the master.
     pub(crate) fn executor_to_framework(&mut self, message: ExecutorToFrameworkMessage, out: &mut Outbox) {
         let framework = self.frameworks.get(message.framework_id.value.as_str());
         let Some(framework) = framework.filter(|framework| framework.state == FrameworkState::Running) else {
@@ -121,7 +123,7 @@ impl Agent {
         }
     }
 
-    /// FrameworkToExecutorMessage: bytes for an executor, from its framework's driver or from the master.
+    /// Handles FrameworkToExecutorMessage: bytes for an executor, from its framework's driver or from the master.
     pub(crate) fn framework_to_executor_message(
         &mut self,
         from: &Pid,
@@ -140,7 +142,7 @@ impl Agent {
         self.framework_to_executor(message, out);
     }
 
-    /// Passes bytes on to an executor.
+    /// Forwards a framework's message to an executor.
     fn framework_to_executor(&mut self, message: FrameworkToExecutorMessage, out: &mut Outbox) {
         let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
         let state = self.may_report(framework, executor);
@@ -163,7 +165,7 @@ impl Agent {
         }
     }
 
-    /// A stream is closed; its executor lives on and may subscribe again.
+    /// Handles the close of an event stream. The executor keeps running and may subscribe again.
     pub(crate) fn executor_stream_closed(&mut self, stream: StreamId) {
         self.frameworks.close_stream(stream);
     }

@@ -1,8 +1,8 @@
-//! Events of the executor API that are made in more than one place, or have a body.
+//! Builds events of the executor API that are sent from more than one place, or have a body.
 
 use protos::mesos::{self as pb, executor as api};
 
-/// The event that gives an executor a task.
+/// Returns the event that launches a task.
 pub(crate) fn launch_event(task: pb::TaskInfo) -> api::Event {
     api::Event {
         r#type: Some(api::event::Type::Launch as i32),
@@ -11,7 +11,7 @@ pub(crate) fn launch_event(task: pb::TaskInfo) -> api::Event {
     }
 }
 
-/// The event that gives an executor a task group.
+/// Returns the event that launches a task group.
 pub(crate) fn launch_group_event(tasks: Vec<pb::TaskInfo>) -> api::Event {
     api::Event {
         r#type: Some(api::event::Type::LaunchGroup as i32),
@@ -20,7 +20,7 @@ pub(crate) fn launch_group_event(tasks: Vec<pb::TaskInfo>) -> api::Event {
     }
 }
 
-/// The event that shuts an executor down.
+/// Returns the event that shuts an executor down.
 pub(crate) fn shutdown_event() -> api::Event {
     api::Event { r#type: Some(api::event::Type::Shutdown as i32), ..api::Event::default() }
 }

@@ -1,4 +1,5 @@
-//! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
+//! Handles reports about executors' containers: started, not started, limited, exited. The tasks of an ended container
+//! end with it.
 
 use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
 use cores::ErrorKind;
@@ -11,13 +12,14 @@ use crate::output::{Outbox, Output};
 use crate::state::{ContainerName, Early, ExecutorLink, ExecutorState, FrameworkState, Queued, Verdict, loss};
 
 impl Agent {
-    /// A container runs.
+    /// Handles the start of a container: checkpoints its pid, and handles the message that its executor may have sent
+    /// already.
     pub(crate) fn container_started(&mut self, container: &ContainerName, pid: u32, now: Time, out: &mut Outbox) {
         if self.nested_started(container, out) {
             return;
         }
         let Some(executor) = self.frameworks.executor_in_mut(container) else {
-            // The container of an executor that has been removed.
+            // The executor of the container has been removed.
             out.outputs.push(Output::Destroy { container: container.clone() });
             return;
         };
@@ -30,21 +32,21 @@ impl Agent {
         self.hear_now(early, now, out);
     }
 
-    /// A container is on networks of its own.
+    /// Records the container networks of an executor.
     pub(crate) fn container_networks(&mut self, container: &ContainerName, networks: Vec<pb::NetworkInfo>) {
         if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.networks = networks;
         }
     }
 
-    /// A container's packets are marked.
+    /// Records the traffic class of an executor's container.
     pub(crate) fn container_class(&mut self, container: &ContainerName, class: u32) {
         if let Some(executor) = self.frameworks.executor_in_mut(container) {
             executor.class = Some(class);
         }
     }
 
-    /// A container could not be started: its tasks fail.
+    /// Handles a failed start of a container: its tasks fail.
     pub(crate) fn container_start_failed(&mut self, container: &ContainerName, why: &str, now: Time, out: &mut Outbox) {
         self.counters.container_launch_errors += 1;
         if self.nested_start_failed(container, why, out) {
@@ -60,7 +62,7 @@ impl Agent {
         self.container_exited(container, None, now, out);
     }
 
-    /// A container has used too much; it is about to end.
+    /// Records that a container has exceeded a limit; the shell is destroying it.
     pub(crate) fn container_limited(
         &mut self,
         container: &ContainerName,
@@ -77,13 +79,13 @@ impl Agent {
         }
     }
 
-    /// A running container could not be given what its new tasks hold: it is ended (AGT-42).
+    /// Handles a running container to which the resources of new tasks could not be added: it is destroyed (AGT-42).
     pub(crate) fn container_update_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) {
         let message = format!("Failed to update the container: {why}");
         self.preempt(container, Reason::ContainerUpdateFailed, message, out);
     }
 
-    /// Ends an executor's container; its tasks are gone. Whether there was one to end.
+    /// Destroys an executor's container; its tasks become TASK_GONE. Returns whether there was such a container.
     pub(crate) fn preempt(
         &mut self,
         container: &ContainerName,
@@ -101,7 +103,7 @@ impl Agent {
         true
     }
 
-    /// An executor's container has ended, and with it the tasks that have not.
+    /// Handles the end of a container. The tasks of its executor that have not ended fail.
     pub(crate) fn container_exited(
         &mut self,
         container: &ContainerName,
@@ -110,7 +112,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         if self.nested_exited(container, status, out) {
-            // A session has its parent's sandbox, and names none.
+            // A session uses its parent's sandbox, and has none of its own.
             let sandbox = self.nested.get(container).map(|nested| nested.sandbox.clone()).unwrap_or_default();
             self.discard_sandbox(&sandbox, now);
             if self.config.recover == RecoverMode::Cleanup && self.frameworks.is_empty() {
@@ -170,7 +172,7 @@ impl Agent {
     }
 }
 
-/// Default message about an executor's end.
+/// Returns the default message about an executor's end, from its wait status.
 fn ended_message(status: Option<i32>) -> String {
     match status {
         None => "Abnormal executor termination: unknown container".to_owned(),

@@ -1,8 +1,10 @@
 //! Garbage collection of sandboxes and checkpoints (docs/mesos/disk.md).
 //!
-//! Directories are kept as long as the disk has room, but not longer than `--gc_delay`; and a limited number of them,
-//! for an agent may run a thousand tasks a second. Due directories are released oldest first and at a bounded rate, so
-//! that a backlog does not compete with launches for the disk. The core decides what is deleted; the shell deletes it.
+//! Directories are kept as long as the disk has space, but not longer than `--gc_delay`. Their number is limited,
+//! because an agent may run a thousand tasks a second. Due directories are deleted oldest first and at a bounded rate,
+//! so that a backlog does not compete with launches for the disk.
+//!
+//! The core decides what is deleted; the shell deletes it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,53 +18,53 @@ use crate::disk::Directory;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
-/// Limit of kept directories.
+/// Maximum number of directories that are kept.
 const MAX_KEPT: usize = 100_000;
-/// Directories in one output.
+/// Maximum number of paths in one [`Output::Delete`]; each directory has two.
 const CHUNK: usize = 256;
-/// The shortest time between two releases.
+/// Shortest time between two deletions.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The share of the directories that are due which one release deletes. A backlog shrinks to a third within a minute;
-/// under a steady load each directory is deleted a minute after it is due, and as many are there as were discarded in
-/// that minute.
+/// Divisor of the number of due directories: one deletion takes a sixtieth of them. A backlog shrinks to a third within
+/// a minute. Under a steady load each directory is deleted a minute after it is due, and as many are due as were
+/// discarded in that minute.
 ///
 /// That distance matters on ext4 without a journal, which searches for free inodes near the newest directories and
-/// passes over those that were freed within the last minute (docs/decisions.md).
+/// skips those that were freed within the last minute (docs/decisions.md).
 const BACKLOG_SHARE: usize = 60;
 
-/// What is garbage.
+/// Directories that are no longer used and will be deleted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Garbage {
-    /// Oldest first. A directory that became garbage again is in it twice.
+    /// Directories with the time of their discard, oldest first. A directory that became garbage again is in it twice.
     kept: VecDeque<(Time, Directory)>,
-    /// When each directory last became garbage.
+    /// Time at which each directory last became garbage.
     newest: FxHashMap<Directory, Time>,
-    /// How full the disk was when last looked at, between 0 and 1.
+    /// Used part of the disk at the last measurement, between 0 and 1.
     usage: f64,
     timer: Option<TimerKey>,
-    /// Before this time nothing more is released, unless the disk lacks room.
+    /// Time before which nothing more is deleted, unless the disk lacks space.
     next_release: Time,
 }
 
 impl Garbage {
-    /// Number of directories that wait for their deletion.
+    /// Returns the number of directories that wait for their deletion.
     pub(crate) fn len(&self) -> usize {
         self.newest.len()
     }
 }
 
 impl Agent {
-    /// A directory is not used any more.
+    /// Schedules the deletion of a directory that is not used any more.
     pub(crate) fn discard(&mut self, directory: Directory, now: Time) {
         self.garbage.newest.insert(directory.clone(), now);
         self.garbage.kept.push_back((now, directory));
-        // Set once each time the limit is exceeded: a timer that every directory resets would never expire.
+        // The timer is set once each time the limit is exceeded: if every directory reset it, it would never expire.
         if self.garbage.timer.is_none() || self.garbage.kept.len() == MAX_KEPT + 1 {
             self.look_again(now);
         }
     }
 
-    /// The container of this sandbox, which is not an executor's, has ended.
+    /// Schedules the deletion of the sandbox of a nested or standalone container that has ended, if the flags say so.
     pub(crate) fn discard_sandbox(&mut self, sandbox: &str, now: Time) {
         let inside = sandbox.strip_prefix(&self.config.work_dir).and_then(|path| path.strip_prefix('/'));
         if let Some(path) = inside.filter(|_| self.config.gc_sandboxes_inside) {
@@ -70,13 +72,14 @@ impl Agent {
         }
     }
 
-    /// The disk was examined: the fuller it is, the sooner garbage goes.
+    /// Handles a measurement of the disk: the fuller it is, the sooner garbage is deleted.
     pub(crate) fn disk_usage(&mut self, fraction: f64, now: Time, out: &mut Outbox) {
         self.garbage.usage = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
         self.collect_garbage(now, out);
     }
 
-    /// Deletes what is too old, or too much: at a bounded rate, or all of it at once if the disk lacks room.
+    /// Deletes directories that are too old, or too many: at a bounded rate, or all of them at once if the disk lacks
+    /// space.
     pub(crate) fn collect_garbage(&mut self, now: Time, out: &mut Outbox) {
         if now >= self.garbage.next_release || self.needs_room() {
             let count = self.release_size(now);
@@ -85,7 +88,7 @@ impl Agent {
         self.look_again(now);
     }
 
-    /// How many of the oldest directories are to be deleted now.
+    /// Returns how many of the oldest directories are to be deleted now.
     fn release_size(&self, now: Time) -> usize {
         let age = self.kept_for();
         let due = self.garbage.kept.partition_point(|(since, _)| *since + age <= now);
@@ -99,7 +102,7 @@ impl Agent {
     /// Deletes the `count` oldest directories, except those that are in use again.
     fn release(&mut self, count: usize, now: Time, out: &mut Outbox) {
         let (work, meta) = (self.config.work_dir.clone(), self.config.meta_dir());
-        // Directories of agents before this one need no id of this one.
+        // The path of an earlier agent's directory does not depend on this agent's id.
         let agent = self.id.clone().or_else(|| AgentId::new("none").ok());
         let mut gone = Vec::new();
         for _ in 0..count {
@@ -127,7 +130,7 @@ impl Agent {
         self.garbage.timer = Some(self.timers.set(due.max(now + PAUSE), Timer::CollectGarbage));
     }
 
-    /// How long garbage is kept, with the disk as full as it is.
+    /// Returns how long garbage is kept, given the use of the disk.
     pub(crate) fn kept_for(&self) -> Duration {
         if self.needs_room() {
             return Duration::ZERO;
@@ -136,7 +139,7 @@ impl Agent {
         self.config.gc_delay.mul_f64(room)
     }
 
-    /// Whether the owner of a directory has come back.
+    /// Returns whether the owner of a directory exists again.
     fn is_in_use(&self, directory: &Directory) -> bool {
         match directory {
             Directory::Run(..) => false,

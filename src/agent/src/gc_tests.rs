@@ -1,4 +1,4 @@
-//! Which directories are deleted, when and in what order.
+//! Tests which directories are deleted, when and in what order.
 
 use base::{ExecutorId, FrameworkId};
 use cores::Core;
@@ -23,7 +23,7 @@ fn discard(agent: &mut Agent, numbers: std::ops::Range<usize>, now: Time) {
     }
 }
 
-/// The numbers of the executors whose sandboxes the outbox deletes.
+/// Returns the numbers of the executors whose sandboxes the outbox deletes.
 fn deleted(out: &Outbox) -> Vec<usize> {
     let paths = out.outputs.iter().filter_map(|output| match output {
         Output::Delete { paths } => Some(paths),
@@ -49,7 +49,7 @@ fn how_much_waits_and_for_how_long() {
     agent.discard(Directory::Agent("old".to_owned()), START);
     let snapshot = agent.snapshot();
     assert_eq!(snapshot.garbage, 2);
-    // The answer of a recorded agent of Mesos before it has measured its disk.
+    // Response of a recorded Mesos agent before it has measured its disk.
     assert_eq!(snapshot.garbage_kept_for, Duration::from_secs(544_320));
 }
 
@@ -65,7 +65,7 @@ fn a_backlog_is_deleted_oldest_first_at_a_bounded_rate() {
         let gone = collect(&mut agent, now);
         assert_eq!(gone.len(), (COUNT - next).div_ceil(BACKLOG_SHARE), "second {second}");
         assert_eq!(gone, (next..next + gone.len()).collect::<Vec<_>>());
-        // Reports of the disk's usage come at any time, and add nothing to a second's share.
+        // Reports of the disk's usage may come at any time, and do not raise the share of a second.
         let mut out = Outbox::default();
         agent.disk_usage(0.0, now + Duration::from_millis(900), &mut out);
         assert_eq!(deleted(&out), [0; 0]);
@@ -103,7 +103,7 @@ fn a_disk_without_room_gets_all_of_it_at_once() {
 fn more_than_the_limit_is_deleted_at_the_next_release() {
     let mut agent = agent(Duration::from_secs(3_600));
     discard(&mut agent, 0..MAX_KEPT + 1_000, START);
-    // More of them come all the time, and do not postpone it.
+    // Further directories do not postpone the deletion.
     let timer = agent.garbage.timer;
     discard(&mut agent, MAX_KEPT + 1_000..MAX_KEPT + 1_500, START + Duration::from_millis(900));
     assert!(timer.is_some() && agent.garbage.timer == timer);

@@ -1,5 +1,4 @@
-//! HEARTBEAT events to executors that have an event stream, so that what stands between keeps idle streams open
-//! (EXE-07).
+//! Sends HEARTBEAT events to executors that have an event stream, so that proxies keep idle streams open (EXE-07).
 
 use std::sync::Arc;
 
@@ -11,15 +10,15 @@ use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 impl Agent {
-    /// Schedules heartbeats while there are streams. One timer serves all of them: the first heartbeat of an executor
-    /// may come sooner than after a whole interval.
+    /// Schedules heartbeats. One timer serves all streams: the first heartbeat of an executor may come sooner than
+    /// after a whole interval.
     pub(crate) fn expect_heartbeats(&mut self, now: Time) {
         if let (None, Some(interval)) = (self.heartbeats, self.config.executor_heartbeat) {
             self.heartbeats = Some(self.timers.set(now + interval, Timer::ExecutorHeartbeats));
         }
     }
 
-    /// The interval is over.
+    /// Sends a heartbeat on each stream, and schedules the next ones.
     pub(crate) fn send_heartbeats(&mut self, now: Time, out: &mut Outbox) {
         self.heartbeats = None;
         let streams = self.frameworks.streams();

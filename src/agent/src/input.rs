@@ -1,6 +1,6 @@
-//! What can happen to an agent.
+//! Inputs of the agent: everything that can happen to it.
 //!
-//! Everything here is already decoded; nothing is checked yet.
+//! All inputs are already decoded; nothing has been checked yet.
 
 use base::Pid;
 use cores::{RequestId, StreamId};
@@ -10,151 +10,151 @@ use crate::message::{AuthMessage, Incoming};
 use crate::oversubscription::Measurement;
 use crate::state::{ContainerName, Proof};
 
-/// What can happen to an agent.
+/// An event that the agent's core handles.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Leader detection has (again) found this leading master, or none.
+    /// Leader detection has found this leading master, again or for the first time, or none.
     Detected {
-        /// The leader's pid.
+        /// Pid of the leading master; `None` if there is none.
         master: Option<Pid>,
     },
     /// A libprocess message has arrived.
     Message {
-        /// Its sender.
+        /// Pid of the sender.
         from: Pid,
-        /// The message.
+        /// The decoded message.
         message: Box<Incoming>,
     },
     /// A message for `crammd5-authenticatee(attempt)` has arrived.
     Authentication {
-        /// The number of the attempt.
+        /// Number of the attempt to authenticate.
         attempt: u64,
-        /// Its sender.
+        /// Pid of the sender.
         from: Pid,
-        /// The message.
+        /// The decoded message.
         message: AuthMessage,
     },
-    /// The link to this process is broken.
+    /// The link to a process is broken.
     Exited {
-        /// The process at the other end.
+        /// Pid of the process at the other end.
         pid: Pid,
     },
-    /// An executor's SUBSCRIBE call, with the stream that it will use if it is accepted.
+    /// An executor has sent a SUBSCRIBE call.
     ExecutorSubscribe {
-        /// The stream to be.
+        /// Event stream that the executor uses if the call is accepted.
         stream: StreamId,
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// The call.
+        /// The decoded call.
         call: Box<executor::Call>,
-        /// What proves that it is the executor's.
+        /// Evidence that the call is the executor's.
         proof: Proof,
     },
-    /// Any other call of an executor.
+    /// An executor has sent any other call.
     ExecutorCall {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// The call.
+        /// The decoded call.
         call: Box<executor::Call>,
-        /// What proves that it is the executor's.
+        /// Evidence that the call is the executor's.
         proof: Proof,
     },
-    /// An executor's event stream is closed, from either side.
+    /// An executor's event stream was closed, by either side.
     ExecutorStreamClosed {
-        /// The stream.
+        /// Stream that was closed.
         stream: StreamId,
     },
-    /// An operator's call to the agent that needs the core: containers.
+    /// An operator has sent a call about containers. Other operator calls do not need the core.
     OperatorCall {
-        /// The request to answer.
+        /// Request to answer.
         request: RequestId,
-        /// The call.
+        /// The decoded call.
         call: Box<agent::Call>,
     },
-    /// A container that is about to start, or runs, is on networks of its own; they are those that its tasks' statuses
-    /// name.
+    /// A container that is about to start, or runs, has joined container networks. The statuses of its tasks report
+    /// them.
     ContainerNetworks {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// The networks, with its addresses there.
+        /// Networks, with the container's addresses on them.
         networks: Vec<pb::NetworkInfo>,
     },
-    /// A container that is about to start, or runs, has its packets marked with a class of its own.
+    /// The packets of a container that is about to start, or runs, are marked with a traffic class.
     ContainerClass {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// The class.
+        /// Traffic class (`net_cls.classid`).
         class: u32,
     },
-    /// A container runs: after `Launch`, or after `Reattach` when its process is still there.
+    /// A container runs: after `Launch`, or after `Reattach` when its process still exists.
     ContainerStarted {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// Its first process.
+        /// Pid of the container's first process.
         pid: u32,
     },
-    /// A container could not be started; nothing of it is left running.
+    /// A container could not be started; none of its processes is left.
     ContainerStartFailed {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// Why not.
+        /// Why the container could not be started.
         why: String,
     },
     /// A container has ended, with all its processes.
     ContainerExited {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// The first process's status as wait(2) gives it; none if it cannot be known.
+        /// Status of the first process as wait(2) returns it; `None` if it cannot be known.
         status: Option<i32>,
     },
-    /// A container has used more than it may, and is being ended by the shell.
+    /// A container has exceeded a limit, and the shell is destroying it.
     ContainerLimited {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// Which limit.
+        /// Limit that was exceeded.
         reason: pb::task_status::Reason,
-        /// What was used, in words.
+        /// Description of the use, for the status update.
         message: String,
-        /// What was exceeded.
+        /// Resources whose limit was exceeded.
         resources: Vec<pb::Resource>,
     },
-    /// The request of `ChangeVolumes` is done.
+    /// The directories of a `ChangeVolumes` output were created and deleted.
     VolumesChanged {
-        /// Which change.
+        /// Number of the change.
         change: u64,
     },
     /// `LinkVolumes` has failed for a running container.
     ContainerUpdateFailed {
-        /// The container.
+        /// Name of the container.
         container: ContainerName,
-        /// Why not.
+        /// Why the update failed.
         why: String,
     },
-    /// The result of `Measure`.
+    /// A requested measurement (`Measure`) is done.
     Measured {
-        /// What was seen.
+        /// Result of the measurement.
         measurement: Box<Measurement>,
     },
-    /// Use of the file system of the work directory, between 0 and 1.
+    /// The use of the file system of the work directory was measured.
     DiskUsage {
-        /// The part in use.
+        /// Used part of the file system, between 0 and 1.
         fraction: f64,
     },
-    /// Checkpoints cannot be written where they belong. Until `CheckpointsWork` the shell keeps them elsewhere, or
-    /// holds back what depends on them.
+    /// Checkpoints cannot be written to the meta directory. Until `CheckpointsWork` the shell keeps them elsewhere, or
+    /// withholds the outputs that depend on them.
     CheckpointsFailing {
-        /// The system's error.
+        /// Error message of the system.
         why: String,
-        /// Whether there is too little room on the disk.
+        /// Whether the disk has too little space.
         needs_room: bool,
     },
     /// Checkpoints can be written again.
     CheckpointsWork,
-    /// The process has been asked to end.
+    /// The agent process has been asked to end.
     Shutdown {
         /// Whether the agent leaves the cluster for good (SIGUSR1), or only stops (SIGTERM).
         unregister: bool,
     },
-    /// The time of `next_wake` has come.
+    /// The time of `next_wake` has been reached.
     Wake,
 }

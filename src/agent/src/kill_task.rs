@@ -1,4 +1,4 @@
-//! KillTaskMessage.
+//! Handles KillTaskMessage.
 
 use base::{FrameworkId, TaskId, Time};
 use protos::mesos::internal::KillTaskMessage;
@@ -9,9 +9,11 @@ use crate::output::Outbox;
 use crate::state::{Executor, ExecutorLink, FrameworkState, Queued, Verdict, loss};
 
 impl Agent {
-    /// A task that waits for its executor ends at once, with its group; a launched one is its executor's to end.
+    /// Handles KillTaskMessage. A task that waits for its executor is killed at once, with its group; a launched one is
+    /// killed by its executor.
     pub(crate) fn kill_task(&mut self, message: KillTaskMessage, now: Time, out: &mut Outbox) {
-        // Also while it reregisters: the master knows it already, and sends this only once.
+        // Kills are also accepted while the agent reregisters: the master has admitted it already, and sends the
+        // message only once.
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
             out.warn(format!("Dropped the kill of task {}: the agent recovers or ends", message.task_id.value));
             return;
@@ -45,7 +47,7 @@ impl Agent {
         }
     }
 
-    /// Ends a task that its executor has not got, and the rest of its group.
+    /// Kills a task that was not yet sent to its executor, and the rest of its group.
     pub(crate) fn kill_queued(
         &mut self,
         framework: &FrameworkId,

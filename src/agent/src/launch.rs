@@ -1,6 +1,6 @@
-//! Launching: a task finds its executor, or a new one is started for it.
+//! Launches tasks: on an existing executor, or on a new one that is started for them.
 //!
-//! The launch has been checked in `run_task`.
+//! `run_task.rs` has validated the launch.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::state::{
 use crate::timers::Timer;
 
 impl Agent {
-    /// Keeps a framework that has nothing here; what it had is still its history.
+    /// Adds a framework that has no executors; the history that it left here is kept.
     pub(crate) fn add_framework(&mut self, framework: Framework, out: &mut Outbox) {
         self.checkpoint_framework(&framework, out);
         self.frameworks.insert(framework);
     }
 
-    /// Writes a framework's info and pid down, if it checkpoints.
+    /// Checkpoints a framework's info and pid, if the framework checkpoints.
     pub(crate) fn checkpoint_framework(&self, framework: &Framework, out: &mut Outbox) {
         let Some(agent) = self.id.as_ref().filter(|_| framework.checkpoints()) else { return };
         let directory = paths::framework(agent, &framework.id);
@@ -35,7 +35,7 @@ impl Agent {
         self.checkpoint(format!("{directory}/framework.pid"), pid.into_bytes(), out);
     }
 
-    /// Hands tasks to the executor that is there, or starts it.
+    /// Launches tasks on the existing executor, or starts the executor.
     pub(crate) fn launch(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
         let executor = launch.executor.executor_id.value.clone();
         let existing = self.executor(framework.as_str(), &executor).map(|executor| executor.state);
@@ -48,7 +48,7 @@ impl Agent {
             }
             (None, _) => return self.launch_executor(framework, launch, now, out),
             (Some(_), _) if known.may_wait(&launch) => return self.wait_for_executor(framework, launch, now, out),
-            // The executor of a command task is not one that another task may use or disturb.
+            // Other tasks may not use or disturb the executor of a command task.
             (Some(_), _) if launch.made_up => {
                 let why = format!("The executor of an earlier task with the id '{executor}' has not ended yet");
                 LaunchError::new(Reason::ExecutorTerminated, why)
@@ -67,7 +67,7 @@ impl Agent {
         self.remove_framework_if_idle(framework, now, out);
     }
 
-    /// Gives more tasks to a known executor: at once if it runs, else when it does.
+    /// Queues more tasks for an existing executor, and delivers them if it runs.
     fn enqueue(
         &mut self,
         framework: &FrameworkId,
@@ -89,7 +89,7 @@ impl Agent {
         };
         let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
-        // A UUID's text is a good id.
+        // The text of a UUID is a valid id.
         let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
         let directory = paths::executor(&agent, framework, &id);
@@ -127,7 +127,8 @@ impl Agent {
         info
     }
 
-    /// The user that runs a command: the one that it names, or its framework's.
+    /// Returns the user that runs a command: the one that the command names, or its framework's; `None` without
+    /// `--switch_user`.
     pub(crate) fn user_of(&self, framework: &pb::FrameworkInfo, command: Option<&pb::CommandInfo>) -> Option<String> {
         let named = command.and_then(|command| command.user.clone()).filter(|user| !user.is_empty());
         let user = named.unwrap_or_else(|| framework.user.clone());
@@ -143,7 +144,7 @@ impl Agent {
         out.persist.push(Persist::Link { path: latest, target });
     }
 
-    /// How an executor is started.
+    /// Returns the description of an executor's container for the containerizer.
     fn container_of(&self, executor: &Executor, checkpoint: bool) -> ContainerSpec {
         let info = &executor.info;
         let none = pb::CommandInfo::default();
@@ -177,13 +178,13 @@ impl Agent {
         }
     }
 
-    /// Hands all queued tasks to a running executor.
+    /// Sends all queued tasks to a running executor.
     pub(crate) fn deliver(&mut self, framework: &FrameworkId, executor: &str, out: &mut Outbox) {
         let Some(target) = self.executor_mut(framework.as_str(), executor) else { return };
         let queued = std::mem::take(&mut target.queued);
         for queued in &queued {
             for task in queued.tasks() {
-                // Checked when the launch came.
+                // The id was validated with the launch.
                 let Ok(id) = TaskId::of(&task.task_id.value) else { continue };
                 let record = Arc::new(task_of(task, target));
                 target.launched.insert(id, record);
@@ -225,14 +226,14 @@ impl Agent {
         }
     }
 
-    /// Writes an event to an executor's stream, if it has one; else the event is lost.
+    /// Writes an event to an executor's stream; drops the event if the executor has none.
     pub(crate) fn event(&self, link: &ExecutorLink, event: api::Event, out: &mut Outbox) {
         if let ExecutorLink::Stream(stream) = link {
             out.outputs.push(Output::ExecutorEvent { stream: *stream, event: Arc::new(event) });
         }
     }
 
-    /// Tells the master that an executor is gone; sent once.
+    /// Tells the master that an executor has ended. The message is sent only once.
     pub(crate) fn exited_executor(&self, framework: &FrameworkId, executor: &str, status: i32, out: &mut Outbox) {
         let message = ExitedExecutorMessage {
             slave_id: self.slave_id(),

@@ -1,8 +1,7 @@
-//! The agent's core: executors, tasks, status streams, recovery decisions.
+//! Core of the agent: executors, tasks, status update streams and recovery decisions.
 //!
-//! [`Agent`] is a state machine without I/O (see [`cores::Core`]): it handles an [`Input`], and what follows from it
-//! is in the [`Outbox`]. It has no clock, socket, file or process; equal inputs and an equal seed lead to equal
-//! outputs.
+//! [`Agent`] is a state machine without I/O (see [`cores::Core`]). It handles an [`Input`], and the consequences are in
+//! the [`Outbox`]. It has no clock, socket, file or process; equal inputs and an equal seed lead to equal outputs.
 //!
 //! A message, a call or a report of the shell is handled in the file of its name. The state is in `state/`: no file
 //! takes a plain value from a file that handles something.

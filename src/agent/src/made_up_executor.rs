@@ -1,21 +1,21 @@
-//! The executor that the agent makes up for a task with a command (EXE-20).
+//! Builds the executor info of the command executor for a task with a command (EXE-20).
 
 use protos::mesos as pb;
 
 use crate::config::Config;
 
-/// What the command executor adds to its task's resources.
+/// CPUs that the command executor adds to its task's resources.
 const CPUS: f64 = 0.1;
-/// In MB.
+/// Memory that the command executor adds to its task's resources, in MB.
 const MEM: f64 = 32.0;
-/// What the executor's grace period leaves beyond its task's: one second to notice, one to report.
+/// Margin of the executor's grace period beyond its task's: one second to notice, one to report.
 const SHUTDOWN_MARGIN_NANOSECONDS: i64 = 2_000_000_000;
-/// Longer commands are cut in the executor's name.
+/// Length from which a command is shortened in the executor's name.
 const NAME_COMMAND_MAX: usize = 15;
-/// To this many characters.
+/// Number of characters of a shortened command.
 const NAME_COMMAND_CUT: usize = 12;
 
-/// The executor for a task that has none.
+/// Returns the executor info for a task without an executor.
 pub(crate) fn made_up_executor(
     config: &Config,
     framework: &pb::FrameworkInfo,
@@ -59,7 +59,7 @@ pub(crate) fn made_up_executor(
     }
 }
 
-/// A command as the executor's name shows it.
+/// Returns a command as the executor's name shows it.
 fn shown(command: &pb::CommandInfo) -> String {
     let value = command.value();
     let text = if value.len() > NAME_COMMAND_MAX {

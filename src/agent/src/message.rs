@@ -1,32 +1,32 @@
-//! The libprocess messages that an agent takes and sends (docs/mesos/libprocess.md).
+//! The libprocess messages that an agent receives and sends (docs/mesos/libprocess.md).
 //!
-//! It knows their names and their encoding; what they do is in the file of each one.
+//! This file has their names and their encoding; each message is handled in the file of its name.
 
 use prost::Message as _;
 use protos::mesos::internal::*;
 
-/// What all names begin with.
+/// Common prefix of the names of all messages.
 const PACKAGE: &str = "mesos.internal.";
 
-/// Why a message cannot be taken.
+/// Reason why a message is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// An agent does not take messages of this name.
+    /// An agent does not accept messages of this name.
     #[error("an agent takes no message named '{0}'")]
     Unknown(String),
-    /// The body is not such a message.
+    /// The body cannot be decoded as such a message.
     #[error("the body is no {name}: {why}")]
     Body {
-        /// The message's full name.
+        /// Full name of the message.
         name: String,
-        /// The decoder's error.
+        /// Error of the decoder.
         why: String,
     },
 }
 
 macro_rules! incoming {
     ($($name:ident($message:ident)),* $(,)?) => {
-        /// A message that `slave(1)` takes.
+        /// A message that `slave(1)` receives.
         #[allow(clippy::large_enum_variant)] // Each is made once, behind a box, and never moved again.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Incoming {
@@ -37,7 +37,7 @@ macro_rules! incoming {
         }
 
         impl Incoming {
-            /// Decodes the message of this full name, such as `mesos.internal.PingSlaveMessage`.
+            /// Decodes the message with this full name, such as `mesos.internal.PingSlaveMessage`.
             ///
             /// # Errors
             /// The agent does not handle such a message, or the body is invalid.
@@ -72,14 +72,14 @@ macro_rules! outgoing {
         )*
 
         impl Outgoing {
-            /// The message's full name, such as `mesos.internal.PongSlaveMessage`.
+            /// Returns the message's full name, such as `mesos.internal.PongSlaveMessage`.
             pub fn full_name(&self) -> &'static str {
                 match self {
                     $(Outgoing::$name(_) => concat!("mesos.internal.", stringify!($message)),)*
                 }
             }
 
-            /// The message's bytes.
+            /// Returns the encoded message.
             pub fn encode(&self) -> Vec<u8> {
                 match self {
                     $(Outgoing::$name(message) => message.encode_to_vec(),)*
@@ -136,7 +136,7 @@ outgoing! {
     ShutdownExecutor(ShutdownExecutorMessage),
 }
 
-/// A message of a master's authenticator.
+/// A message from a master's authenticator.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum AuthMessage {
@@ -148,7 +148,8 @@ pub enum AuthMessage {
 }
 
 impl AuthMessage {
-    /// The attempt of the process `to`, and the message; `None` if such a process does not handle it.
+    /// Decodes a message for the process `to`. Returns the number of the attempt and the message; `None` if such a
+    /// process does not handle it.
     pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<(u64, AuthMessage)> {
         let attempt = to.strip_prefix("crammd5-authenticatee(")?.strip_suffix(')')?.parse().ok()?;
         let message = match name.strip_prefix("mesos.internal.")? {

@@ -1,7 +1,8 @@
-//! Containers inside the executors' ones, sessions in them, and containers by themselves: what the default executor and
-//! operators ask the agent for (docs/mesos/agent-api.md.2).
+//! Handles calls about nested containers, sessions and standalone containers, which the default executor and operators
+//! send (docs/mesos/agent-api.md).
 //!
-//! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
+//! This file waits for, kills, removes and reports containers; `nested_launch.rs` launches them. Their tasks belong to
+//! the executor.
 
 use base::Time;
 use cores::{ErrorKind, RequestId};
@@ -18,7 +19,7 @@ use crate::state::{ContainerName, ExecutorState, Nested, Wait};
 const MAX_WAITING: usize = 100;
 
 impl Agent {
-    /// A call about containers.
+    /// Handles an operator call about containers.
     #[allow(deprecated)]
     pub(crate) fn operator_call(&mut self, request: RequestId, call: api::Call, out: &mut Outbox) {
         use api::call::Type;
@@ -103,7 +104,7 @@ impl Agent {
         out.outputs.push(Output::Forget { container: container.clone() });
     }
 
-    /// A nested container runs: its launch is answered. `false` if it is not nested.
+    /// Handles the start of a nested container: answers its launch. Returns `false` if the container is not nested.
     pub(crate) fn nested_started(&mut self, container: &ContainerName, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         if let Some(request) = nested.launching.take() {
@@ -112,7 +113,8 @@ impl Agent {
         true
     }
 
-    /// A nested container could not be started: its launch fails, and it is forgotten. `false` if it is not nested.
+    /// Handles a failed start of a nested container: its launch fails, and the container is removed. Returns `false` if
+    /// the container is not nested.
     pub(crate) fn nested_start_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.remove(container) else { return false };
         if let Some(request) = nested.launching {
@@ -124,7 +126,8 @@ impl Agent {
         true
     }
 
-    /// A nested container is destroyed because it exceeded a limit. `false` if it is not nested.
+    /// Records that a nested container is destroyed because it exceeded a limit. Returns `false` if the container is
+    /// not nested.
     pub(crate) fn nested_limited(
         &mut self,
         container: &ContainerName,
@@ -137,11 +140,12 @@ impl Agent {
         true
     }
 
-    /// A nested container has ended: its waiters are notified. `false` if it is not nested.
+    /// Handles the end of a nested container: answers the requests that wait for it. Returns `false` if the container
+    /// is not nested.
     pub(crate) fn nested_exited(&mut self, container: &ContainerName, status: Option<i32>, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         nested.ended = Some(status);
-        // The next agent does not recover a standalone one.
+        // A restarted agent does not recover standalone containers that have ended.
         if container.parent().is_some() {
             let termination = Box::new(termination(nested));
             out.outputs.push(Output::NoteEnd { container: container.clone(), termination });
@@ -160,7 +164,7 @@ impl Agent {
         true
     }
 
-    /// An executor's container is gone: so are those inside it.
+    /// Removes the containers inside a container that has ended; destroys those that still run.
     pub(crate) fn forget_nested(&mut self, root: &ContainerName, out: &mut Outbox) {
         let inside: Vec<_> = self.nested.keys().filter(|name| name.is_inside(root)).cloned().collect();
         for container in inside {
@@ -172,8 +176,8 @@ impl Agent {
         }
     }
 
-    /// Recovers the containers inside recovered executors, and destroys those without one. Outer containers come first
-    /// in `recovered`.
+    /// Recovers the containers inside recovered executors and the standalone ones, and destroys those without an
+    /// executor. Outer containers come first in `recovered`.
     pub(crate) fn recover_nested(
         &mut self,
         recovered: Vec<(ContainerName, RecoveredNested)>,
@@ -183,7 +187,7 @@ impl Agent {
         for (container, found) in recovered {
             let root = container.root();
             let is_known = self.frameworks.has_container(&root);
-            // An executor is taken up by its checkpoint, even if what is noted of its container cannot be read.
+            // An executor is recovered from its checkpoint, even if the record of its container cannot be read.
             if is_known && (found.is_executor || container == root) {
                 continue;
             }
@@ -191,7 +195,7 @@ impl Agent {
             let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated);
             let base = match owner {
                 Some(executor) => Some(executor.directory.to_string()),
-                // The containers of a standalone one are known to be inside it by then.
+                // A standalone container precedes the containers inside it.
                 None if !found.is_executor && (root == container || self.nested.contains_key(&root)) => {
                     Some(format!("{}/containers/{root}", self.config.work_dir))
                 }
@@ -218,7 +222,7 @@ impl Agent {
     }
 }
 
-/// What is known of a container that an earlier agent started.
+/// Returns the state of a container that the previous agent process started.
 fn recover(found: RecoveredNested, sandbox: String) -> Nested {
     let variables = found.command.iter().filter_map(|command| command.environment.as_ref());
     let variables = variables.flat_map(|environment| &environment.variables);
@@ -240,7 +244,7 @@ fn recover(found: RecoveredNested, sandbox: String) -> Nested {
     }
 }
 
-/// How a container has ended, for the next agent.
+/// Returns the record of how a container has ended, for the next agent process.
 fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
     let status = nested.ended.flatten();
     match nested.limited.clone() {
@@ -255,7 +259,7 @@ fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
     }
 }
 
-/// The response to a wait for a container that has ended.
+/// Returns the response to a wait for a container that has ended.
 #[allow(deprecated)]
 fn ended(nested: &Nested, wait: Wait) -> Answer {
     let exit_status = nested.ended.flatten();

@@ -1,10 +1,10 @@
-//! What a call about containers asks for, by the body of its type: other bodies that it has are ignored.
+//! Reads operator calls about containers. Only the body that belongs to the type of the call is used.
 
 use protos::mesos::{self as pb, agent as api};
 
 use crate::state::ContainerName;
 
-/// A launch, whichever of the three calls it came in.
+/// A request to launch a container, from any of the three launch calls.
 pub(crate) struct Wanted {
     pub(crate) id: pb::ContainerId,
     pub(crate) command: pb::CommandInfo,
@@ -14,7 +14,7 @@ pub(crate) struct Wanted {
     pub(crate) session: bool,
 }
 
-/// The launch of a call, in the body of its type; other bodies are ignored. `None` if it is missing.
+/// Returns the launch request of a call, from the body of its type; `None` if that body is missing.
 #[allow(deprecated)]
 pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
     let plain = |id, command: Option<_>, container, session| Wanted {
@@ -46,7 +46,7 @@ pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
     }
 }
 
-/// The container that a call is about, and the signal that it asks for, by the body of its type.
+/// Returns the container that a wait, kill or remove call is about, and its signal, from the body of the call's type.
 #[allow(deprecated)]
 pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
     use api::call::Type;
@@ -62,7 +62,8 @@ pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)>
     found.map(|(id, signal)| (id.clone(), signal))
 }
 
-/// The container that a call is about, by the body of its type; `None` if it is not about one, or the id is invalid.
+/// Returns the container that a call is about, from the body of its type; `None` if the call is not about one, or the
+/// id is invalid.
 pub fn container_of(call: &api::Call) -> Option<ContainerName> {
     use api::call::Type;
     let id = match call.r#type() {
@@ -76,7 +77,7 @@ pub fn container_of(call: &api::Call) -> Option<ContainerName> {
     ContainerName::from_proto(&id).ok()
 }
 
-/// The parts of a container's description that say what it may do.
+/// Returns the capabilities and the seccomp settings of a container's description.
 #[allow(deprecated)]
 pub(crate) fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
     let linux = container.linux_info.as_ref()?;

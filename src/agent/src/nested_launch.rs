@@ -15,15 +15,15 @@ use crate::state::{
     ContainerName, ContainerSpec, Executor, ExecutorState, Limits, Nested, Prepare, Session, VolumeLink,
 };
 
-/// How many containers one executor may have inside its own, ended ones that were not removed too; and how many there
-/// may be by themselves.
+/// Maximum number of containers inside one executor's container, and of standalone containers. Ended ones that were not
+/// removed count too.
 const MAX_INSIDE: usize = 1000;
 
-/// What a container is launched in.
+/// Container in which another container is launched.
 enum Around {
-    /// An executor's container, or one inside it.
+    /// An executor's container, or a container inside it.
     Executor(Box<Executor>),
-    /// A standalone container, or one inside it.
+    /// A standalone container, or a container inside it.
     Standalone,
 }
 
@@ -40,7 +40,7 @@ impl Agent {
                 );
             }
         };
-        // Sessions leave nothing on the disk, and health checks of running tasks are such.
+        // Sessions write nothing to the disk, and health checks of running tasks are sessions.
         if let Some(why) = self.refusal("Launch").filter(|_| !wanted.session && !self.nested.contains_key(&container)) {
             let answer = Err(CallError::new(ErrorKind::Unavailable, why));
             out.at_once.push(Output::Respond { request, answer });
@@ -48,7 +48,7 @@ impl Agent {
         }
         match self.nested.get(&container).map(|known| known.ended.is_some()) {
             Some(false) => return self.respond(request, Ok(Done::Accepted), out),
-            // The id of a standalone one may be used again.
+            // The id of a standalone container may be used again.
             Some(true) if container.parent().is_some() => {
                 return self.reject(
                     request,
@@ -172,7 +172,8 @@ impl Agent {
         (spec, Nested { sandbox, environment, secrets, rights, ..Nested::default() })
     }
 
-    /// A session has its parent's directory and variables, and writes to the client that launched it.
+    /// Returns the description of a session. It uses its parent's directory and variables, and its output goes to the
+    /// client that launched it.
     fn session_spec(
         &self,
         parent: &ContainerName,
@@ -188,7 +189,7 @@ impl Agent {
         variables.set_all(Some(&wanted.command));
         let terminal = wanted.container.as_ref().and_then(|container| container.tty_info.as_ref());
         let size = terminal.map(|info| info.window_size.as_ref().map_or((24, 80), |size| (size.rows, size.columns)));
-        // Later ones of a name go before earlier ones, as with other variables.
+        // A later variable replaces earlier ones of the same name, as with other variables.
         let mut secrets = self.secrets_of(parent, around);
         let own = wanted.command.environment.iter().flat_map(|environment| &environment.variables);
         own.for_each(|variable| secrets.retain(|(name, _)| *name != variable.name));
@@ -213,7 +214,7 @@ impl Agent {
         (spec, Nested { session: true, ..Nested::default() })
     }
 
-    /// What a session may do: as much as the container that it is in.
+    /// Returns the rights of a session, which are those of the container that it is in.
     fn rights_of(&self, container: &ContainerName, around: &Around) -> Option<pb::ContainerInfo> {
         let linux = match (self.nested.get(container), around) {
             (Some(nested), _) => nested.rights.clone(),
@@ -245,10 +246,10 @@ impl Agent {
     }
 }
 
-/// Checks that there is a program: an image may have one, but not for a shell.
+/// Checks that a launch names a program. An image may have one, except for a shell command.
 ///
 /// # Errors
-/// What is missing.
+/// The part of the command that is missing.
 fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
     if wanted.command.value.is_some() {
         return Ok(());
@@ -264,19 +265,19 @@ fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
     }
 }
 
-/// A container's description without its SANDBOX_PATH volumes, which are known as directories.
+/// Returns a container's description without the SANDBOX_PATH volumes, which become `VolumeLink`s.
 fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
     container.volumes.retain(|volume| shared_directory(volume, "", "").is_none());
     container
 }
 
-/// The directories that a container shares with its parents through SANDBOX_PATH volumes.
+/// Returns the directories that a container shares with its parents through SANDBOX_PATH volumes.
 fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
     let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
     volumes.iter().filter_map(|volume| shared_directory(volume, parent, own)).collect()
 }
 
-/// A SANDBOX_PATH volume within the sandboxes: its mount point, and its directory.
+/// Returns a SANDBOX_PATH volume within the sandboxes: its mount point, and its directory. `None` for other volumes.
 fn shared_directory(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
     use pb::volume::source::sandbox_path::Type;
     let path = volume.source.as_ref()?.sandbox_path.as_ref()?;

@@ -1,9 +1,10 @@
-//! Resources in the form of before reservation refinement, which old masters read (docs/mesos/libprocess.md).
+//! Resources in the format from before reservation refinement, which old masters read (docs/mesos/libprocess.md).
 
 use protos::mesos as pb;
 use resources::{Format, resource_from_proto, resource_to_proto};
 
-/// Rewrites resources into the old form, if each of them has one; else all stay as they are.
+/// Rewrites resources in the format from before reservation refinement; leaves all of them as they are if one cannot be
+/// expressed in it.
 pub(crate) fn in_old_form(messages: &mut [pb::Resource]) {
     if messages.iter().any(|resource| resource.reservations.len() > 1) {
         return;

@@ -1,6 +1,6 @@
-//! What an agent asks its shell to do, and what it persists.
+//! Outputs of the agent: actions for its shell, and changes to persist.
 //!
-//! How that is done is up to the shell; in which order, to [`cores::Outbox`].
+//! The shell decides how an action is carried out; [`cores::Outbox`] defines the order.
 
 use std::sync::Arc;
 
@@ -11,178 +11,181 @@ use protos::mesos::{self as pb, agent, executor};
 use crate::message::Outgoing;
 use crate::state::{ContainerName, ContainerSpec, Limits, VolumeLink};
 
-/// What a batch of inputs has led to: checkpoints, and what is to be done.
+/// Result of a batch of inputs: checkpoints to write, then actions to carry out.
 pub type Outbox = cores::Outbox<Persist, Output>;
 
-/// One change below the meta directory (`<work_dir>/meta`).
+/// A change of a file below the meta directory (`<work_dir>/meta`).
 pub type Persist = cores::Change;
 
-/// The result of a request that the agent does not reject.
+/// Result of a request that the agent does not reject.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Done {
-    /// It is carried out.
+    /// The request has been carried out.
     Complete,
-    /// It is accepted; its effects follow.
+    /// The request is accepted; its effects follow.
     Accepted,
-    /// The event stream of this SUBSCRIBE is open.
+    /// The event stream of this SUBSCRIBE call is open.
     Stream,
-    /// This is the response.
+    /// The request is answered with this response.
     Response(Box<agent::Response>),
 }
 
-/// The answer to a request.
+/// Answer to a request: its result, or an error.
 pub type Answer = Result<Done, CallError>;
 
 /// A persistent volume that is destroyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoneVolume {
-    /// Its directory, absolute.
+    /// Absolute path of the volume's directory.
     pub path: String,
-    /// Whether the directory is a disk of its own (a mount point), which stays, empty.
+    /// Whether the directory is a disk of its own (a mount point). Such a directory is emptied but not removed.
     pub is_mount: bool,
 }
 
-/// An action that an agent requests of the shell.
+/// An action that the agent requests of its shell.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Send a libprocess message.
+    /// Sends a libprocess message.
     Send {
-        /// The receiver.
+        /// Pid of the receiver.
         to: Pid,
-        /// The message.
+        /// Message to send.
         message: Arc<Outgoing>,
     },
-    /// Send a libprocess message as `crammd5-authenticatee(attempt)`.
+    /// Sends a libprocess message as `crammd5-authenticatee(attempt)`.
     SendAs {
-        /// The number of the attempt to authenticate.
+        /// Number of the attempt to authenticate.
         attempt: u64,
-        /// The receiver.
+        /// Pid of the receiver.
         to: Pid,
-        /// The message.
+        /// Message to send.
         message: Arc<Outgoing>,
     },
-    /// Keep a connection to this process, and report with `Exited` when it breaks.
+    /// Keeps a connection to a process, and reports `Exited` when it breaks.
     Link {
-        /// The process.
+        /// Pid of the process.
         to: Pid,
     },
-    /// Write an event to an executor's stream.
+    /// Writes an event to an executor's stream.
     ExecutorEvent {
-        /// The stream.
+        /// Stream of the executor.
         stream: StreamId,
-        /// The event.
+        /// Event to write.
         event: Arc<executor::Event>,
     },
-    /// End an executor's stream, after what was written to it.
+    /// Closes an executor's stream, after what was written to it.
     CloseStream {
-        /// The stream.
+        /// Stream to close.
         stream: StreamId,
     },
-    /// Answer a request.
+    /// Answers a request.
     Respond {
-        /// The request.
+        /// Request to answer.
         request: RequestId,
-        /// The answer.
+        /// Answer to the request.
         answer: Answer,
     },
-    /// Make the sandbox and start the container; report `ContainerStarted` or `ContainerStartFailed`, and later
+    /// Creates the sandbox and starts the container; reports `ContainerStarted` or `ContainerStartFailed`, and later
     /// `ContainerExited`.
     Launch {
-        /// Its name.
+        /// Name of the container.
         container: ContainerName,
-        /// What it is.
+        /// Description of the container.
         spec: Box<ContainerSpec>,
     },
-    /// Watch a container that an earlier agent started; report `ContainerStarted` if it lives, else
+    /// Watches a container that the previous agent process started; reports `ContainerStarted` if it runs, else
     /// `ContainerExited`.
     Reattach {
-        /// Its name.
+        /// Name of the container.
         container: ContainerName,
-        /// Its first process.
+        /// Pid of the container's first process.
         pid: u32,
-        /// When that pid was written down: a process that started later is another one. None if it is not known.
+        /// Time at which the pid was recorded, if it is known. A process with this pid that started later is another
+        /// one.
         recorded: Option<Time>,
-        /// Its sandbox, absolute; none for a container inside another one.
+        /// Absolute path of the sandbox; `None` for a nested or standalone container.
         sandbox: Option<String>,
     },
-    /// Send a signal to the container's first process.
+    /// Sends a signal to the container's first process.
     Signal {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
-        /// The signal's number.
+        /// Number of the signal.
         signal: i32,
     },
-    /// End all of the container's processes, and of the containers inside it; report `ContainerExited`.
+    /// Kills all processes of a container, and of the containers inside it; reports `ContainerExited`.
     Destroy {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
     },
-    /// Delete these directories or files (absolute paths) in the background.
+    /// Deletes directories or files in the background.
     Delete {
-        /// What goes.
+        /// Absolute paths to delete.
         paths: Vec<String>,
     },
-    /// Delete a directory with its content; then answer the request with OK.
+    /// Deletes a directory with its content, and then answers a request with OK.
     DeleteSandbox {
-        /// The directory, absolute.
+        /// Absolute path of the directory.
         path: String,
-        /// The request.
+        /// Request to answer.
         request: RequestId,
     },
-    /// Note how a container inside another one has ended; it happens before any later output.
+    /// Records how a nested container has ended. It happens before any later output.
     NoteEnd {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
-        /// The exit status and the reason.
+        /// Exit status of the container, and the reason.
         termination: Box<pb::slave::ContainerTermination>,
     },
-    /// No request will name this ended container or those inside it: forget what is recorded of them.
+    /// Deletes the records of an ended container and of those inside it, because no request will name them.
     Forget {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
     },
-    /// Persistent volumes come and go: first what `gone` names is no longer seen at its place, then what `new` names
-    /// is there, both before any later output. Report `VolumesChanged` then; if it cannot be done, end the process:
-    /// the agent would lie about what it has. Doing it again changes nothing.
+    /// Deletes and creates persistent volumes. The shell first removes the volumes of `gone` from their paths, then
+    /// creates those of `new`, both before any later output.
+    ///
+    /// It then reports `VolumesChanged`. If a volume cannot be changed it ends the process, because the agent would
+    /// report volumes that it does not have. To repeat the output changes nothing.
     ChangeVolumes {
-        /// Which change it is, for the report.
+        /// Number of the change, for the report.
         change: u64,
-        /// Volumes whose data goes.
+        /// Volumes whose data is deleted.
         gone: Vec<GoneVolume>,
-        /// Directories, absolute, that are made with their parents unless they are there.
+        /// Absolute paths of directories that are created with their parents, unless they exist.
         new: Vec<String>,
     },
-    /// A running container sees other volumes from now on; it happens before any later output. Report
+    /// Changes the volumes of a running container. It happens before any later output. The shell reports
     /// `ContainerUpdateFailed` if it cannot be done.
     LinkVolumes {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
-        /// Its sandbox, absolute.
+        /// Absolute path of the container's sandbox.
         sandbox: String,
-        /// The user that owns the volumes; `None`: the agent's own user.
+        /// User that owns the volumes; `None`: the agent's own user.
         user: Option<String>,
-        /// What is seen in the sandbox.
+        /// Volumes that are added to the sandbox.
         appear: Vec<VolumeLink>,
-        /// What is not seen any more.
+        /// Volumes that are removed from the sandbox.
         vanish: Vec<VolumeLink>,
     },
-    /// Apply new resources to a running container. What cannot be set is only logged: less than is in use cannot be
-    /// taken away.
+    /// Applies new resources to a running container. A limit that cannot be set is only logged: it may be below what is
+    /// in use.
     Resize {
-        /// Which container.
+        /// Name of the container.
         container: ContainerName,
-        /// What it holds.
+        /// Resources that the container holds.
         resources: Vec<pb::Resource>,
-        /// How much more it may use.
+        /// Limits beyond these resources.
         limits: Limits,
     },
-    /// Look at what containers use and how busy the machine is; report `Measured`.
+    /// Measures the resource use of containers and the load of the machine; reports `Measured`.
     Measure,
-    /// Detect the leader again; the answer is `Detected`, also for the same leader.
+    /// Detects the leading master again; the answer is `Detected`, also for the same leader.
     RedetectMaster,
-    /// End the process, after everything before it was done.
+    /// Ends the process, after everything before it was done.
     Exit {
-        /// The exit code.
+        /// Exit code of the process.
         code: i32,
         /// Message for the operator.
         message: String,

@@ -1,4 +1,4 @@
-//! PingSlaveMessage, and its absence.
+//! Handles PingSlaveMessage, and its absence.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 impl Agent {
-    /// A ping is answered to its sender in every state. One with "not connected" makes the agent reregister.
+    /// Answers a ping in every state. A ping with `connected` false makes the agent reregister.
     pub(crate) fn ping(&mut self, from: &Pid, ping: PingSlaveMessage, now: Time, out: &mut Outbox) {
         let pong = Output::Send { to: from.clone(), message: Arc::new(PongSlaveMessage {}.into()) };
         match ping.connected {
-            // However long a write takes, the agent is there.
+            // A pong does not wait for a slow write to the disk.
             true => out.at_once.push(pong),
-            // For this master it means that what is listed from now on is true; what was listed before goes first.
+            // For this master a pong means that what the agent lists from now on is true, so earlier messages go first.
             false => out.outputs.push(pong),
         }
         let is_of_master = self.master.as_ref().is_some_and(|master| master.address() == from.address());
@@ -30,13 +30,13 @@ impl Agent {
         }
     }
 
-    /// Waits for the next ping.
+    /// Restarts the timer of the next ping.
     pub(crate) fn expect_ping(&mut self, now: Time) {
         self.timers.cancel(self.ping.take());
         self.ping = Some(self.timers.set(now + self.ping_timeout, Timer::PingTimeout));
     }
 
-    /// No ping for too long: perhaps the master has forgotten this agent.
+    /// Handles the absence of pings: the master may have removed this agent, so the leader is detected again.
     pub(crate) fn ping_timed_out(&mut self, out: &mut Outbox) {
         self.ping = None;
         if self.state == AgentState::Running {
@@ -45,9 +45,11 @@ impl Agent {
         }
     }
 
-    /// The link to the master is broken: an agent that is registered detects the leader again, and one that is not
-    /// registers again soon. A process that ends closes its connections and its port refuses new ones, so a master that
-    /// restarts gets its agents back within seconds of its start.
+    /// Handles a broken link. If it was the link to the master, a registered agent detects the leader again, and any
+    /// other one registers again soon.
+    ///
+    /// A process that ends closes its connections and its port refuses new ones, so agents are registered within
+    /// seconds after a master has restarted.
     pub(crate) fn exited(&mut self, pid: &Pid, now: Time, out: &mut Outbox) {
         if self.master.as_ref() != Some(pid) {
             return;

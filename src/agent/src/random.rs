@@ -1,10 +1,10 @@
-//! The core's only source of chance: a small generator with a seed (SplitMix64).
+//! Pseudo-random generator of the core, its only source of randomness (SplitMix64).
 //!
-//! Good enough for jitter and for ids that must differ; not for secrets.
+//! It is good enough for jitter and for ids that must differ, but not for secrets.
 
 use std::time::Duration;
 
-/// A seeded generator.
+/// A pseudo-random generator with a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -13,17 +13,17 @@ impl Random {
         Random(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         base::split_mix(&mut self.0)
     }
 
-    /// A duration between zero and `max`.
+    /// Returns a duration between zero and `max`.
     pub(crate) fn up_to(&mut self, max: Duration) -> Duration {
         max.mul_f64(base::fraction(self.next()))
     }
 
-    /// The 16 bytes of a new UUID.
+    /// Returns the 16 bytes of a new UUID.
     pub(crate) fn uuid(&mut self) -> [u8; 16] {
         base::uuid(&mut self.0)
     }

@@ -1,35 +1,35 @@
-//! Whether an agent may keep its id with changed flags (AGT-26).
+//! Decides whether an agent may keep its id with changed flags (AGT-26).
 
 use protos::mesos::{self as pb, value::Type};
 use resources::{InvalidResource, Resource, Resources};
 
 use crate::config::Reconfiguration;
 
-/// What differs more than the policy allows.
+/// A difference that the reconfiguration policy does not permit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incompatible {
-    /// Another hostname.
+    /// The hostname has changed.
     #[error("the hostname was '{0}' and is '{1}'")]
     Hostname(String, String),
-    /// Another port.
+    /// The port has changed.
     #[error("the port was {0} and is {1}")]
     Port(i32, i32),
-    /// Invalid resources.
+    /// The old or the new resources are invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidResource),
-    /// Other resources.
+    /// The resources have changed.
     #[error("the resources were {0} and are {1}")]
     Resources(Resources, Resources),
-    /// A resource of which less is there.
+    /// The agent has less of this resource.
     #[error("there is less than {0}")]
     Less(Resource),
-    /// Other attributes.
+    /// The attributes have changed.
     #[error("the attributes were '{0}' and are '{1}'")]
     Attributes(String, String),
-    /// An attribute that is gone or has changed.
+    /// This attribute is missing or has changed.
     #[error("the attribute '{0}' is missing or has changed")]
     Attribute(String),
-    /// Another fault domain.
+    /// The fault domain has changed.
     #[error("the domain has changed")]
     Domain,
 }
@@ -37,7 +37,7 @@ pub enum Incompatible {
 /// Checks the agent's new info against the one that it registered with.
 ///
 /// # Errors
-/// What differs more than the policy allows.
+/// The first difference that the policy does not permit.
 pub(crate) fn check(policy: Reconfiguration, old: &pb::SlaveInfo, new: &pb::SlaveInfo) -> Result<(), Incompatible> {
     if old.hostname != new.hostname {
         return Err(Incompatible::Hostname(old.hostname.clone(), new.hostname.clone()));
@@ -92,7 +92,7 @@ fn additive(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Reso
     Ok(())
 }
 
-/// Whether an attribute includes its former value: ranges may grow, all others must be equal.
+/// Returns whether an attribute includes its former value: ranges may grow, all others must be equal.
 fn includes(new: &pb::Attribute, old: &pb::Attribute) -> bool {
     if new.r#type != old.r#type {
         return false;

@@ -1,4 +1,4 @@
-//! Taking up one framework and its executors from their checkpoints.
+//! Recovers one framework and its executors from their checkpoints.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::output::{Outbox, Output, Persist};
 use crate::state::{ContainerName, Executor, ExecutorLink, ExecutorState, Framework, is_terminal, note_status};
 
 impl Agent {
-    /// Recovers a framework with those of its executors that are not over.
+    /// Recovers a framework with the executors that have not ended; those that have become completed ones.
     pub(crate) fn recover_framework(
         &mut self,
         recovered: RecoveredFramework,
@@ -56,8 +56,8 @@ impl Agent {
         }
     }
 
-    /// An executor as it is written down, and its newest run, whose tasks are not in it yet; none if one of them is
-    /// missing.
+    /// Returns an executor as it was checkpointed, without its tasks, and its newest run. `None` if its info or its run
+    /// is missing.
     fn written_down(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<(Executor, RecoveredRun)> {
         let (info, run) = recovered.info.zip(recovered.latest)?;
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
@@ -70,7 +70,7 @@ impl Agent {
         Some((executor, run))
     }
 
-    /// What there is to show of an executor that had ended, with all acknowledged.
+    /// Returns the record of an executor that had ended, with all updates acknowledged.
     fn completed_executor(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<Executor> {
         let (mut executor, run) = self.written_down(framework, recovered)?;
         executor.state = ExecutorState::Terminated;
@@ -82,7 +82,7 @@ impl Agent {
         Some(executor)
     }
 
-    /// An executor as its newest run left it, and whether its process may still be there.
+    /// Returns an executor as its newest run left it, and whether its process may still run.
     fn recover_executor(
         &mut self,
         framework: &Framework,
@@ -107,7 +107,7 @@ impl Agent {
         Some((executor, lives.is_some()))
     }
 
-    /// Watches the executor's process, and sends a request to reconnect if it is a v0 one.
+    /// Watches the process of a recovered executor, and asks a v0 executor to reconnect.
     fn meet_again(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
         out.outputs.push(Output::Reattach {
             container: executor.container.clone(),
@@ -126,7 +126,7 @@ impl Agent {
         }
     }
 
-    /// A task with its updates; those that are not acknowledged wait in their stream again.
+    /// Recovers a task with its updates; those that are not acknowledged are queued in its stream again.
     fn recover_task(&mut self, executor: &mut Executor, recovered: RecoveredTask, now: Time, out: &mut Outbox) {
         let file = paths::task_file(&executor.run, &recovered.id, paths::UPDATES);
         if let Some(bytes) = recovered.torn {
@@ -148,7 +148,7 @@ impl Agent {
     }
 }
 
-/// A task as it was after its updates.
+/// Returns a task in the state after its recorded updates.
 fn as_updated(mut task: pb::Task, records: &[StatusUpdateRecord]) -> pb::Task {
     let updates = records.iter().filter(|record| record.r#type == Type::Update as i32);
     for update in updates.filter_map(|record| record.update.as_ref()) {

@@ -1,6 +1,6 @@
-//! Taking up what an earlier agent left: its id, reservations, executors and updates (docs/mesos/disk.md).
+//! Recovers the state of the previous agent process: id, reservations, executors and updates (docs/mesos/disk.md).
 //!
-//! Until the executors have reported back, or their time is over, the agent does not register.
+//! The agent does not register before the executors have reconnected, or their time is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::reconfiguration;
 use crate::state::{ExecutorLink, ExecutorState, Operations, Verdict, loss};
 use crate::timers::Timer;
 
-/// When recovered operations are reported for the second time; the first is with the registration.
+/// Delay after which recovered operations are reported for the second time; the first report follows the registration.
 const OPERATION_RETRY: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Recovers what an earlier agent left.
+    /// Recovers the state of the previous agent process.
     pub(crate) fn recover(&mut self, recovered: Recovered, now: Time, out: &mut Outbox) -> Result<(), StartError> {
         self.counters.recovery_errors = u64::from(recovered.errors);
         for skipped in &recovered.skipped {
@@ -53,7 +53,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Recovers reservations, volumes and operations; a change that was not finished is made again.
+    /// Recovers reservations, volumes and operations; repeats a change of volumes that was not finished.
     fn recover_resources(
         &mut self,
         state: Option<ResourceState>,
@@ -77,8 +77,8 @@ impl Agent {
             None => own.clone(),
         });
         if target.is_some() {
-            // More than there is room for at once may be on the disk, so it is not checked against the agent's
-            // resources.
+            // During a change the disk may have more volumes than fit at once, so they are not checked against the
+            // agent's resources.
             let on_disk = state.iter().flat_map(|state| &state.resources).cloned().collect::<Vec<_>>();
             let on_disk = resources::from_proto(&on_disk).map_err(|why| invalid(&why))?;
             self.resume_volumes(on_disk.filter(resources::Resource::is_persistent_volume), out);
@@ -98,9 +98,9 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) -> Result<(), StartError> {
-        // Without its info the agent had not registered for good.
+        // Without its info the agent had not completed its registration.
         let Some(old) = agent.info else { return Ok(()) };
-        // What is cleaned up need not fit.
+        // A cleanup destroys everything, so the resources need not match.
         let cleans_up = self.config.recover == RecoverMode::Cleanup;
         let fits = reconfiguration::check(self.config.reconfiguration_policy, &old, &self.info);
         if let Err(why) = fits.or_else(|why| if cleans_up { Ok(()) } else { Err(why) }) {
@@ -123,8 +123,8 @@ impl Agent {
         Ok(())
     }
 
-    /// `--recover=cleanup`: ends everything, and then the agent, which is a new one at its next start; an interrupted
-    /// cleanup starts again.
+    /// Carries out `--recover=cleanup`: ends all executors and containers, and then the agent, which gets a new id at
+    /// its next start. An interrupted cleanup starts again.
     fn clean_up(&mut self, now: Time, out: &mut Outbox) {
         self.unregistered = true;
         let alone = self.nested.iter().filter(|(name, nested)| name.parent().is_none() && nested.ended.is_none());
@@ -132,7 +132,7 @@ impl Agent {
         self.leave(now, out);
     }
 
-    /// Calls the v0 executors that have not come back yet.
+    /// Asks the v0 executors that have not reconnected yet to do so.
     pub(crate) fn reconnect_executors(&mut self, now: Time, out: &mut Outbox) {
         if self.state != AgentState::Recovering {
             return;
@@ -148,7 +148,8 @@ impl Agent {
         }
     }
 
-    /// An executor is back, or gone: when none is missing the recovery is over.
+    /// Finishes the recovery if no executor is left that has to reconnect. Called when an executor has reconnected or
+    /// ended.
     pub(crate) fn executor_is_back(&mut self, now: Time, _out: &mut Outbox) {
         if self.state != AgentState::Recovering {
             return;
@@ -158,7 +159,7 @@ impl Agent {
         }
     }
 
-    /// The executors that are still missing are given up.
+    /// Destroys the executors that have not reconnected in time, and finishes the recovery.
     pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
         let limit = self.texts.reregistration_timeout.as_str();
         for framework in self.frameworks.values_mut() {

@@ -1,6 +1,6 @@
-//! RegisterExecutorMessage and ReregisterExecutorMessage: a v0 executor driver reports.
+//! Handles RegisterExecutorMessage and ReregisterExecutorMessage, which v0 executor drivers send.
 //!
-//! Executors that speak HTTP are in `subscribe_executor`.
+//! Executors that use HTTP are handled in `subscribe_executor.rs`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::output::{Outbox, Output};
 use crate::state::{Early, ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
-    /// A new driver registers: it gets its ids and its tasks, or is shut down.
+    /// Handles the registration of a new driver: sends it its ids and tasks, or shuts it down.
     pub(crate) fn register_executor(
         &mut self,
         from: &Pid,
@@ -61,7 +61,7 @@ impl Agent {
         self.deliver(&known.id, executor, out);
     }
 
-    /// A driver that was there before this agent process.
+    /// Handles the reregistration of a driver that registered with the previous agent process.
     pub(crate) fn reregister_executor(
         &mut self,
         from: &Pid,
@@ -100,7 +100,7 @@ impl Agent {
         self.executor_is_back(now, out);
     }
 
-    /// The state of an executor that reports, if the agent, its framework and itself are not being ended.
+    /// Returns the state of an executor; `None` if it is unknown, or the agent or its framework is being shut down.
     pub(crate) fn may_report(&self, framework: &str, executor: &str) -> Option<ExecutorState> {
         let framework = self.frameworks.get(framework)?;
         let executor = framework.executors.get(executor)?;

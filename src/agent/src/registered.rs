@@ -1,6 +1,6 @@
-//! SlaveRegisteredMessage and SlaveReregisteredMessage: the master has admitted the agent.
+//! Handles SlaveRegisteredMessage and SlaveReregisteredMessage: the master has admitted the agent.
 //!
-//! Asking for it is in `detected`.
+//! The requests are sent in `detected.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::output::{Outbox, Persist};
 use crate::state::{Verdict, loss};
 
 impl Agent {
-    /// The answer to RegisterSlaveMessage.
+    /// Handles SlaveRegisteredMessage, the answer to a registration.
     pub(crate) fn slave_registered(&mut self, answer: SlaveRegisteredMessage, now: Time, out: &mut Outbox) {
         let Ok(id) = AgentId::new(&answer.slave_id.value) else {
             out.warn(format!("Dropped a registration with the invalid agent id '{}'", answer.slave_id.value));
@@ -34,7 +34,7 @@ impl Agent {
         self.tell_health(out);
     }
 
-    /// The answer to ReregisterSlaveMessage.
+    /// Handles SlaveReregisteredMessage, the answer to a reregistration.
     pub(crate) fn slave_reregistered(&mut self, answer: SlaveReregisteredMessage, now: Time, out: &mut Outbox) {
         match (&self.id, AgentId::new(&answer.slave_id.value)) {
             (Some(known), Ok(id)) if *known == id => {}
@@ -42,8 +42,8 @@ impl Agent {
             (_, Err(_)) => return,
         }
         match self.state {
-            // The answer to a process that ran here before: what it listed may have ended with it, so this one asks for
-            // itself.
+            // This answers the previous process of this agent, whose executors may have ended with it. This process
+            // sends its own list.
             AgentState::Disconnected if !self.asked => return,
             AgentState::Disconnected => self.connected(answer.connection, now, out),
             AgentState::Running => {}
@@ -53,8 +53,7 @@ impl Agent {
             self.reconcile(&reconciliation, now, out);
         }
         if self.announced.as_ref().is_some_and(|announced| *announced != self.total) {
-            // An operation came between question and answer: the master has taken what there was before for all that
-            // there is.
+            // An operation arrived between request and answer: the master has the resources from before it.
             self.correct_master(out);
         }
         self.tell_health(out);
@@ -65,7 +64,7 @@ impl Agent {
         self.exit(1, format!("Registered but got wrong id: {id} (expected: {own}). Committing suicide"), out);
     }
 
-    /// Takes the id that a master has given, and writes it down for the next start.
+    /// Stores the agent id that a master has assigned, and checkpoints it for the next start.
     fn take_id(&mut self, id: AgentId, out: &mut Outbox) {
         let info = Arc::make_mut(&mut self.info);
         info.id = Some(pb::SlaveId { value: (&id).into() });
@@ -95,7 +94,7 @@ impl Agent {
         self.report_operations(out);
     }
 
-    /// The master has tasks of a framework that this agent did not list: those are lost.
+    /// Reports tasks that the master has, but this agent did not list, as lost.
     fn reconcile(&mut self, message: &ReconcileTasksMessage, now: Time, out: &mut Outbox) {
         let Ok(id) = FrameworkId::new(&message.framework_id.value) else { return };
         let known = self.frameworks.get(id.as_str()).cloned();

@@ -1,6 +1,6 @@
-//! RunTaskMessage and RunTaskGroupMessage: the master has accepted a launch for this agent.
+//! Handles RunTaskMessage and RunTaskGroupMessage: the master has accepted a launch for this agent.
 //!
-//! It checks what a launch needs and names what is wrong; starting executors and handing tasks over is in `launch`.
+//! This file validates launches; `launch.rs` starts executors and sends them their tasks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::output::Outbox;
 use crate::state::{Framework, FrameworkState, Launch, LaunchError, Queued, Verdict, loss};
 
 impl Agent {
-    /// One task, with its own executor, that of its framework, or none.
+    /// Handles RunTaskMessage: launches one task, with an executor of its own, one of its framework, or the command
+    /// executor.
     pub(crate) fn run_task(&mut self, message: RunTaskMessage, now: Time, out: &mut Outbox) {
         let mut task = message.task;
         adopt_allocation(&message.framework, &mut task.resources);
@@ -29,7 +30,7 @@ impl Agent {
         self.run(message.framework, pid, &message.resource_version_uuids, launch, now, out);
     }
 
-    /// Tasks that start together, on an executor that speaks HTTP.
+    /// Handles RunTaskGroupMessage: launches tasks together, on an executor that uses HTTP.
     pub(crate) fn run_task_group(&mut self, message: RunTaskGroupMessage, now: Time, out: &mut Outbox) {
         let mut executor = message.executor;
         adopt_allocation(&message.framework, &mut executor.resources);
@@ -83,8 +84,8 @@ impl Agent {
         self.launch(&id, launch, now, out);
     }
 
-    /// What the master has asked already, by this agent's own lists: whether a framework may run this as its users. The
-    /// executor of a single task has the task's.
+    /// Checks with this agent's access control lists whether a framework may run the tasks as their users, as the
+    /// master has done with its own. For a single task, the executor has the task's user.
     fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), LaunchError> {
         let (reason, executor) = match &launch.queued {
             Queued::Task(_) => (Reason::TaskUnauthorized, None),
@@ -95,7 +96,7 @@ impl Agent {
         allowed.map_err(|why| LaunchError { state: TaskState::TaskError, reason, message: why.to_string() })
     }
 
-    /// Whether a launch is sound and may take place now.
+    /// Checks whether a launch is valid and may take place now.
     fn check(
         &self,
         info: &pb::FrameworkInfo,
@@ -107,7 +108,7 @@ impl Agent {
             return Err(LaunchError::new(Reason::SlaveDraining, "Task was received while agent was already draining"));
         }
         if let Some(why) = self.refusal("Launch") {
-            // The reason that Mesos has for an agent whose disk does not do what it must.
+            // Mesos has no reason for a disk that does not accept writes; this one is the closest.
             return Err(LaunchError::new(Reason::GcError, why));
         }
         let own = versions.iter().find(|version| version.resource_provider_id.is_none());
@@ -134,7 +135,7 @@ impl Agent {
             }
         }
         if let Some(why) = tasks.iter().find_map(|task| self.cannot_limit(task)) {
-            // An unexpected reason, but the one of Mesos (AGT-41).
+            // An unexpected reason, but Mesos uses it too (AGT-41).
             return Err(LaunchError::new(Reason::GcError, why));
         }
         let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);
@@ -148,7 +149,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Why a task cannot have the limits that it requests. Docker limits its containers.
+    /// Returns why a task cannot have the limits that it requests. Docker sets the limits of its own containers.
     fn cannot_limit(&self, task: &pb::TaskInfo) -> Option<&'static str> {
         let docker = task
             .container
@@ -161,7 +162,7 @@ impl Agent {
         (wants("mem") && !self.config.can_limit.mem).then_some("Memory limits need the agent's isolator cgroups/mem")
     }
 
-    /// Whether a reservation or volume that a task uses is there.
+    /// Returns whether the agent has the reservation or volume that a task uses.
     fn has_checkpointed(&self, used: &pb::Resource) -> bool {
         let plain = used.disk.is_none() && used.reservations.is_empty();
         if plain || used.provider_id.is_some() {
@@ -172,7 +173,7 @@ impl Agent {
         !used.needs_checkpointing() || self.total.contains_resource(&used)
     }
 
-    /// Tells the framework that the tasks will not run, and the master that there is no new executor.
+    /// Reports the tasks of a launch as dropped or invalid, and tells the master that there is no new executor.
     pub(crate) fn drop_launch(
         &mut self,
         framework: &FrameworkId,
@@ -205,7 +206,7 @@ impl Agent {
     }
 }
 
-/// Old masters leave the role out of resources; it is the framework's only one then.
+/// Sets the role of resources without an allocation, as old masters send them, to the framework's only role.
 fn adopt_allocation(info: &pb::FrameworkInfo, resources: &mut [pb::Resource]) {
     let multi_role = crate::state::is_capable(info, pb::framework_info::capability::Type::MultiRole);
     #[allow(deprecated)]
@@ -219,7 +220,7 @@ fn adopt_allocation(info: &pb::FrameworkInfo, resources: &mut [pb::Resource]) {
     }
 }
 
-/// An executor belongs to the framework that launches it.
+/// Sets the framework id of an executor to the framework that launches it.
 fn complete_executor(executor: &mut pb::ExecutorInfo, framework: &FrameworkId) {
     executor.framework_id = Some(pb::FrameworkId { value: framework.into() });
 }

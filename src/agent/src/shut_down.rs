@@ -1,4 +1,4 @@
-//! The end of the agent: ShutdownMessage from the master, SIGUSR1 and SIGTERM.
+//! Ends the agent: on ShutdownMessage from the master, SIGUSR1 or SIGTERM.
 
 use base::Time;
 use protos::mesos::internal::{ShutdownMessage, UnregisterSlaveMessage};
@@ -9,13 +9,13 @@ use crate::disk::paths;
 use crate::output::{Outbox, Output, Persist};
 
 impl Agent {
-    /// The master rejects this agent.
+    /// Handles ShutdownMessage: the master refuses this agent.
     pub(crate) fn shutdown_message(&mut self, message: ShutdownMessage, now: Time, out: &mut Outbox) {
         out.warn(format!("The master asks this agent to shut down: {}", message.message()));
         self.leave(now, out);
     }
 
-    /// A signal: to leave for good, or only to stop.
+    /// Handles a signal: leaves the cluster for good, or only stops.
     pub(crate) fn shut_down(&mut self, unregister: bool, now: Time, out: &mut Outbox) {
         if unregister {
             if self.id.is_some() {
@@ -24,7 +24,8 @@ impl Agent {
             self.unregistered = true;
             return self.leave(now, out);
         }
-        // Executors of frameworks that checkpoint outlive the agent; the others would find no agent that knows them.
+        // Executors of frameworks that checkpoint keep running without the agent. Others could not reconnect to the
+        // next one.
         let lost = self.frameworks.values().filter(|framework| !framework.checkpoints());
         for executor in lost.flat_map(|framework| framework.executors.values()) {
             if self.frameworks.has_container(&executor.container) {
@@ -34,15 +35,17 @@ impl Agent {
         self.exit(0, "stopped by a signal".to_owned(), out);
     }
 
-    /// An agent that ends does not wait for a disk that refuses checkpoints: what waits for it is lost with the
-    /// process, as in a crash, and has not been sent. `before` is the number of outputs of earlier inputs.
+    /// Releases the outputs of an agent that ends while checkpoints cannot be written, because it does not wait for
+    /// such a disk. Checkpoints that were not written are lost with the process, as in a crash.
+    ///
+    /// `before` is the number of outputs of earlier inputs.
     pub(crate) fn end_without_disk(&self, before: usize, out: &mut Outbox) {
         if self.trouble.is_some() && self.state == AgentState::Terminating {
             out.at_once.extend(out.outputs.split_off(before));
         }
     }
 
-    /// Ends all frameworks, and then the agent.
+    /// Shuts down all frameworks, and then the agent.
     pub(crate) fn leave(&mut self, now: Time, out: &mut Outbox) {
         self.state = AgentState::Terminating;
         self.streams.pause();
@@ -55,8 +58,10 @@ impl Agent {
         }
     }
 
-    /// Nothing runs any more. An agent that has unregistered is a new one at its next start; one that the master has
-    /// sent away comes back under its id, so that a master which has marked it gone knows it.
+    /// Exits once no framework is left.
+    ///
+    /// An agent that has unregistered gets a new id at its next start. One that the master has refused restarts with
+    /// its old id, so that a master which has marked it gone recognizes it.
     pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
         let cleans_up = self.config.recover == RecoverMode::Cleanup;
         // Standalone containers are waited for, too: nothing else would end them.

@@ -1,4 +1,4 @@
-//! ShutdownExecutorMessage, and the two limits of time that end an executor: registration and shutdown.
+//! Handles ShutdownExecutorMessage, and the timeouts that end an executor: registration and shutdown.
 
 use base::{ExecutorId, FrameworkId, Time, format_duration};
 use protos::mesos::internal::ShutdownExecutorMessage;
@@ -12,7 +12,7 @@ use crate::state::{ContainerName, ExecutorLink, ExecutorState, Verdict};
 use crate::timers::Timer;
 
 impl Agent {
-    /// The master shuts an executor down.
+    /// Handles ShutdownExecutorMessage: the master shuts an executor down.
     pub(crate) fn shutdown_executor_message(&mut self, message: &ShutdownExecutorMessage, now: Time, out: &mut Outbox) {
         if !matches!(self.state, AgentState::Running | AgentState::Disconnected) {
             return;
@@ -23,7 +23,7 @@ impl Agent {
         }
     }
 
-    /// Asks an executor to end, and destroys its container if it has not done so after its grace period.
+    /// Asks an executor to shut down. Its container is destroyed if it has not ended after its grace period.
     pub(crate) fn shut_down_executor(&mut self, framework: &FrameworkId, executor: &str, now: Time, out: &mut Outbox) {
         let Some(known) = self.executor(framework.as_str(), executor).cloned() else { return };
         if matches!(known.state, ExecutorState::Terminating | ExecutorState::Terminated) {
@@ -52,7 +52,7 @@ impl Agent {
         }
     }
 
-    /// The grace period is over.
+    /// Handles the end of an executor's grace period: destroys its container.
     pub(crate) fn executor_shutdown_timed_out(
         &mut self,
         framework: &FrameworkId,
@@ -69,12 +69,12 @@ impl Agent {
         let was_started = known.pid.is_some();
         out.outputs.push(Output::Destroy { container: container.clone() });
         if !was_started && self.trouble.is_some() && self.state == AgentState::Terminating {
-            // Its launch waits for a checkpoint that the disk refuses.
+            // The launch still waits for a checkpoint that cannot be written.
             self.container_exited(container, None, now, out);
         }
     }
 
-    /// An executor that was started has not reported in time.
+    /// Handles an executor that has not registered in time: destroys its container.
     pub(crate) fn executor_registration_timed_out(
         &mut self,
         framework: &FrameworkId,

@@ -1,4 +1,4 @@
-//! ShutdownFrameworkMessage: a framework is over.
+//! Handles ShutdownFrameworkMessage: a framework was removed.
 
 use base::{FrameworkId, Time};
 use protos::mesos::internal::ShutdownFrameworkMessage;
@@ -8,7 +8,7 @@ use crate::output::Outbox;
 use crate::state::FrameworkState;
 
 impl Agent {
-    /// The master shuts a framework down.
+    /// Handles ShutdownFrameworkMessage: the master shuts a framework down.
     pub(crate) fn shutdown_framework_message(
         &mut self,
         message: &ShutdownFrameworkMessage,
@@ -17,14 +17,14 @@ impl Agent {
     ) {
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
         if self.is_listed() {
-            // A master that knows of the end repeats it when it reads the list.
+            // If the framework has really ended, the master repeats the message when it receives the list.
             out.warn(format!("Framework {framework} is not shut down: the agent has just listed it to a master"));
             return;
         }
         self.shut_down_framework(&framework, now, out);
     }
 
-    /// Shuts all executors of a framework down; its updates are not needed any more.
+    /// Shuts down all executors of a framework, and discards its updates, which are not needed any more.
     pub(crate) fn shut_down_framework(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
         self.streams.remove_framework(framework);
         let Some(known) = self.framework_mut(framework.as_str()) else { return };

@@ -1,4 +1,4 @@
-//! A cheap immutable view of an agent, for readers.
+//! An immutable view of an agent for readers, cheap to make.
 //!
 //! Entities are shared with the core, which copies one before it changes it.
 
@@ -12,64 +12,64 @@ use protos::mesos as pb;
 use crate::agent::AgentState;
 use crate::state::Framework;
 
-/// A cheap immutable view of an agent.
+/// An immutable view of an agent, cheap to make.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// How far the agent has got.
+    /// Phase of the agent's life.
     pub state: AgentState,
-    /// Its id, once a master has given it one.
+    /// Id of the agent; `None` before the first registration.
     pub id: Option<AgentId>,
-    /// What it registers with.
+    /// Agent info of the registration.
     pub info: Arc<pb::SlaveInfo>,
-    /// Its resources, with reservations and volumes as they are now.
+    /// Total resources, with the current reservations and volumes.
     pub resources: Arc<resources::Resources>,
-    /// The leading master.
+    /// Pid of the leading master; `None` if there is none.
     pub master: Option<Pid>,
-    /// When it last (re)registered.
+    /// Time of the last registration or reregistration.
     pub registered: Option<Time>,
-    /// How long this process took for its recovery, once that is over.
+    /// Duration of this process's recovery; `None` while it recovers.
     pub recovery_time: Option<Duration>,
-    /// Its frameworks.
+    /// Frameworks with executors on this agent.
     pub frameworks: Arc<BTreeMap<FrameworkId, Arc<Framework>>>,
-    /// Frameworks that it has no executors of any more, oldest first.
+    /// Frameworks that have no executors on this agent any more, oldest first.
     pub completed_frameworks: Arc<VecDeque<Arc<Framework>>>,
-    /// Set while it is being drained.
+    /// Configuration of the drain; set while the agent is being drained.
     pub drain: Option<pb::DrainConfig>,
-    /// When the draining began.
+    /// Time at which the drain began.
     pub drain_start: Option<Time>,
-    /// Operations that are not acknowledged.
+    /// Operations whose status has not been acknowledged.
     pub operations: Arc<Vec<Arc<pb::Operation>>>,
-    /// The revocable resources that are offered a second time, if there is an estimator.
+    /// Revocable resources that are oversubscribed; `None` without an estimator.
     pub oversubscribed: Option<Arc<resources::Resources>>,
-    /// What has been counted since the start.
+    /// Counters since the start of the agent.
     pub counters: Counters,
     /// Number of directories that wait for their deletion.
     pub garbage: usize,
-    /// How long a directory waits for it, at the current use of the disk.
+    /// Time for which garbage is kept at the current use of the disk.
     pub garbage_kept_for: Duration,
 }
 
-/// Counters of an agent.
+/// Counters of an agent since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Updates that ended a task, by the state's name without `TASK_` in small letters.
+    /// Number of updates that ended a task, by the state's name in lower case without `TASK_`.
     pub tasks: BTreeMap<&'static str, u64>,
-    /// Ended executors.
+    /// Number of executors that have ended.
     pub executors_terminated: u64,
-    /// Executors ended by the QoS controller.
+    /// Number of executors that the QoS controller has ended.
     pub executors_preempted: u64,
-    /// Updates taken.
+    /// Number of status updates that were accepted.
     pub valid_status_updates: u64,
-    /// Updates refused.
+    /// Number of status updates that were rejected.
     pub invalid_status_updates: u64,
-    /// Framework messages passed on.
+    /// Number of framework messages that were forwarded.
     pub valid_framework_messages: u64,
-    /// Framework messages dropped.
+    /// Number of framework messages that were dropped.
     pub invalid_framework_messages: u64,
-    /// Containers that could not be started.
+    /// Number of containers that could not be started.
     pub container_launch_errors: u64,
-    /// Damaged checkpoints that were skipped.
+    /// Number of damaged checkpoints that were skipped.
     pub recovery_errors: u64,
-    /// Directories deleted by garbage collection.
+    /// Number of directories that garbage collection has deleted.
     pub gc_paths_removed: u64,
 }

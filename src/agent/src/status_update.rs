@@ -1,7 +1,7 @@
-//! Status updates: from an executor, or by the agent itself, on their way to the framework.
+//! Handles status updates of executors, and those that the agent itself makes.
 //!
-//! An update is written down (if the framework checkpoints), put into its task's stream, and confirmed to the
-//! executor. Sending it on is the stream's business.
+//! An update is checkpointed (if the framework checkpoints), queued in its task's stream, and acknowledged to the
+//! executor. The stream decides when it is forwarded.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::state::{
     update_of,
 };
 
-/// The uuid of an update that comes in.
+/// Returns the UUID of a received update.
 fn uuid_of(update: &StatusUpdate) -> Result<[u8; 16], InvalidUuid> {
     base::valid_uuid(update.uuid.as_deref().or(update.status.uuid.as_deref()).unwrap_or_default())
 }
 
 impl Agent {
-    /// An executor's update.
+    /// Handles a status update of an executor.
     pub(crate) fn executor_update(&mut self, mut update: StatusUpdate, now: Time, out: &mut Outbox) {
         let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else {
             return self.invalid_update("its framework is unknown", out);
@@ -70,7 +70,8 @@ impl Agent {
         self.confirm_update(&framework, &link, &task, uuid, out);
     }
 
-    /// An update by the agent itself. `executor` is the one that the task was meant for, if there is one.
+    /// Queues an update that the agent itself makes. `executor` is the one that the task was meant for, if there is
+    /// one.
     pub(crate) fn report(
         &mut self,
         framework: &FrameworkId,
@@ -102,14 +103,16 @@ impl Agent {
         }
     }
 
-    /// Sends an update about a task whose id cannot be one: no acknowledgement can be kept for it.
+    /// Sends an update about a task whose id is invalid. It is not queued, because no acknowledgement can be stored for
+    /// it.
     fn report_once(&self, mut update: StatusUpdate, out: &mut Outbox) {
         update.latest_state = Some(update.status.state);
         let pid = Some(self.texts.pid.clone());
         self.send_to_master(StatusUpdateMessage { update, pid }, out);
     }
 
-    /// An executor speaks of a task that it does not have: the framework may know better.
+    /// Handles an update of a task that its executor does not have. It is forwarded, because the framework may know the
+    /// task.
     #[allow(clippy::too_many_arguments)]
     fn update_without_task(
         &mut self,
@@ -136,7 +139,7 @@ impl Agent {
         self.confirm_update(framework, &executor.link, task, uuid, out);
     }
 
-    /// Updates of executors of a framework that is being shut down are expected and not forwarded. They are
+    /// Handles an update of a framework that is being shut down. Such updates are expected and not forwarded; they are
     /// acknowledged, because an executor may wait for that before it ends.
     fn update_while_shutting_down(&mut self, update: &StatusUpdate, out: &mut Outbox) {
         self.counters.invalid_status_updates += 1;
@@ -154,7 +157,7 @@ impl Agent {
         out.warn(format!("Dropped a status update: {why}"));
     }
 
-    /// Fills in what the agent knows better than the executor.
+    /// Sets the fields of an update that the agent knows better than the executor.
     fn complete_update(&self, update: &mut StatusUpdate, executor: &Executor, uuid: [u8; 16]) {
         update.uuid = Some(uuid.to_vec());
         update.slave_id = Some(self.slave_id());
@@ -195,7 +198,7 @@ impl Agent {
         }
     }
 
-    /// Takes an update of a task that this executor has: its state changes, and the update is on its way.
+    /// Applies an update to a task of this executor, and queues it.
     fn take_update(
         &mut self,
         (framework, executor, task): (&FrameworkId, &ExecutorId, &TaskId),
@@ -209,7 +212,7 @@ impl Agent {
         self.explain_by_draining(&known.info, &mut update);
         let run = known.checkpoints().then(|| Arc::clone(&owner.run));
         if let (Some(run), Some(queued)) = (&run, owner.queued_task(task)) {
-            // Updates without their task say nothing to the next start.
+            // The next agent process cannot use updates without their task.
             let record = crate::state::task_of(queued, owner);
             self.checkpoint(paths::task_file(run, task, "task.info"), frame(&record), out);
         }
@@ -224,7 +227,8 @@ impl Agent {
         self.queue_update((framework, task), uuid, update, run, now, out);
     }
 
-    /// Adds an update to its stream, and to the disk if the stream has a file or there is a run's directory for it.
+    /// Adds an update to its stream, and to the stream's file. A new stream has a file if `run`, the directory of the
+    /// executor's run, is set.
     fn queue_update(
         &mut self,
         key: (&FrameworkId, &TaskId),
@@ -245,7 +249,8 @@ impl Agent {
         }
     }
 
-    /// Changes the task's record; an ended task waits for its acknowledgement. Whether it has ended with this.
+    /// Changes the task's record; an ended task waits for the acknowledgement of its last update. Returns whether the
+    /// update ends the task.
     fn change_task(
         &mut self,
         framework: &FrameworkId,
@@ -271,7 +276,7 @@ impl Agent {
         ended
     }
 
-    /// Acknowledges an update to its executor; it is durable before this leaves.
+    /// Acknowledges an update to its executor. The update is durable before the acknowledgement is sent.
     fn confirm_update(
         &self,
         framework: &FrameworkId,
@@ -320,7 +325,7 @@ impl Agent {
             update.latest_state = Some(latest_state);
             let message = StatusUpdateMessage { update, pid: Some(self.texts.pid.clone()) };
             match &self.master {
-                // Nothing was begun, so nothing can be taken back: it need not wait for a disk that refuses.
+                // A refused task has no effects, so its update need not wait for a disk that cannot be written.
                 Some(master) if is_refused => {
                     out.at_once.push(Output::Send { to: master.clone(), message: Arc::new(message.into()) });
                 }
@@ -330,7 +335,7 @@ impl Agent {
     }
 }
 
-/// Takes one task out of an executor's queue; the rest of its group stays.
+/// Removes one task from an executor's queue; the rest of its group stays.
 fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInfo>> {
     let index = executor.queued.iter().position(|q| q.tasks().iter().any(|t| t.task_id.value == task.as_str()))?;
     match &mut executor.queued[index] {
@@ -346,7 +351,7 @@ fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInf
     }
 }
 
-/// Under which name an ended task is counted.
+/// Returns the name under which an ended task is counted.
 fn counter_of(state: TaskState) -> &'static str {
     match state {
         TaskState::TaskFinished => "finished",

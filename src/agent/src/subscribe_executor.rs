@@ -1,6 +1,6 @@
-//! SUBSCRIBE of the v1 executor API (docs/mesos/executors.md).
+//! Handles the SUBSCRIBE call of the v1 executor API (docs/mesos/executors.md).
 //!
-//! The other calls are in `executor_call`.
+//! The other calls are handled in `executor_call.rs`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::output::{Done, Outbox, Output};
 use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Proof, Verdict, loss};
 
 impl Agent {
-    /// Opens an executor's event stream.
+    /// Handles a SUBSCRIBE call: opens the executor's event stream.
     pub(crate) fn subscribe_executor(
         &mut self,
         stream: StreamId,
@@ -101,8 +101,9 @@ impl Agent {
         self.executor_is_back(now, out);
     }
 
-    /// Tasks that were handed to an executor, of which it has reported nothing and does not know: they were lost on
-    /// the way. An executor that was made for them alone would wait forever: it ends.
+    /// Reports tasks as dropped that were sent to an executor, but that it does not know: they were lost on the way.
+    ///
+    /// If the executor is the agent's own and has no other tasks, it is shut down, because it would wait forever.
     pub(crate) fn drop_unseen(
         &mut self,
         framework: &FrameworkId,
@@ -133,7 +134,7 @@ impl Agent {
         }
     }
 
-    /// An UPDATE call's status as the update that it becomes.
+    /// Returns the status update that the status of an UPDATE call becomes.
     pub(crate) fn update_of_call(
         &self,
         framework: &str,

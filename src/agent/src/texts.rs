@@ -1,22 +1,22 @@
-//! Texts that stay the same while an agent runs, and are part of every task.
+//! Texts for messages and environments that stay the same while an agent runs.
 
 use base::format_duration;
 
 use crate::config::Config;
 
-/// Texts of what stays the same for as long as an agent runs.
+/// Texts that stay the same while an agent runs, rendered once because every task needs them.
 pub(crate) struct Texts {
-    /// The agent's pid.
+    /// Pid of the agent.
     pub(crate) pid: String,
-    /// Its address with the port.
+    /// Address of the agent with the port.
     pub(crate) endpoint: String,
-    /// Its address without the port.
+    /// Address of the agent without the port.
     pub(crate) ip: String,
-    /// `--executor_shutdown_grace_period`.
+    /// Value of `--executor_shutdown_grace_period`.
     pub(crate) grace_period: String,
-    /// `--recovery_timeout`.
+    /// Value of `--recovery_timeout`.
     pub(crate) recovery_timeout: String,
-    /// `--executor_reregistration_timeout`.
+    /// Value of `--executor_reregistration_timeout`.
     pub(crate) reregistration_timeout: String,
 }
 

@@ -1,6 +1,6 @@
-//! What the timers of an agent are for.
+//! Kinds of timers that an agent sets.
 //!
-//! What a due timer does is in the file of its subject.
+//! A due timer is handled in the file of its subject.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use base::{ExecutorId, FrameworkId};
 
 use crate::state::ContainerName;
 
-/// What an instant is for.
+/// Purpose of a timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// Send the registration (again).
+    /// Send the next registration.
     Register,
-    /// An attempt to authenticate has taken too long.
+    /// End an attempt to authenticate that has taken too long.
     Authentication,
-    /// No ping has arrived for the master's timeout.
+    /// Detect the master again, as no ping has arrived within the master's timeout.
     PingTimeout,
-    /// The executor of this container should have registered by now.
+    /// Destroy the executor of this container if it has not registered.
     ExecutorRegistration { framework: FrameworkId, executor: ExecutorId, container: ContainerName },
-    /// The executor of this container was shut down and should have ended by now.
+    /// Destroy this container if its executor has not shut down.
     ExecutorShutdown { framework: FrameworkId, executor: ExecutorId, container: ContainerName },
-    /// Executors that have not come back after a restart are given up.
+    /// Destroy the executors that have not reconnected after a restart of the agent.
     ExecutorReregistration,
-    /// It is to be estimated what may be offered a second time.
+    /// Estimate the resources that may be oversubscribed.
     Estimate,
-    /// Executors with too many revocable resources in use are to be found.
+    /// Ask the QoS controller for corrections.
     CorrectUsage,
-    /// Executors that have not come back are called again.
+    /// Ask executors again to reconnect.
     ExecutorReconnect,
-    /// Heartbeats for executors with an event stream.
+    /// Send heartbeats to executors with an event stream.
     ExecutorHeartbeats,
-    /// Some garbage may be old enough.
+    /// Delete garbage that is old enough.
     CollectGarbage,
-    /// Report the status of an operation again, and after `wait` once more.
+    /// Report the status of an operation again, and once more after `wait`.
     OperationRetry { uuid: Vec<u8>, wait: Duration },
 }
 

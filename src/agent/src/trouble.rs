@@ -1,8 +1,8 @@
-//! The disk refuses checkpoints: running tasks continue, launches are refused, and the master makes no offers of the
-//! agent.
+//! Handles a disk that does not accept checkpoints: running tasks continue, launches are refused, and the master makes
+//! no offers of the agent.
 //!
-//! Meanwhile the shell keeps checkpoints in a journal, or withholds the outputs that depend on them. The master learns
-//! of it by an attribute of the registration that is not checkpointed: a master of Mesos shows it to frameworks.
+//! Meanwhile the shell keeps checkpoints in a journal, or withholds the outputs that depend on them. The agent tells
+//! the master by an attribute of the registration that is not checkpointed. A Mesos master shows it to frameworks.
 
 use base::Time;
 use protos::mesos as pb;
@@ -12,11 +12,11 @@ use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
 use crate::state::Trouble;
 
-/// Name of the attribute. Its text is the reason.
+/// Name of the attribute that marks an agent as unhealthy. Its text is the reason.
 pub const UNHEALTHY: &str = "unhealthy";
 
 impl Agent {
-    /// Checkpoints cannot be written where they belong.
+    /// Handles the report that checkpoints cannot be written.
     pub(crate) fn checkpoints_failing(&mut self, why: &str, needs_room: bool, now: Time, out: &mut Outbox) {
         let why = format!("cannot write checkpoints to {}: {why}", self.config.work_dir);
         let trouble = Trouble { why: why.into(), needs_room };
@@ -31,7 +31,7 @@ impl Agent {
         self.tell_health(out);
     }
 
-    /// Checkpoints can be written again, and there is some room.
+    /// Handles the report that checkpoints can be written again, and the disk has some space.
     pub(crate) fn checkpoints_work(&mut self, now: Time, out: &mut Outbox) {
         if self.trouble.take().is_some() {
             out.info("Checkpoints can be written again: new tasks are accepted");
@@ -40,17 +40,18 @@ impl Agent {
         }
     }
 
-    /// Why nothing new may begin.
+    /// Returns why new work is refused; `None` while checkpoints can be written.
     pub(crate) fn refusal(&self, what: &str) -> Option<String> {
         self.trouble.as_ref().map(|trouble| format!("{what} refused: {}", trouble.why))
     }
 
-    /// Whether old sandboxes are in the way of checkpoints.
+    /// Returns whether checkpoints fail because the disk is full, so that old sandboxes must be deleted.
     pub(crate) fn needs_room(&self) -> bool {
         self.trouble.as_ref().is_some_and(|trouble| trouble.needs_room)
     }
 
-    /// Reports the agent's health to a master that has accepted it, if the last report differs, or may differ.
+    /// Reregisters with a master that has accepted the agent, if the last registration reported another health, or may
+    /// have.
     pub(crate) fn tell_health(&mut self, out: &mut Outbox) {
         if self.state != AgentState::Running {
             return;
@@ -61,7 +62,7 @@ impl Agent {
         }
     }
 
-    /// The attribute, while there is a reason.
+    /// Returns the attribute that marks the agent as unhealthy; `None` while checkpoints can be written.
     pub(crate) fn unhealthy_attribute(&self) -> Option<pb::Attribute> {
         let trouble = self.trouble.as_ref()?;
         Some(pb::Attribute {

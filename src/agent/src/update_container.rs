@@ -1,6 +1,6 @@
-//! Changes of a running container when its tasks change: what it may use, and which volumes it sees.
+//! Updates the resources and volumes of a running container when its tasks change.
 //!
-//! The shell carries them out.
+//! The shell carries out the changes.
 
 use protos::mesos as pb;
 
@@ -10,7 +10,7 @@ use crate::state::{ContainerName, Prepare, VolumeLink};
 use crate::volumes::volumes;
 
 impl Agent {
-    /// Tells what a running container may use now that its tasks have changed.
+    /// Requests an update of a running container's resources and limits after its tasks have changed.
     pub(crate) fn resize(&self, framework: &str, executor: &str, out: &mut Outbox) {
         let Some(executor) = self.executor(framework, executor).filter(|_| self.config.resizes) else { return };
         // The executor of a command task ends with its only task.
@@ -23,8 +23,8 @@ impl Agent {
         }
     }
 
-    /// The volumes that a container is to see, with what is done to them first: a volume belongs to the user that uses
-    /// it, but one that others use too is left as it is.
+    /// Returns the volumes of a container, with the preparation of each. A volume gets the container's user as owner,
+    /// but a shared one that other containers use is left as it is.
     pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
         let of = |(mut link, shared): (VolumeLink, bool)| {
             if shared && self.is_used_elsewhere(&link.directory, container) {
@@ -41,7 +41,7 @@ impl Agent {
             .any(|other| other.container != *container && other.volumes.iter().any(|link| link.directory == directory))
     }
 
-    /// Lets a running container see the volumes of the tasks that it has now, and no others.
+    /// Requests an update of a running container's volumes to those of its current tasks.
     pub(crate) fn update_volumes(&mut self, framework: &str, executor: &str, out: &mut Outbox) {
         let Some(known) = self.executor(framework, executor) else { return };
         if known.volumes.is_empty() && !known.uses_volumes() {

@@ -1,4 +1,4 @@
-//! UpdateFrameworkMessage: a framework has changed its info or its place.
+//! Handles UpdateFrameworkMessage: a framework has changed its info or its pid.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::output::Outbox;
 use crate::state::FrameworkState;
 
 impl Agent {
-    /// Takes the new info and pid from the master, and sends the framework's unacknowledged updates again.
+    /// Handles UpdateFrameworkMessage: stores the new info and pid, and sends the framework's unacknowledged updates
+    /// again.
     pub(crate) fn update_framework(&mut self, message: UpdateFrameworkMessage, now: Time, out: &mut Outbox) {
         if self.state == AgentState::Recovering {
             return;

@@ -1,5 +1,4 @@
-//! The parts of an agent that a principal may view, and the authorization of calls about containers (
-//! 10.3).
+//! Views of an agent for a principal, and the actions that calls about containers need (docs/mesos/security.md).
 //!
 //! It describes the objects of decisions; the authorizer decides.
 
@@ -13,12 +12,12 @@ use crate::nested_call::{container_of, wanted};
 use crate::snapshot::Snapshot;
 use crate::state::{ContainerName, Executor, Framework, Queued};
 
-/// Whether an action may be done to what belongs to a user.
+/// A function that returns whether an action on an object of a user is allowed.
 type May<'m> = &'m dyn Fn(Action, &str) -> bool;
 
 impl Snapshot {
-    /// The agent with what may be viewed of its frameworks; executors that may not be viewed are kept if `executors` is
-    /// false: then it is tasks that are asked for.
+    /// Returns the snapshot with only those frameworks, executors and tasks that may be viewed. With `executors` false,
+    /// executors are not filtered: the view is about tasks.
     #[must_use]
     pub fn visible(&self, may: May<'_>, executors: bool) -> Snapshot {
         let framework = |framework: &Arc<Framework>| visible_framework(framework, may, executors);
@@ -31,7 +30,7 @@ impl Snapshot {
         }
     }
 
-    /// The executor whose container this is, and its framework.
+    /// Returns the executor of a root container, and its framework.
     fn owner(&self, root: &ContainerName) -> Option<(&Framework, &Executor)> {
         let of = |framework: &'_ Arc<Framework>| framework.executors.values().any(|one| one.container == *root);
         let framework = self.frameworks.values().find(|framework| of(framework))?;
@@ -39,7 +38,7 @@ impl Snapshot {
         Some((framework, executor))
     }
 
-    /// Containers of executors that may not be viewed.
+    /// Returns the containers of executors that may not be viewed.
     pub fn hidden_containers(&self, may: May<'_>) -> Vec<ContainerName> {
         let all = self.frameworks.values().flat_map(|framework| {
             framework.executors.values().map(|executor| (executor_user(&executor.info, &framework.info), executor))
@@ -48,8 +47,8 @@ impl Snapshot {
         hidden.map(|(_, executor)| executor.container.clone()).collect()
     }
 
-    /// The user of a sandbox, by its path: of an executor that is not known any more that of its framework; none if
-    /// that is not known either.
+    /// Returns the user of a sandbox, by its path. For an unknown executor it is the user of the framework; `None` if
+    /// the framework is unknown too.
     pub fn sandbox_user(&self, path: &str) -> Option<&str> {
         let (_, rest) = path.rsplit_once("/frameworks/")?;
         let (framework, rest) = rest.split_once("/executors/")?;
@@ -63,7 +62,8 @@ impl Snapshot {
         Some(executor.map_or(framework.info.user.as_str(), |executor| executor_user(&executor.info, &framework.info)))
     }
 
-    /// What must be allowed for a call about a container, and to which user's; none: to all containers by themselves.
+    /// Returns the actions that a call about a container needs, each with the user that it concerns. Without a user,
+    /// the action concerns all standalone containers.
     pub fn container_actions(&self, call: &api::Call) -> Vec<(Action, Option<String>)> {
         use api::call::Type;
         let kind = call.r#type();
@@ -139,7 +139,7 @@ mod tests {
         Framework::new(FrameworkId::new(id).unwrap(), Arc::new(info), None)
     }
 
-    /// An executor with a run, as a user of its own if one is named.
+    /// Returns an executor with one run, with a user of its own if one is named.
     fn executor(framework: &str, id: &str, run: &str, user: Option<&str>) -> Arc<Executor> {
         let command = pb::CommandInfo { user: user.map(Into::into), ..pb::CommandInfo::default() };
         let info = pb::ExecutorInfo { command: Some(command), ..pb::ExecutorInfo::default() };
@@ -179,19 +179,19 @@ mod tests {
     fn the_user_of_a_sandbox() {
         let snapshot = snapshot();
         let of = |rest: &str| snapshot.sandbox_user(&format!("/w/slaves/S/frameworks/{rest}"));
-        // The command's user goes before the framework's, and each run of an executor has its own.
+        // The command's user takes precedence over the framework's, and each run of an executor has its own.
         assert_eq!(of("F/executors/plain/runs/r1"), Some("alice"));
         assert_eq!(of("F/executors/own/runs/r3"), Some("carol"));
         assert_eq!(of("F/executors/own/runs/r2"), Some("bob"));
         assert_eq!(of("F/executors/own/runs/r2/containers/c/stdout"), Some("bob"));
-        // The newest run is the living executor's.
+        // The newest run is the one of the running executor.
         assert_eq!(of("F/executors/own/runs/latest"), Some("carol"));
         assert_eq!(of("F/executors/own"), Some("carol"));
-        // What is not known any more is its framework's.
+        // An unknown run belongs to the framework's user.
         assert_eq!(of("F/executors/own/runs/r9"), Some("alice"));
         assert_eq!(of("F/executors/other/runs/r1"), Some("alice"));
         assert_eq!(of("G/executors/e/runs/r"), Some("dave"));
-        // It is hidden from everyone else.
+        // The user of a sandbox of an unknown framework is not known.
         assert_eq!(of("H/executors/e/runs/r"), None);
         assert_eq!(of("F"), None);
         assert_eq!(snapshot.sandbox_user("/w/containers/alone"), None);

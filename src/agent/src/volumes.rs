@@ -1,4 +1,4 @@
-//! Where persistent volumes are (RES-42, RES-47).
+//! Paths of persistent volumes (RES-42, RES-47).
 //!
 //! It names directories; the shell creates, deletes and links them.
 
@@ -8,11 +8,11 @@ use resources::{Resource, Resources, SourceKind, resource_from_proto};
 use crate::output::GoneVolume;
 use crate::state::{Executor, Prepare, Queued, VolumeLink};
 
-/// The directory of a persistent volume; `None` for volumes on other disks than the agent's.
+/// Returns the directory of a persistent volume; `None` for a volume on another disk than the agent's.
 pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
     let disk = volume.disk()?;
     let id = disk.persistence_id().filter(|_| volume.provider().is_none())?;
-    // Ids become a path: what would lead elsewhere is not a volume.
+    // The id becomes part of a path: one that would leave the directory is invalid.
     base::TaskId::new(id).ok()?;
     let role = volume.reservation_role()?.as_str().replace('/', " ");
     match (disk.source(), disk.root()) {
@@ -25,13 +25,13 @@ pub(crate) fn volume_path(work_dir: &str, volume: &Resource) -> Option<String> {
     }
 }
 
-/// A relative root is below the work directory.
+/// Returns the absolute root of a disk; a relative one is below the work directory.
 fn disk_root(work_dir: &str, root: &str) -> String {
     let root = root.trim_end_matches('/');
     if root.starts_with('/') { root.to_owned() } else { format!("{work_dir}/{root}") }
 }
 
-/// A directory that more than one volume would have; the master should prevent that.
+/// Returns a directory that more than one volume would have; the master should prevent that.
 pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<String> {
     let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
     let mut directories: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
@@ -39,7 +39,7 @@ pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<St
     directories.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// The directories of volumes that are deleted and created when resources change.
+/// Returns the volumes to delete, and the directories of volumes to create, when resources change.
 pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<GoneVolume>, Vec<String>) {
     let directories = |resources: &Resources| -> Vec<GoneVolume> {
         let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
@@ -59,7 +59,7 @@ fn is_volume(resource: &pb::Resource) -> bool {
     resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some())
 }
 
-/// The volumes among some resources, each with whether it is shared.
+/// Returns the volumes among some resources, each with whether it is shared.
 pub(crate) fn volumes<'a>(
     work_dir: &str,
     resources: impl Iterator<Item = &'a pb::Resource>,
@@ -77,7 +77,7 @@ pub(crate) fn volumes<'a>(
 }
 
 impl Executor {
-    /// Whether anything that it or its tasks hold is a persistent volume.
+    /// Returns whether the executor or one of its tasks holds a persistent volume.
     pub(crate) fn uses_volumes(&self) -> bool {
         let queued = self.queued.iter().flat_map(Queued::tasks).flat_map(|task| &task.resources);
         let launched = self.launched.values().flat_map(|task| &task.resources);

@@ -1,7 +1,7 @@
-//! Command tasks whose id an earlier task had, and whose executor has not ended yet.
+//! Command tasks that reuse the id of an earlier task whose executor has not ended yet.
 //!
-//! The framework has seen the earlier task's end, so it may use the id again at once; the earlier executor needs a
-//! moment more. The new task waits for that, and may be killed meanwhile.
+//! The framework has received the earlier task's last update, so it may use the id again at once. The new task waits
+//! for the end of the earlier executor, and may be killed meanwhile.
 
 use base::{ExecutorId, FrameworkId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
@@ -10,12 +10,12 @@ use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
 use crate::state::{ExecutorState, Framework, FrameworkState, Launch, Verdict};
 
-/// Maximum number of tasks of one framework that wait so.
+/// Maximum number of tasks of one framework that wait for an earlier executor.
 const MAX_WAITING: usize = 1000;
 
 impl Framework {
-    /// Whether a command task may wait for the executor with its id: that one belongs to an earlier task without
-    /// unacknowledged updates.
+    /// Returns whether a command task may wait for the executor with its id: an executor of an earlier command task
+    /// without unacknowledged updates.
     pub(crate) fn may_wait(&self, launch: &Launch) -> bool {
         let id = launch.executor.executor_id.value.as_str();
         let earlier = self.executors.get(id);
@@ -24,14 +24,14 @@ impl Framework {
         launch.made_up && over && !waits && self.waiting.len() < MAX_WAITING
     }
 
-    /// The tasks that wait.
+    /// Returns the tasks that wait for an earlier executor.
     pub(crate) fn waiting_tasks(&self) -> impl Iterator<Item = &pb::TaskInfo> {
         self.waiting.iter().flat_map(|launch| launch.queued.tasks()).map(|task| &**task)
     }
 }
 
 impl Agent {
-    /// Keeps a launch until the executor of its task's id is gone, which is seen to.
+    /// Stores a launch until the executor with the task's id has ended, and shuts that executor down if it runs.
     pub(crate) fn wait_for_executor(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
         let executor = launch.executor.executor_id.value.clone();
         let Some(known) = self.framework_mut(framework.as_str()) else { return };
@@ -41,7 +41,7 @@ impl Agent {
         }
     }
 
-    /// An executor is gone: the task that has waited for it is launched.
+    /// Launches the task that waited for an executor that has ended.
     pub(crate) fn launch_waiting(
         &mut self,
         framework: &FrameworkId,
@@ -61,7 +61,7 @@ impl Agent {
         }
     }
 
-    /// Ends a task that waits. Whether there is one with this id.
+    /// Kills a task that waits for an earlier executor. Returns whether there was one with this id.
     pub(crate) fn kill_waiting(&mut self, framework: &FrameworkId, task: &str, now: Time, out: &mut Outbox) -> bool {
         let Some(known) = self.framework_mut(framework.as_str()) else { return false };
         let before = known.waiting.len();
@@ -78,7 +78,7 @@ impl Agent {
         true
     }
 
-    /// Ends all tasks that wait.
+    /// Kills all tasks that wait for an earlier executor.
     pub(crate) fn kill_all_waiting(&mut self, now: Time, out: &mut Outbox) {
         let tasks = |framework: &Framework| -> Vec<Text> {
             framework.waiting_tasks().map(|task| task.task_id.value.clone()).collect()

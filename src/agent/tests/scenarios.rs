@@ -1,7 +1,8 @@
-//! Scripted scenarios: each file in `scenarios/` is a list of inputs, each followed by what the agent does.
+//! Runs the scripted scenarios: each file in `scenarios/` is a list of inputs, each followed by the expected outputs of
+//! the agent.
 //!
-//! An input is a line of words; indented lines below it are the expected outputs. The crate
-//! `scenarios` compares the files, or writes them anew.
+//! An input is a line of words; indented lines below it are the expected outputs. The crate `scenarios` compares the
+//! files, or writes them anew.
 
 mod support;
 
@@ -15,7 +16,7 @@ fn the_agent_does_what_the_scenarios_say() {
     scenarios::check("tests/scenarios", 15, play);
 }
 
-/// The kinds of checkpoints that hold messages or numbers.
+/// Names of the checkpoints that hold messages or numbers.
 const KINDS: [&str; 8] = [
     "drain.config",
     "executor.info",
@@ -27,7 +28,7 @@ const KINDS: [&str; 8] = [
     "task.updates",
 ];
 
-/// An agent that drains, with a reservation and a task of a framework that checkpoints.
+/// Returns a stage with an agent that drains, with a reservation and a task of a framework that checkpoints.
 fn stage_with_a_task() -> Stage {
     let mut stage = Stage::new();
     for line in [
@@ -47,7 +48,7 @@ fn stage_with_a_task() -> Stage {
     stage
 }
 
-/// An agent starts with these checkpoints.
+/// Checks that an agent starts with these checkpoints.
 fn starts(stage: &Stage, recovered: Recovered, path: &str) {
     let (config, info) = (stage.config.clone(), stage.info.clone());
     let started = Agent::new(config, info, recovered, 2, stage.now, &mut Outbox::default());
@@ -88,7 +89,7 @@ fn an_empty_checkpoint_of_any_kind_is_listed() {
         disk.files.insert(path.clone(), Vec::new());
         let recovered = Recovered::read(&disk, true).unwrap();
         let skipped: Vec<_> = recovered.skipped.iter().map(|skipped| (&skipped.path, skipped.why.as_str())).collect();
-        // Without a reservation resources.info is empty, and http.marker is if the executor needs no token.
+        // Without a reservation resources.info is empty; http.marker is empty if the executor needs no token.
         if !path.ends_with("/resources.info") && !path.ends_with("/http.marker") {
             assert_eq!(skipped, [(path, "is empty")]);
             seen += 1;
@@ -98,7 +99,7 @@ fn an_empty_checkpoint_of_any_kind_is_listed() {
     assert!(seen >= KINDS.len() + 2, "{seen}");
 }
 
-/// A file is missing although a file that is written after it is there.
+/// Recovers from a tree in which a file is missing although a file that is written after it exists.
 #[test]
 fn a_missing_checkpoint_is_listed() {
     let stage = stage_with_a_task();
@@ -110,7 +111,7 @@ fn a_missing_checkpoint_is_listed() {
     }
 }
 
-/// The script with the outputs that the agent gives.
+/// Returns the script with the agent's outputs.
 fn play(script: &str) -> String {
     let mut stage = Stage::new();
     let mut text = String::new();

@@ -1,6 +1,6 @@
-//! Volumes and crashes: random histories of operations with the agent dying between any two of its steps.
+//! Tests volumes and crashes: random histories of operations, with the agent killed between any two of its steps.
 //!
-//! After every step, also one that a crash has cut short and a restart has taken up again:
+//! After every step, also one that a crash has interrupted and a restart has completed:
 //! - the directories on the disk are those of the volumes that the agent says it has, no more and no fewer;
 //! - a volume that the step was not about has kept its data.
 
@@ -17,7 +17,7 @@ use resources::{Format, Role, parse_text};
 
 const MASTER: &str = "master@10.0.0.1:5050";
 
-/// Where the agent dies.
+/// Point at which the agent is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     Never,
@@ -30,7 +30,7 @@ enum Death {
 enum Step {
     Create(u8, Death),
     Destroy(u8, Death),
-    /// The agent receives the result: its volumes are as it wanted them.
+    /// The agent receives the result of a change of volumes.
     Hear(Death),
 }
 
@@ -78,12 +78,12 @@ fn path(id: u8) -> String {
 struct World {
     agent: Agent,
     meta: Tree,
-    /// The directories, each with a number that only its own making has.
+    /// Existing directories, each with the number of its creation.
     directories: BTreeMap<String, u32>,
     made: u32,
     operations: u32,
     starts: u64,
-    /// Results that the agent has not received yet.
+    /// Numbers of changes whose result the agent has not received yet.
     done: Vec<u64>,
 }
 
@@ -114,7 +114,7 @@ impl World {
         world
     }
 
-    /// What the shell does with an outbox, until it dies.
+    /// Carries out an outbox as the shell does, up to the point at which the agent is killed.
     fn carry_out(&mut self, out: Outbox, death: Death) {
         if death == Death::BeforeWriting {
             return self.restart();
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// The directories of the volumes that the agent says it has.
+    /// Returns the directories of the volumes that the agent has according to its state.
     fn promised(&mut self) -> Vec<String> {
         let resources = self.agent.snapshot().resources.clone();
         let volumes = resources.iter().filter_map(|resource| resource.disk()?.persistence_id().map(str::to_owned));

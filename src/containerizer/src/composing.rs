@@ -1,5 +1,5 @@
-//! The composing containerizer: passes each container to the containerizer that supports it, and has the table of
-//! running containers.
+//! The composing containerizer, which passes each container to the containerizer that supports it and keeps the table
+//! of running containers.
 //!
 //! The agent's core requests launches and terminations, and receives reports. Both run on threads of their own, so that
 //! the reactor never waits for a process.
@@ -34,90 +34,91 @@ use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
-/// Requests to the launcher's thread, in order.
+/// A request to the launcher's thread; requests are handled in order.
 pub(crate) enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
-    /// As `Launch`, after fetching; the sender receives `Fetched`.
+    /// Launches a container after its URIs were fetched; the sender receives `Fetched`.
     Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<Job>),
     Fetched(ContainerName, Box<ContainerSpec>, Option<User>, anyhow::Result<()>),
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
     Signal(ContainerName, i32),
     Destroy(ContainerName),
-    /// The sender is dropped when they have ended.
+    /// Destroys leftover containers of the previous agent process. The sender is dropped when all have ended.
     LeftOvers(Vec<ContainerName>, oneshot::Sender<()>),
 }
 
-/// Reports to the core.
+/// A function that reports to the agent's core.
 pub type Report = Arc<dyn Fn(Input) + Send + Sync>;
 
-/// Serves the connection of an executor that was started with one.
+/// A function that serves the connection of an executor that was started with one.
 pub type Connect = Arc<dyn Fn(ExecutorKey, UnixStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What an executor's container holds.
+/// Resources that an executor's container holds.
 #[derive(Clone, Debug)]
 pub struct Holding {
-    /// The container.
+    /// Name of the container.
     pub container: ContainerName,
-    /// Its sandbox.
+    /// Path of the sandbox.
     pub sandbox: PathBuf,
-    /// What its executor and tasks hold.
+    /// Resources of the executor and its tasks.
     pub resources: Resources,
 }
 
-/// Asks what the containers of running executors hold.
+/// A function that returns the resources of the containers of running executors.
 pub type Holdings = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Holding>> + Send>> + Send + Sync>;
 
-/// A container with a living first process.
+/// A running container.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) pid: i32,
     pub(crate) started: Option<StartTime>,
-    /// The sandbox of an executor: its processes have it in their environment.
+    /// Sandbox of an executor; its processes have this path in their environment.
     pub(crate) sandbox: Option<String>,
-    /// Whether its first process is ours, and its program is started by that.
+    /// Whether the first process is the agent's own, which then starts the container's program.
     pub(crate) init: bool,
-    /// How its output is rotated, if its variables say so.
+    /// Rules for the rotation of its output, if its variables set any.
     pub(crate) rotation: Option<Rules>,
-    /// The ports of a standalone container; those of executors are in the core's state.
+    /// Ports that a standalone container holds; those of executors are in the core's state.
     pub(crate) ports: Option<Held>,
 }
 
-/// What a container uses.
+/// Resource use of a container.
 #[derive(Clone, Debug)]
 pub struct Used {
-    /// From `/proc`.
+    /// Use of its processes, from `/proc`.
     pub processes: containers::Usage,
-    /// What its control group has counted, if it has one.
+    /// Use of its control group; `None` without one.
     pub group: Option<GroupUse>,
-    /// What was last seen of its sandbox, if anything looks.
+    /// Last measured use of the disk by its sandbox; `None` if it is not measured.
     pub disk: Option<DiskUse>,
 }
 
-/// What the launcher's thread works with.
+/// Everything that the launcher's thread works with.
 pub(crate) struct Tools {
-    /// The executors' program under the name that the core knows it by.
+    /// Program of the executors, with the name by which the core knows it.
     pub(crate) executor: Option<(String, ProgramFile)>,
-    /// Receives reports about containers.
+    /// Function that receives reports about containers.
     pub(crate) report: Report,
     pub(crate) records: Records,
     pub(crate) connect: Connect,
     pub(crate) fetcher: Fetcher,
     pub(crate) isolators: Isolators,
     pub(crate) containerizers: Containerizers,
-    /// The containers that run, which containerizers know too.
+    /// Running containers by name.
     pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
-    /// Set before the agent goes, to leave its containers to the next one.
+    /// The Docker containerizer, which is notified when the agent stops, so that its containers are left to the next
+    /// agent process.
     pub(crate) docker: Docker,
     pub(crate) rotation: ContainerLogger,
     pub(crate) secrets: SecretResolver,
     pub(crate) systemd: Systemd,
-    /// Where the sandboxes of standalone containers are.
+    /// Directory of the sandboxes of standalone containers.
     pub(crate) standalone: PathBuf,
     pub(crate) deleter: Deleter,
     pub(crate) on_step: fn(&'static str),
 }
 
-/// The running containers. Cheap to clone.
+/// The composing containerizer, with the table of running containers. Cheap to clone.
 #[derive(Clone)]
 pub struct ComposingContainerizer {
     jobs: mpsc::Sender<Job>,
@@ -133,7 +134,7 @@ pub struct ComposingContainerizer {
 }
 
 impl ComposingContainerizer {
-    /// Starts the launcher's thread.
+    /// Starts the launcher's thread, and returns a handle to it.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -164,7 +165,7 @@ impl ComposingContainerizer {
         })
     }
 
-    /// Launches a container. What became of it is reported.
+    /// Launches a container. The outcome is reported to the core.
     pub fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
         let waits = !spec.uris.is_empty() || SecretResolver::is_wanted(&spec);
         match waits || self.containerizers.of(&spec).provides(&spec) {
@@ -173,37 +174,37 @@ impl ComposingContainerizer {
         }
     }
 
-    /// Watches a process that an earlier agent started; `recorded` is when its pid was written down.
+    /// Watches a process that the previous agent process started; `recorded` is the time at which its pid was recorded.
     pub fn reattach(&self, container: ContainerName, pid: u32, recorded: Option<Time>, sandbox: Option<String>) {
         self.send(Job::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded, sandbox));
     }
 
-    /// Sends a signal to the processes of a container.
+    /// Sends a signal to a container.
     pub fn signal(&self, container: ContainerName, signal: i32) {
         self.send(Job::Signal(container, signal));
     }
 
-    /// Ends a container and those inside it.
+    /// Destroys a container and those inside it.
     pub fn destroy(&self, container: ContainerName) {
         self.send(Job::Destroy(container));
     }
 
-    /// Tells the core something of a container.
+    /// Reports an input to the core.
     pub(crate) fn report(&self, input: Input) {
         (self.report)(input);
     }
 
-    /// The first process of every living container.
+    /// Returns the pid of the first process of every running container.
     pub fn pids(&self) -> Vec<(ContainerName, i32)> {
         lock(&self.live).iter().map(|(name, live)| (name.clone(), live.pid)).collect()
     }
 
-    /// The processes in each running container's control group, without those of nested containers; for Docker's
-    /// containers those that Docker lists. Blocks.
+    /// Returns the processes in each running container's control group, without those of nested containers. For
+    /// Docker's containers it returns those that Docker lists. Blocks.
     pub(crate) fn processes(&self) -> BTreeMap<ContainerName, Vec<i32>> {
         let names: Vec<ContainerName> = lock(&self.live).keys().cloned().collect();
         let mut seen = BTreeSet::new();
-        // A container comes before those inside it.
+        // In reverse order nested containers come before their parents.
         let own = |name: ContainerName| {
             let all = self.containerizers.iter().flat_map(|one| one.processes(&name));
             let own: Vec<i32> = all.filter(|pid| seen.insert(*pid)).collect();
@@ -212,21 +213,21 @@ impl ComposingContainerizer {
         names.into_iter().rev().map(own).collect()
     }
 
-    /// The ports that containers by themselves hold.
+    /// Returns the ports that standalone containers hold.
     pub(crate) fn ports(&self) -> Vec<(ContainerName, Held)> {
         lock(&self.live).iter().filter_map(|(name, live)| Some((name.clone(), live.ports.clone()?))).collect()
     }
 
-    /// Sets what a running container may use from now on.
+    /// Updates the resources and limits of a running container.
     pub fn update(&self, container: &ContainerName, held: &[mesos::Resource], limits: Limits) {
         self.containerizers.iter().for_each(|one| one.update(container, held, limits));
     }
 
-    /// Recovers the containers of an earlier agent: the outermost containers `kept` keep running, others are destroyed.
-    /// The returned receiver is ready when that is done.
+    /// Recovers the containers of the previous agent process: the top-level containers `kept` keep running, others are
+    /// destroyed. The returned receiver is ready when that is done.
     ///
     /// # Errors
-    /// Docker does not tell which of the containers it has.
+    /// Docker does not list its containers.
     pub async fn recover(&self, kept: &BTreeSet<String>) -> anyhow::Result<oneshot::Receiver<()>> {
         for one in self.containerizers.iter() {
             one.recover(kept).await?;
@@ -237,7 +238,7 @@ impl ComposingContainerizer {
         Ok(seen)
     }
 
-    /// Watches containers, their output and the disk of images from now on.
+    /// Starts the tasks that watch containers, their output, and the disk of images.
     pub fn watch(&self, held: &Holdings) -> Vec<JoinHandle<()>> {
         let mut tasks = self.isolators.watch(self, held);
         tasks.extend(self.rotation.clone().start(self.clone(), self.standalone.clone()));
@@ -245,37 +246,39 @@ impl ComposingContainerizer {
         tasks
     }
 
-    /// The agent goes, and the next one takes its containers up again.
+    /// Leaves the containers to the next agent process, because this one stops.
     pub fn leave(&self) {
         self.docker.leave();
     }
 
-    /// Notes how a nested or standalone container has ended.
+    /// Records how a nested or standalone container has ended.
     pub fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
         self.records.note_end(container, termination);
     }
 
-    /// Forgets what is noted of a container and those inside it.
+    /// Deletes the records of a container and of those inside it.
     pub fn forget(&self, container: &ContainerName) {
         self.records.forget(container);
     }
 
-    /// Prepares a session that is to be launched, with its first client; false if there is one of this name.
+    /// Prepares a session that is about to be launched, with its first client. Returns `false` if there is already a
+    /// session with this name.
     pub fn add_session(&self, container: &ContainerName, client: Arc<dyn Client>) -> bool {
         self.sessions.add(container, client)
     }
 
-    /// Forgets a session that was not launched.
+    /// Removes a session that was not launched.
     pub fn forget_session(&self, container: &ContainerName) {
         self.sessions.forget(container);
     }
 
-    /// The input and output of a session, or of a container with a terminal.
+    /// Returns the input and output of a session, or of a container with a terminal.
     pub fn attach(&self, container: &ContainerName) -> Option<Arc<Io>> {
         self.sessions.get(container)
     }
 
-    /// Usage of each running container, from one scan of `/proc` and of its control group. May take milliseconds.
+    /// Returns the resource use of each running container, from one scan of `/proc` and from its control group. May
+    /// take milliseconds.
     pub fn usage(&self) -> BTreeMap<ContainerName, Used> {
         let table = containers::ProcessTable::scan();
         let one = |(name, pid): (ContainerName, i32)| {
@@ -286,8 +289,8 @@ impl ComposingContainerizer {
         self.pids().into_iter().filter_map(one).collect()
     }
 
-    /// The sandboxes of running containers, with the rules of their log rotation; those of standalone containers are
-    /// below `alone`.
+    /// Returns the sandboxes of running containers, with their rules of log rotation. Those of standalone containers
+    /// are below `alone`.
     pub(crate) fn sandboxes(&self, alone: &std::path::Path) -> Vec<(std::path::PathBuf, Option<Rules>)> {
         let live = lock(&self.live);
         let one = |(name, live_one): (&ContainerName, &Live)| {
@@ -300,7 +303,7 @@ impl ComposingContainerizer {
         live.iter().map(one).collect()
     }
 
-    /// The images that containers' roots are made of.
+    /// Returns the provisioner of container images.
     pub fn images(&self) -> Provisioner {
         self.isolators.images().clone()
     }

@@ -1,4 +1,4 @@
-//! What an operator can configure, as types: paths, durations, bytes, lists and documents that are read already.
+//! Configuration of the containerizer as types: paths, durations, bytes, lists and documents that are already parsed.
 //!
 //! It parses no text; the agent's daemon makes a [`Config`] from its flags.
 
@@ -11,17 +11,17 @@ use resources::Ranges;
 
 pub use crate::default_dns::{DefaultDns, Dns, DnsEntry};
 
-/// Names of one isolator: the others come with `filesystem/linux`, as with Mesos.
+/// Isolators that are enabled together with `filesystem/linux`, as in Mesos.
 pub(crate) const FILESYSTEM: [&str; 5] =
     ["filesystem/linux", "volume/host_path", "volume/image", "volume/secret", "docker/runtime"];
 
-/// A setting that this host cannot give.
+/// A setting that this host does not support.
 #[derive(Debug, thiserror::Error)]
 #[error("flag '--{flag}': {why}")]
 pub struct Refused {
-    /// The flag that has it.
+    /// Flag of the setting.
     pub flag: &'static str,
-    /// The rule that it breaks.
+    /// Rule that the setting breaks.
     pub why: String,
 }
 
@@ -31,288 +31,289 @@ impl Refused {
     }
 }
 
-/// All of it.
+/// Configuration of the containerizer.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// `--work_dir`, which exists.
+    /// Work directory (`--work_dir`), which exists.
     pub work_dir: PathBuf,
-    /// `--runtime_dir`: for what need not survive a reboot.
+    /// Runtime directory (`--runtime_dir`), for files that need not survive a reboot.
     pub runtime_dir: PathBuf,
-    /// How containers are kept apart.
+    /// Configuration of the launcher and the isolators.
     pub isolation: Isolation,
-    /// Container images.
+    /// Configuration of container images.
     pub provisioner: Provisioner,
-    /// The Docker containerizer, if it is in force.
+    /// Configuration of the Docker containerizer; `None` if it is disabled.
     pub docker: Option<Docker>,
-    /// Fetching URIs.
+    /// Configuration of the fetcher.
     pub fetcher: Fetcher,
-    /// How the output of containers is rotated, if it is.
+    /// Configuration of log rotation; `None` if the output is not rotated.
     pub logger: Option<Logger>,
-    /// `--secret_resolver`
+    /// Resolver of secrets (`--secret_resolver`).
     pub secrets: SecretResolver,
-    /// Where systemd looks for units, if executors are to be in a slice of their own.
+    /// Directory in which systemd searches for units, if executors run in a slice of their own.
     pub systemd: Option<PathBuf>,
-    /// `--default_container_dns`
+    /// Default name servers of containers (`--default_container_dns`).
     pub dns: DefaultDns,
-    /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
+    /// Logins to registries, in the format of Docker's configuration file (`--docker_config`).
     pub docker_config: String,
 }
 
-/// `--launcher`, `--isolation` and the settings of isolators.
+/// Configuration of the launcher and the isolators (`--launcher`, `--isolation`).
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
-    /// Whether the launcher is `linux`: with control groups and namespaces.
+    /// Whether the launcher is `linux`, with control groups and namespaces.
     pub linux: bool,
-    /// The isolators that `--isolation` names; all of them are known ones.
+    /// Names of the enabled isolators (`--isolation`); all of them are known.
     pub isolators: BTreeSet<String>,
-    /// Control groups.
+    /// Configuration of the `cgroups` isolators.
     pub cgroups: Cgroups,
-    /// `--disallow_sharing_agent_pid_namespace`
+    /// Whether containers may not share the agent's pid namespace (`--disallow_sharing_agent_pid_namespace`).
     pub no_agent_pid: bool,
-    /// `--disallow_sharing_agent_ipc_namespace`
+    /// Whether containers may not share the agent's IPC namespace (`--disallow_sharing_agent_ipc_namespace`).
     pub no_agent_ipc: bool,
-    /// `--default_container_shm_size`, in bytes.
+    /// Default size of `/dev/shm` in bytes (`--default_container_shm_size`).
     pub shm_size: Option<u64>,
-    /// `--effective_capabilities`, as a set of bits.
+    /// Default effective capabilities as a bit set (`--effective_capabilities`).
     pub effective: Option<u64>,
-    /// `--bounding_capabilities`, as a set of bits.
+    /// Default bounding capabilities as a bit set (`--bounding_capabilities`).
     pub bounding: Option<u64>,
-    /// `--seccomp_config_dir`
+    /// Directory of seccomp profiles (`--seccomp_config_dir`).
     pub seccomp_profiles: Option<PathBuf>,
-    /// `--seccomp_profile_name`
+    /// Name of the default seccomp profile (`--seccomp_profile_name`).
     pub seccomp_default: Option<String>,
-    /// `--host_path_volume_force_creation`
+    /// Directories below which missing host paths of volumes are created (`--host_path_volume_force_creation`).
     pub force_creation: Vec<PathBuf>,
-    /// Networks of containers, if `network/cni` is in force.
+    /// Configuration of CNI networks; `None` without the isolator `network/cni`.
     pub cni: Option<Cni>,
-    /// `--nvidia_gpu_devices`: the devices that are given as a whole; without any, all that are not shared.
+    /// GPUs that are allocated as a whole (`--nvidia_gpu_devices`); empty: all that are not shared.
     pub gpus: Vec<u32>,
-    /// `--gpu_share_devices`
+    /// GPUs that containers share (`--gpu_share_devices`).
     pub shared_gpus: Vec<u32>,
-    /// `network/ports`
+    /// Configuration of the isolator `network/ports`.
     pub ports: Ports,
-    /// `disk/du`
+    /// Configuration of the isolator `disk/du`.
     pub disk: Disk,
 }
 
 impl Isolation {
-    /// Whether one of these isolators is in force.
+    /// Returns whether one of these isolators is enabled.
     pub fn has(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.isolators.contains(*name))
     }
 
-    /// Whether volumes are mounts, not links.
+    /// Returns whether volumes are mounted; otherwise they are symbolic links.
     pub fn mounts(&self) -> bool {
         self.has(&FILESYSTEM)
     }
 }
 
-/// The settings of `cgroups/...`.
+/// Configuration of the `cgroups` isolators.
 #[derive(Clone, Debug, Default)]
 pub struct Cgroups {
-    /// `--cgroups_root`
+    /// Parent of the containers' control groups (`--cgroups_root`).
     pub root: String,
-    /// `--cgroups_enable_cfs`
+    /// Whether CPU quotas are set (`--cgroups_enable_cfs`).
     pub enable_cfs: bool,
-    /// `--cgroups_limit_swap`
+    /// Whether swap is limited too (`--cgroups_limit_swap`).
     pub limit_swap: bool,
-    /// `--revocable_cpu_low_priority`
+    /// Whether containers with revocable CPUs have a low priority (`--revocable_cpu_low_priority`).
     pub revocable_low: bool,
-    /// `--allowed_devices`
+    /// Devices that containers may access (`--allowed_devices`).
     pub devices: Vec<Device>,
-    /// Those of them that are below `/dev`, as files for `linux/devices`.
+    /// Those of the devices that are below `/dev`, as files for `linux/devices`.
     pub device_files: Vec<DeviceFile>,
-    /// The handles of network classes; none are given without.
+    /// Range of network class handles; `None`: containers get none.
     pub net_cls: Option<NetCls>,
-    /// What `perf` counts, if it does.
+    /// Configuration of `perf` sampling; `None` if it is disabled.
     pub perf: Option<Perf>,
 }
 
-/// A device as a file.
+/// A device file that is created in containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFile {
-    /// Its path below `/dev`.
+    /// Path below `/dev`.
     pub path: PathBuf,
-    /// Whether it is a block device; a character device otherwise.
+    /// Whether it is a block device; otherwise it is a character device.
     pub is_block: bool,
-    /// Major and minor number, as the system combines them.
+    /// Device number: major and minor, as the system combines them.
     pub number: u64,
-    /// Who may read and write it.
+    /// Permission bits of the file.
     pub mode: u32,
 }
 
-/// `--cgroups_net_cls_primary_handle` and `--cgroups_net_cls_secondary_handles`.
+/// Range of network class handles (`--cgroups_net_cls_primary_handle` and `--cgroups_net_cls_secondary_handles`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetCls {
-    /// The primary handle of all classes.
+    /// Primary handle of all classes.
     pub primary: u16,
-    /// The first secondary handle.
+    /// First secondary handle.
     pub first: u16,
-    /// The last secondary handle.
+    /// Last secondary handle.
     pub last: u16,
 }
 
-/// `--perf_events`, `--perf_interval` and `--perf_duration`.
+/// Configuration of `perf` sampling (`--perf_events`, `--perf_interval` and `--perf_duration`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
-    /// Events that [`is_perf_event`] knows.
+    /// Names of the events to count; [`is_perf_event`] accepts all of them.
     pub events: Vec<String>,
-    /// From the start of one sample to that of the next.
+    /// Time from the start of one sample to that of the next.
     pub interval: Duration,
-    /// How long a sample is, at most `interval`.
+    /// Duration of a sample, at most `interval`.
     pub duration: Duration,
 }
 
-/// `--network_cni_config_dir` and `--network_cni_plugins_dir`.
+/// Configuration of CNI networks (`--network_cni_config_dir` and `--network_cni_plugins_dir`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cni {
-    /// Where networks are configured.
+    /// Directory of network configurations.
     pub configs: PathBuf,
-    /// The directories of plugins, with colons in between.
+    /// Directories of plugins, separated by colons.
     pub plugins: String,
 }
 
-/// The settings of `network/ports`.
+/// Configuration of the isolator `network/ports`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ports {
-    /// `--container_ports_watch_interval`
+    /// Interval between checks (`--container_ports_watch_interval`).
     pub interval: Duration,
-    /// `--enforce_container_ports`
+    /// Whether containers that use other ports are destroyed (`--enforce_container_ports`).
     pub enforce: bool,
-    /// The ports that matter.
+    /// Ports that are checked.
     pub within: PortRange,
 }
 
-/// Which ports are examined.
+/// Range of ports that are checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PortRange {
-    /// All.
+    /// All ports.
     #[default]
     All,
-    /// Those that are resources of the agent (`--check_agent_port_range_only`).
+    /// Ports that are resources of the agent (`--check_agent_port_range_only`).
     Agents,
-    /// `--container_ports_isolated_range`
+    /// Ports in these ranges (`--container_ports_isolated_range`).
     Only(Ranges),
 }
 
-/// The settings of `disk/du`.
+/// Configuration of the isolator `disk/du`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// `--container_disk_watch_interval`
+    /// Interval between measurements (`--container_disk_watch_interval`).
     pub interval: Duration,
-    /// `--enforce_container_disk_quota`
+    /// Whether containers that exceed their disk are destroyed (`--enforce_container_disk_quota`).
     pub enforce: bool,
 }
 
-/// Container images.
+/// Configuration of container images.
 #[derive(Clone, Debug, Default)]
 pub struct Provisioner {
-    /// Whether `--image_providers` names docker.
+    /// Whether Docker images are enabled (`--image_providers`).
     pub enabled: bool,
-    /// `--docker_registry`, without `file://`.
+    /// Registry of images (`--docker_registry`), without `file://`.
     pub registry: String,
-    /// `--docker_store_dir`
+    /// Directory of the image store (`--docker_store_dir`).
     pub store: PathBuf,
-    /// `--image_provisioner_backend`
+    /// Name of the backend that builds root file systems (`--image_provisioner_backend`).
     pub backend: String,
-    /// `--docker_ignore_runtime`
+    /// Whether the runtime configuration of images is ignored (`--docker_ignore_runtime`).
     pub ignore_runtime: bool,
-    /// `--sandbox_directory`: where a container with a root of its own finds its sandbox.
+    /// Path of the sandbox inside a container with a root file system of its own (`--sandbox_directory`).
     pub sandbox: String,
-    /// `--image_gc_config`
+    /// Configuration of image garbage collection (`--image_gc_config`); `None` if it is disabled.
     pub gc: Option<ImageGc>,
 }
 
-/// When images are deleted, and which never are.
+/// Configuration of image garbage collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageGc {
-    /// The part of the disk that is to stay free, 0 to 1.
+    /// Part of the disk that is to stay free, 0 to 1.
     pub headroom: f64,
     /// Interval between checks of the disk.
     pub interval: Duration,
-    /// Images that are kept.
+    /// Names of images that are never deleted.
     pub excluded: Vec<String>,
 }
 
-/// The Docker containerizer.
+/// Configuration of the Docker containerizer.
 #[derive(Clone, Debug, Default)]
 pub struct Docker {
-    /// `--docker_socket`, without `unix://`.
+    /// Path of the daemon's socket (`--docker_socket`), without `unix://`.
     pub socket: String,
-    /// `--sandbox_directory`
+    /// Path of the sandbox inside containers (`--sandbox_directory`).
     pub sandbox: String,
-    /// `--cgroups_enable_cfs`
+    /// Whether CPU quotas are set (`--cgroups_enable_cfs`).
     pub enable_cfs: bool,
-    /// `--docker_stop_timeout` as text, if it is set and not zero.
+    /// Text of `--docker_stop_timeout`; `None` if it is not set or zero.
     pub stop_timeout: Option<String>,
-    /// `--docker_remove_delay`: how long the containers of ended tasks are kept.
+    /// Time for which containers of ended tasks are kept (`--docker_remove_delay`).
     pub remove_delay: Duration,
-    /// `--docker_kill_orphans`
+    /// Whether unknown containers of the previous agent process are killed (`--docker_kill_orphans`).
     pub kill_orphans: bool,
-    /// `--docker_mesos_image`: what this agent's own container is made from, if it is in one.
+    /// Image of the agent's own container (`--docker_mesos_image`); `None` if the agent runs in none.
     pub mesos_image: Option<String>,
-    /// Whether it is the only containerizer.
+    /// Whether Docker is the only containerizer.
     pub alone: bool,
 }
 
-/// Fetching URIs.
+/// Configuration of the fetcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetcher {
-    /// `--fetcher_cache_dir`
+    /// Directory of the cache (`--fetcher_cache_dir`).
     pub cache_dir: PathBuf,
-    /// `--fetcher_cache_size`, in bytes; zero: there is no cache.
+    /// Size of the cache in bytes (`--fetcher_cache_size`); zero: there is no cache.
     pub cache_size: u64,
-    /// `--frameworks_home`
+    /// Directory for relative paths of URIs (`--frameworks_home`).
     pub frameworks_home: String,
-    /// `--hadoop_home`
+    /// Directory of Hadoop (`--hadoop_home`).
     pub hadoop_home: String,
-    /// `--fetcher_stall_timeout`
+    /// Time without progress after which a download fails (`--fetcher_stall_timeout`).
     pub stall: Duration,
-    /// Hosts of `https://` URIs that are of the cluster.
+    /// TLS configuration for hosts of the cluster.
     pub tls: FetcherTls,
 }
 
-/// Hosts whose servers the fetcher verifies by an authority of its own, and to which it shows a certificate.
+/// Hosts whose certificates the fetcher verifies with an authority of its own, and to which it presents a client
+/// certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetcherTls {
-    /// `--fetcher_tls_hosts`, separated by commas.
+    /// Host names, separated by commas (`--fetcher_tls_hosts`).
     pub hosts: String,
-    /// The authority; without it those of the system.
+    /// File of the certificate authority; `None`: those of the system.
     pub ca_file: Option<PathBuf>,
-    /// The certificate.
+    /// File of the client certificate.
     pub cert_file: Option<PathBuf>,
-    /// Its key.
+    /// File of the certificate's private key.
     pub key_file: Option<PathBuf>,
 }
 
-/// How one of the two files is rotated.
+/// Rule for the rotation of `stdout` or `stderr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The file.
+    /// Name of the file.
     pub name: &'static str,
-    /// The most bytes that it may have.
+    /// Maximum size in bytes.
     pub most: u64,
-    /// How many older parts are kept.
+    /// Number of older parts that are kept.
     pub keep: u32,
 }
 
-/// The logger that rotates.
+/// Configuration of log rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logger {
-    /// How `stdout` and `stderr` are rotated.
+    /// Default rules for `stdout` and `stderr`.
     pub rules: [Rule; 2],
-    /// How the names of variables begin that are about a container's own output.
+    /// Prefix of environment variables by which a container changes the rules for its own output.
     pub prefix: String,
 }
 
 /// Resolver of secrets that are given by reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SecretResolver {
-    /// Nothing does.
+    /// There is no resolver.
     #[default]
     None,
-    /// Files by their names: `<directory>/<name>`, or `<directory>/<name>/<key>`.
+    /// Reads files named after the secrets: `<directory>/<name>`, or `<directory>/<name>/<key>`.
     Directory(PathBuf),
-    /// A program that is given a name, and a key if there is one, and prints the value.
+    /// Runs a program with the secret's name, and its key if there is one. The program prints the value.
     Program(PathBuf),
 }

@@ -1,7 +1,7 @@
-//! The files `config` and `launch_info` of a running container, in Mesos's formats (docs/mesos/disk.md): for an
-//! administrator's tools and for the agent's next start.
+//! The files `config` and `launch_info` of a running container, in Mesos's formats (docs/mesos/disk.md), for
+//! administrators' tools and for the next agent process.
 //!
-//! They are written and read in `runtime_dir.rs`. The values of secrets that were resolved are in neither of them.
+//! They are written and read in `runtime_dir.rs`. Neither file has the values of secrets that were resolved.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,11 +13,10 @@ use protos::mesos;
 
 use crate::secrets;
 
-/// `ContainerClass.DEBUG`: a session.
+/// Value of `ContainerClass.DEBUG`, which marks a session.
 const DEBUG: i32 = 2;
 
-/// `mesos.slave.ContainerConfig`, as far as this agent has something to say: all that is in the full message would make
-/// the program larger.
+/// The fields of `mesos.slave.ContainerConfig` that this agent sets. The full message would make the program larger.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ContainerConfig {
     #[prost(string, required, tag = "3")]
@@ -26,7 +25,7 @@ pub(crate) struct ContainerConfig {
     pub(crate) user: Option<String>,
     #[prost(string, optional, tag = "5")]
     pub(crate) rootfs: Option<String>,
-    /// Only its ids: the rest is in the checkpoints.
+    /// Ids of the executor only: the rest is in the checkpoints.
     #[prost(message, optional, tag = "8")]
     pub(crate) executor_info: Option<mesos::ExecutorInfo>,
     #[prost(message, required, tag = "11")]
@@ -39,7 +38,7 @@ pub(crate) struct ContainerConfig {
     pub(crate) container_class: Option<i32>,
 }
 
-/// `mesos.slave.ContainerLaunchInfo`, in the same way.
+/// The fields of `mesos.slave.ContainerLaunchInfo` that this agent sets.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ContainerLaunchInfo {
     #[prost(message, optional, tag = "2")]
@@ -62,13 +61,13 @@ pub(crate) struct ContainerLaunchInfo {
     no_new_privileges: Option<bool>,
 }
 
-/// A started container, with its description for reports.
+/// A started container with its description.
 pub(crate) struct Described {
     pub(crate) spec: Box<ContainerSpec>,
     pub(crate) launched: Started,
 }
 
-/// What a process was started with, without what it was given open.
+/// Attributes with which a process was started, without its open files.
 pub(crate) struct Started {
     program: Program,
     environment: Vec<(OsString, OsString)>,
@@ -97,12 +96,12 @@ impl From<Spec> for Started {
 }
 
 impl Described {
-    /// Whether it is a session.
+    /// Returns whether the container is a session.
     pub(crate) fn is_session(&self) -> bool {
         self.spec.session.is_some()
     }
 
-    /// The requested container.
+    /// Returns the content of the file `config`: the container as requested.
     pub(crate) fn config(&self) -> ContainerConfig {
         let spec = &self.spec;
         let variables = spec.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -126,7 +125,7 @@ impl Described {
         }
     }
 
-    /// How its process was started.
+    /// Returns the content of the file `launch_info`: how the first process was started.
     pub(crate) fn launch_info(&self) -> ContainerLaunchInfo {
         let launched = &self.launched;
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
@@ -150,7 +149,8 @@ impl Described {
         }
     }
 
-    /// Variables; of those whose values were asked for, what was asked.
+    /// Returns variables as a message. A variable whose value is a resolved secret has the secret's reference in place
+    /// of the value.
     fn environment(&self, variables: impl Iterator<Item = (String, String)>) -> mesos::Environment {
         use mesos::environment::{Variable, variable::Type};
         let variable = |(name, value): (String, String)| {
@@ -171,7 +171,7 @@ fn command(file: String, arguments: Vec<String>) -> mesos::CommandInfo {
     mesos::CommandInfo { shell: Some(false), value: Some(file), arguments, ..mesos::CommandInfo::default() }
 }
 
-/// The ids of the executor whose sandbox this is.
+/// Returns the ids of the executor with this sandbox.
 fn executor(sandbox: &str) -> Option<mesos::ExecutorInfo> {
     let mut parts = sandbox.rsplit('/').skip(2);
     let (executor, _, framework) = (parts.next()?, parts.next()?, parts.next()?);
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(launch.environment.unwrap().variables[2].value.as_deref(), Some("1"));
     }
 
-    /// As in linux/sched.h.
+    /// Returns the value of a clone flag from linux/sched.h.
     fn libc_flag(name: &str) -> i32 {
         if name == "mnt" { 0x0002_0000 } else { 0x2000_0000 }
     }

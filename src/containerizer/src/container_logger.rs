@@ -1,4 +1,4 @@
-//! The container logger: rotates the `stdout` and `stderr` of running containers (AGT-71).
+//! The container logger, which rotates the `stdout` and `stderr` of running containers (AGT-71).
 //!
 //! Mesos runs a process beside each container for that. Here the agent checks the files once a second; while it is
 //! stopped they grow.
@@ -14,35 +14,35 @@ use tokio::sync::Semaphore;
 use crate::composing::ComposingContainerizer;
 use crate::config::{Logger, Rule};
 
-/// How often the files are examined.
+/// Interval between two checks of the files.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Default size limit in bytes.
+/// Default maximum size of a file in bytes.
 const MOST: u64 = 10 << 20;
 const LEAST: u64 = 4096;
-/// Default number of older parts.
+/// Default number of older parts that are kept.
 const KEEP: u32 = 9;
-/// Limit of the number of older parts: a rotation renames them all.
+/// Maximum number of older parts; each rotation renames them all.
 const KEEP_MAX: u32 = 1000;
-/// How many containers' files are rotated at the same time.
+/// Maximum number of containers whose files are rotated at the same time.
 const AT_ONCE: usize = 32;
 
-/// How `stdout` and `stderr` of a container are rotated.
+/// Rules for the rotation of a container's `stdout` and `stderr`.
 pub(crate) type Rules = [Rule; 2];
 
-/// Variables of a container by their names.
+/// Environment variables of a container: names and values.
 pub(crate) type Variables = Vec<(String, String)>;
 
-/// How containers' output is rotated, if `--container_logger` asks for it. Cheap to clone.
+/// The container logger, if `--container_logger` enables it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContainerLogger(Option<Arc<Logger>>);
 
 impl ContainerLogger {
-    /// Rotates if it is configured.
+    /// Creates a logger with this configuration; without one it rotates nothing.
     pub(crate) fn new(config: Option<Logger>) -> ContainerLogger {
         ContainerLogger(config.map(Arc::new))
     }
 
-    /// What of a container's environment is about its output.
+    /// Returns the variables of a container's environment that concern its output.
     pub(crate) fn variables(&self, environment: &[(String, String)]) -> Variables {
         let Some(inner) = &self.0 else { return Variables::new() };
         let ours = |name: &str| {
@@ -52,10 +52,10 @@ impl ContainerLogger {
         environment.iter().filter(|(name, _)| ours(name)).cloned().collect()
     }
 
-    /// How a container's output is rotated that has these variables; none if nothing is rotated.
+    /// Returns the rules for a container with these variables; `None` if nothing is rotated.
     ///
     /// # Errors
-    /// Which variable cannot be used, and why.
+    /// The variable that is invalid, and why.
     pub(crate) fn rules(&self, variables: &[(String, String)]) -> Result<Option<Rules>, RotationError> {
         let Some(inner) = &self.0 else { return Ok(None) };
         let given = |name: &str| {
@@ -65,7 +65,7 @@ impl ContainerLogger {
         changed(inner.rules, given).map(Some)
     }
 
-    /// Rotates from now on.
+    /// Starts the task that checks and rotates the files.
     pub(crate) fn start(self, live: ComposingContainerizer, sandboxes: PathBuf) -> Option<tokio::task::JoinHandle<()>> {
         let rules = self.0?.rules;
         let rotating = Rotating::new(look);
@@ -77,7 +77,7 @@ impl ContainerLogger {
                 let directories: Vec<_> = directories.collect();
                 let look_at_all =
                     move || directories.into_iter().filter(|(directory, rules)| is_due(directory, *rules)).collect();
-                // A failure of one look is no reason not to look again.
+                // A panic in one check must not end the task.
                 let due: Vec<_> = tokio::task::spawn_blocking(look_at_all).await.unwrap_or_default();
                 due.into_iter().for_each(|(directory, rules)| rotating.begin(directory, rules));
             }
@@ -85,7 +85,8 @@ impl ContainerLogger {
     }
 }
 
-/// The containers whose files are being rotated: each separately, so that none waits for another one's large files.
+/// The directories whose files are being rotated. Each one is rotated separately, so that none waits for another one's
+/// large files.
 #[derive(Clone)]
 struct Rotating {
     rotate: fn(&Path, Rules),
@@ -98,7 +99,7 @@ impl Rotating {
         Rotating { rotate, directories: Arc::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Rotates a container's files, unless that is in progress.
+    /// Starts the rotation of a container's files, unless it is already in progress.
     fn begin(&self, directory: PathBuf, rules: Rules) {
         if !lock(&self.directories).insert(directory.clone()) {
             return;
@@ -114,7 +115,7 @@ impl Rotating {
     }
 }
 
-/// Whether one of the files is too long.
+/// Returns whether one of the files exceeds its maximum size.
 fn is_due(directory: &Path, rules: Rules) -> bool {
     rules.iter().any(|rule| directory.join(rule.name).symlink_metadata().is_ok_and(|file| file.len() > rule.most))
 }
@@ -130,40 +131,40 @@ fn look(directory: &Path, rules: Rules) {
     }
 }
 
-/// The parameters of each file: its size, and the options of its older parts.
+/// Parameters for each file: its maximum size, and the logrotate options.
 const PARAMETERS: [[&str; 2]; 2] =
     [["max_stdout_size", "logrotate_stdout_options"], ["max_stderr_size", "logrotate_stderr_options"]];
 
-/// A parameter of the logger that breaks a rule.
+/// A parameter of the logger that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RotationError {
-    /// The size of a file.
+    /// The maximum size of a file is invalid or too small.
     #[error("'{parameter}' is not a size of at least 4KB: '{value}'")]
     Size {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: String,
     },
-    /// An option of logrotate.
+    /// An option of logrotate is not supported.
     #[error("'{parameter}' knows 'rotate NUMBER' only, not '{option}'")]
     Option {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
-        /// The option.
+        /// Text of the option.
         option: String,
     },
 }
 
-/// The rules by the parameters of the logger.
+/// Returns the rules for `stdout` and `stderr` from the parameters of the logger.
 ///
 /// # Errors
-/// A parameter that breaks a rule.
+/// A parameter that is invalid.
 pub fn rules<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<[Rule; 2], RotationError> {
     changed(["stdout", "stderr"].map(|name| Rule { name, most: MOST, keep: KEEP }), given)
 }
 
-/// The rules, changed by what is given.
+/// Returns the rules with the changes that the parameters make.
 fn changed<'a>([stdout, stderr]: Rules, given: impl Fn(&str) -> Option<&'a str>) -> Result<Rules, RotationError> {
     let [out, err] = PARAMETERS;
     Ok([rule(stdout, out, &given)?, rule(stderr, err, &given)?])
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(rotating.variables(&all), variables(&own));
         let [stdout, stderr] = rotating.rules(&all).unwrap().unwrap();
         assert_eq!((stdout.most, stdout.keep, stderr.most, stderr.keep), (1 << 20, 3, 5 << 10, 1));
-        // More parts than can be renamed in good time are not kept.
+        // More parts than can be renamed quickly are not kept.
         for number in ["4294967295", "18446744073709551615"] {
             let option = format!("rotate {number}");
             let many = variables(&[("CONTAINER_LOGGER_LOGROTATE_STDOUT_OPTIONS", &option)]);
@@ -224,7 +225,7 @@ mod tests {
         }
         let bad = variables(&[("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "1")]);
         assert!(rotating.rules(&bad).unwrap_err().to_string().contains("'max_stdout_size'"));
-        // Without rotation they have no effect; another prefix may be used.
+        // The variables have no effect without rotation, or with another prefix.
         assert_eq!(ContainerLogger::default().rules(&bad), Ok(None));
         let other = rotation("LOG_");
         assert!(other.rules(&bad).is_ok() && other.variables(&bad).is_empty());
@@ -261,7 +262,7 @@ mod tests {
                 for number in 0..100 {
                     begin(&number.to_string());
                 }
-                // It is in progress, and is not started again.
+                // A rotation in progress is not started again.
                 begin("slow");
                 until(&|| DONE.load(Ordering::Relaxed) == 100).await;
             };

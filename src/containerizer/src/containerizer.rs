@@ -1,7 +1,7 @@
-//! What containerizers have in common: each launches containers of one kind, by the launcher and the reaper that all
+//! The interface of containerizers: each launches containers of one kind, with the launcher and the reaper that all
 //! share.
 //!
-//! The list of containers and the reports about them are in `composing.rs`.
+//! The table of containers and the reports about them are in `composing.rs`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,48 +20,50 @@ use crate::composing::Used;
 pub(crate) struct Container<'a> {
     pub(crate) name: &'a ContainerName,
     pub(crate) spec: &'a ContainerSpec,
-    /// The user that it runs as, if it is another one than the agent's.
+    /// User that the container runs as; `None`: the agent's own user.
     pub(crate) user: Option<&'a User>,
 }
 
-/// What the launcher has to know of a container's first process besides what it is started with.
+/// Properties of a container's first process that the launcher has to know, besides the spawn request.
 #[derive(Default)]
 pub(crate) struct Launched {
-    /// Whether it needs a first process that is not its own program.
+    /// Whether the container needs an init process, which starts its program.
     pub(crate) init: bool,
-    /// The subcommand of the executors' program that is started in the place of the container's own.
+    /// Subcommand of the executors' program that is started instead of the container's own program.
     pub(crate) ours: Option<&'static str>,
-    /// The process whose terminals a session sees, if these are not the host's.
+    /// Process in whose `/dev/pts` a session's terminal is opened; `None`: the host's.
     pub(crate) around: Option<i32>,
-    /// Its control group; none with the launcher `posix`.
+    /// Control group of the container; `None` with the launcher `posix`.
     pub(crate) group: Option<Group>,
-    /// Tells when it runs out of memory.
+    /// Watch for the event that the container runs out of memory.
     pub(crate) oom: Option<OomWatch>,
-    /// Inputs that report it to the agent.
+    /// Inputs that report the container to the agent.
     pub(crate) reports: Vec<Input>,
 }
 
-/// A containerizer, in Mesos's verbs. A method about a container that another one has launched does nothing.
+/// A containerizer, with the methods named as in Mesos. A method does nothing for a container that another
+/// containerizer has launched.
 pub(crate) trait Containerizer: Send + Sync {
-    /// Whether it launches a container, rather than those after it.
+    /// Returns whether this containerizer launches a container. The first one that does is used.
     fn takes(&self, spec: &ContainerSpec) -> bool;
 
-    /// Refuses a container that it takes and cannot launch.
+    /// Checks that a container can be launched.
     ///
     /// # Errors
     /// What the container needs.
     fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()>;
 
-    /// Whether it mounts volumes; otherwise they are links in the sandbox.
+    /// Returns whether volumes are mounted; otherwise they are symbolic links in the sandbox.
     fn mounts(&self) -> bool;
 
-    /// Whether a container needs what takes long to make ready, besides its URIs.
+    /// Returns whether the preparation of a container takes long, besides its URIs.
     fn provides(&self, spec: &ContainerSpec) -> bool;
 
-    /// Provides that, and fetches the URIs at the right point; returns the inputs that report it to the agent. Blocks.
+    /// Prepares what takes long, and fetches the URIs at the right point. Returns the inputs that report it to the
+    /// agent. Blocks.
     ///
     /// # Errors
-    /// What the container asks for and cannot get; [`Containerizer::cleanup`] takes back the rest.
+    /// What the container requests but cannot get; [`Containerizer::cleanup`] releases the rest.
     fn provide(
         &self,
         container: &ContainerName,
@@ -69,56 +71,58 @@ pub(crate) trait Containerizer: Send + Sync {
         fetch: &dyn Fn() -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<Input>>;
 
-    /// Completes what a container's first process is started with.
+    /// Completes the spawn request of a container's first process.
     ///
     /// # Errors
-    /// What the container asks for and cannot get; [`Containerizer::cleanup`] takes back the rest.
+    /// What the container requests but cannot get; [`Containerizer::cleanup`] releases the rest.
     fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched>;
 
-    /// Whether an executor's container that it launches is noted in the runtime directory once it has run for a while.
+    /// Returns whether the executors' containers that it launches are recorded in the runtime directory once they have
+    /// run for a while.
     fn is_noted(&self) -> bool;
 
-    /// The size of the terminal of a container that clients can attach to, in rows and columns, if it has one.
+    /// Returns the size of a container's terminal in rows and columns; `None` if it has none that clients can attach
+    /// to.
     fn attach(&self, spec: &ContainerSpec) -> Option<(u32, u32)>;
 
-    /// Sets what a running container may use from now on.
+    /// Updates the resources and limits of a running container.
     fn update(&self, container: &ContainerName, held: &[Resource], limits: Limits);
 
-    /// Adds what it has counted of a container.
+    /// Adds the resource use of a container that this containerizer has measured.
     fn usage(&self, _container: &ContainerName, _used: &mut Used) {}
 
-    /// The processes of a container, as far as it knows them. Blocks.
+    /// Returns the processes of a container, as far as it knows them. Blocks.
     fn processes(&self, container: &ContainerName) -> Vec<i32>;
 
-    /// A container is to end; its processes are ended after that.
+    /// Records that a container is being destroyed; its processes are killed after that.
     fn destroy(&self, _container: &ContainerName) {}
 
-    /// Whether a container has ended when its first process has.
+    /// Returns whether a container has ended when its first process has.
     fn wait(&self, _container: &ContainerName) -> bool {
         true
     }
 
-    /// Recovers the outermost containers `kept` of an earlier agent, and ends others that it has left.
+    /// Recovers the top-level containers `kept` of the previous agent process, and destroys others that it has left.
     fn recover<'a>(
         &'a self,
         kept: &'a BTreeSet<String>,
     ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>>;
 
-    /// The variables of the process beside an executor's container that keeps running while its first process has
-    /// ended; `None` if there is no such container.
+    /// Returns the variables of a new process beside an executor's container that keeps running although its first
+    /// process has ended; `None` if there is no such container.
     fn reattach(&self, _container: &ContainerName, _sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
         None
     }
 
-    /// Returns the inputs that report a running container of an earlier agent.
+    /// Returns the inputs that report a running container of the previous agent process.
     fn status(&self, _container: &ContainerName) -> Vec<Input> {
         Vec::new()
     }
 
-    /// Whether there may be something to take back of a container.
+    /// Returns whether a container may have something to clean up.
     fn has(&self, container: &ContainerName) -> bool;
 
-    /// Takes back what a container has that has ended, or has not been started. Blocks.
+    /// Releases everything that a container holds after it has ended, or could not be started. Blocks.
     fn cleanup(&self, container: &ContainerName);
 }
 
@@ -127,14 +131,14 @@ pub(crate) trait Containerizer: Send + Sync {
 pub(crate) struct Containerizers(pub(crate) Arc<[Arc<dyn Containerizer>]>);
 
 impl Containerizers {
-    /// The one that launches a container.
+    /// Returns the containerizer that launches a container.
     pub(crate) fn of(&self, spec: &ContainerSpec) -> &dyn Containerizer {
         let taker = self.0.iter().find(|one| one.takes(spec));
-        // The last one takes what is left.
+        // The last one launches all containers that the others do not.
         &**taker.unwrap_or(&self.0[self.0.len() - 1])
     }
 
-    /// All of them.
+    /// Returns an iterator over all containerizers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Containerizer>> {
         self.0.iter()
     }

@@ -1,8 +1,8 @@
-//! Docker's credential helpers: programs that know logins to registries (`credHelpers` and `credsStore` of
-//! `--docker_config`), which are run as Docker's client runs them (`docker-credential-NAME get`).
+//! Docker's credential helpers: programs that return logins to registries (`credHelpers` and `credsStore` of
+//! `--docker_config`). They are run as Docker's client runs them (`docker-credential-NAME get`).
 //!
-//! Only the operator's configuration names programs. Logins that the configuration itself holds are found by the
-//! executor and by the fetcher.
+//! Only the operator's configuration names programs. Logins in the configuration itself are found by the executor and
+//! by the fetcher.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use crate::external_program::{self, ExternalProgram};
 
-/// Docker's own registry, and what its login is kept under.
+/// Host names of Docker's own registry, and the key of its login.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 const HUB_KEY: &str = "https://index.docker.io/v1/";
-/// The user name in a helper's answer if the secret is a token.
+/// User name in a helper's output if the secret is a token.
 const TOKEN: &str = "<token>";
 
-/// A program, and the registry of the login.
+/// A credential helper, and the registry whose login it returns.
 #[derive(Debug, PartialEq, Eq)]
 struct Helper {
     name: String,
@@ -36,17 +36,17 @@ struct Login {
     secret: String,
 }
 
-/// The registry that an image's name names; none if it names none.
+/// Returns the registry in an image's name; `None` if the name has none.
 pub(crate) fn host_of(image: &str) -> Option<&str> {
     let (host, _) = image.split_once('/')?;
     (host.contains(['.', ':']) || host == "localhost").then_some(host)
 }
 
-/// The operator's configuration, read once.
+/// Docker's configuration with logins, read once.
 #[derive(Debug)]
 pub(crate) struct Logins {
     text: String,
-    /// The same, if it names programs.
+    /// Parsed configuration; `None` if it names no credential helpers.
     config: Option<Value>,
 }
 
@@ -57,17 +57,18 @@ impl Logins {
         Logins { text: text.to_owned(), config: config.filter(names_any) }
     }
 
-    /// As it is written.
+    /// Returns the text of the configuration.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a program is to be asked for the login to a registry.
+    /// Returns whether a credential helper has the login to a registry.
     pub(crate) fn are_kept(&self, host: &str) -> bool {
         self.find(host).is_some()
     }
 
-    /// The configuration with the login to a registry that a program keeps; as it is if no program does. Blocks.
+    /// Returns a configuration with the login that a credential helper returns for a registry; the configured text if
+    /// there is none. Blocks.
     pub(crate) fn ask(&self, host: &str) -> String {
         let Some(helper) = self.find(host) else { return self.text.clone() };
         match said(&helper, &external_program::path()) {
@@ -108,23 +109,23 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     let program = format!("docker-credential-{}", helper.name);
     let file = look_up(&program, path).context("there is no such program in PATH")?;
     let words = vec![OsString::from("get")];
-    // It may need to know where the operator keeps what it needs.
+    // A helper may need variables of the operator's environment to find its store.
     let environment = std::env::vars_os().collect();
     let ask = ExternalProgram { file: file.into(), words, environment, input: helper.key.as_bytes() };
     let (status, answer) = ask.run()?.context("it takes too long")?;
-    // Its output may contain a secret.
+    // The output may contain a secret, so it is not logged.
     ensure!(status.success(), "{status}");
     serde_json::from_slice(&answer).ok().context("what it says is not a login")
 }
 
-/// The program of that name in a `PATH`.
+/// Returns the path of a program that is found in a `PATH`.
 pub(crate) fn look_up(program: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program =
         |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program)
 }
 
-/// A configuration with one login.
+/// Returns the text of a configuration with one login.
 fn text(key: &str, login: &Login) -> String {
     let mut logins = json!({});
     logins[key] = if login.username == TOKEN {

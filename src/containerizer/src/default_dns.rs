@@ -1,44 +1,44 @@
-//! `--default_container_dns`: the name servers of containers on networks of their own, where neither task nor plugin
-//! names any.
+//! Default name servers of containers on container networks, where neither the task nor the plugin names any
+//! (`--default_container_dns`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Servers by kind of container, mode and network. A network is in a list once.
+/// Default name servers by containerizer, network mode and network. Each network is in a list only once.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultDns {
-    /// Of networks that CNI plugins make.
+    /// Entries for networks of CNI plugins.
     #[serde(default)]
     pub mesos: Vec<DnsEntry>,
-    /// Of networks that Docker makes.
+    /// Entries for Docker's networks.
     #[serde(default)]
     pub docker: Vec<DnsEntry>,
 }
 
-/// The servers of one network, or of all of a mode.
+/// Name servers of one network, or of all networks of a mode.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DnsEntry {
-    /// `CNI`, `BRIDGE` or `USER`.
+    /// Network mode: `CNI`, `BRIDGE` or `USER`.
     pub network_mode: String,
-    /// The network; without it, all of the mode that have no entry of their own.
+    /// Name of the network; `None`: all networks of the mode without an entry of their own.
     pub network_name: Option<String>,
-    /// What `resolv.conf` is to say.
+    /// Content of `resolv.conf`.
     pub dns: Dns,
 }
 
-/// What `resolv.conf` is to say.
+/// Content of `resolv.conf`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dns {
-    /// The servers' addresses.
+    /// Addresses of the name servers.
     #[serde(default)]
     pub nameservers: Vec<String>,
-    /// The domain.
+    /// Local domain name.
     #[serde(default)]
     pub domain: Option<String>,
-    /// Domains in which short names are looked up.
+    /// Search domains for short names.
     #[serde(default)]
     pub search: Vec<String>,
     /// Options of the resolver.
@@ -47,18 +47,18 @@ pub struct Dns {
 }
 
 impl DefaultDns {
-    /// What a CNI plugin would say of a network's servers: `{"dns": ...}`.
+    /// Returns the name servers of a CNI network in the form of a plugin's result: `{"dns": ...}`.
     pub(crate) fn of_cni(&self, network: &str) -> Option<Value> {
         Some(json!({"dns": of(&self.mesos, "CNI", Some(network))?}))
     }
 
-    /// The servers of a network of Docker's, as JSON; `mode` is `BRIDGE` or `USER`.
+    /// Returns the name servers of a Docker network as JSON; `mode` is `BRIDGE` or `USER`.
     pub(crate) fn of_docker(&self, mode: &str, network: Option<&str>) -> Option<String> {
         serde_json::to_string(of(&self.docker, mode, network)?).ok()
     }
 }
 
-/// The entry for a network by its name, or else the one for all of its mode.
+/// Returns the entry for a network by its name, or else the one for its mode.
 fn of<'a>(entries: &'a [DnsEntry], mode: &str, network: Option<&str>) -> Option<&'a Dns> {
     let find = |name: Option<&str>| {
         let mut entries = entries.iter().filter(|entry| entry.network_mode == mode);

@@ -1,7 +1,7 @@
 //! Deletes directories in the background, one after the other, in the order of the requests.
 //!
-//! The core decides how many and when (`src/agent/src/gc.rs`). A directory that is used again before its turn is
-//! spared; if its turn has come, its new user waits until it is deleted.
+//! The core decides how many and when (`src/agent/src/gc.rs`). A directory that is used again before its turn is not
+//! deleted. If its deletion has begun, the new user waits until it is done.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use base::lock;
 
-/// Deletes directories in the background. Clones share the queue.
+/// A queue of directories that are deleted in the background. Clones share the queue.
 #[derive(Clone)]
 pub struct Deleter {
     shared: Arc<Shared>,
@@ -20,9 +20,9 @@ pub struct Deleter {
 
 struct Shared {
     state: Mutex<State>,
-    /// A directory has been deleted.
+    /// Signalled when a directory has been deleted.
     deleted: Condvar,
-    /// What is done with a directory when its turn comes, with the queue locked.
+    /// Called with the path of each directory before it is deleted, with the queue locked.
     before: Box<dyn Fn(&str) + Send + Sync>,
     delete: Box<dyn Fn(&Path) + Send + Sync>,
 }
@@ -30,16 +30,16 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<String>,
-    /// What of the queue is still to be deleted.
+    /// Paths of the queue that are still to be deleted.
     due: FxHashSet<String>,
-    /// What is being deleted.
+    /// Path that is being deleted.
     current: Option<String>,
     /// Whether a thread works on the queue.
     is_running: bool,
 }
 
 impl State {
-    /// Takes `path` and the directories above it out of the queue.
+    /// Removes `path` and the directories above it from the queue.
     fn spare(&mut self, path: &Path) {
         if !self.due.is_empty() {
             for above in path.ancestors().filter_map(Path::to_str) {
@@ -48,14 +48,14 @@ impl State {
         }
     }
 
-    /// Whether the directory that is being deleted is `path` or one above it.
+    /// Returns whether the directory that is being deleted is `path` or one above it.
     fn is_deleting(&self, path: &Path) -> bool {
         self.current.as_ref().is_some_and(|current| path.starts_with(current))
     }
 }
 
 impl Deleter {
-    /// Deletes with `delete`; `before` is called with the path first, and must not block.
+    /// Creates a deleter that calls `delete` for each path; `before` is called first, and must not block.
     pub fn new(
         before: impl Fn(&str) + Send + Sync + 'static,
         delete: impl Fn(&Path) + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Deleter {
         Deleter { shared: Arc::new(Shared { state: Mutex::default(), deleted: Condvar::new(), before, delete }) }
     }
 
-    /// Deletes these, absolute, after those before.
+    /// Queues absolute paths for deletion.
     pub fn push(&self, paths: Vec<String>, runtime: &Handle) {
         let mut state = lock(&self.shared.state);
         state.due.extend(paths.iter().cloned());
@@ -75,19 +75,20 @@ impl Deleter {
         }
     }
 
-    /// Takes `path` and the directories above it out of the queue: it comes into use. Does not block.
+    /// Removes `path` and the directories above it from the queue, because it is used again. Does not block.
     pub fn spare(&self, path: &Path) {
         lock(&self.shared.state).spare(path);
     }
 
-    /// Deletes no more than what is being deleted: the process ends. What is left is garbage for the next agent.
+    /// Empties the queue, because the process ends; a deletion in progress continues. The next agent process collects
+    /// what is left.
     pub fn end(&self) {
         let mut state = lock(&self.shared.state);
         state.queue.clear();
         state.due.clear();
     }
 
-    /// As `spare`, and waits until no directory above `path` is being deleted.
+    /// Removes `path` and the directories above it from the queue, and waits if one of them is being deleted.
     pub fn wait(&self, path: &Path) {
         let mut state = lock(&self.shared.state);
         state.spare(path);
@@ -98,7 +99,7 @@ impl Deleter {
 }
 
 impl Shared {
-    /// Deletes until the queue is empty.
+    /// Deletes directories until the queue is empty.
     fn run(&self) {
         while let Some(path) = self.next() {
             (self.delete)(Path::new(&path));
@@ -107,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// The next directory to delete; without one the thread ends.
+    /// Returns the next directory to delete; without one the thread ends.
     fn next(&self) -> Option<String> {
         let mut state = lock(&self.state);
         let mut next = state.queue.pop_front();
@@ -130,7 +131,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// A deleter that reports each path, and then waits for a word.
+    /// Returns a deleter that reports each path, and then waits for a message.
     fn stepped() -> (Deleter, mpsc::Receiver<String>, mpsc::Sender<()>) {
         let (report, reports) = mpsc::channel();
         let (go, gone) = mpsc::channel();
@@ -151,14 +152,14 @@ mod tests {
             go.send(()).unwrap();
             assert_eq!(reports.recv().unwrap(), next);
         }
-        // What is being deleted is waited for; others are not.
+        // Only a deletion in progress is waited for.
         deleter.wait(Path::new("/w/a/runs/1"));
         let waits = deleter.clone();
         let waiting = std::thread::spawn(move || waits.wait(Path::new("/w/d/runs/2")));
         go.send(()).unwrap();
         waiting.join().unwrap();
         assert_eq!(lock(&deleter.shared.state).current, None);
-        // A thread is started again when there is work again.
+        // New work starts the thread again.
         deleter.push(paths(&["/w/e", "/w/f"]), runtime.handle());
         assert_eq!(reports.recv().unwrap(), "/w/e");
         deleter.end();

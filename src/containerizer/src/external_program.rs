@@ -1,7 +1,7 @@
-//! Runs a program of the operator with an input, and reads its output: a CNI plugin, a secret resolver, `systemctl`,
+//! Runs an operator's program with an input, and reads its output: a CNI plugin, a secret resolver, `systemctl`,
 //! `perf`.
 //!
-//! What the input asks for and what the output means is the callers' business.
+//! The callers know the meaning of input and output.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -10,25 +10,26 @@ use std::time::Duration;
 use anyhow::ensure;
 use containers::{Launcher, Output, Program, Spec, WaitStatus};
 
-/// How long a program may take.
+/// Time limit of a program.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// Capacity of a pipe: the limit of a program's input and of its output.
+/// Capacity of a pipe, which limits a program's input and its output.
 pub(crate) const TEXT_MAX: usize = 64 * 1024;
 const SIGKILL: i32 = 9;
 
-/// A program to ask.
+/// A program to run.
 #[derive(Debug)]
 pub(crate) struct ExternalProgram<'a> {
-    /// It, and the words after it.
+    /// Program, and its arguments.
     pub(crate) file: OsString,
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Content of standard input.
     pub(crate) input: &'a [u8],
 }
 
 impl ExternalProgram<'_> {
-    /// Runs the program. Returns its exit status and its output; `None` if it took too long and was killed. Blocks.
+    /// Runs the program. Returns its exit status and its output; `None` if it took longer than [`LIMIT`] and was
+    /// killed. Blocks.
     ///
     /// # Errors
     /// The program cannot be run.
@@ -36,10 +37,11 @@ impl ExternalProgram<'_> {
         self.run_for(LIMIT)
     }
 
-    /// The same with a limit of its own.
+    /// Runs the program with another time limit. Returns its exit status and its output; `None` if it took longer and
+    /// was killed. Blocks.
     ///
     /// # Errors
-    /// If it cannot be run.
+    /// The program cannot be run.
     pub(crate) fn run_for(self, limit: Duration) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
         let (stdin, input) = containers::pipe()?;
         let (answer, stdout) = containers::pipe()?;
@@ -64,12 +66,13 @@ impl ExternalProgram<'_> {
     }
 }
 
-/// Where programs are looked for that others run.
+/// Returns the `PATH` in which programs are searched.
 pub(crate) fn path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into())
 }
 
-/// Reads what has been written; another process may still have the other end open.
+/// Reads what has been written. It does not wait for the end of the file, because another process may still have the
+/// other end open.
 fn read(pipe: &std::os::fd::OwnedFd) -> anyhow::Result<Vec<u8>> {
     containers::never_wait(pipe)?;
     let mut text = vec![0; TEXT_MAX];

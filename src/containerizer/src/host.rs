@@ -1,4 +1,4 @@
-//! The start of the containerizer: it checks that the host has what is configured, before the agent registers.
+//! Start of the containerizer: checks that the host supports the configuration, before the agent registers.
 //!
 //! It launches nothing.
 
@@ -26,7 +26,7 @@ use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
-/// A host that has what is configured.
+/// A host that supports the configuration.
 pub struct Host {
     isolators: Isolators,
     docker: Docker,
@@ -35,27 +35,29 @@ pub struct Host {
     rotation: ContainerLogger,
     secrets: SecretResolver,
     systemd: Systemd,
-    /// Where the sandboxes of standalone containers are.
+    /// Directory of the sandboxes of standalone containers.
     standalone: PathBuf,
 }
 
-/// What the containerizer is connected to.
+/// Connections of the containerizer to the rest of the agent.
 pub struct Links {
-    /// The executors' program under the name that the core knows it by.
+    /// Program of the executors, with the name by which the core knows it.
     pub executor: Option<(String, ProgramFile)>,
-    /// Receives reports about containers.
+    /// Function that receives reports about containers.
     pub report: Report,
-    /// Serves executors that are started with a connection.
+    /// Function that serves executors that are started with a connection.
     pub connect: Connect,
-    /// Deletes directories in the background; a launch waits for the deletion of its sandbox.
+    /// Deleter of directories; a launch waits for the deletion of its sandbox.
     pub deleter: Deleter,
-    /// Called at points where a test may end the agent.
+    /// Function that is called at points where a test may end the agent.
     pub on_step: fn(&'static str),
 }
 
 impl Host {
-    /// Checks the host and prepares what all containers need. `resources` are the agent's, `program` is its own
-    /// program, `meta` the directory that names it, and `now` returns the time.
+    /// Checks the host and prepares what all containers need.
+    ///
+    /// `resources` are the agent's, `program` is its own program, `meta` the directory that names it, and `now` returns
+    /// the time.
     ///
     /// # Errors
     /// What the host lacks.
@@ -84,30 +86,30 @@ impl Host {
         })
     }
 
-    /// Whether containers are in control groups and namespaces.
+    /// Returns whether containers run in control groups and namespaces.
     pub fn is_linux(&self) -> bool {
         self.isolators.is_linux()
     }
 
-    /// Which limits tasks can have beyond what they hold.
+    /// Returns which resources of a task can have a limit beyond what it holds.
     pub fn limitable(&self) -> agent::Limitable {
         self.isolators.limitable()
     }
 
-    /// What an earlier agent has noted of its containers, outer ones first.
+    /// Returns the records of the previous agent process about its containers, outer ones first.
     pub fn recovered(&self) -> Vec<(ContainerName, RecoveredNested)> {
         self.records.read()
     }
 
-    /// The fetcher.
+    /// Returns the fetcher.
     pub fn fetcher(&self) -> Fetcher {
         self.fetcher.clone()
     }
 
-    /// Starts the launcher.
+    /// Starts the launcher's thread.
     ///
     /// # Errors
-    /// If its thread cannot be started.
+    /// If the thread cannot be started.
     pub fn launch(self, links: Links) -> anyhow::Result<ComposingContainerizer> {
         let Links { executor, report, connect, deleter, on_step } = links;
         let live = Arc::default();

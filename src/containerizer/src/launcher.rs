@@ -1,6 +1,6 @@
-//! The launcher: its thread does what a container needs until its first process runs.
+//! The launcher: a thread that prepares each container and starts its first process.
 //!
-//! How containers end is in `reaper.rs`; what is special to a kind of containers is its containerizer's.
+//! `reaper.rs` handles the end of containers; what is special to a kind of containers is in its containerizer.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,23 +35,23 @@ use crate::runtime_dir::{Note, Records};
 use crate::sandbox::{Ready, prepare};
 use crate::systemd::Systemd;
 
-/// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
+/// Signals that cancel a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
 const FATAL: [i32; 4] = [2, 3, KILL, 15];
 const KILL: i32 = 9;
 
-/// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent
-/// does, and a container has to be ended while others fetch from a slow server.
+/// Maximum number of containers that fetch at once. Others wait for their turn, because the agent's blocking threads
+/// serve other work too, and containers must be destroyed while others fetch from a slow server.
 const FETCHES_MAX: usize = 32;
 
-/// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
+/// State of the launcher's thread. Clones wait for containers in tasks of the reactor.
 #[derive(Clone)]
 pub(crate) struct Launcher {
     pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     pub(crate) report: Report,
     pub(crate) records: Records,
-    /// The executors' program under the name that the core knows it by.
+    /// Program of the executors, with the name by which the core knows it.
     executor: Option<(String, ProgramFile)>,
-    /// The process that executors are copies of.
+    /// Process from which executors are forked.
     template: Arc<Mutex<Option<Template>>>,
     connect: Connect,
     pub(crate) fetcher: Fetcher,
@@ -64,7 +64,7 @@ pub(crate) struct Launcher {
     deleter: Deleter,
     pub(crate) sessions: IoSwitchboard,
     pub(crate) runtime: Handle,
-    /// Called at points where a test may end the agent.
+    /// Function that is called at points where a test may end the agent.
     pub(crate) on_step: fn(&'static str),
 }
 
@@ -108,7 +108,7 @@ impl Launcher {
         }
     }
 
-    /// Starts the template, which is the child of the calling thread: the launcher's.
+    /// Starts the template process as a child of the calling thread, which is the launcher's.
     pub(crate) fn start_template(&self) {
         let Some((_, file)) = &self.executor else { return };
         let words = ["tepui-executor", "executor", "template"].map(OsString::from);
@@ -144,9 +144,10 @@ impl Launcher {
 
     fn signal(&self, container: &ContainerName, signal: i32) {
         let live = lock(&self.live).get(container).cloned();
-        // A process that is gone needs no signal; its reaper reports its end.
+        // A process that has ended needs no signal; its reaper reports its end.
         match live {
-            // The first process is one of ours, which takes no signals. Its program may have made a group of its own.
+            // The first process is the agent's init, which ignores signals. The program may be in another process
+            // group.
             Some(live) if live.init && signal == KILL => self.destroy(container),
             Some(live) if live.init => drop(containers::signal_tree(live.pid, signal)),
             Some(live) => drop(containers::signal_group(live.pid, signal)),
@@ -167,11 +168,12 @@ impl Launcher {
         self.records.forget(&container);
         let root = container.root();
         if !lock(&self.live).contains_key(&root) {
-            // Its executor has ended meanwhile, so its records are forgotten here.
+            // The executor has ended meanwhile, so its records are deleted here.
             self.records.forget(&root);
         }
         let launcher = self.clone();
-        // Removing networks may take long. The agent is notified afterwards: their addresses can be used again then.
+        // Removing networks may take long. The agent is notified afterwards, because their addresses can be used again
+        // then.
         self.runtime.spawn_blocking(move || {
             launcher.clean_up(&container);
             let why = format!("{error:#}");
@@ -214,7 +216,7 @@ impl Launcher {
 
     fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
         if let Some(parent) = container.parent() {
-            // The core may not have received the report of its end yet.
+            // The core may not have received the report of the parent's end yet.
             anyhow::ensure!(lock(&self.live).contains_key(&parent), "Parent container {parent} does not run");
         }
         let spec = &*whole;
@@ -270,7 +272,7 @@ impl Launcher {
         let line = line.map(|(owner, ours)| (self.connect)(owner, ours));
         let is_noted = containerizer.is_noted();
         let described = Described { spec: whole, launched: started_with };
-        // An executor is in the checkpoints, and most end soon.
+        // An executor is in the checkpoints, and most end soon, so it is recorded later.
         let later = match is_executor {
             true => Some(described).filter(|_| is_noted),
             false => {
@@ -282,8 +284,9 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier
-    /// agent has ended with it: an agent may be in a container, too. None if there is no such container.
+    /// Starts a new runner beside an executor's container that Docker has kept running, after the runner of the
+    /// previous agent process has ended with that process, which may have been in a container itself. Returns `None` if
+    /// there is no such container.
     pub(crate) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
         let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
         let start = || {
@@ -302,7 +305,8 @@ impl Launcher {
         start().inspect_err(|error| tracing::warn!(%container, "an executor cannot be watched: {error:#}")).ok()
     }
 
-    /// How the output of a container is rotated whose variables say so; noted for the agent's next start.
+    /// Returns the rules of log rotation that a container's variables set, and records the variables for the next agent
+    /// process.
     fn rotation_of(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Rules>> {
         let variables = self.rotation.variables(&spec.environment);
         if variables.is_empty() || spec.session.is_some() {
@@ -313,7 +317,8 @@ impl Launcher {
         Ok(rules)
     }
 
-    /// Starts the process: an executor of ours as a copy of the template, with a line to here, if it can be one.
+    /// Starts a process. An executor of the agent's own is forked from the template, with a connection to the agent,
+    /// where that is possible.
     fn start(
         &self,
         owner: Option<ExecutorKey>,
@@ -338,7 +343,7 @@ impl Launcher {
         Ok((containers::Launcher::posix().spawn(process)?, None))
     }
 
-    /// Gives a session, or a container with a terminal, its streams; our ends of them.
+    /// Opens the streams of a session, or of a container with a terminal. Returns the agent's ends.
     fn streams(
         &self,
         container: &ContainerName,
@@ -363,7 +368,7 @@ impl Launcher {
         Ok(Some(board_ends))
     }
 
-    /// Recovers the terminal of a container of an earlier agent, if it has one.
+    /// Recovers the terminal of a container of the previous agent process, if it has one.
     pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
         if let Ok(ends) = Ends::of_switchboard(&self.records.directory(container)) {
             self.sessions.add_terminal(container);
@@ -371,9 +376,11 @@ impl Launcher {
         }
     }
 
-    /// The file in which the first process of a container records how its program has ended: nothing else knows it
-    /// after a restart of the agent. Not where that process could not run, under limits and filters that are meant for
-    /// the program; nor for a container with a client or a terminal as its input.
+    /// Opens the file in which the init process of a container records the exit status of the program. After a restart
+    /// of the agent the status is not available elsewhere.
+    ///
+    /// There is none where the init process could not run, because of limits and filters that are meant for the
+    /// program, and for a container whose input is a client or a terminal.
     fn status_file(&self, container: &ContainerName, spec: &ContainerSpec, process: &Spec, init: bool) -> Option<File> {
         let has_input = spec.session.is_some() || terminals::wanted(spec).is_some();
         let fits = init || process.rlimits.is_empty() && process.isolation.seccomp.is_empty();
@@ -382,15 +389,15 @@ impl Launcher {
         if wanted { self.records.open_status(container) } else { None }
     }
 
-    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended; into its
-    /// standard input if it `keeps` that.
+    /// Returns a program that starts `program` under an init process, which reaps orphans and passes on the exit
+    /// status. With `keeps`, the init process writes the status to its standard input.
     fn under_init(&self, program: Program, keeps: bool) -> anyhow::Result<Program> {
         let Program::Argv { file, argv } = program else { return Ok(program) };
         let words = ["tepui-executor", "executor", if keeps { "keep" } else { "init" }].map(OsString::from);
         self.ours(words.into_iter().chain([file]).chain(argv))
     }
 
-    /// The executors' program with these words.
+    /// Returns the executors' program with these arguments.
     fn ours(&self, words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Program> {
         let (_, executor) = self
             .executor
@@ -421,7 +428,7 @@ impl Launcher {
     }
 }
 
-/// Waits for the end of a switchboard, which comes with that of its container.
+/// Waits for the end of a switchboard, which ends with its container.
 #[allow(
     deprecated,
     reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
@@ -429,7 +436,7 @@ impl Launcher {
 async fn bury(container: ContainerName, board: Child) {
     let (pid, pidfd) = board.into_parts();
     if let Ok(fd) = AsyncFd::with_interest(pidfd, Interest::READABLE) {
-        // Whatever is wrong with waiting: asking for the end waits, too.
+        // If the wait fails, the wait for the status below blocks instead.
         let _ = fd.readable().await;
     }
     if let Err(error) = containers::wait(pid) {

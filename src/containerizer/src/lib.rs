@@ -1,4 +1,4 @@
-//! The agent's containerizer: launches containers, isolates, watches and destroys them.
+//! The containerizer of the agent: launches, isolates, watches and destroys containers.
 //!
 //! The agent's core requests launches and terminations, and receives reports. This crate does not depend on task
 //! states, frameworks, HTTP, or flags: it takes a [`Config`].
@@ -47,7 +47,7 @@ pub use mesos::isolators::network::cni::config::{
 pub use mesos::isolators::{DiskUse, GroupUse};
 pub use mesos::provisioner::Provisioner;
 
-/// Deletes a directory or a file. The log has what cannot be deleted.
+/// Deletes a directory or a file. A failure is logged.
 pub fn delete(path: &Path) {
     if let Err(error) = containers::remove(path)
         && error.kind() != std::io::ErrorKind::NotFound

@@ -1,7 +1,7 @@
-//! The reaper: it waits for the ends of containers, ends them, and cleans up after them and after those of an earlier
-//! agent.
+//! The reaper: waits for the end of containers, destroys them, and cleans up after them and after those of the previous
+//! agent process.
 //!
-//! Each container has a task of the reactor that waits for it; what may take long happens on other threads.
+//! Each container has a task of the reactor that waits for it. Work that may take long runs on other threads.
 //! `launcher.rs` starts containers.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,21 +23,23 @@ use crate::launcher::Launcher;
 use crate::mesos::isolators::cgroups::mem::out_of_memory;
 use crate::runtime_dir::Note;
 
-/// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
+/// Time for the processes of one container to end after SIGKILL, before a warning is logged and the signal is sent
+/// again.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
-/// How often, and with which pauses, the kernel is asked how a process of an earlier agent has ended.
+/// Number of times that the kernel is asked for the exit status of a process of the previous agent process, and the
+/// pause between them.
 const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
-/// How long an executor's container has to run until it is noted for others. Most tasks are over by then, and the files
-/// would cost as much as a part of the task.
+/// Time that an executor's container has to run until it is recorded in the runtime directory. Most tasks have ended by
+/// then, and the files would cost as much as a part of the task.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
-/// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
+/// Name of the variable that holds the sandbox, in the environment of an executor and of all processes that it starts.
 pub(crate) const MARK: &str = "MESOS_DIRECTORY";
-/// What a first process of ours adds to the signal that has ended its program.
+/// Number that the init process adds to the signal that has killed its program, for its exit status.
 const INIT_SIGNALLED: i32 = 128;
 
 impl Launcher {
-    /// Ends the container when it has run out of memory.
+    /// Destroys the container when it has run out of memory.
     #[allow(
         deprecated,
         reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
@@ -50,7 +52,7 @@ impl Launcher {
                 Ok(watch) => watch,
                 Err(error) => return tracing::warn!(%container, "cannot watch a container's memory: {error}"),
             };
-            // It is readable when the group is removed, too.
+            // The descriptor is also readable when the group is removed.
             if watch.readable().await.is_ok() && group.is_out_of_memory() {
                 (launcher.report)(limited(&container, &group));
                 launcher.destroy(&container);
@@ -70,12 +72,12 @@ impl Launcher {
         });
     }
 
-    /// Deletes what was made for a container that has ended.
+    /// Releases everything that a container held.
     pub(crate) fn clean_up(&self, container: &ContainerName) {
         self.containerizers.iter().for_each(|one| one.cleanup(container));
     }
 
-    /// Ends all in a container's control group, if it has one, and removes it.
+    /// Kills all processes in a container's control group, if it has one, and removes it.
     fn end_group(&self, container: &ContainerName) {
         let Some(group) = self.isolators.group(container).filter(Group::exists) else { return };
         while let Err(error) = group.end(DESTROY_LIMIT) {
@@ -105,7 +107,7 @@ impl Launcher {
                 self.take_up_terminal(&container);
                 let reports = self.containerizers.iter().flat_map(|one| one.status(&container));
                 reports.for_each(|report| (self.report)(report));
-                // What it was started with could be used.
+                // The variables were valid when the container was started.
                 let variables: Option<Variables> = self.records.more(&container, Note::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
                 let ports = self.records.more(&container, Note::Ports);
@@ -121,7 +123,7 @@ impl Launcher {
         }
     }
 
-    /// Watches the memory of a container of an earlier agent, which may have run out of it meanwhile.
+    /// Watches the memory of a container of the previous agent process. It may have run out of memory meanwhile.
     fn watch_again(&self, container: &ContainerName) {
         let Some(group) = self.isolators.group(container).filter(Group::exists) else { return };
         if !self.isolators.limits_memory(container) {
@@ -135,7 +137,8 @@ impl Launcher {
         }
     }
 
-    /// A container of an earlier agent is not there any more; something that it has started may be.
+    /// Handles a container of the previous agent process whose first process has ended: kills processes that it has
+    /// left, and reports its end.
     fn gone(&self, container: ContainerName, sandbox: Option<String>) {
         let status = self.records.status(&container);
         if container.parent().is_none() {
@@ -150,8 +153,8 @@ impl Launcher {
         });
     }
 
-    /// Reports that a container runs, has its line served if it has one, and waits for its end. `described` is noted if
-    /// it runs for long enough.
+    /// Reports that a container runs, serves its connection if it has one, and waits for its end. `described` is
+    /// recorded if the container runs long enough.
     pub(crate) fn alive(
         &self,
         container: &ContainerName,
@@ -163,7 +166,7 @@ impl Launcher {
     ) {
         lock(&self.live).insert(container.clone(), live.clone());
         let (launcher, container) = (self.clone(), container.clone());
-        // All of it is for the reactor's thread, and wakes it once.
+        // A single task of the reactor does all of this, so that its thread is woken once.
         self.runtime.spawn(async move {
             let pid = u32::try_from(live.pid).unwrap_or(0);
             (launcher.report)(Input::ContainerStarted { container: container.clone(), pid });
@@ -222,7 +225,7 @@ impl Launcher {
             (self.report)(limited(&container, group));
         }
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
-        // A program that was killed has not ended what it started, nor has a first process of ours its program.
+        // A program that was killed may have left processes, and a killed init process its program.
         let killed = (live.sandbox.is_some() || live.init) && status.is_none_or(|status| status & 0x7f != 0);
         if self.containerizers.iter().any(|one| one.has(&container))
             || nested
@@ -231,7 +234,7 @@ impl Launcher {
         {
             let launcher = self.clone();
             let name = container.clone();
-            // With a control group no process has to be searched.
+            // With a control group no process has to be searched for.
             let sandbox = live.sandbox.filter(|_| killed && group.is_none());
             let ended = self.runtime.spawn_blocking(move || {
                 if nested || !launcher.isolators.group(&name).is_some_and(|group| group.remove_if_empty()) {
@@ -265,13 +268,13 @@ impl Launcher {
     }
 
     pub(crate) fn destroy(&self, container: &ContainerName) {
-        // It may be fetching itself, or a container inside of it may be.
+        // The container may be fetching, or a container inside it may be.
         self.fetcher.cancel(container);
         if !lock(&self.live).contains_key(container) {
             return;
         }
         self.containerizers.iter().for_each(|one| one.destroy(container));
-        // Ending may take seconds; other containers are started meanwhile.
+        // Destroying may take seconds; other containers are started meanwhile.
         let (launcher, container) = (self.clone(), container.clone());
         self.runtime.spawn_blocking(move || launcher.end_all(&container));
     }
@@ -297,7 +300,7 @@ impl Launcher {
     }
 }
 
-/// How a program has ended whose end a first process of ours has handed on.
+/// Returns the wait status of a program from that of its init process.
 fn of_init(status: i32) -> i32 {
     let code = WaitStatus::from_raw(status).code();
     match code.filter(|code| *code > INIT_SIGNALLED).map(|code| code - INIT_SIGNALLED) {
@@ -312,7 +315,7 @@ pub(crate) fn remove(container: &ContainerName, group: Option<&Group>) {
     }
 }
 
-/// The report that a container has run out of memory.
+/// Returns the report that a container has run out of memory.
 fn limited(container: &ContainerName, group: &Group) -> Input {
     let (message, megabytes) = out_of_memory(group);
     let exceeded = mesos::Resource {
@@ -329,7 +332,7 @@ fn limited(container: &ContainerName, group: &Group) -> Input {
     }
 }
 
-/// Ends what an executor has left behind that is no longer its descendant.
+/// Kills processes that an executor has left and that are not its descendants any more.
 fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
     if let Some(sandbox) = sandbox
         && let Err(error) = containers::destroy_marked(MARK, sandbox.as_ref(), DESTROY_LIMIT)
@@ -338,7 +341,7 @@ fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
     }
 }
 
-/// The exit status of a process of an earlier agent, if the kernel has it.
+/// Returns the exit status of a process of the previous agent process, if the kernel has it.
 async fn status_of(pid: i32, pidfd: &OwnedFd) -> Option<i32> {
     for _ in 0..STATUS_TRIES {
         if let Some(status) = containers::exit_status(pid, pidfd.as_fd()) {

@@ -1,5 +1,5 @@
-//! The files below `<runtime_dir>/containers` (docs/mesos/disk.md): for the agent's next start and for administrators'
-//! tools. They also say which control groups are this agent's.
+//! The files below `<runtime_dir>/containers` (docs/mesos/disk.md), for the next agent process and for administrators'
+//! tools. They also tell which control groups are this agent's.
 //!
 //! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here.
 //! `container_config.rs` has the messages in Mesos's formats.
@@ -23,31 +23,31 @@ use store::{Access, create_directories, create_file, write_file};
 use crate::container_config::{ContainerConfig, Described};
 use crate::spares::Spares;
 
-/// The file with a container's first process.
+/// Name of the file with the pid of a container's first process.
 const PID: &str = "pid";
-/// How that has ended, in the form of wait(2).
+/// Name of the file with the first process's status, in the form of wait(2).
 const STATUS: &str = "status";
-/// More than a status has.
+/// Maximum size of a status in bytes.
 const STATUS_MAX: u64 = 16;
-/// What the container was asked to be, and how its process was started.
+/// Names of the files with the requested container, and with how its process was started.
 const CONFIG: &str = "config";
 const LAUNCH_INFO: &str = "launch_info";
-/// How a container inside another one has ended.
+/// Name of the file with how a nested container has ended.
 const TERMINATION: &str = "termination";
-/// Marks a standalone container.
+/// Name of the file that marks a standalone container.
 const STANDALONE: &str = "standalone.marker";
-/// Says that a container, a session, cannot outlive the agent.
+/// Name of the file that marks a session, which cannot outlive the agent.
 const SESSION: &str = "force_destroy_on_recovery";
-/// What stands beside a container's terminal.
+/// Name of the directory about the switchboard of a container's terminal.
 const SWITCHBOARD: &str = "io_switchboard";
-/// The file that names the agent of a tree of containers: several agents may share a runtime directory.
+/// Name of the file with the owner of a tree of containers: several agents may share a runtime directory.
 const OWNER: &str = "agent";
-/// What else is noted of a container, each in a file of its own.
+/// Further records about a container, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// The variables that say how its output is rotated.
+    /// Variables that change the rotation of its output.
     Logger,
-    /// The ports of a standalone container.
+    /// Ports of a standalone container.
     Ports,
 }
 
@@ -60,19 +60,19 @@ impl Note {
     }
 }
 
-/// How deep containers may lie in each other.
+/// Maximum depth of nested containers.
 const DEPTH_MAX: usize = 32;
 
-/// Notes about containers. Clones share them.
+/// Records about containers. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
-    /// `<runtime_dir>/containers`.
+    /// Directory of the records, `<runtime_dir>/containers`.
     root: PathBuf,
-    /// The owner that is recorded: the path of the agent's `meta` directory.
+    /// Text of the owner: the path of the agent's `meta` directory.
     owner: String,
-    /// The outermost containers below which something is noted: most have nothing.
+    /// Top-level containers with records; most containers have none.
     noted: Arc<Mutex<BTreeSet<ContainerName>>>,
-    /// Directories of outermost containers that have ended.
+    /// Directories of top-level containers that have ended.
     spares: Spares,
 }
 
@@ -86,14 +86,14 @@ impl Records {
         }
     }
 
-    /// Where notes about a container are.
+    /// Returns the directory of the records about a container.
     pub(crate) fn directory(&self, container: &ContainerName) -> PathBuf {
         let mut parts = container.as_str().split('.');
         let root = self.root.join(parts.next().unwrap_or_default());
         parts.fold(root, |directory, id| directory.join("containers").join(id))
     }
 
-    /// Notes that a container runs. Without the note one that is not an executor's cannot be found again.
+    /// Records that a container runs. Without the record, a container that is not an executor's cannot be recovered.
     pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
         self.note_owner(container);
         let directory = self.directory(container);
@@ -107,13 +107,13 @@ impl Records {
             }
             write_for_us(&directory.join(CONFIG), &config)?;
             write_for_us(&directory.join(LAUNCH_INFO), &described.launch_info())?;
-            // With it the container counts as noted.
+            // This file comes last: with it the container counts as recorded.
             write_file(&directory.join(PID), pid.to_string().as_bytes(), Access::Owner)
         };
         self.tell(container, write());
     }
 
-    /// Notes the process beside a container's terminal.
+    /// Records the switchboard of a container's terminal.
     pub(crate) fn note_switchboard(&self, container: &ContainerName, pid: i32) {
         let directory = self.directory(container).join(SWITCHBOARD);
         let written = create_directories(&directory, Access::Owner)
@@ -121,7 +121,7 @@ impl Records {
         self.tell(container, written);
     }
 
-    /// A file for how the program of a container will have ended; none if there can be none.
+    /// Creates the file for the status of a container's program; `None` if it cannot be created.
     pub(crate) fn open_status(&self, container: &ContainerName) -> Option<File> {
         self.note_owner(container);
         let directory = self.directory(container);
@@ -130,14 +130,15 @@ impl Records {
         opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
     }
 
-    /// Whether the first process of a living container is one of ours, which keeps its program's status.
+    /// Returns whether the first process of a running container is the agent's init, which records the status of its
+    /// program.
     pub(crate) fn is_kept(&self, container: &ContainerName) -> bool {
         self.directory(container).join(STATUS).exists()
     }
 
-    /// Notes how the first process of a container inside another one has ended.
+    /// Records the status of a nested container's first process.
     fn note_status(&self, container: &ContainerName, status: i32) {
-        // The first process may have done so, and what is there may be all that the next agent has.
+        // The init process may have written it already, and that may be all that the next agent process has.
         if self.status(container).is_none() {
             self.tell(
                 container,
@@ -150,13 +151,13 @@ impl Records {
         }
     }
 
-    /// Notes how such a container has ended.
+    /// Records how a nested container has ended.
     pub(crate) fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
         self.tell(container, unless_gone(write_for_us(&self.directory(container).join(TERMINATION), termination)));
     }
 
-    /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write
-    /// what it likes.
+    /// Returns the recorded status of a container's first process. That process runs as the task's user, so the file
+    /// may have any content.
     pub(crate) fn status(&self, container: &ContainerName) -> Option<i32> {
         let (mut text, file) = (String::new(), File::open(self.directory(container).join(STATUS)).ok()?);
         file.take(STATUS_MAX).read_to_string(&mut text).ok()?;
@@ -181,10 +182,10 @@ impl Records {
         Ok(directory)
     }
 
-    /// Notes more about a container.
+    /// Writes a further record about a container.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the record cannot be written.
     pub(crate) fn note_more(
         &self,
         container: &ContainerName,
@@ -195,13 +196,13 @@ impl Records {
         write_file(&directory.join(what.file()), &serde_json::to_vec(value)?, Access::Owner)
     }
 
-    /// What was noted by that; none if nothing was, or if it cannot be read.
+    /// Reads a further record about a container; `None` if there is none, or it cannot be read.
     pub(crate) fn more<T: DeserializeOwned>(&self, container: &ContainerName, what: Note) -> Option<T> {
         let noted = std::fs::read(self.directory(container).join(what.file())).ok()?;
         serde_json::from_slice(&noted).ok()
     }
 
-    /// Notes that a container, and whatever is left of it after a crash, is this agent's.
+    /// Records that a container, and whatever is left of it after a crash, belongs to this agent.
     pub(crate) fn note_owner(&self, container: &ContainerName) {
         if !lock(&self.noted).insert(container.root()) {
             return;
@@ -215,9 +216,10 @@ impl Records {
         self.tell(container, written);
     }
 
-    /// The last that there is to do about a container when it has ended. `is_inside` a living one: how it has ended is
-    /// noted. All that was noted below an outermost container is forgotten with that; what was started too late to be
-    /// forgotten then, with itself.
+    /// Handles the end of a container. If it is inside a running one, its status is recorded.
+    ///
+    /// The end of a top-level container deletes all records below it. A nested container that was started too late for
+    /// that deletes them with its own end.
     pub(crate) fn ended(&self, container: &ContainerName, status: Option<i32>, is_inside: bool) {
         match (is_inside, status) {
             (false, _) => self.forget(&container.root()),
@@ -226,7 +228,7 @@ impl Records {
         }
     }
 
-    /// Forgets a container, with those inside it.
+    /// Deletes the records of a container and of those inside it.
     pub(crate) fn forget(&self, container: &ContainerName) {
         let noted = match container.parent() {
             None => lock(&self.noted).remove(container),
@@ -248,12 +250,12 @@ impl Records {
         }
     }
 
-    /// The outermost containers that this agent has noted and not forgotten.
+    /// Returns the top-level containers with records of this agent.
     pub(crate) fn owned(&self) -> Vec<ContainerName> {
         lock(&self.noted).iter().cloned().collect()
     }
 
-    /// What this agent has noted and not forgotten, outer containers first.
+    /// Reads the records of this agent, outer containers first.
     pub(crate) fn read(&self) -> Vec<(ContainerName, RecoveredNested)> {
         self.spares.delete_left_overs(&self.owner);
         let mut found = Vec::new();
@@ -275,12 +277,12 @@ fn write_for_us(path: &Path, message: &impl Message) -> io::Result<()> {
     write_file(path, &store::frame(message), Access::Owner)
 }
 
-/// What is not there any more needs no note.
+/// Ignores an error because the directory has been deleted.
 fn unless_gone(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// The only message of a file; none if it is not there, empty or damaged.
+/// Reads the only message of a file; `None` if the file is missing, empty or damaged.
 fn read_message<M: Message + Default>(path: &Path) -> Option<M> {
     store::read_frames(&std::fs::read(path).ok()?).ok()?.0.pop()
 }
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(own.status(&child), Some(256));
         own.ended(&root, Some(0), false);
         assert!(!own.directory(&root).exists());
-        // It was on its way when its root ended.
+        // This container was being started when its root ended.
         own.note(&child, 3, &described(false));
         assert_eq!(own.owned(), std::slice::from_ref(&root));
         own.ended(&child, Some(9), false);

@@ -1,4 +1,4 @@
-//! The sandbox of a container: it is made before the container starts, with links to volumes.
+//! Creation of a container's sandbox before the container starts, with links to volumes.
 //!
 //! It starts nothing.
 
@@ -11,25 +11,25 @@ use containers::{Directory, User};
 
 use crate::volumes;
 
-/// What a container is started with that has to be prepared before.
+/// Parts of a container's spawn request that were prepared.
 pub(crate) struct Ready {
-    /// The user to run as, if it is another one.
+    /// User to run as; `None`: the agent's own user.
     pub(crate) user: Option<User>,
-    /// The open sandbox, if it is at hand.
+    /// The open sandbox; `None` for a session.
     pub(crate) sandbox: Option<OwnedFd>,
 }
 
 impl Ready {
-    /// The sandbox for the process that starts in it.
+    /// Returns the sandbox as the directory in which a process starts.
     pub(crate) fn directory(self, path: &Path) -> Option<Directory> {
         self.sandbox.map(|fd| Directory { path: path.to_owned(), fd: Arc::new(fd) })
     }
 }
 
-/// Makes the sandbox and shows the volumes in it, unless they are to be mounted.
+/// Creates the sandbox and links the volumes in it, unless they are to be mounted.
 ///
 /// # Errors
-/// What the system refuses, or a user that does not exist.
+/// An error of the system, or a user that does not exist.
 pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Ready> {
     let user = match &spec.user {
         Some(name) => User::other(name)?,
@@ -43,7 +43,7 @@ pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Read
     if let Some(latest) = &spec.latest {
         store::replace_link(Path::new(latest), sandbox)?;
     }
-    // An executor's volumes are mounted; what is inside its container shares its root, and gets links.
+    // An executor's volumes are mounted. Nested containers share its root, and get links.
     if !mounts || spec.latest.is_none() {
         volumes::show(sandbox, &spec.volumes, user.as_ref())?;
     }

@@ -16,19 +16,20 @@ use protos::mesos::{self, Secret, secret};
 use crate::config::SecretResolver;
 use crate::external_program::{self, ExternalProgram, TEXT_MAX};
 
-/// Makes files' names differ within this process.
+/// Counter that makes the names of files unique within this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 impl SecretResolver {
-    /// Whether a container names secrets that have to be asked for.
+    /// Returns whether a container has references to secrets.
     pub(crate) fn is_wanted(spec: &ContainerSpec) -> bool {
         !spec.secrets.is_empty() || spec.container.as_ref().is_some_and(|info| in_container(info).any(is_reference))
     }
 
-    /// Puts values where a container has references; which variables had them stays known. Blocks.
+    /// Replaces a container's references to secrets by their values. The names of the variables with secrets are kept.
+    /// Blocks.
     ///
     /// # Errors
-    /// Which secret is not available, and why.
+    /// The secret that is not available, and why.
     pub(crate) fn resolve(&self, spec: &mut ContainerSpec) -> anyhow::Result<()> {
         for (variable, wanted) in &spec.secrets {
             let bytes = self.look_up(wanted).with_context(|| format!("The secret of the variable '{variable}'"))?;
@@ -51,7 +52,7 @@ impl SecretResolver {
         Ok(())
     }
 
-    /// The value of a reference.
+    /// Returns the value of a reference.
     fn look_up(&self, wanted: &Secret) -> anyhow::Result<Vec<u8>> {
         let reference = wanted.reference.as_ref().context("A secret of the type REFERENCE has no reference")?;
         let (name, key) = (&reference.name, reference.key.as_deref());
@@ -66,8 +67,8 @@ impl SecretResolver {
     }
 }
 
-/// The file of this name; with a key the one in the directory of this name, or a text in the file, which is a JSON
-/// object then.
+/// Reads the file with this name. With a key it reads the file with that name in a directory, or the text with that key
+/// in a file with a JSON object.
 fn in_directory(directory: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let inside = |path: &str| {
         let path = Path::new(path);
@@ -89,7 +90,7 @@ fn in_directory(directory: &Path, name: &str, key: Option<&str>) -> anyhow::Resu
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     ensure!(std::fs::metadata(path)?.is_file(), "it is not a file");
     let mut value = Vec::new();
-    // One more, by which too long ones are known.
+    // One byte more than the maximum, to detect values that are too long.
     std::fs::File::open(path)?.take(TEXT_MAX as u64 + 1).read_to_end(&mut value)?;
     Ok(value)
 }
@@ -99,7 +100,7 @@ fn said(program: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>
     let environment = vec![("PATH".into(), external_program::path())];
     let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
     let (status, value) = ask.run()?.with_context(|| format!("'{}' takes too long", program.display()))?;
-    // Its output is not logged, since it may be a secret. Its messages are in the agent's standard error.
+    // The output may be a secret, so it is not logged. The program's messages are in the agent's standard error.
     ensure!(status.success(), "'{}' {status}", program.display());
     Ok(value)
 }
@@ -108,7 +109,7 @@ fn is_reference(secret: &Secret) -> bool {
     secret.r#type() == secret::Type::Reference
 }
 
-/// The secrets in a container's description: files, and logins to registries.
+/// Returns the secrets in a container's description: files, and logins to registries.
 fn in_container(info: &mesos::ContainerInfo) -> impl Iterator<Item = &Secret> {
     let own = info.mesos.iter().filter_map(|mesos| login(mesos.image.as_ref()?));
     let volumes = info.volumes.iter().flat_map(|volume| {
@@ -135,10 +136,10 @@ fn login_mut(image: &mut mesos::Image) -> Option<&mut Secret> {
     image.docker.as_mut()?.config.as_mut()
 }
 
-/// The bytes of a secret.
+/// Returns the bytes of a secret.
 ///
 /// # Errors
-/// If it has none.
+/// If the secret has no value.
 pub(crate) fn value(secret: &Secret) -> anyhow::Result<Vec<u8>> {
     ensure!(secret.r#type() == secret::Type::Value, "A secret is neither a value nor a reference");
     Ok(secret.value.as_ref().context("The secret has no value")?.data.clone())
@@ -166,7 +167,7 @@ pub(crate) fn write(
     Ok(path)
 }
 
-/// Deletes the secrets of a container and of those inside it, once the outermost one has ended.
+/// Deletes the secrets of a container and of those inside it, once the top-level one has ended.
 pub(crate) fn remove(directory: &Path, container: &ContainerName) {
     let own = directory.join(container.as_str());
     if container.parent().is_none() && own.exists() {

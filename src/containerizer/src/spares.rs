@@ -1,7 +1,7 @@
-//! Directories of containers that have ended, for the notes about further ones: short tasks need no new inodes for
-//! them.
+//! Spare directories: those of containers that have ended, reused for the records of further ones, so that short tasks
+//! need no new inodes.
 //!
-//! Only directories that hold nothing but the agent's name are kept. Containers never have access to them.
+//! Only directories that contain nothing but the agent's name are kept. Containers never have access to them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use store::{Access, create_directories};
 
 use base::lock;
 
-/// How many are kept: about as many containers as end in the time that starting one takes.
+/// Maximum number of spare directories: about as many containers as end in the time that it takes to start one.
 const SPARES_MAX: usize = 64;
 
 /// Directories that can be used again. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Spares {
-    /// `<runtime_dir>/spares`.
+    /// Directory of the spare directories, `<runtime_dir>/spares`.
     root: PathBuf,
-    /// The only file that a spare directory holds.
+    /// Name of the only file in a spare directory.
     file: &'static str,
     kept: Arc<Mutex<Vec<PathBuf>>>,
-    /// Makes the names of spare directories differ.
+    /// Counter that makes the names of spare directories unique.
     count: Arc<AtomicU32>,
 }
 
@@ -32,7 +32,7 @@ impl Spares {
         Spares { root, file, kept: Arc::default(), count: Arc::default() }
     }
 
-    /// Deletes those of an earlier agent with this name.
+    /// Deletes the spare directories of a previous agent process with this name.
     pub(crate) fn delete_left_overs(&self, owner: &str) {
         for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if std::fs::read_to_string(entry.path().join(self.file)).is_ok_and(|text| text == owner) {
@@ -41,12 +41,12 @@ impl Spares {
         }
     }
 
-    /// Renames a spare directory to this path; `false` if there is none, or the path is taken.
+    /// Renames a spare directory to this path. Returns `false` if there is none, or the path exists.
     pub(crate) fn take(&self, path: &Path) -> bool {
         let Some(spare) = lock(&self.kept).pop() else { return false };
         match std::fs::rename(&spare, path) {
             Ok(()) => true,
-            // A program that cleans up has deleted it.
+            // A program that cleans up temporary files has deleted it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(_) => {
                 lock(&self.kept).push(spare);
@@ -55,10 +55,10 @@ impl Spares {
         }
     }
 
-    /// Takes a directory away from its path, and deletes it unless it can be used again.
+    /// Moves a directory away from its path, and deletes it unless it can be used again.
     ///
     /// # Errors
-    /// If it cannot be deleted, or is not there.
+    /// If the directory cannot be deleted, or does not exist.
     pub(crate) fn put(&self, path: &Path) -> io::Result<()> {
         if lock(&self.kept).len() >= SPARES_MAX {
             return std::fs::remove_dir_all(path);
@@ -70,7 +70,7 @@ impl Spares {
                 return std::fs::remove_dir_all(path);
             }
         }
-        // Nothing can be added to it any more.
+        // After the rename nothing can be added to the directory any more.
         if !self.is_bare(&spare) {
             return std::fs::remove_dir_all(&spare);
         }
@@ -78,7 +78,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Whether a directory holds its file and nothing else.
+    /// Returns whether a directory contains its file and nothing else.
     fn is_bare(&self, directory: &Path) -> bool {
         let Ok(entries) = std::fs::read_dir(directory) else { return false };
         let mut names = entries.map(|entry| entry.ok().map(|entry| entry.file_name()));
@@ -113,7 +113,7 @@ mod tests {
         fs::create_dir(at("c")).unwrap();
         spares.put(&at("c")).unwrap();
         assert_eq!(fs::read_dir(at("spares")).unwrap().count(), 1);
-        // What is there is not replaced.
+        // An existing directory is not replaced.
         make("d");
         assert!(!spares.take(&at("d")));
         assert!(spares.take(&at("e")) && !spares.take(&at("f")));

@@ -1,4 +1,4 @@
-//! The slice of systemd in which executors outlive the agent's unit, whatever its `KillMode` is
+//! The systemd slice in which executors outlive the agent's unit, whatever its `KillMode` is
 //! (`--systemd_enable_support`, `--systemd_runtime_directory`; AGT-83).
 //!
 //! On a host whose init is not systemd this does nothing, without a message.
@@ -14,20 +14,20 @@ use containers::isolation::Isolation;
 use crate::credential_helpers;
 use crate::external_program::{self, ExternalProgram};
 
-/// Mesos's name for it.
+/// Name of the slice, the same as in Mesos.
 const SLICE: &str = "mesos_executors.slice";
 const UNIT: &str = "[Unit]\nDescription=What runs for tasks and outlives their agent\n";
 
-/// The slice, if this host's systemd has it. Cheap to clone.
+/// The slice of executors, if this host uses systemd. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Systemd(Option<Arc<Slice>>);
 
 impl Systemd {
-    /// Asks systemd to start the slice. Errors are logged: an agent without the slice works as well, until its unit is
+    /// Starts the slice with systemd. Errors are logged: an agent without the slice works as well, until its unit is
     /// stopped.
     pub(crate) async fn start(runtime: Option<PathBuf>) -> Systemd {
         let Some(runtime) = runtime else { return Systemd(None) };
-        // An agent may share its thread with others, and systemd takes its time.
+        // The call may take long, and an agent may share its thread with others.
         let made = tokio::task::spawn_blocking(move || make(&runtime)).await;
         match made.map_err(anyhow::Error::from).flatten() {
             Ok(slice) => {
@@ -44,7 +44,7 @@ impl Systemd {
         }
     }
 
-    /// What a process enters that outlives the agent.
+    /// Returns the isolation of a process that outlives the agent, with the slice.
     pub(crate) fn outlive(&self, isolation: Isolation) -> Isolation {
         let Some(slice) = &self.0 else { return isolation };
         match slice.with(isolation.cgroup.clone()) {
@@ -57,7 +57,7 @@ impl Systemd {
     }
 }
 
-/// Has systemd make the slice. Blocks.
+/// Creates the slice with systemd. Blocks.
 fn make(runtime: &Path) -> anyhow::Result<Slice> {
     make_unit(runtime, &external_program::path())?;
     let slice = Slice::of_this_host(SLICE)?;
@@ -65,7 +65,7 @@ fn make(runtime: &Path) -> anyhow::Result<Slice> {
     Ok(slice)
 }
 
-/// Writes the slice's unit unless it is there, and has systemd start it.
+/// Writes the slice's unit file if it does not exist or differs, and starts the unit with systemd.
 fn make_unit(runtime: &Path, path: &std::ffi::OsStr) -> anyhow::Result<()> {
     let systemctl = credential_helpers::look_up("systemctl", path).context("there is no systemctl in PATH")?;
     let run = |words: &[&str]| {

@@ -1,4 +1,4 @@
-//! Persistent volumes on the disk: directories that are made, deleted, and linked into sandboxes.
+//! Persistent volumes on the disk: directories that are created, deleted, and linked into sandboxes.
 //!
 //! The agent's core decides which ones, and when.
 
@@ -12,19 +12,19 @@ use store::Access;
 
 use crate::delete;
 
-/// What destroyed volumes are called until their data is deleted; beside `roles`, or inside a mount.
+/// Name of the directory with destroyed volumes whose data was not deleted yet: beside `roles`, or inside a mount.
 const DESTROYED: &str = ".destroyed";
-/// Made by mkfs(8), and missed by fsck(8).
+/// Directory that mkfs(8) creates, and that fsck(8) needs.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// Makes names of destroyed volumes differ within this process.
+/// Counter that makes the names of destroyed volumes unique within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Takes volumes away and makes others, so quickly that the reactor may wait for it: data is only moved aside here.
-/// What is still to be deleted afterwards is the result.
+/// Removes and creates volumes. Data is only moved aside here, so quickly that the reactor may wait for it. Returns the
+/// directories that are still to be deleted.
 ///
 /// # Errors
-/// The first thing that the disk refuses.
+/// The first volume that cannot be removed or created.
 pub fn change(gone: &[GoneVolume], new: &[String]) -> anyhow::Result<Vec<PathBuf>> {
     let mut aside = Vec::new();
     for volume in gone {
@@ -44,7 +44,7 @@ fn unique(directory: &Path) -> PathBuf {
     directory.join(format!("{}-{number}", std::process::id()))
 }
 
-/// `<root>/volumes/roles/<role>/<id>` becomes `<root>/volumes/.destroyed/<some name>`.
+/// Renames `<root>/volumes/roles/<role>/<id>` to `<root>/volumes/.destroyed/<some name>`.
 fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
     let volumes = path.ancestors().nth(3).context("its path is too short")?;
     let directory = volumes.join(DESTROYED);
@@ -57,7 +57,7 @@ fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// A mount point keeps its directory; its content is deleted.
+/// Moves the content of a mount point aside. The mount point itself is kept.
 fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let target = unique(&root.join(DESTROYED));
     store::create_directories(&target, Access::Owner)?;
@@ -70,7 +70,8 @@ fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(root.join(DESTROYED)))
 }
 
-/// Where an earlier agent may have left destroyed volumes: in the work directory, and on the disks of these resources.
+/// Returns the directories in which the previous agent process may have left destroyed volumes: in the work directory,
+/// and on the disks of these resources.
 pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<PathBuf> {
     let roots = resources.iter().filter_map(|resource| {
         let disk = resource.disk()?;
@@ -92,10 +93,10 @@ pub fn delete_later(directories: Vec<PathBuf>) {
     }
 }
 
-/// Shows directories in a sandbox.
+/// Links directories into a sandbox.
 ///
 /// # Errors
-/// The first that cannot be shown.
+/// The first directory that cannot be linked.
 pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
     for link in volumes {
         ready(link, user)?;
@@ -107,7 +108,7 @@ pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyh
 /// Prepares a directory for a container.
 ///
 /// # Errors
-/// It is missing, or cannot be created or given to its user.
+/// The directory is missing, cannot be created, or cannot be given to its user.
 pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
     let directory = Path::new(&link.directory);
     match (&link.prepare, user) {
@@ -124,10 +125,10 @@ pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()
     Ok(())
 }
 
-/// Hides directories in a sandbox; a missing one is not an error.
+/// Removes the links to directories from a sandbox; a missing link is not an error.
 ///
 /// # Errors
-/// The first that cannot be hidden.
+/// The first link that cannot be removed.
 pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
     for link in volumes {
         containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.directory))?;
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(&volume).unwrap().count(), 0);
         assert!(aside[0].join("file").exists());
         assert_eq!(left_overs(&root, &resources::Resources::default()), [root.join("volumes/.destroyed")]);
-        // Again, as after a crash: nothing is there to be taken away.
+        // The change is repeated, as after a crash: there is nothing left to remove.
         std::fs::remove_dir(&volume).unwrap();
         assert_eq!(change(&gone, &[]).unwrap(), [] as [PathBuf; 0]);
         std::fs::remove_dir_all(&root).unwrap();

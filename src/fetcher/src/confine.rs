@@ -1,7 +1,8 @@
-//! Restricts this process, and threads that read archives, to the files that they need: Landlock, see landlock(7).
+//! Restricts this process, and threads that read archives, to the files that they need, with Landlock: landlock(7).
 //!
-//! Paths are resolved with care elsewhere; this holds where that has a defect. It does not restrict which files a
-//! download reads: the task's user decides that. A kernel without Landlock of 5.19 restricts nothing.
+//! Other code resolves paths with care; this file limits the damage where that has a defect. It does not restrict which
+//! files a download reads: the task's user decides that. A kernel that is older than 5.19, or without Landlock,
+//! restricts nothing.
 
 use std::path::Path;
 
@@ -14,42 +15,42 @@ use crate::archive_error::ArchiveError;
 
 /// The first version under which files can be renamed between directories, as the store of images does.
 const OLDEST: ABI = ABI::V2;
-/// The newest version that this file knows.
+/// The newest version that this file supports.
 const NEWEST: ABI = ABI::V6;
 
-/// A restriction cannot be set up.
+/// Reason why a restriction cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// A directory that stays accessible cannot be opened.
     #[error("'{path}' cannot be opened")]
     Open {
-        /// The directory.
+        /// Path of the directory.
         path: String,
-        /// The cause.
+        /// Cause of the error.
         source: landlock::PathFdError,
     },
-    /// The kernel refuses the rule of a directory.
+    /// The kernel rejects the rule of a directory.
     #[error("the restriction to '{path}' is refused")]
     Refused {
-        /// The directory.
+        /// Path of the directory.
         path: String,
-        /// The cause.
+        /// Cause of the error.
         source: RulesetError,
     },
-    /// The kernel refuses the restriction.
+    /// The kernel rejects the restriction.
     #[error("no restriction can be made")]
     Ruleset(#[from] RulesetError),
 }
 
-/// From now on this process creates, changes and deletes files below `directories` only, opens no port, and starts
-/// programs only if `programs` says so. Threads that run already are not restricted.
+/// Restricts this process: it may create, change and delete files only below `directories`, may bind no port, and may
+/// start programs only if `programs` is set. Threads that already run are not restricted.
 pub(crate) fn process(directories: &[&Path], programs: bool) -> Result<(), ConfineError> {
     let mut rights = AccessFs::from_write(NEWEST);
     if !programs {
         rights |= AccessFs::Execute;
     }
     let ruleset = ruleset(rights)?.handle_access(AccessNet::BindTcp)?.scope(Scope::from_all(NEWEST))?.create()?;
-    // Programs without input or output have this device instead.
+    // Programs without input or output use this device instead.
     let null = Path::new("/dev/null");
     let ruleset = allow(ruleset, null, AccessFs::WriteFile.into())?;
     let below = |ruleset, directory: &&Path| allow(ruleset, directory, AccessFs::from_write(NEWEST));
@@ -57,8 +58,8 @@ pub(crate) fn process(directories: &[&Path], programs: bool) -> Result<(), Confi
     Ok(())
 }
 
-/// Calls `work` in a thread that reads and writes files below `directory` only, starts no program, and has no network.
-/// Files that are open already can be read.
+/// Calls `work` in a thread that reads and writes files only below `directory`, starts no programs, and has no network.
+/// Files that are already open can be read.
 pub(crate) fn thread<T: Send>(
     directory: &Path,
     work: impl FnOnce() -> Result<T, ArchiveError> + Send,
@@ -86,7 +87,7 @@ fn ruleset(rights: BitFlags<AccessFs>) -> Result<Ruleset, ConfineError> {
 fn allow(ruleset: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, ConfineError> {
     let name = || path.display().to_string();
     let file = PathFd::new(path).map_err(|source| ConfineError::Open { path: name(), source })?;
-    // Rights of directories are left out for a file.
+    // Rights of directories do not apply to a file.
     let rule = PathBeneath::new(file, rights);
     ruleset.add_rule(rule).map_err(|source| ConfineError::Refused { path: name(), source })
 }
@@ -100,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with `inside/a`, `inside/below` and `outside/b`.
+    /// Returns a directory with `inside/a`, `inside/below` and `outside/b`.
     fn place() -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         for directory in ["inside/below", "outside"] {

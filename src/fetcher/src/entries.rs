@@ -1,5 +1,5 @@
-//! The entries of a tar archive, with a limit of what the library keeps in memory before it gives an entry: long names
-//! and attributes, which an archive of a few megabytes can make as large as it likes.
+//! Reads the entries of a tar archive with a limit on the memory that the library uses before it returns an entry: for
+//! long names and attributes, which an archive of a few megabytes can make as large as it likes.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -9,10 +9,11 @@ use tar::{Archive, Entry};
 
 use crate::archive_error::ArchiveError;
 
-/// Headers, long names and attributes of one entry, with the padding of the one before.
+/// Maximum size in bytes of the headers, long names and attributes of one entry, with the padding of the one before.
 const HEAD_MAX: u64 = 4 << 20;
 
-/// Reads an archive; while a head is read, this many bytes of it are left.
+/// A reader of an archive that limits the size of heads: `left` is the number of bytes that are left for the current
+/// head.
 pub(crate) struct Heads<R> {
     reader: R,
     left: Rc<Cell<Option<u64>>>,
@@ -29,8 +30,8 @@ impl<R: Read> Read for Heads<R> {
     }
 }
 
-/// Passes the entries of an archive to `take`, in order; directories last, the deepest first, if they are `late`. `set`
-/// sets how they are unpacked.
+/// Passes the entries of an archive to `take`, in order. If `late`, directories come last, the deepest first. `set`
+/// configures how entries are unpacked.
 ///
 /// # Errors
 /// The bytes are not an archive, or the first error of `take`.
@@ -55,7 +56,7 @@ pub(crate) fn each<R: Read>(
             continue;
         }
         take(&mut entry)?;
-        // What follows it belongs to the next head.
+        // Bytes after the entry belong to the next head.
         io::copy(&mut entry, &mut io::sink())?;
     }
     left.set(None);
@@ -67,7 +68,7 @@ pub(crate) fn each<R: Read>(
 mod tests {
     use super::*;
 
-    /// An archive with one entry behind a long name of `length` bytes.
+    /// Returns an archive with one entry behind a long name of `length` bytes.
     fn archive(length: u64) -> impl Read {
         let mut head = tar::Header::new_gnu();
         head.set_entry_type(tar::EntryType::GNULongName);

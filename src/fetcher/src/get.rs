@@ -1,6 +1,6 @@
-//! Getting one file: a copy, a download, or whatever curl and a Hadoop client can do.
+//! Fetches one file: by copying, by a download, or by curl or a Hadoop client.
 //!
-//! It does not look into what it gets.
+//! It does not examine the content.
 
 use std::fs::File;
 use std::io;
@@ -19,42 +19,42 @@ use crate::HADOOP_HOME;
 use crate::source::Source;
 use crate::trust::Trust;
 
-/// How many times a server may send us elsewhere.
+/// Maximum number of redirects of a download.
 const REDIRECTS_MAX: u32 = 50;
 
-/// A file that was not fetched.
+/// Reason why a file was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum GetError {
-    /// The system refuses.
+    /// An error of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A directory or a device.
+    /// The source is a directory or a device.
     #[error("it is not a file")]
     NotAFile,
-    /// The server cannot be asked.
+    /// The server cannot be reached.
     #[error("{0}")]
     Http(Box<ureq::Error>),
-    /// The server's redirects do not end.
+    /// There are too many redirects.
     #[error("the server has redirected {REDIRECTS_MAX} times")]
     Redirects,
-    /// A redirect to another scheme.
+    /// A redirect leads to another scheme.
     #[error("the server has redirected to '{0}', which is not a URL of http or https")]
     Redirect(String),
-    /// The server's status.
+    /// The server has answered with this status.
     #[error("the server has answered {0}")]
     Status(StatusCode),
     /// The target cannot be created.
     #[error("'{}'", target.display())]
     Create {
-        /// The target.
+        /// Path of the target.
         target: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
     /// The download ended early.
     #[error("the download broke off")]
     BrokeOff(#[source] io::Error),
-    /// What curl has written to standard error.
+    /// curl has failed, with this text on standard error.
     #[error("{0}")]
     Curl(String),
     /// curl cannot be started.
@@ -66,9 +66,9 @@ pub enum GetError {
     /// The Hadoop client cannot be started.
     #[error("its scheme needs a Hadoop client, and '{program}' cannot be run")]
     NoHadoop {
-        /// The client.
+        /// Program of the client.
         program: String,
-        /// The system's error.
+        /// Error of the system.
         source: io::Error,
     },
     /// The mode of the file cannot be changed.
@@ -76,7 +76,7 @@ pub enum GetError {
     Executable(#[source] io::Error),
 }
 
-/// Gets `source` as the file `target`, whose directory exists.
+/// Fetches `source` to the file `target`, whose directory exists.
 pub(crate) fn get(source: &Source, target: &Path, stall: Duration, trust: &Trust) -> Result<(), GetError> {
     match source {
         Source::File(path) => copy(path, target),
@@ -93,7 +93,7 @@ fn copy(path: &Path, target: &Path) -> Result<(), GetError> {
     Ok(std::fs::copy(path, target).map(drop)?)
 }
 
-/// A client that trusts what the host trusts, and gives up on a server that sends nothing for so long.
+/// Returns an HTTP client that trusts the host's authorities, and fails if a server sends nothing for `stall`.
 pub(crate) fn agent(stall: Duration) -> Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).unversioned_rustls_crypto_provider(provider);
@@ -112,8 +112,8 @@ fn agent_with(tls: TlsConfig, redirects: u32, stall: Duration) -> Agent {
         .new_agent()
 }
 
-/// Asks for a URL, and follows redirects. From a host of the cluster on each step is decided anew; a host that is none
-/// leads to no host of the cluster.
+/// Requests a URL, and follows redirects. While the hosts are of the cluster, each redirect is checked anew. A host
+/// that is not never leads to a host of the cluster.
 pub(crate) fn ask(
     url: &str,
     stall: Duration,
@@ -136,7 +136,7 @@ pub(crate) fn ask(
     Err(GetError::Redirects)
 }
 
-/// The URL that a redirect leads to.
+/// Returns the URL of a redirect from its `Location`.
 fn joined(from: &str, location: &str) -> Result<String, GetError> {
     let begins = |scheme: &str| location.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
     if begins("http://") || begins("https://") {
@@ -168,7 +168,7 @@ fn download(url: &str, target: &Path, stall: Duration, trust: &Trust) -> Result<
     copied.map(drop).map_err(GetError::BrokeOff)
 }
 
-/// Rare protocols are left to the host's curl(1).
+/// Returns the command of the host's curl(1), which supports rare protocols.
 pub(crate) fn curl(stall: Duration) -> Command {
     let seconds = stall.as_secs().max(1).to_string();
     let mut curl = Command::new("curl");
@@ -187,7 +187,7 @@ fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), GetError> {
     }
 }
 
-/// The host's Hadoop client.
+/// Returns the command of the host's Hadoop client.
 pub(crate) fn hadoop() -> Command {
     match std::env::var_os(HADOOP_HOME).filter(|home| !home.is_empty()) {
         Some(home) => Command::new(Path::new(&home).join("bin/hadoop")),
@@ -195,7 +195,7 @@ pub(crate) fn hadoop() -> Command {
     }
 }
 
-/// Has it copied by the host's Hadoop client.
+/// Copies a URI with the host's Hadoop client.
 pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), GetError> {
     let mut hadoop = hadoop();
     let ended = hadoop.args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();

@@ -1,8 +1,8 @@
 //! The fetcher: downloads a task's URIs into its sandbox before the task starts (docs/mesos/fetcher.md).
 //!
-//! It is a process of its own, started by the agent in the sandbox and as the task's user, who must be able to read the
-//! sources and owns the results. It blocks, does not depend on the agent, and does not manage its cache: the
-//! instructions tell what is in there.
+//! It is a process of its own, which the agent starts in the sandbox as the task's user. That user must be able to read
+//! the sources and owns the results. It blocks, does not depend on the agent, and does not manage its cache: the
+//! instructions tell what the cache contains.
 #![forbid(unsafe_code)]
 
 mod archive_error;
@@ -32,28 +32,28 @@ pub use trust::{AUTHORITY, CERTIFICATE, HOSTS, IdentityError, KEY, Trust, TrustE
 
 use size::SizeError;
 
-/// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
+/// Name of the variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
 pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
-/// The variable with instructions whose sizes are reported instead of fetching them: on standard output, a line for
-/// each, which is empty if the size is unknown.
+/// Name of the variable with instructions whose sizes are reported, without fetching them. Standard output has a line
+/// for each item, which is empty if the size is unknown.
 pub const SIZES: &str = "TEPUI_FETCHER_SIZES";
-/// The variable with the directory of a Hadoop client, for URIs that only it supports.
+/// Name of the variable with the directory of a Hadoop client, for URIs that only it supports.
 pub const HADOOP_HOME: &str = "HADOOP_HOME";
 
-/// How long a server may send nothing, if the instructions do not say.
+/// Time for which a server may send nothing, if the instructions do not set it.
 const STALL: Duration = Duration::from_secs(60);
 
-/// An item that was not fetched.
+/// Error of an item that was not fetched.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to fetch '{uri}'")]
 pub struct FetchError {
-    /// The item.
+    /// URI of the item.
     pub uri: String,
-    /// The cause.
+    /// Cause of the error.
     pub source: ItemError,
 }
 
-/// What an item failed at.
+/// Reason why an item was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// The URI breaks a rule.
@@ -62,27 +62,27 @@ pub enum ItemError {
     /// The directory of the target cannot be created.
     #[error("'{}'", directory.display())]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
-        /// The system's error.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The instructions name no file of the cache.
     #[error("the instructions name no file of the cache")]
     NoCacheFile,
-    /// The file of the cache cannot be copied.
+    /// The cached file cannot be copied.
     #[error("cannot copy it out of the cache")]
     Copy(#[source] std::io::Error),
-    /// The download.
+    /// The download failed.
     #[error(transparent)]
     Get(#[from] GetError),
-    /// The archive.
+    /// The archive cannot be unpacked.
     #[error(transparent)]
     Unpack(#[from] ArchiveError),
 }
 
-/// Reads the instructions and fetches everything, in order. Errors go to standard error for people, and to standard
-/// output for the agent.
+/// Reads the instructions and fetches all items in order. Errors are printed on standard error for people, and on
+/// standard output for the agent.
 pub fn main() -> ExitCode {
     if let Ok(wanted) = std::env::var(image::WANTED) {
         return image::main(&wanted);
@@ -119,7 +119,7 @@ fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
     FetcherInfo::from_json(text.as_bytes(), Dialect::V0).map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
-/// Leaves this process only the files that it is for, unless a client of Hadoop needs its own.
+/// Restricts this process to the files that it needs, unless a Hadoop client needs files of its own.
 fn confine(info: &FetcherInfo) -> Result<(), String> {
     let none = Trust::default();
     let fetch = Fetch::of(info, &none);
@@ -139,7 +139,7 @@ fn failed(words: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Fetches all items of the instructions. `trust` names hosts of the cluster.
+/// Fetches all items of the instructions. `trust` has the hosts of the cluster.
 ///
 /// # Errors
 /// The first item that cannot be fetched; those after it are not tried.
@@ -151,7 +151,7 @@ pub fn fetch_all(info: &FetcherInfo, trust: &Trust) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// The size of each item of the instructions in bytes; `None` if it is unknown, for a reason that is printed on
+/// Returns the size of each item of the instructions in bytes; `None` if it is unknown, for a reason that is printed on
 /// standard error.
 pub fn sizes(info: &FetcherInfo, trust: &Trust) -> Vec<Option<u64>> {
     let fetch = Fetch::of(info, trust);
@@ -165,7 +165,7 @@ pub fn sizes(info: &FetcherInfo, trust: &Trust) -> Vec<Option<u64>> {
     info.items.iter().map(one).collect()
 }
 
-/// What holds for all items.
+/// Settings that apply to all items.
 struct Fetch<'a> {
     sandbox: &'a Path,
     cache: Option<&'a Path>,
@@ -228,7 +228,7 @@ impl<'a> Fetch<'a> {
         let unpacks = uri.extract() && !executable;
         let kind = unpack::Kind::of(target).filter(|_| unpacks);
         if let Some(kind) = kind {
-            // What comes out of the cache leaves no archive in the sandbox.
+            // An archive that is unpacked from the cache is not copied into the sandbox.
             let archive = cached.as_deref().unwrap_or(target);
             stdio::err!("Extracting '{}' into '{}'", target.display(), self.sandbox.display());
             return Ok(unpack::unpack(kind, archive, target, self.sandbox)?);

@@ -1,4 +1,4 @@
-//! Size of an item before it is fetched, for which the cache makes room first.
+//! Determines the size of an item before it is fetched, for which the cache reserves space first.
 //!
 //! A server that does not report it is not an error: then the item is not cached.
 
@@ -13,7 +13,7 @@ use crate::get::{self, GetError};
 use crate::source::{Source, SourceError};
 use crate::trust::Trust;
 
-/// A size that is unknown.
+/// Reason why a size is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SizeError {
     #[error(transparent)]
@@ -24,14 +24,14 @@ pub(crate) enum SizeError {
     Get(#[from] GetError),
     #[error("the server has answered {0} to HEAD")]
     Status(StatusCode),
-    /// What a program has written to standard error.
+    /// A program has failed, with this text on standard error.
     #[error("{0}")]
     Program(String),
     #[error("it does not say how large it is")]
     Unknown,
 }
 
-/// The size of a source in bytes.
+/// Returns the size of a source in bytes.
 pub(crate) fn size(source: &Source, stall: Duration, trust: &Trust) -> Result<u64, SizeError> {
     let size = match source {
         Source::File(path) => of_file(path)?,
@@ -53,25 +53,25 @@ fn of_http(url: &str, stall: Duration, trust: &Trust) -> Result<Option<u64>, Siz
         return Err(SizeError::Status(answer.status()));
     }
     let length = answer.headers().get("content-length").and_then(|value| value.to_str().ok());
-    // As with Mesos: a server without this information may report zero.
+    // As in Mesos, zero counts as unknown: a server without this information may report it.
     Ok(length.and_then(|text| text.trim().parse().ok()).filter(|bytes| *bytes > 0))
 }
 
-/// What a program writes that succeeds.
+/// Returns the output of a program, which must succeed.
 fn output(command: &mut Command) -> Result<String, SizeError> {
     let output = command.stdin(Stdio::null()).output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(SizeError::Program(text(&output.stderr))) }
 }
 
-/// What curl writes of an FTP server's file.
+/// Returns the size of an FTP server's file from curl's output.
 fn length(head: &str) -> Option<u64> {
     let lines = head.lines().filter_map(|line| line.split_once(':'));
     let mut lengths = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     lengths.find_map(|(_, value)| value.trim().parse().ok())
 }
 
-/// What a Hadoop client writes: lines with a size and a path, after whatever it complains about.
+/// Returns the size in a Hadoop client's output: lines with a size and a path, after any warnings.
 fn first_number(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.split_ascii_whitespace().next()?.parse().ok())
 }

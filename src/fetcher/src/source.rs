@@ -1,4 +1,4 @@
-//! What a URI means: where its content is, and what it is called in the sandbox.
+//! Meaning of a URI: the location of its content, and its file name in the sandbox.
 //!
 //! Nothing is opened here.
 
@@ -6,47 +6,47 @@ use std::path::{Component, Path, PathBuf};
 
 use protos::mesos::command_info::Uri;
 
-/// A URI that cannot be fetched, whatever is behind it.
+/// Reason why a URI cannot be fetched, whatever its location has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
-    /// It has a character that no URI of a task may have.
+    /// The URI has a character that is not permitted in a task's URI.
     #[error("the URI contains {0}")]
     Character(&'static str),
-    /// It names a host and nothing on it.
+    /// The URI names a host but no path.
     #[error("the URI has no path")]
     NoPath,
-    /// Its path ends with a slash, so that the file has no name.
+    /// The path ends with a slash, so that the file has no name.
     #[error("the URI does not name a file")]
     NoName,
-    /// A relative path without a directory to look in.
+    /// The path is relative, and there is no directory for relative paths.
     #[error("the path is relative, and --frameworks_home is not set")]
     Relative,
-    /// A file of another host.
+    /// The URI is a file of another host.
     #[error("files of the host '{0}' cannot be fetched")]
     OtherHost(String),
-    /// The name in the sandbox would be outside of it, or none.
+    /// The name in the sandbox is empty, or leads out of the sandbox.
     #[error("the output file '{0}' is not a path inside the sandbox")]
     OutputFile(String),
 }
 
-/// Where something is.
+/// Location of the content of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file of this host.
+    /// A path on this host.
     File(PathBuf),
-    /// `http://` or `https://`.
+    /// A URL with `http://` or `https://`.
     Http(String),
-    /// `ftp://` or `ftps://`.
+    /// A URL with `ftp://` or `ftps://`.
     Ftp(String),
-    /// Anything else: what a Hadoop client understands.
+    /// Any other URI, which a Hadoop client fetches.
     Hadoop(String),
 }
 
 impl Source {
-    /// The source that a URI names; a relative path is one below `frameworks_home`.
+    /// Parses a URI; a relative path is below `frameworks_home`.
     ///
     /// # Errors
-    /// If it names none.
+    /// If the URI has no valid location.
     pub fn parse(uri: &str, frameworks_home: &str) -> Result<Source, SourceError> {
         let Some((scheme, rest)) = uri.split_once("://") else {
             return if uri.starts_with('/') {
@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// Whether a URI can be one of a task: what would be refused later is refused before anything is fetched.
+/// Checks a URI of a task, so that an invalid one is rejected before anything is fetched.
 ///
 /// # Errors
 /// The first rule that it breaks (AGT-62).
@@ -88,7 +88,7 @@ pub fn check(uri: &Uri) -> Result<(), SourceError> {
     file_name(uri).map(drop)
 }
 
-/// The path in the sandbox: the URI's `output_file`, or its last part.
+/// Returns the path in the sandbox: the URI's `output_file`, or its last part.
 pub(crate) fn file_name(uri: &Uri) -> Result<PathBuf, SourceError> {
     let name = match &uri.output_file {
         Some(name) => name.as_str(),

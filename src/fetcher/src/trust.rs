@@ -1,7 +1,8 @@
-//! Hosts of the cluster among those of `https://` URIs: which authority they have, and the certificate that they see.
+//! Hosts of the cluster among those of `https://` URIs: the authority that verifies them, and the client certificate
+//! that is presented to them.
 //!
-//! No other host sees the certificate, also not after a redirect; and a host that another one has redirected to is
-//! treated as any other. It makes no connection.
+//! The certificate is presented to no other host, also not after a redirect; and a host that another one has redirected
+//! to is treated as any other. It makes no connection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,45 +14,45 @@ use rustls::{ClientConfig, RootCertStore};
 use ureq::http::Uri;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
-/// The variable with the hosts, separated by commas.
+/// Name of the variable with the hosts, separated by commas.
 pub const HOSTS: &str = "TEPUI_FETCHER_TLS_HOSTS";
-/// The variables with the files, which are those of libprocess.
+/// Name of the variable with the file of authorities. It is the same as libprocess's, like those of the other files.
 pub const AUTHORITY: &str = "LIBPROCESS_SSL_CA_FILE";
-/// See [`AUTHORITY`].
+/// Name of the variable with the file of the client certificate.
 pub const CERTIFICATE: &str = "LIBPROCESS_SSL_CERT_FILE";
-/// See [`AUTHORITY`].
+/// Name of the variable with the file of the certificate's key.
 pub const KEY: &str = "LIBPROCESS_SSL_KEY_FILE";
 
-/// A file that cannot be used.
+/// Reason why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// Certificates cannot be read.
     #[error("cannot read the certificates of '{file}'")]
     Certificates {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What is wrong with it.
+        /// Cause of the error.
         source: pem::Error,
     },
-    /// A certificate and a key give no identity.
+    /// A certificate and a key cannot be used together.
     #[error("cannot use '{certificate}' with '{key}'")]
     Identity {
-        /// The file of the certificate.
+        /// File of the certificate.
         certificate: String,
-        /// The file of the key.
+        /// File of the key.
         key: String,
-        /// What is wrong with them.
+        /// Cause of the error.
         source: IdentityError,
     },
 }
 
-/// What is wrong with a certificate and its key.
+/// Reason why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The key cannot be read.
     #[error(transparent)]
     Key(#[from] pem::Error),
-    /// They do not belong together.
+    /// The certificate and the key do not belong together.
     #[error(transparent)]
     Pair(#[from] rustls::Error),
     /// The client cannot use the key.
@@ -59,18 +60,18 @@ pub enum IdentityError {
     Client(#[from] ureq::Error),
 }
 
-/// Hosts of the cluster, and how the fetcher speaks to them.
+/// Hosts of the cluster, with the TLS files for connections to them.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     hosts: Vec<String>,
-    /// Those of the system if there are none.
+    /// Authorities that verify the hosts; `None`: those of the system.
     authorities: Option<RootCerts>,
     identity: Option<ClientCert>,
 }
 
 impl Trust {
-    /// The hosts and files that variables name. A certificate whose key cannot be read is left out, with a line on
-    /// standard error: the fetcher has the task's user.
+    /// Reads the hosts and files that variables name. A certificate whose key cannot be read is ignored, with a line on
+    /// standard error, because the fetcher runs as the task's user.
     ///
     /// # Errors
     /// A file cannot be used.
@@ -104,14 +105,14 @@ impl Trust {
         Ok(Trust { hosts, authorities, identity })
     }
 
-    /// Whether this URL is one of `https://` at one of the hosts.
+    /// Returns whether this is an `https://` URL of one of the hosts.
     pub(crate) fn has(&self, url: &str) -> bool {
         let Ok(url) = url.parse::<Uri>() else { return false };
         let is_https = url.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
         is_https && url.host().is_some_and(|host| self.hosts.contains(&normal(host)))
     }
 
-    /// The TLS of connections to the hosts.
+    /// Returns the TLS configuration of connections to the hosts.
     pub(crate) fn tls(&self) -> TlsConfig {
         TlsConfig::builder()
             .root_certs(self.authorities.clone().unwrap_or(RootCerts::PlatformVerifier))
@@ -121,7 +122,7 @@ impl Trust {
     }
 }
 
-/// A host as it is compared: in lower case, and an IPv6 address without brackets.
+/// Normalizes a host name for comparison: in lower case, and an IPv6 address without brackets.
 fn normal(host: &str) -> String {
     host.trim().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
@@ -133,7 +134,7 @@ fn chain(file: &str) -> Result<Vec<CertificateDer<'static>>, TrustError> {
 
 fn identity(chain: Vec<CertificateDer<'static>>, key: &[u8]) -> Result<ClientCert, IdentityError> {
     let checked = PrivateKeyDer::from_pem_slice(key)?;
-    // The client takes for granted that key and certificate belong together.
+    // The client does not check that key and certificate belong together.
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| {

@@ -1,4 +1,4 @@
-//! Unpacks archives, which their names identify (AGT-63).
+//! Unpacks archives, which are identified by their names (AGT-63).
 //!
 //! Nothing of an archive is written outside its target directory.
 
@@ -13,28 +13,28 @@ use lzma_rust2::XzReader;
 use crate::archive_error::ArchiveError;
 use crate::entries::each;
 
-/// How much memory an .xz file may ask for; `xz -9` asks for a tenth of it.
+/// Maximum memory for an .xz file, in KiB; `xz -9` needs a tenth of it.
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
-/// What a file is, by its name.
+/// Kind of an archive or a compressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A tar archive.
     Tar,
-    /// A tar archive, packed with gzip.
+    /// A tar archive, compressed with gzip.
     TarGz,
-    /// A tar archive, packed with bzip2.
+    /// A tar archive, compressed with bzip2.
     TarBz2,
-    /// A tar archive, packed with xz.
+    /// A tar archive, compressed with xz.
     TarXz,
     /// A zip archive.
     Zip,
-    /// One packed file.
+    /// A single file, compressed with gzip.
     Gz,
 }
 
 impl Kind {
-    /// The kind of archive that a file is called; none if it is called nothing of the sort.
+    /// Returns the kind of a file by its name; `None` if it is not the name of an archive.
     pub fn of(path: &Path) -> Option<Kind> {
         let name = path.file_name()?.to_str()?;
         let kinds = [
@@ -49,10 +49,10 @@ impl Kind {
     }
 }
 
-/// Unpacks `archive` into `directory`; a compressed file is named `target` without `.gz`.
+/// Unpacks `archive` into `directory`; a single compressed file is unpacked to `target` without `.gz`.
 ///
 /// # Errors
-/// The archive breaks a rule, or the system refuses. Some of it may be unpacked then.
+/// The archive breaks a rule, or an error of the system. Some of it may be unpacked then.
 pub fn unpack(kind: Kind, archive: &Path, target: &Path, directory: &Path) -> Result<(), ArchiveError> {
     let file = File::open(archive).map_err(ArchiveError::Open)?;
     crate::confine::thread(directory, || unpack_opened(kind, BufReader::new(file), target, directory))
@@ -77,21 +77,21 @@ fn unpack_opened(kind: Kind, file: BufReader<File>, target: &Path, directory: &P
 }
 
 fn tar(reader: impl Read, directory: &Path) -> Result<(), ArchiveError> {
-    // The files belong to this process's user: the task's.
+    // The files belong to the user of this process, which is the task's user.
     untar(reader, directory, true).map_err(|error| ArchiveError::Unpack(Box::new(error)))
 }
 
-/// Unpacks a tar archive into a directory, which it makes if it is not there. The files belong to this process's user,
-/// and have the modes of the archive if these are kept.
+/// Unpacks a tar archive into a directory, which is created if it does not exist. The files belong to this process's
+/// user, and have the modes of the archive if `keeps_modes` is set.
 pub(crate) fn untar(reader: impl Read, directory: &Path, keeps_modes: bool) -> Result<(), ArchiveError> {
     std::fs::create_dir_all(directory)?;
-    // The library compares with the directory's own path.
+    // The library compares paths with the directory's resolved path.
     let directory = &directory.canonicalize()?;
     let set = |archive: &mut tar::Archive<_>| {
         archive.set_preserve_permissions(keeps_modes);
         archive.set_preserve_ownerships(false);
     };
-    // The mode of a directory may forbid to write what is in it, so directories come last.
+    // The mode of a directory may forbid writing to it, so directories come last.
     each(reader, true, set, |entry| Ok(entry.unpack_in(directory).map(drop)?))
 }
 

@@ -1,4 +1,4 @@
-//! Downloads over TLS: which hosts see the client's certificate.
+//! Tests downloads over TLS: to which hosts the client's certificate is presented.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// A request: its path, and whether its client has shown a certificate.
+/// A request: its path, and whether its client has presented a certificate.
 type Asked = (String, bool);
 
 struct Place {
@@ -62,7 +62,7 @@ impl Place {
         })
     }
 
-    /// Fetches a URL as the file `got`.
+    /// Fetches a URL as the file `got`, and returns its content or the error.
     fn fetch(&self, url: String, trust: &Trust) -> Result<String, String> {
         let uri = Uri { value: url, output_file: Some("got".to_owned()), ..Uri::default() };
         let item = Item { uri, action: Action::BypassCache as i32, cache_filename: None };
@@ -72,7 +72,8 @@ impl Place {
         Ok(fs::read_to_string(self.file("got")).unwrap())
     }
 
-    /// A server that asks for a certificate and needs none. `/near` leads to `/file`, `/away` to the other server.
+    /// Starts a server that requests a client certificate but does not require it. `/near` redirects to `/file`,
+    /// `/away` to the other server.
     fn serve_tls(&self, away: SocketAddr) -> (SocketAddr, Receiver<Asked>) {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -116,7 +117,7 @@ fn serve(answer: impl Fn(std::net::TcpStream) -> Option<Asked> + Send + 'static)
     (address, told)
 }
 
-/// The path of a request, after its head; none if there is no handshake.
+/// Returns the path of a request, after reading its head; `None` if the handshake fails.
 fn request(stream: &mut impl Read) -> Option<String> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next()?.ok()?;
@@ -143,12 +144,12 @@ fn only_hosts_of_the_cluster_see_the_certificate() {
     assert_eq!(place.fetch(url("/away"), &trust).as_deref(), Ok("other"));
     assert_eq!((asked.recv().unwrap(), asked_in_plain.recv().unwrap()), (shown("/away"), ("/file".into(), false)));
 
-    // A key that the task's user cannot read: the server decides what it gives away.
+    // The task's user may be unable to read the key: then the server decides what it serves without a certificate.
     let without = place.trust("127.0.0.1", "unreadable").unwrap();
     assert_eq!(place.fetch(url("/file"), &without).as_deref(), Ok("secret"));
     assert_eq!(asked.recv().unwrap(), ("/file".to_owned(), false));
 
-    // The same server under a name that is none of the cluster: the authorities of the system do not know it.
+    // The same server under a name that is not of the cluster: the authorities of the system do not verify it.
     let other = place.trust("files.example", "client-key.pem").unwrap();
     let refused = place.fetch(url("/file"), &other).unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");

@@ -1,4 +1,4 @@
-//! Whole fetches on real directories: copies, archives, the cache, and what is refused.
+//! Tests whole fetches on real directories: copies, archives, the cache, and errors.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use protos::mesos::fetcher::FetcherInfo;
 use protos::mesos::fetcher::fetcher_info::Item;
 use protos::mesos::fetcher::fetcher_info::item::Action;
 
-/// A directory with a sandbox, a cache and sources in it, gone when the test is over.
+/// A directory with a sandbox, a cache and sources in it, deleted after the test.
 struct Place(PathBuf);
 
 impl Place {
@@ -61,7 +61,7 @@ fn tarball(path: &str, text: &str) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_size(text.len() as u64);
     header.set_mode(0o644);
-    // As a hostile archive has it: the library's own setter refuses such names.
+    // A hostile archive may have such names; the library's own setter rejects them.
     header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
     header.set_cksum();
     builder.append(&header, text.as_bytes()).unwrap();
@@ -98,7 +98,7 @@ fn archives_are_unpacked_and_stay() {
 fn nothing_is_unpacked_outside() {
     let place = Place::new();
     let uri = place.source("evil.tar", &tarball("../escaped", "x"));
-    // Left out or refused: it must not be written.
+    // The entry may be skipped or be an error; it must not be written.
     let _ = place.fetch(uri, Action::BypassCache);
     assert!(!place.0.join("escaped").exists());
 }
@@ -115,7 +115,7 @@ fn the_cache_is_filled_once_and_leaves_no_archive() {
     assert!(!place.0.join("sandbox/b.tar").exists());
 }
 
-/// A server for FTP with one file, `/there`; its port.
+/// Starts a server for FTP with one file, `/there`, and returns its port.
 fn ftp_server(content: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -210,7 +210,7 @@ fn no_kind_of_archive_leads_out() {
         ("far.tar", tarball_with_link("way3", "..", "way3/outside/linked", "x")),
     ] {
         let uri = place.source(name, &bytes);
-        // Left out or refused: it must not be written.
+        // The entry may be skipped or be an error; it must not be written.
         let _ = place.fetch(uri, Action::BypassCache);
         let written: Vec<_> = fs::read_dir(&outside).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert!(written.is_empty(), "{name}: {written:?}");
@@ -243,7 +243,7 @@ fn sizes_are_printed_before_anything_is_fetched() {
     assert!(fs::read_dir(place.0.join("sandbox")).unwrap().next().is_none());
 }
 
-/// Answers requests, which must be for heads, one after the other.
+/// Answers HEAD requests, one after the other.
 fn serve_heads(answers: &'static [&'static str]) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Images brought into a store: from a registry that knows manifests of the first kind only, and from HDFS.
+//! Tests images that are fetched into a store: from a registry with manifests of schema 1 only, and from HDFS.
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -35,7 +35,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// A layer with one file.
+/// Returns a layer with one file.
 fn layer(name: &str, text: &str) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -53,7 +53,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A registry that answers this many requests with what is at their paths.
+/// Starts a registry that answers this many requests with the files at their paths.
 fn serve(requests: usize, files: Vec<(String, Vec<u8>)>) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -99,11 +99,11 @@ fn manifests_of_the_first_kind() {
     let store = Store::open(&wanted.store).unwrap();
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["lower", "upper"]);
-    // It is in the store now: no server is asked.
+    // The image is in the store now: no server is contacted.
     assert_eq!(bring(&wanted).unwrap(), image);
 }
 
-/// The variable that names the client is the process's own, so this runs in a process of its own.
+/// The variable that names the client affects the whole process, so this runs in a process of its own.
 #[test]
 fn images_in_hdfs() {
     if std::env::var_os(fetcher::HADOOP_HOME).is_none() {
@@ -124,7 +124,7 @@ fn images_in_hdfs() {
         return;
     }
     let directory = PathBuf::from(std::env::var_os(fetcher::HADOOP_HOME).unwrap());
-    // The same layer twice: above itself it can be mounted nowhere.
+    // The same layer twice: it cannot be mounted above itself.
     let (one, two) = (layer("file", "one"), layer("file", "two"));
     let ids = [&one, &two, &one].map(|bytes| format!("\"{}\"", digest(bytes))).join(", ");
     let mut archive = tar::Builder::new(Vec::new());

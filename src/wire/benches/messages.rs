@@ -1,7 +1,7 @@
-//! Messages and calls per second over loopback sockets, and what each costs this process in CPU.
+//! Measures messages and calls per second over loopback sockets, and the CPU time of each in this process.
 //!
-//! Both ends of every exchange run in this process, so a message's figure holds its sending, its receiving and the
-//! answer. Each is measured without TLS and with it. Run: `cargo bench -p wire`.
+//! Both ends of every exchange run in this process, so the time of a message includes its sending, its receiving and
+//! the response. Each is measured without TLS and with it. Run: `cargo bench -p wire`.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -19,7 +19,7 @@ use wire::libprocess::{Delivery, Message, MessageSink, Network};
 use wire::tls::{Role, Settings, Tls};
 use wire::{Connections, Limits};
 
-/// Counts messages, and reports when enough have arrived.
+/// A sink that counts messages, and reports when enough have arrived.
 #[derive(Default)]
 struct Counter {
     seen: AtomicUsize,
@@ -55,7 +55,7 @@ impl Handler for Taker {
     }
 }
 
-/// TLS with a certificate of this run's own, for servers and for clients.
+/// Returns a TLS configuration with a certificate that this run creates, for servers and for clients.
 fn make_tls() -> Tls {
     let directory = std::env::temp_dir().join(format!("wire-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
@@ -84,7 +84,7 @@ fn pid(id: &str, running: &Running) -> Pid {
     format!("{id}@{}", running.address()).parse().expect("a pid")
 }
 
-/// User and system time of this process so far.
+/// Returns the user and system time of this process so far.
 fn cpu() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system tells");
     let of = |time: nix::sys::time::TimeVal| {
@@ -93,7 +93,7 @@ fn cpu() -> Duration {
     of(usage.user_time()) + of(usage.system_time())
 }
 
-/// Resident memory in KiB.
+/// Returns the resident memory in KiB.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
@@ -113,7 +113,7 @@ impl Stopwatch {
     }
 }
 
-/// As fast as one linked peer takes them: batched writes and reads.
+/// Sends messages to one linked peer as fast as it accepts them: batched writes and reads.
 async fn flood(count: usize, body: usize, tls: Option<&Tls>) {
     let (running, counter) = serve(tls);
     let network = network(Limits { peer: 1 << 30, ..Limits::default() }, tls);
@@ -131,11 +131,11 @@ async fn flood(count: usize, body: usize, tls: Option<&Tls>) {
     watch.print(&format!("messages of {} B, one peer, back to back: sent+received", body.len()), count);
 }
 
-/// Many peers, one message each per round: nothing to batch.
+/// Sends one message to each of many peers per round, so that nothing can be batched.
 async fn rounds(peers: usize, rounds: usize, tls: Option<&Tls>) {
     let (running, counter) = serve(tls);
     let before = resident();
-    // Each network holds one link to the server, as each agent does to its master.
+    // Each network has one link to the server, as each agent has to its master.
     let networks: Vec<_> = (0..peers).map(|_| network(Limits::default(), tls)).collect();
     let to = pid("master", &running);
     let watch = Stopwatch::start();
@@ -149,7 +149,7 @@ async fn rounds(peers: usize, rounds: usize, tls: Option<&Tls>) {
     counter.wait(peers).await;
     watch.print(&format!("{peers} peers link and send: connect+accept+sent+received"), peers);
     let per = resident().saturating_sub(before) * 1024 / peers;
-    // Later runs live in the memory that the first one left.
+    // Later runs use the memory that the first one left.
     if per > 0 {
         println!("{:<64} {per:>9} B", format!("{peers} idle connections, both ends: memory of a connection"));
     }
@@ -161,12 +161,12 @@ async fn rounds(peers: usize, rounds: usize, tls: Option<&Tls>) {
         counter.wait(peers + round * peers).await;
     }
     watch.print(&format!("{peers} peers, a message each per round: sent+received"), peers * rounds);
-    // Closing thousands of sockets is not to be in the next figure.
+    // Closing thousands of sockets must not count in the next result.
     drop(networks);
     running.stop().await;
 }
 
-/// One client, one call at a time.
+/// Sends calls of one client, one at a time.
 async fn calls(count: usize, tls: Option<&Tls>) {
     let (running, _) = serve(tls);
     let client = Client::new(&running.address().to_string()).expect("an address");
@@ -182,7 +182,7 @@ async fn calls(count: usize, tls: Option<&Tls>) {
     watch.print("HTTP calls of 300 B, one client in turn: client+server", count);
 }
 
-/// One connection, many requests in flight, written and read in bulk: the server's share.
+/// Sends many requests over one connection without waiting, written and read in bulk: the server's share of the cost.
 async fn pipelined(count: usize) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let (running, _) = serve(None);
@@ -222,7 +222,7 @@ fn main() {
             let tls = make_tls();
             for tls in [None, Some(&tls)] {
                 println!("{}", if tls.is_some() { "\nwith TLS" } else { "without TLS" });
-                // First, so that the memory is not what an earlier run left.
+                // This run comes first, so that the memory is not that of an earlier run.
                 rounds(9000, 10, tls).await;
                 rounds(1000, 100, tls).await;
                 flood(1_000_000, 200, tls).await;

@@ -5,13 +5,13 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::http::Response;
 
-/// Realm of a master's reading endpoints.
+/// Realm of a master's read-only endpoints.
 pub const MASTER_READONLY: &str = "mesos-master-readonly";
-/// Realm of a master's `/api/v1` and writing endpoints.
+/// Realm of a master's `/api/v1` and of endpoints that change something.
 pub const MASTER_READWRITE: &str = "mesos-master-readwrite";
 /// Realm of a master's `/api/v1/scheduler`.
 pub const MASTER_SCHEDULER: &str = "mesos-master-scheduler";
-/// Realm of an agent's reading endpoints.
+/// Realm of an agent's read-only endpoints.
 pub const AGENT_READONLY: &str = "mesos-agent-readonly";
 /// Realm of an agent's `/api/v1`.
 pub const AGENT_READWRITE: &str = "mesos-agent-readwrite";
@@ -20,10 +20,10 @@ pub const AGENT_EXECUTOR: &str = "mesos-agent-executor";
 /// Realm of an agent's `/api/v1/resource_provider`.
 pub const AGENT_RESOURCE_PROVIDER: &str = "mesos-agent-resource-provider";
 
-/// User and password of an `Authorization` header.
+/// Parses user and password of an `Authorization` header.
 ///
-/// The scheme is compared case-sensitively and followed by one space; the decoded text has exactly one `:`, so a
-/// password that holds one never works.
+/// The scheme is compared case-sensitively and followed by one space. The decoded text has exactly one `:`, so a
+/// password that contains one never works.
 pub fn basic_credentials(authorization: Option<&str>) -> Option<(String, String)> {
     let encoded = authorization?.strip_prefix("Basic ")?;
     let decoded = String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok()?;
@@ -34,7 +34,7 @@ pub fn basic_credentials(authorization: Option<&str>) -> Option<(String, String)
     Some((user.to_owned(), password.to_owned()))
 }
 
-/// The principal of a request, if its user and password are known.
+/// Returns the principal of a request, if its user and password are known.
 ///
 /// # Errors
 /// 401 with the challenge of the realm, whatever was wrong.
@@ -49,7 +49,7 @@ pub fn check_basic(
     }
 }
 
-/// The header of a client that has these credentials.
+/// Returns the `Authorization` header of a client with these credentials.
 pub fn basic_header(user: &str, password: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
 }

@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use crate::sync::lock;
 
-/// Bodies up to this length are not counted.
+/// Length up to which bodies are not counted.
 pub(crate) const UNCOUNTED: usize = 16 << 10;
 
-/// The budget of a process for one kind of bytes. Clones share it. One source may have half of it.
+/// A limit on one kind of bytes of a process. Clones share it. A single source may use half of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limit: usize,
@@ -28,13 +28,13 @@ impl Budget {
         Budget { limit, used: Arc::default() }
     }
 
-    /// A share of nothing yet, for bytes of this source.
+    /// Returns an empty share for bytes of this source.
     pub(crate) fn share(&self, source: IpAddr) -> Share {
         Share { budget: self.clone(), source, bytes: 0 }
     }
 }
 
-/// What one holder has of a budget; dropping it gives that back.
+/// A holder's share of a budget, which is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Budget,
@@ -43,7 +43,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Increases the share to this many bytes; `false`, and no change, if the budget does not have them.
+    /// Increases the share to this many bytes. Returns `false`, and changes nothing, if the budget has too few left.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return true };
         let limit = self.budget.limit;
@@ -58,7 +58,7 @@ impl Share {
         true
     }
 
-    /// Gives the bytes back.
+    /// Releases all bytes of the share.
     pub(crate) fn clear(&mut self) {
         if self.bytes == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Limits of everything that can grow. It does not enforce them.
+//! Limits of everything that can grow. This file does not enforce them.
 
 use std::time::Duration;
 
@@ -7,38 +7,42 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Limits of a server and of a [`Network`](crate::libprocess::Network). Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Request line and headers together; longer ones get 431. Mesos's parser stops at 80 KiB, too. At least 8 KiB.
+    /// Maximum length of the request line and headers together; a longer head gets 431. Mesos's parser stops at 80 KiB,
+    /// too. At least 8 KiB.
     pub head: usize,
-    /// A request's body as it is after decompression; a longer one gets 413. Mesos has no such limit.
+    /// Maximum length of a request's body after decompression; a longer one gets 413. Mesos has no such limit.
     pub body: usize,
-    /// The bodies of all requests and messages together that are being read and handled, without those up to 16 KiB;
-    /// one more gets 503. Bodies from one address may have half of it.
+    /// Maximum length of all bodies of requests and messages together that are being read and handled, without those up
+    /// to 16 KiB; a further one gets 503. Bodies from one address may use half of it.
     pub bodies: usize,
-    /// What may wait for a stream's reader before the reader is cut off.
+    /// Number of bytes that may wait for a stream's reader before the reader is cut off.
     pub stream: usize,
-    /// What may wait for the readers of all streams together; then those are cut off that do not read.
+    /// Number of bytes that may wait for the readers of all streams together; beyond it those are cut off that do not
+    /// read.
     pub streams: usize,
-    /// What may wait for one libprocess peer before the connection to it is given up.
+    /// Number of bytes that may wait for one libprocess peer before the connection to it is closed.
     pub peer: usize,
-    /// How long an answer may wait for a client that reads nothing of it, and a request for the next byte of its body;
-    /// then the connection is closed. Streams of answers are bounded by bytes instead, streamed bodies are not bounded.
+    /// Time that a response may wait for a client that reads nothing of it, and a request for the next byte of its
+    /// body, before the connection is closed. Streams are limited by bytes instead; streamed bodies are not limited.
     pub stalled: Duration,
-    /// How long a request's head may take from its first byte to its last.
+    /// Time that a request's head may take from its first byte to its last.
     pub request_head: Duration,
-    /// How long an HTTP connection may be idle after a request. Connections without any request have no such limit:
-    /// Mesos's library for frameworks and executors opens a connection for calls long before the first one, and takes
-    /// its end for the end of the subscription. For the same reason connections of libprocess peers, and those over
-    /// which a scheduler or an executor has made a call, have no limit.
+    /// Time that an HTTP connection may be idle after a request.
+    ///
+    /// Connections without any request have no such limit: Mesos's library for frameworks and executors opens a
+    /// connection for calls long before the first one, and takes its end for the end of the subscription. For the same
+    /// reason connections of libprocess peers, and those over which a scheduler or an executor has made a call, have no
+    /// limit.
     pub keep_alive: Duration,
-    /// How long a connection attempt of ours may take.
+    /// Time that a connection attempt of this process may take.
     pub connect: Duration,
-    /// How long a stop waits for answers that are under way. Streams end at once.
+    /// Time that a stop waits for responses in progress. Streams end at once.
     pub stop: Duration,
-    /// Maximum number of connections that are open at once; see [`Connections`](crate::Connections). A server or a
-    /// network that is given its connections does not look here.
+    /// Maximum number of open connections; see [`Connections`](crate::Connections). Unused by a server or a network
+    /// that is given its connections.
     pub connections: usize,
-    /// Bytes that the kernel keeps for a connection's peer; what it finds right if absent. Less shows earlier that a
-    /// peer does not read.
+    /// Send buffer of a connection in the kernel, in bytes; `None`: the kernel chooses. A smaller one shows earlier
+    /// that a peer does not read.
     pub send_buffer: Option<u32>,
 }
 
@@ -63,14 +67,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How often connections are checked for timeouts.
+    /// Returns the interval between checks of connections for timeouts.
     pub(crate) fn check_interval(&self) -> Duration {
         let shortest = self.stalled.min(self.request_head).min(self.keep_alive);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(5))
     }
 }
 
-/// How many files this process may have open: the soft limit.
+/// Returns the soft limit of open files of this process.
 ///
 /// # Errors
 /// The system's error.
@@ -78,10 +82,10 @@ pub fn open_files_limit() -> std::io::Result<u64> {
     Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
 }
 
-/// Raises the soft limit of open files to the hard one and returns it: every agent costs a master two sockets.
+/// Raises the soft limit of open files to the hard one and returns it, because every agent costs a master two sockets.
 ///
 /// # Errors
-/// The system's error, when it refuses; the old limit then stays.
+/// The system's error; the old limit remains then.
 pub fn raise_open_files_limit() -> std::io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

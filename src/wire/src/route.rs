@@ -1,34 +1,35 @@
-//! Which process and endpoint a path names (docs/mesos/transport.md). It knows no endpoints of its own.
+//! Routes paths to the endpoints of processes (docs/mesos/transport.md). It has no endpoints of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::http::percent_decode;
 
-/// Endpoints of processes. A path whose first segment names no process belongs to the default process.
+/// Table of the endpoints of processes. A path whose first segment names no process belongs to the default process.
 #[derive(Clone, Debug)]
 pub struct Table<T> {
     default: String,
     processes: BTreeSet<String>,
-    /// By `<process>/<endpoint>`, without a slash at either end.
+    /// Routes by `<process>/<endpoint>`, without a slash at either end.
     routes: BTreeMap<String, T>,
 }
 
-/// Where a path leads.
+/// Result of a successful look-up of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found<'a, T> {
-    /// What was added for the endpoint.
+    /// Route that was added for the endpoint.
     pub route: &'a T,
-    /// What stands behind the endpoint in the path, without slashes at either end: mostly nothing.
+    /// Rest of the path behind the endpoint, without slashes at either end; mostly empty.
     pub rest: &'a str,
 }
 
 impl<T> Table<T> {
-    /// A table whose default process (`master`, `slave(1)`) has this id.
+    /// Creates a table whose default process (`master`, `slave(1)`) has this id.
     pub fn new(default: &str) -> Table<T> {
         Table { default: default.to_owned(), processes: BTreeSet::from([default.to_owned()]), routes: BTreeMap::new() }
     }
 
-    /// Adds an endpoint such as `/api/v1` of a process; `""` is the process's root. A later one replaces an earlier.
+    /// Adds an endpoint such as `/api/v1` of a process; `""` is the process's root. A later one replaces an earlier
+    /// one.
     #[must_use]
     pub fn add(mut self, process: &str, endpoint: &str, route: T) -> Table<T> {
         self.processes.insert(process.to_owned());
@@ -36,12 +37,12 @@ impl<T> Table<T> {
         self
     }
 
-    /// Whether there is a process of that id.
+    /// Returns whether there is a process with that id.
     pub fn has_process(&self, id: &str) -> bool {
         self.processes.contains(id)
     }
 
-    /// The shortest path to each endpoint, in no particular order.
+    /// Returns the shortest path to each endpoint, in no particular order.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         self.routes.keys().map(|route| {
             let own = route.strip_prefix(&self.default).filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -53,8 +54,8 @@ impl<T> Table<T> {
         })
     }
 
-    /// The endpoint that a path (as it was sent, without query) leads to: the longest one that is a prefix of it, by
-    /// whole segments. `None` is 404.
+    /// Returns the endpoint of a path (as it was sent, without query): the longest one that is a prefix of it, by whole
+    /// segments. `None` is 404.
     pub fn find<'a>(&'a self, path: &'a str) -> Option<Found<'a, T>> {
         if path.contains("/..") {
             return None;
@@ -70,7 +71,7 @@ impl<T> Table<T> {
             if let Some(route) = self.routes.get(&join(process, prefix)) {
                 return Some(Found { route, rest: endpoint[prefix.len()..].trim_matches('/') });
             }
-            // The root of a process answers for itself only.
+            // The root of a process has no paths below it.
             end = prefix.rfind('/').filter(|end| *end > 0)?;
         }
     }
@@ -137,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any path leads somewhere or nowhere.
+        /// Any path is found or not found, without a panic.
         #[test]
         fn any_path(path in "[/a-z%().]{0,30}") {
             let table = agent();

@@ -1,4 +1,4 @@
-//! A connection with or without TLS. It makes none and does no handshake.
+//! A connection with or without TLS. It opens none and does no handshake.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-/// A connection. With TLS, bytes that were written may wait here: they are sent by `poll_flush`, and every writer
-/// flushes when it has nothing more to write.
+/// A connection with or without TLS. With TLS, bytes that were written may be buffered here: they are sent by
+/// `poll_flush`, and every writer flushes when it has nothing more to write.
 ///
-/// The end of a TLS connection without a `close_notify` is an end like any other: HTTP tells by itself whether
-/// something is missing.
+/// The end of a TLS connection without a `close_notify` is an end like any other: HTTP itself detects whether something
+/// is missing.
 #[derive(Debug)]
 pub enum Socket {
-    /// Without TLS.
+    /// A connection without TLS.
     Plain(TcpStream),
-    /// With TLS, after the handshake.
+    /// A connection with TLS, after the handshake.
     Tls(Box<TlsStream<Io>>),
 }
 
@@ -68,7 +68,7 @@ impl AsyncWrite for Socket {
     #[inline]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            // A TCP socket keeps nothing back.
+            // A TCP socket buffers nothing.
             Socket::Plain(_) => Poll::Ready(Ok(())),
             Socket::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
@@ -88,11 +88,11 @@ pub struct Io(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// Registered with the runtime that uses it.
+    /// The connection is registered with the runtime that uses it.
     Attached(TcpStream),
-    /// On its way.
+    /// The connection is registered with no runtime, because it moves.
     Detached(std::net::TcpStream),
-    /// Moving it has failed.
+    /// The move of the connection has failed.
     Lost,
 }
 
@@ -101,7 +101,7 @@ impl Io {
         Io(Place::Attached(stream))
     }
 
-    /// Takes the connection from the present runtime.
+    /// Deregisters the connection from the current runtime.
     pub(crate) fn detach(&mut self) -> io::Result<()> {
         if let Place::Attached(stream) = std::mem::replace(&mut self.0, Place::Lost) {
             self.0 = Place::Detached(stream.into_std()?);
@@ -109,7 +109,7 @@ impl Io {
         Ok(())
     }
 
-    /// Gives the connection to the present runtime.
+    /// Registers the connection with the current runtime.
     pub(crate) fn attach(&mut self) -> io::Result<()> {
         if let Place::Detached(stream) = std::mem::replace(&mut self.0, Place::Lost) {
             self.0 = Place::Attached(TcpStream::from_std(stream)?);

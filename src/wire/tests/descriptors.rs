@@ -1,5 +1,5 @@
-//! A server whose process has no descriptors left. Alone in its program, because the limit of open files is the
-//! process's.
+//! Tests a server whose process has no descriptors left. It is alone in its program, because the limit of open files
+//! applies to the process.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use wire::libprocess::NoMessages;
 use wire::{Connections, Limits};
 
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Descriptors that are left for the server's connections.
+/// Number of descriptors that are left for the server's connections.
 const LEFT: u64 = 10;
 const CLIENTS: usize = 40;
 
-/// Answers `/wait` when it is released, and everything else at once.
+/// A handler that answers `/wait` when it is released, and everything else at once.
 #[derive(Default)]
 struct Waiting {
     release: Notify,
-    /// Requests for `/wait` so far.
+    /// Number of requests for `/wait` so far.
     begun: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Handler for Waiting {
     }
 }
 
-/// Sends a request; whether it is answered, or the connection closed before.
+/// Sends a request. Returns whether it is answered, or the connection closed before.
 async fn ask(stream: &mut TcpStream, path: &str) -> bool {
     let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).await;
     is_answered(stream).await
@@ -63,7 +63,7 @@ async fn a_server_without_descriptors_closes_idle_connections_and_then_refuses_n
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, u64::try_from(highest).unwrap() + 1 + LEFT, hard).unwrap();
 
-    // Idle ones are closed to admit all others.
+    // Idle connections are closed to admit all others.
     let mut idle = Vec::new();
     for socket in sockets.drain(..CLIENTS) {
         let mut stream = socket.connect(address).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_server_without_descriptors_closes_idle_connections_and_then_refuses_n
     let counts = connections.counts();
     assert!(counts.displaced > 0 && counts.refused == 0, "{counts:?}");
 
-    // Requests under way take the place of the idle ones; then there is nothing to close any more.
+    // Requests in progress replace the idle connections; then there is nothing left to close.
     let mut waiting = Vec::new();
     for socket in sockets.drain(..CLIENTS) {
         let begun_or_refused = || handler.begun.load(Ordering::Relaxed) + connections.counts().refused;
@@ -97,7 +97,7 @@ async fn a_server_without_descriptors_closes_idle_connections_and_then_refuses_n
     }
     assert_eq!(answered, begun);
 
-    // Their connections are idle now, and make room.
+    // The connections are idle now, and are closed to admit others.
     let mut stream = sockets.remove(0).connect(address).await.unwrap();
     assert!(ask(&mut stream, "/").await);
 }

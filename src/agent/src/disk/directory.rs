@@ -1,10 +1,10 @@
-//! Directories of agents, frameworks, executors and runs, by their ids.
+//! Directories of agents, frameworks, executors and runs, named by their ids.
 
 use base::{AgentId, ExecutorId, FrameworkId};
 
 use super::paths;
 
-/// A directory below the work directory and below its `meta` directory.
+/// A directory that exists below the work directory and below its `meta` directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Directory {
     /// An older run of an executor.
@@ -15,12 +15,12 @@ pub(crate) enum Directory {
     Framework(FrameworkId),
     /// The sandbox of a nested or standalone container, by its path below the work directory.
     Sandbox(String),
-    /// An agent of another id.
+    /// An agent with another id.
     Agent(String),
 }
 
 impl Directory {
-    /// Path relative to the work directory and to its `meta` directory.
+    /// Returns the path, relative to the work directory and to its `meta` directory.
     pub(crate) fn path(&self, agent: &AgentId) -> String {
         match self {
             Directory::Run(framework, executor, run) => paths::run(agent, framework, executor, run),

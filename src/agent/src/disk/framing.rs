@@ -1,20 +1,20 @@
-//! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf.
+//! Encoding of framed messages: a length of four bytes, little endian, and then that many bytes of protobuf.
 
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord, status_update_record};
 
-/// One framed message.
+/// Returns one message in a frame.
 pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(4 + length);
-    // A message of 4 GiB cannot come over the wire.
+    // The wire does not carry messages of 4 GiB.
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     message.encode_raw(&mut bytes);
     bytes
 }
 
-/// The framed record of a received update: a [`StatusUpdateRecord`], without a copy of the update.
+/// Returns the framed record of a received update: a [`StatusUpdateRecord`], without a copy of the update.
 pub(crate) fn frame_update(update: &StatusUpdate) -> Vec<u8> {
     let kind =
         StatusUpdateRecord { r#type: status_update_record::Type::Update as i32, ..StatusUpdateRecord::default() };
@@ -29,10 +29,10 @@ pub(crate) fn frame_update(update: &StatusUpdate) -> Vec<u8> {
     bytes
 }
 
-/// The framed messages of a file, and the length of the part that holds whole ones.
+/// Decodes the framed messages of a file. Returns them with the length of the part that consists of whole frames.
 ///
 /// # Errors
-/// When a whole frame is no such message.
+/// When a whole frame does not contain such a message.
 pub(crate) fn unframe<M: Message + Default>(bytes: &[u8]) -> Result<(Vec<M>, usize), prost::DecodeError> {
     let mut messages = Vec::new();
     let mut offset = 0;

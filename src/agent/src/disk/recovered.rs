@@ -1,7 +1,7 @@
-//! What an earlier agent has left on disk, taken out of a [`Tree`] (docs/mesos/disk.md).
+//! Reads the checkpoints of the previous agent process from a [`Tree`] (docs/mesos/disk.md).
 //!
-//! Missing files are tolerated at each level, as a crash between two writes leaves them. Damaged ones are an
-//! error if the agent is strict, else they are counted and skipped. What is skipped is listed with its effect.
+//! Missing files are tolerated at each level, as a crash between two writes leaves them. Damaged ones are an error if
+//! the agent is strict; otherwise they are counted and skipped. Each skipped file is listed with its effect.
 
 use base::{AgentId, ExecutorId, FrameworkId, Pid, TaskId, Time};
 use prost::Message;
@@ -9,146 +9,146 @@ use protos::mesos::{self as pb, internal};
 
 use super::{Tree, paths, unframe};
 
-/// Why the checkpoints cannot be used.
+/// Reason why the checkpoints cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecoveryError {
-    /// A file that holds something else than it should.
+    /// A file does not have the expected content.
     #[error("the checkpoint '{path}' is damaged: {why}")]
     Damaged {
-        /// The file, below the meta directory.
+        /// Path of the file, below the meta directory.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the content.
         why: String,
     },
 }
 
-/// What an earlier agent has left on disk.
+/// State that the previous agent process left on disk.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
-    /// The boot id at that agent's last recovery.
+    /// Boot id of the kernel at that process's last recovery.
     pub boot_id: Option<String>,
-    /// Reservations, volumes and operations.
+    /// Checkpointed reservations, volumes and operations.
     pub resources: Option<internal::slave::ResourceState>,
-    /// What these were about to become, if the agent ended before all volumes were made and deleted.
+    /// State that `resources` was about to become; set if the agent ended before all volumes were created and deleted.
     pub target: Option<internal::slave::ResourceState>,
-    /// The agent that `slaves/latest` leads to.
+    /// Agent that the link `slaves/latest` points to.
     pub agent: Option<RecoveredAgent>,
-    /// The ids of earlier agents, whose directories are garbage.
+    /// Ids of earlier agents, whose directories are garbage.
     pub old_agents: Vec<String>,
-    /// How many damaged files were skipped.
+    /// Number of damaged files that were skipped.
     pub errors: u32,
-    /// Files that were not used although they should have been.
+    /// Files that were skipped although they should have been used.
     pub skipped: Vec<Skipped>,
-    /// Containers inside other ones that the launcher knows to run, or to have ended; the shell adds them.
+    /// Nested and standalone containers that the launcher knows to run, or to have ended. The shell adds them.
     pub nested: Vec<(crate::ContainerName, RecoveredNested)>,
 }
 
-/// A file that is empty or damaged, or missing although a file that is written later is there.
+/// A checkpoint file that is empty or damaged, or missing although a file that is written later is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file, below the meta directory.
+    /// Path of the file, below the meta directory.
     pub path: String,
-    /// What is wrong with it: "is empty", "is damaged: its end is missing".
+    /// What is wrong with the file: "is empty", "is damaged: its end is missing".
     pub why: String,
-    /// The consequence for the agent, the executor or the task.
+    /// Consequence for the agent, the executor or the task.
     pub effect: &'static str,
 }
 
 /// A nested or standalone container, from the launcher's own records.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveredNested {
-    /// Its first process.
+    /// Pid of the container's first process.
     pub pid: u32,
-    /// When that pid was written down.
+    /// Time at which the pid was recorded.
     pub recorded: Option<Time>,
-    /// Whether it is an executor's own. Recoverable ones are in the checkpoints.
+    /// Whether the container is an executor's. Executors that can be recovered are in the checkpoints.
     pub is_executor: bool,
-    /// Whether it is a session, which ends with the agent that carried its streams.
+    /// Whether the container is a session, which ends with the agent process that carried its streams.
     pub is_session: bool,
-    /// What it runs, and its description, as far as a session in it has to know.
+    /// Command of the container; a session in it inherits the environment.
     pub command: Option<pb::CommandInfo>,
-    /// The rest of its description.
+    /// Description of the container; a session in it inherits the rights.
     pub description: Option<pb::ContainerInfo>,
-    /// How it has ended, if it has.
+    /// How the container has ended; `None` while it runs.
     pub termination: Option<pb::slave::ContainerTermination>,
 }
 
-/// An agent's own checkpoints.
+/// Checkpoints of one agent id.
 #[derive(Clone, Debug)]
 pub struct RecoveredAgent {
-    /// The id that a master gave it.
+    /// Agent id that a master assigned.
     pub id: AgentId,
-    /// What it registered with.
+    /// Agent info of the registration.
     pub info: Option<pb::SlaveInfo>,
-    /// Set while the agent is being drained.
+    /// Configuration of the drain; set while the agent is being drained.
     pub drain: Option<pb::DrainConfig>,
-    /// Its frameworks that checkpoint.
+    /// Frameworks that checkpoint.
     pub frameworks: Vec<RecoveredFramework>,
 }
 
-/// A framework's checkpoints.
+/// Checkpoints of a framework.
 #[derive(Clone, Debug)]
 pub struct RecoveredFramework {
-    /// The framework.
+    /// Id of the framework.
     pub id: FrameworkId,
-    /// Its info; none when the agent crashed before it was written.
+    /// Framework info; `None` when the agent crashed before it was written.
     pub info: Option<pb::FrameworkInfo>,
-    /// Its driver's pid; none for an HTTP framework.
+    /// Pid of the framework's driver; `None` for an HTTP framework.
     pub pid: Option<Pid>,
-    /// Its executors.
+    /// Executors of the framework.
     pub executors: Vec<RecoveredExecutor>,
 }
 
-/// An executor's checkpoints.
+/// Checkpoints of an executor.
 #[derive(Clone, Debug)]
 pub struct RecoveredExecutor {
-    /// The executor.
+    /// Id of the executor.
     pub id: ExecutorId,
-    /// Its info; none when the agent crashed before it was written.
+    /// Executor info; `None` when the agent crashed before it was written.
     pub info: Option<pb::ExecutorInfo>,
-    /// Whether the agent made it up for a command task.
+    /// Whether the agent created the executor for a command task.
     pub generated_for_command_task: bool,
-    /// The run that `runs/latest` leads to.
+    /// Run that the link `runs/latest` points to.
     pub latest: Option<RecoveredRun>,
-    /// The container ids of older runs.
+    /// Container ids of older runs.
     pub old_runs: Vec<String>,
 }
 
-/// One run of an executor.
+/// Checkpoints of one run of an executor.
 #[derive(Clone, Debug)]
 pub struct RecoveredRun {
-    /// The container.
+    /// Container id of the run.
     pub container: String,
-    /// The container's first process.
+    /// Pid of the container's first process.
     pub forked_pid: Option<u32>,
-    /// When that pid was recorded, if the tree has it.
+    /// Time at which that pid was recorded, if the tree has it.
     pub forked_at: Option<Time>,
-    /// Where its driver is, for a v0 executor that had registered.
+    /// Pid of the executor's driver, for a v0 executor that had registered.
     pub libprocess_pid: Option<Pid>,
-    /// Whether it had subscribed over HTTP.
+    /// Whether the executor had subscribed over HTTP.
     pub http: bool,
-    /// Whether its calls need a token.
+    /// Whether the executor's calls need a token.
     pub needs_token: bool,
-    /// Whether it has ended and all is acknowledged.
+    /// Whether the run has ended and all its updates are acknowledged.
     pub completed: bool,
-    /// Its tasks.
+    /// Tasks of the run.
     pub tasks: Vec<RecoveredTask>,
 }
 
-/// A task's checkpoints.
+/// Checkpoints of a task.
 #[derive(Clone, Debug)]
 pub struct RecoveredTask {
-    /// The task.
+    /// Id of the task.
     pub id: TaskId,
-    /// The task as it was handed to its executor.
+    /// The task as it was sent to its executor.
     pub info: Option<pb::Task>,
-    /// Its updates and their acknowledgements, in order.
+    /// Status updates and their acknowledgements, in order.
     pub records: Vec<internal::StatusUpdateRecord>,
-    /// The whole records' bytes, if more follows them: the file has to be cut to these.
+    /// Bytes of the whole records, if a partial record follows them: the file must be truncated to these.
     pub torn: Option<Vec<u8>>,
 }
 
-/// Consequences of a skipped file.
+/// Consequences of a skipped file, as `Skipped::effect` has them.
 mod effect {
     pub(super) const BOOT_ID: &str = "the agent assumes that the host has not rebooted";
     pub(super) const RESOURCES: &str = "its reservations, persistent volumes and operations are unknown";
@@ -166,7 +166,7 @@ mod effect {
     pub(super) const TORN: &str = "the incomplete update is cut off, and the executor repeats it";
 }
 
-/// Reads a tree; keeps count of what is damaged.
+/// A reader of a tree that counts damaged files.
 struct Reader<'a> {
     tree: &'a Tree,
     strict: bool,
@@ -175,7 +175,7 @@ struct Reader<'a> {
 }
 
 impl Recovered {
-    /// Takes the checkpoints out of a tree.
+    /// Reads the checkpoints of a tree.
     ///
     /// # Errors
     /// If `strict`, when a file is damaged.
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         self.skipped.push(Skipped { path: path.to_owned(), why: why.into(), effect });
     }
 
-    /// Notes a damaged file: an error if strict, else `Ok(None)`.
+    /// Records a damaged file: an error if strict, else `Ok(None)`.
     fn damaged<T>(
         &mut self,
         path: &str,
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The content of a file; `None` if it is empty or missing.
+    /// Returns the content of a file; `None` if it is empty or missing.
     fn content(&mut self, path: &str, effect: &'static str) -> Option<&'a [u8]> {
         let tree = self.tree;
         let bytes = tree.files.get(path)?;
@@ -232,12 +232,12 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// The text of a file; `None` if it is empty or missing.
+    /// Returns the text of a file; `None` if it is empty or missing.
     fn text(&mut self, path: &str, effect: &'static str) -> Option<String> {
         self.content(path, effect).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The framed message of a file; `None` if it is empty or missing.
+    /// Returns the framed message of a file; `None` if it is empty or missing.
     fn message<M: Message + Default>(&mut self, path: &str, effect: &'static str) -> Result<Option<M>, RecoveryError> {
         let Some(bytes) = self.content(path, effect) else { return Ok(None) };
         match unframe::<M>(bytes) {
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Resources with operations from `path`, or else without from `older`.
+    /// Returns the resources with operations from the file `path`, or else those without operations from `older`.
     fn resources(&mut self, path: &str, older: &str) -> Result<Option<internal::slave::ResourceState>, RecoveryError> {
         if let Some(state) = self.message(path, effect::RESOURCES)? {
             return Ok(Some(state));
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
             Ok((resources, length)) if length == bytes.len() => {
                 Ok(Some(internal::slave::ResourceState { operations: Vec::new(), resources }))
             }
-            // Those before the end would pass for all that is reserved.
+            // The resources before the damage would be taken for all that is reserved.
             Ok(_) => self.damaged(older, &"its end is missing", effect::RESOURCES),
             Err(why) => self.damaged(older, &why, effect::RESOURCES),
         }
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
         }
         let path = format!("{directory}/slave.info");
         let info = self.message(&path, effect::AGENT)?;
-        // It is written before the link `latest`.
+        // The agent writes this file before the link `latest`.
         if !self.tree.files.contains_key(&path) {
             self.skip(&path, "is missing", effect::AGENT);
         }

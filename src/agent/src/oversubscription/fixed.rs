@@ -1,4 +1,4 @@
-//! The fixed estimator: the same amount is always offered as revocable (`org_apache_mesos_FixedResourceEstimator`).
+//! The fixed estimator, which always offers the same amount as revocable (`org_apache_mesos_FixedResourceEstimator`).
 //!
 //! It ignores the use of non-revocable resources.
 
@@ -6,14 +6,14 @@ use resources::Resources;
 
 use super::{ResourceEstimator, Usage};
 
-/// Offers a fixed amount of revocable resources.
+/// A resource estimator that offers a fixed amount of revocable resources.
 #[derive(Clone, Debug)]
 pub struct FixedEstimator {
     total: Resources,
 }
 
 impl FixedEstimator {
-    /// An estimator of these resources, which become revocable.
+    /// Creates an estimator of these resources, which become revocable.
     pub fn new(total: &Resources) -> FixedEstimator {
         FixedEstimator { total: total.iter().map(|resource| resource.clone().with_revocable(true)).collect() }
     }

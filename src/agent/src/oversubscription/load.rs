@@ -1,14 +1,14 @@
-//! The load controller: when the machine's load is above a limit, all that uses revocable resources has to go
+//! The load controller, which ends all executors with revocable resources while the machine's load is above a limit
 //! (`org_apache_mesos_LoadQoSController`).
 
 use super::{Correction, QosController, Usage};
 
-/// Ends all revocable executors while the load is above one of its limits.
+/// A QoS controller that ends all revocable executors while the load is above one of its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadController {
-    /// The highest load average over five minutes that is fine; none for no limit.
+    /// Limit of the load average over five minutes; `None`: no limit.
     pub five_minutes: Option<f64>,
-    /// The same over fifteen minutes.
+    /// Limit of the load average over fifteen minutes; `None`: no limit.
     pub fifteen_minutes: Option<f64>,
 }
 

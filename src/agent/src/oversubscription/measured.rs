@@ -1,4 +1,4 @@
-//! What the shell measures, and what the policies see of it.
+//! Measurements of the machine and the containers, and the view of them that policies have.
 //!
 //! It decides nothing.
 
@@ -9,14 +9,14 @@ use resources::Resources;
 use crate::agent::Agent;
 use crate::state::{ContainerName, Executor, ExecutorState};
 
-/// Load averages, as the kernel gives them.
+/// Load averages of the machine, as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Over a minute.
+    /// Load average over one minute.
     pub one_minute: f64,
-    /// Over five minutes.
+    /// Load average over five minutes.
     pub five_minutes: f64,
-    /// Over fifteen minutes.
+    /// Load average over fifteen minutes.
     pub fifteen_minutes: f64,
 }
 
@@ -25,40 +25,40 @@ pub struct Load {
 pub struct Measurement {
     /// Load of the machine.
     pub load: Load,
-    /// What containers use; those that are missing could not be measured.
+    /// Resource use of containers; those that are missing could not be measured.
     pub containers: Vec<(ContainerName, pb::ResourceStatistics)>,
 }
 
-/// What one executor holds and uses.
+/// Allocation and use of one executor.
 #[derive(Clone, Debug)]
 pub struct ExecutorUsage {
-    /// Its framework.
+    /// Framework of the executor.
     pub framework: FrameworkId,
-    /// The executor.
+    /// Id of the executor.
     pub executor: ExecutorId,
-    /// Its container.
+    /// Container of the executor.
     pub container: ContainerName,
-    /// What it and its tasks hold.
+    /// Resources that the executor and its tasks hold.
     pub allocated: Resources,
-    /// What its container uses, if that was measured.
+    /// Resources that its container uses; `None` if that was not measured.
     pub statistics: Option<pb::ResourceStatistics>,
 }
 
-/// What an agent's executors hold and use at one instant.
+/// Allocation and use of an agent's executors at one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// When it was measured.
+    /// Time of the measurement.
     pub at: Time,
-    /// The agent's resources, without those that are offered a second time.
+    /// Total resources of the agent, without oversubscribed ones.
     pub total: Resources,
-    /// Its executors that run.
+    /// Running executors of the agent.
     pub executors: Vec<ExecutorUsage>,
     /// Load of the machine.
     pub load: Load,
 }
 
 impl Usage {
-    /// The revocable resources in use, without allocation.
+    /// Returns the revocable resources in use, without allocations.
     pub fn revocable(&self) -> Resources {
         let mut used = Resources::default();
         for executor in &self.executors {
@@ -81,7 +81,7 @@ impl Usage {
 }
 
 impl Agent {
-    /// The core's allocations with their measured use.
+    /// Joins the core's allocations with a measurement of their use.
     pub(super) fn usage(&self, measurement: Measurement, now: Time) -> Usage {
         let Measurement { load, mut containers } = measurement;
         let executors = self.frameworks.executors();
@@ -89,7 +89,7 @@ impl Agent {
             framework: executor.framework_id.clone(),
             executor: executor.id.clone(),
             container: executor.container.clone(),
-            // What the agent has taken can be read.
+            // The resources were parsed when the agent accepted the tasks.
             allocated: resources::from_proto(&executor.resources()).unwrap_or_default(),
             statistics: containers
                 .iter()

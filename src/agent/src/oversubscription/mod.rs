@@ -1,5 +1,5 @@
-//! Oversubscription: allocated but unused resources may be offered as revocable, and their executors are ended when the
-//! machine gets too busy (AGT-130, AGT-131).
+//! Oversubscription: allocated but unused resources are offered as revocable, and executors that use them are ended
+//! when the machine is too busy (AGT-130, AGT-131).
 //!
 //! A [`ResourceEstimator`] decides how much is offered, a [`QosController`] which executors are ended. Both depend on
 //! measurements only: they have no clock and do no I/O.
@@ -24,60 +24,61 @@ pub use fixed::FixedEstimator;
 pub use load::LoadController;
 pub use measured::{ExecutorUsage, Load, Measurement, Usage};
 
-/// Says how much may be offered a second time.
+/// An estimator of the resources that may be oversubscribed.
 pub trait ResourceEstimator: Send {
-    /// What may be offered as revocable resources beyond the revocable ones that are in use already. What is not
-    /// marked as revocable in the answer is left out.
+    /// Returns the resources that may be offered as revocable, beyond the revocable ones that are already in use.
+    /// Resources of the result that are not marked as revocable are ignored.
     fn oversubscribable(&mut self, usage: &Usage) -> Resources;
 }
 
-/// Says which executors have to go so that the others get what they were promised.
+/// A policy that decides which revocable executors are ended, so that the others get what they hold.
 pub trait QosController: Send {
-    /// Corrections to make now. Executors without revocable resources are never ended, whatever this returns.
+    /// Returns the corrections to make now. Executors without revocable resources are never ended, whatever this
+    /// returns.
     fn corrections(&mut self, usage: &Usage) -> Vec<Correction>;
 }
 
-/// A correction of a [`QosController`].
+/// A correction that a [`QosController`] makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Correction {
-    /// End this executor; its tasks become TASK_GONE (or TASK_LOST) with REASON_CONTAINER_PREEMPTED.
+    /// Ends an executor. Its tasks become TASK_GONE (or TASK_LOST) with REASON_CONTAINER_PREEMPTED.
     Kill {
-        /// Its framework.
+        /// Framework of the executor.
         framework: FrameworkId,
-        /// The executor.
+        /// Id of the executor.
         executor: ExecutorId,
     },
 }
 
-/// The policy of oversubscription, with its intervals; without both parts there is none.
+/// The agent's policy of oversubscription. Without an estimator and a controller there is no oversubscription.
 #[derive(Default)]
 pub struct Policy {
-    /// How much may be offered a second time (`--resource_estimator`).
+    /// Estimator of the resources that may be oversubscribed (`--resource_estimator`).
     pub estimator: Option<Box<dyn ResourceEstimator>>,
-    /// `--oversubscribed_resources_interval`.
+    /// Interval between estimates (`--oversubscribed_resources_interval`).
     pub estimate_interval: Duration,
-    /// Which revocable executors must end (`--qos_controller`).
+    /// Controller that decides which revocable executors are ended (`--qos_controller`).
     pub controller: Option<Box<dyn QosController>>,
-    /// `--qos_correction_interval_min`; a second at least.
+    /// Interval between corrections (`--qos_correction_interval_min`), at least one second.
     pub correction_interval: Duration,
 }
 
-/// The policy in force, and what came of it.
+/// The policy of oversubscription with its last estimate.
 #[derive(Default)]
 pub(crate) struct Oversubscription {
     policy: Policy,
-    /// The revocable resources in all; none before the first estimate.
+    /// Total of the revocable resources; `None` before the first estimate.
     total: Option<Arc<Resources>>,
-    /// Whether the next measurement is for an estimate, and whether for corrections.
+    /// Whether the next measurement is for an estimate, and whether it is for corrections.
     estimate_due: bool,
     correction_due: bool,
 }
 
-/// The shortest time between two looks.
+/// Shortest interval between two measurements for the same purpose.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 impl Agent {
-    /// Puts a policy in force; the first look is at once.
+    /// Sets the policy of oversubscription; the first measurement is taken at once.
     pub fn oversubscribe(&mut self, policy: Policy, now: Time) {
         if policy.estimator.is_some() {
             self.timers.set(now, Timer::Estimate);
@@ -88,13 +89,13 @@ impl Agent {
         self.oversubscription.policy = policy;
     }
 
-    /// Whether there is an estimator, and the total of revocable resources as last reported.
+    /// Returns the total of revocable resources as last estimated; `None` if there is no estimator.
     pub(crate) fn oversubscribed(&self) -> Option<Arc<Resources>> {
         self.oversubscription.policy.estimator.as_ref()?;
         Some(self.oversubscription.total.clone().unwrap_or_default())
     }
 
-    /// It is time for an estimate.
+    /// Handles the timer of estimates: requests a measurement.
     pub(crate) fn estimate_is_due(&mut self, now: Time, out: &mut Outbox) {
         let interval = self.oversubscription.policy.estimate_interval.max(INTERVAL_MIN);
         self.timers.set(now + interval, Timer::Estimate);
@@ -102,7 +103,7 @@ impl Agent {
         self.measure(out);
     }
 
-    /// It is time for corrections.
+    /// Handles the timer of corrections: requests a measurement.
     pub(crate) fn correction_is_due(&mut self, now: Time, out: &mut Outbox) {
         let interval = self.oversubscription.policy.correction_interval.max(INTERVAL_MIN);
         self.timers.set(now + interval, Timer::CorrectUsage);
@@ -116,7 +117,7 @@ impl Agent {
         }
     }
 
-    /// Passes a measurement to the policy.
+    /// Handles a measurement: passes it to the estimator and the controller if they are due.
     pub(crate) fn measured(&mut self, measurement: Measurement, now: Time, out: &mut Outbox) {
         let usage = self.usage(measurement, now);
         if std::mem::take(&mut self.oversubscription.estimate_due)
@@ -134,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// Tells the master if the revocable resources are others now.
+    /// Stores an estimate, and tells the master if the revocable resources have changed.
     fn take_estimate(&mut self, total: Resources, out: &mut Outbox) {
         if self.oversubscription.total.as_ref().is_some_and(|known| **known == total) {
             return;

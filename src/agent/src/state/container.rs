@@ -1,4 +1,4 @@
-//! Containers as the core names and describes them.
+//! Names and descriptions of containers, as the core has them.
 //!
 //! It starts nothing; see the crate `containers`.
 
@@ -10,27 +10,27 @@ use protos::mesos as pb;
 
 use super::limits::Limits;
 
-/// A container's name: its id, and before it those of its parents, joined by dots.
+/// Name of a container: its id, after those of its parents, joined by dots.
 ///
-/// Container ids contain no dots, so the name can be taken apart again.
+/// Container ids contain no dots, so the name can be split again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerName(Arc<str>);
 
 impl ContainerName {
-    /// The name of a container without a parent.
+    /// Returns the name of a container without a parent.
     pub fn top(id: &ContainerId) -> ContainerName {
         ContainerName(id.as_str().into())
     }
 
-    /// The name of a container inside this one.
+    /// Returns the name of a container inside this one.
     pub fn child(&self, id: &ContainerId) -> ContainerName {
         ContainerName(format!("{}.{}", self.0, id).into())
     }
 
-    /// The name of the container that a message means.
+    /// Returns the name of the container that a message refers to.
     ///
     /// # Errors
-    /// When an id cannot be one.
+    /// When one of the ids is invalid.
     pub fn from_proto(id: &pb::ContainerId) -> Result<ContainerName, IdError> {
         let own = ContainerId::new(&id.value)?;
         match &id.parent {
@@ -39,34 +39,34 @@ impl ContainerName {
         }
     }
 
-    /// The container as messages name it.
+    /// Returns the container's id in the form of messages.
     pub fn to_proto(&self) -> pb::ContainerId {
         let (parent, id) = self.parts();
         let parent = parent.map(|parent| Box::new(ContainerName(parent.into()).to_proto()));
         pb::ContainerId { value: id.to_owned(), parent }
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of the container around this one, and its own id.
+    /// Splits the name into that of the parent container, and the container's own id.
     fn parts(&self) -> (Option<&str>, &str) {
         self.0.rsplit_once('.').map_or((None, &self.0), |(parent, id)| (Some(parent), id))
     }
 
-    /// The container's own id, without its parents.
+    /// Returns the container's own id, without its parents.
     pub fn id(&self) -> &str {
         self.parts().1
     }
 
-    /// The container around this one.
+    /// Returns the name of the parent container; `None` if there is none.
     pub fn parent(&self) -> Option<ContainerName> {
         self.parts().0.map(|parent| ContainerName(parent.into()))
     }
 
-    /// The outermost container around this one, or itself.
+    /// Returns the name of the outermost container around this one, or its own if it has no parent.
     pub fn root(&self) -> ContainerName {
         match self.0.split_once('.') {
             Some((root, _)) => ContainerName(root.into()),
@@ -74,7 +74,7 @@ impl ContainerName {
         }
     }
 
-    /// Whether this container is somewhere inside `other`.
+    /// Returns whether this container is inside `other`, at any depth.
     pub fn is_inside(&self, other: &ContainerName) -> bool {
         self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.starts_with('.'))
     }
@@ -98,84 +98,85 @@ impl From<ContainerId> for ContainerName {
     }
 }
 
-/// How a directory is prepared before a container sees it.
+/// Preparation of a directory before a container uses it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prepare {
-    /// It must be there, and is given to the container's user.
+    /// The directory must exist, and its owner becomes the container's user.
     Give,
-    /// It must be there, and stays as it is: others use it too.
+    /// The directory must exist, and is not changed: other containers use it too.
     Leave,
-    /// It is made if it is missing, inside this other sandbox and for that one's owner.
+    /// The directory is created if it is missing, inside another sandbox and with that sandbox's owner.
     Make {
-        /// The absolute path of the other sandbox.
+        /// Absolute path of the other sandbox.
         sandbox: String,
     },
 }
 
-/// A directory outside a container's sandbox that is visible in it.
+/// A directory outside a container's sandbox that is visible in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VolumeLink {
-    /// Where it is seen, relative to the sandbox.
+    /// Path at which the directory is visible, relative to the sandbox.
     pub seen: String,
-    /// The directory, absolute.
+    /// Absolute path of the directory.
     pub directory: String,
-    /// How the directory is prepared.
+    /// Preparation of the directory.
     pub prepare: Prepare,
 }
 
 /// Everything that is needed to start a container.
 ///
-/// The sandbox is created first (mode 0750, owned by `user`), and is the working directory; its files `stdout` and
-/// `stderr` take the output; standard input is empty. The process gets exactly `environment`.
+/// The sandbox is created first (mode 0750, owned by `user`), and is the working directory. Its files `stdout` and
+/// `stderr` receive the output; standard input is empty. The process gets exactly `environment`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerSpec {
-    /// The sandbox's absolute path.
+    /// Absolute path of the sandbox.
     pub sandbox: String,
-    /// A symbolic link to the sandbox that is made or replaced, absolute; none for nested containers.
+    /// Absolute path of a symbolic link to the sandbox that is created or replaced; `None` for nested containers.
     pub latest: Option<String>,
-    /// The program and its whole argv.
+    /// Arguments of the program, including its name.
     pub argv: Vec<String>,
-    /// The program that is run; it is looked up in the environment's `PATH` if it has no slash.
+    /// Program to run; it is searched in the environment's `PATH` if it has no slash.
     pub program: String,
-    /// The environment, in order, each name once.
+    /// Environment variables in order, each name once.
     pub environment: Vec<(String, String)>,
-    /// The user to run as; none means the agent's own user.
+    /// User to run as; `None`: the agent's own user.
     pub user: Option<String>,
-    /// What is fetched into the sandbox before the start.
+    /// URIs that are fetched into the sandbox before the start.
     pub uris: Vec<pb::command_info::Uri>,
-    /// What the container may use.
+    /// Resources that the container holds.
     pub resources: Vec<pb::Resource>,
-    /// How much more than these it may use.
+    /// Limits beyond these resources.
     pub limits: Limits,
-    /// The directories outside its sandbox that are visible in it.
+    /// Directories outside the sandbox that are visible in it.
     pub volumes: Vec<VolumeLink>,
-    /// Image, volumes, network, limits.
+    /// Description of the container: image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
-    /// Variables whose values are secrets that have to be asked for: they come beside, or in the place of, those of
-    /// `environment`.
+    /// Variables whose values are secrets that are still to be resolved. They are added to those of `environment`, or
+    /// replace them.
     pub secrets: Vec<(String, pb::Secret)>,
-    /// The executor, if it is an executor's container.
+    /// Executor of the container; `None` if it is not an executor's.
     pub executor: Option<ExecutorKey>,
-    /// Whether it is an executor that the agent has made up, or a pod's: its program is ours, whatever its words look
-    /// like.
+    /// Whether the container runs the agent's own executor: the command executor or the default executor. Its program
+    /// is trusted, whatever its arguments are.
     pub ours: bool,
-    /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
+    /// Set for a session in a parent container. `sandbox` is then the parent's; it is not created and receives no
+    /// output.
     pub session: Option<Session>,
 }
 
-/// Which executor a container is. Its variables say so too, but those a task may change.
+/// Ids of the executor in a container. The container's variables have them too, but a task may change those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorKey {
-    /// The framework's id.
+    /// Id of the framework.
     pub framework: String,
-    /// The executor's id.
+    /// Id of the executor.
     pub executor: String,
 }
 
-/// A container whose input and output are those of its client.
+/// A container whose input and output are connected to the client that launched it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Whether it has a terminal, with how many rows and columns at first.
+    /// Initial number of rows and columns of the terminal; `None` without a terminal.
     pub terminal: Option<(u32, u32)>,
 }
 

@@ -1,6 +1,6 @@
-//! An executor as an agent knows it: its container, how to reach it, and its tasks.
+//! State of an executor on an agent: its container, its connection and its tasks.
 //!
-//! It holds state and small questions about it; what changes the state is in the file of each message.
+//! It holds state and small queries on it; changes are made in the file of each message.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,52 +16,52 @@ use super::status::Verdict;
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::disk::paths;
 
-/// How far an executor has got.
+/// Phase of an executor's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutorState {
-    /// Its container starts, or runs without having subscribed or registered yet.
+    /// The container starts, or runs without the executor having subscribed or registered yet.
     Registering,
-    /// It takes tasks.
+    /// The executor accepts tasks.
     Running,
-    /// It is being shut down or destroyed.
+    /// The executor is being shut down or destroyed.
     Terminating,
-    /// Its container is gone; updates of its tasks may still wait for their acknowledgement.
+    /// The container has ended; updates of its tasks may still wait for acknowledgements.
     Terminated,
 }
 
-/// How an executor is reached.
+/// Way in which an executor is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecutorLink {
-    /// Not at all (yet).
+    /// The executor cannot be reached yet, or any more.
     None,
-    /// Over its event stream.
+    /// The executor is reached over its event stream.
     Stream(StreamId),
-    /// It speaks HTTP, and its stream is closed.
+    /// The executor uses HTTP, and its stream is closed.
     Closed,
-    /// By libprocess messages.
+    /// The executor is reached by libprocess messages to this pid.
     Pid(Pid),
 }
 
-/// How an executor has first spoken.
+/// First message of an executor whose start has not been reported yet.
 #[derive(Clone, Debug)]
 pub(crate) enum Early {
-    /// By a SUBSCRIBE call.
+    /// A SUBSCRIBE call.
     Subscribe(StreamId, RequestId, Box<executor::Call>, Proof),
-    /// By a message from there.
+    /// A RegisterExecutorMessage, with the pid of its sender.
     Register(Pid, RegisterExecutorMessage),
 }
 
-/// What waits for an executor to come up.
+/// A task or a task group that was not sent to its executor yet.
 #[derive(Clone, Debug)]
 pub enum Queued {
-    /// One task.
+    /// A single task.
     Task(Arc<pb::TaskInfo>),
     /// Tasks that start together or not at all.
     Group(Vec<Arc<pb::TaskInfo>>),
 }
 
 impl Queued {
-    /// Its tasks.
+    /// Returns the tasks.
     pub fn tasks(&self) -> &[Arc<pb::TaskInfo>] {
         match self {
             Queued::Task(task) => std::slice::from_ref(task),
@@ -70,93 +70,94 @@ impl Queued {
     }
 }
 
-/// An executor as an agent knows it.
+/// An executor on an agent.
 #[derive(Clone, Debug)]
 pub struct Executor {
-    /// Its id.
+    /// Id of the executor.
     pub id: ExecutorId,
-    /// Its framework.
+    /// Id of the executor's framework.
     pub framework_id: FrameworkId,
-    /// Its info.
+    /// Executor info.
     pub info: Arc<pb::ExecutorInfo>,
-    /// Its container.
+    /// Name of the executor's container.
     pub container: ContainerName,
-    /// The directory of its run, below the meta directory.
+    /// Directory of the run, below the meta directory.
     pub(crate) run: Arc<str>,
-    /// Its sandbox, absolute.
+    /// Absolute path of the sandbox.
     pub directory: Arc<str>,
-    /// How far it has got.
+    /// Phase of the executor's life.
     pub state: ExecutorState,
-    /// How it is reached.
+    /// Way in which the executor is reached.
     pub link: ExecutorLink,
-    /// Its first process, once its container runs.
+    /// Pid of the container's first process; `None` until the container runs.
     pub pid: Option<u32>,
-    /// Whether the agent made it up for a command task.
+    /// Whether the agent created the executor for a command task.
     pub generated_for_command_task: bool,
-    /// Whether its calls over HTTP are refused without its token.
+    /// Whether the executor's calls over HTTP are rejected without its token.
     pub(crate) needs_token: bool,
-    /// The event stream over the connection that it was started with, if it was.
+    /// Event stream over the connection that the executor was started with; `None` if it uses another one.
     pub(crate) own_stream: Option<StreamId>,
-    /// What it runs as; none means the agent's own user.
+    /// User that the executor runs as; `None`: the agent's own user.
     pub user: Option<String>,
-    /// Tasks that it has not been given yet, oldest first.
+    /// Tasks that were not sent to the executor yet, oldest first.
     pub queued: Vec<Queued>,
-    /// Tasks that it has been given and that have not ended.
+    /// Tasks that were sent to the executor and have not ended.
     pub launched: BTreeMap<TaskId, Arc<pb::Task>>,
-    /// Tasks whose end is not acknowledged.
+    /// Tasks that have ended without an acknowledgement of their last update.
     pub terminated: BTreeMap<TaskId, Arc<pb::Task>>,
-    /// Tasks whose end is acknowledged, oldest first.
+    /// Tasks whose last update is acknowledged, oldest first.
     pub completed: VecDeque<Arc<pb::Task>>,
-    /// The networks that its container is on; none for the host's.
+    /// Networks that the container has joined; empty for the host's network.
     pub(crate) networks: Vec<pb::NetworkInfo>,
-    /// What its container's packets are marked with, if they are.
+    /// Traffic class of the container's packets; `None` if they are not marked.
     pub class: Option<u32>,
-    /// The persistent volumes that its container sees.
+    /// Persistent volumes that are visible in the container.
     pub(crate) volumes: Vec<VolumeLink>,
-    /// How its tasks end when its container does.
+    /// State, reason and message of tasks that have not ended when the container ends.
     pub(crate) ending: Option<Verdict>,
-    /// What its container has exceeded, if it is ended for that.
+    /// Resources whose limit the container has exceeded, if it is destroyed for that.
     pub(crate) limitation: Vec<pb::Resource>,
-    /// Its first message, before its start was reported: it is handled once its process is recorded.
+    /// First message of the executor, if it arrived before the report of its start. It is handled once the pid is
+    /// checkpointed.
     pub(crate) early: Option<Early>,
-    /// The registration or shutdown timer.
+    /// Timer of the registration or the shutdown.
     pub(crate) timer: Option<TimerKey>,
-    /// Whether it was given any task.
+    /// Whether any task was sent to the executor.
     pub(crate) was_given_a_task: bool,
-    /// The wait status of its process, once it has ended.
+    /// Wait status of the first process; `None` until it has ended.
     pub(crate) status: Option<i32>,
 }
 
 impl Executor {
-    /// Whether its program is the default executor.
+    /// Returns whether the program is the default executor.
     pub(crate) fn is_default(&self) -> bool {
         self.info.r#type == Some(pb::executor_info::Type::Default as i32)
     }
 
-    /// Whether its program is the agent's own: that of a command task, or of a pod. It has a connection of its own and
-    /// never registers by a message.
+    /// Returns whether the program is the agent's own: the command executor or the default executor. Such an executor
+    /// has a connection of its own and never registers by a message.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_default() || self.generated_for_command_task
     }
 
-    /// Whether it is subscribed over the connection that it was started with.
+    /// Returns whether the executor is subscribed over the connection that it was started with.
     pub(crate) fn has_own_stream(&self) -> bool {
         self.own_stream.is_some_and(|stream| self.link == ExecutorLink::Stream(stream))
     }
 
-    /// Its container's control groups for a status.
+    /// Returns the container's control groups, for a task status.
     pub fn cgroup_info(&self) -> Option<pb::CgroupInfo> {
         let classid = Some(self.class?);
         Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
     }
 
-    /// Whether this is the process of its v0 driver.
+    /// Returns whether this is the pid of the executor's v0 driver.
     pub(crate) fn is_at(&self, pid: &Pid) -> bool {
         matches!(&self.link, ExecutorLink::Pid(own) if own == pid)
     }
 
-    /// An executor whose container has not been started, without tasks. Its sandbox lies below the work directory where
-    /// its run lies below the meta directory.
+    /// Creates an executor without tasks, whose container has not been started. Its sandbox has the same path below the
+    /// work directory as its run below the meta directory.
     pub(crate) fn new(
         id: ExecutorId,
         framework_id: FrameworkId,
@@ -195,17 +196,17 @@ impl Executor {
         }
     }
 
-    /// Whether this task is queued, launched, or ended without acknowledgement.
+    /// Returns whether this task is queued, launched, or ended without acknowledgement.
     pub fn has_task(&self, task: &TaskId) -> bool {
         self.launched.contains_key(task) || self.terminated.contains_key(task) || self.queued_task(task).is_some()
     }
 
-    /// A task that waits for this executor.
+    /// Returns a task that was not sent to this executor yet.
     pub fn queued_task(&self, task: &TaskId) -> Option<&Arc<pb::TaskInfo>> {
         self.queued.iter().flat_map(Queued::tasks).find(|queued| queued.task_id.value == task.as_str())
     }
 
-    /// Whether updates of its tasks remain to be sent or acknowledged.
+    /// Returns whether updates of its tasks remain to be sent or acknowledged.
     pub fn has_incomplete_tasks(&self) -> bool {
         !self.queued.is_empty() || !self.launched.is_empty() || !self.terminated.is_empty()
     }
@@ -220,7 +221,7 @@ impl Executor {
         }
     }
 
-    /// What its container may use: its own resources and those of its tasks that have not ended.
+    /// Returns the resources of the executor and of its tasks that have not ended.
     pub fn resources(&self) -> Vec<pb::Resource> {
         let queued = self.queued.iter().flat_map(Queued::tasks).flat_map(|task| &task.resources);
         let launched = self.launched.values().flat_map(|task| &task.resources);

@@ -1,6 +1,6 @@
-//! A framework as an agent knows it: its info, where its scheduler is, and its executors here.
+//! State of a framework on an agent: its info, its scheduler's pid, and its executors.
 //!
-//! The agent keeps a framework only while it has executors; afterwards it is history.
+//! The agent keeps a framework only while it has executors; afterwards the framework is completed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use super::launch::Launch;
 /// Whether a framework may still launch tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameworkState {
-    /// It may.
+    /// The framework may launch tasks.
     Running,
-    /// Its executors are being shut down.
+    /// The framework's executors are being shut down.
     Terminating,
 }
 
-/// A framework as an agent knows it.
+/// A framework on an agent.
 #[derive(Clone, Debug)]
 pub struct Framework {
-    /// Its id.
+    /// Id of the framework.
     pub id: FrameworkId,
-    /// Its scheduler's `FrameworkInfo`.
+    /// `FrameworkInfo` of the scheduler.
     pub info: Arc<pb::FrameworkInfo>,
-    /// Its driver; none for an HTTP framework.
+    /// Pid of the scheduler driver; `None` for an HTTP framework.
     pub pid: Option<Pid>,
-    /// Whether it may still launch tasks.
+    /// Whether the framework may still launch tasks.
     pub state: FrameworkState,
-    /// Its executors, until their last update is acknowledged.
+    /// Executors of the framework, until their last update is acknowledged.
     pub executors: BTreeMap<ExecutorId, Arc<Executor>>,
     /// Completed executors, oldest first. Shared, because a framework is copied while a snapshot exists.
     pub completed_executors: Arc<VecDeque<Arc<Executor>>>,
-    /// Command tasks that wait until the executor of an earlier task with their id is gone.
+    /// Command tasks that wait for the end of an earlier task's executor with the same id.
     pub(crate) waiting: Vec<Launch>,
 }
 
@@ -52,12 +52,12 @@ impl Framework {
         }
     }
 
-    /// Whether its executors and tasks are to survive the agent.
+    /// Returns whether the framework's executors and tasks survive a restart of the agent.
     pub fn checkpoints(&self) -> bool {
         self.info.checkpoint()
     }
 
-    /// The executor that has this task, in any state but completed.
+    /// Returns the executor that has this task, in any state but completed.
     pub fn executor_of(&self, task: &TaskId) -> Option<&Arc<Executor>> {
         self.executors.values().find(|executor| executor.has_task(task))
     }

@@ -1,4 +1,4 @@
-//! The frameworks of an agent with their executors, and those that have ended.
+//! Table of the frameworks on an agent with their executors, and of completed frameworks.
 //!
 //! It sends nothing and writes nothing.
 
@@ -14,14 +14,14 @@ use super::executor::{Executor, ExecutorLink};
 use super::framework::Framework;
 use crate::config::MAX_COMPLETED_FRAMEWORKS;
 
-/// Names an executor.
+/// Key of an executor.
 type Key = (FrameworkId, ExecutorId);
 
 /// The frameworks and executors of an agent, with their indices.
 #[derive(Debug, Default)]
 pub(crate) struct Frameworks {
     rows: Arc<BTreeMap<FrameworkId, Arc<Framework>>>,
-    /// Frameworks that have ended, oldest first.
+    /// Completed frameworks, oldest first.
     completed: Arc<VecDeque<Arc<Framework>>>,
     /// Executors by their containers, until these end.
     by_container: FxHashMap<ContainerName, Key>,
@@ -30,12 +30,12 @@ pub(crate) struct Frameworks {
 }
 
 impl Frameworks {
-    /// The frameworks, for snapshots.
+    /// Returns the frameworks, for snapshots.
     pub(crate) fn rows(&self) -> &Arc<BTreeMap<FrameworkId, Arc<Framework>>> {
         &self.rows
     }
 
-    /// The frameworks that have ended, oldest first.
+    /// Returns the completed frameworks, oldest first.
     pub(crate) fn completed(&self) -> &Arc<VecDeque<Arc<Framework>>> {
         &self.completed
     }
@@ -64,7 +64,7 @@ impl Frameworks {
         Arc::make_mut(&mut self.rows).values_mut().map(Arc::make_mut)
     }
 
-    /// The executors of all frameworks.
+    /// Returns the executors of all frameworks.
     pub(crate) fn executors(&self) -> impl Iterator<Item = &Arc<Executor>> {
         self.rows.values().flat_map(|framework| framework.executors.values())
     }
@@ -77,18 +77,18 @@ impl Frameworks {
         self.get_mut(framework)?.executors.get_mut(executor).map(Arc::make_mut)
     }
 
-    /// Whether it is the container of an executor, and has not ended.
+    /// Returns whether this is an executor's container that has not ended.
     pub(crate) fn has_container(&self, container: &ContainerName) -> bool {
         self.by_container.contains_key(container)
     }
 
-    /// The executor whose container this is, until the container ends.
+    /// Returns the executor of a container that has not ended.
     pub(crate) fn executor_in(&self, container: &ContainerName) -> Option<&Arc<Executor>> {
         let (framework, executor) = self.by_container.get(container)?;
         self.executor(framework.as_str(), executor.as_str())
     }
 
-    /// The executor whose container this is, until the container ends.
+    /// Returns the executor of a container that has not ended.
     pub(crate) fn executor_in_mut(&mut self, container: &ContainerName) -> Option<&mut Executor> {
         let (framework, executor) = self.by_container.get(container)?;
         let rows = Arc::make_mut(&mut self.rows);
@@ -96,7 +96,7 @@ impl Frameworks {
         framework.executors.get_mut(executor).map(Arc::make_mut)
     }
 
-    /// Adds a framework. One of its id that has ended gives it its history.
+    /// Adds a framework. If it was here before, it gets back its completed executors.
     pub(crate) fn insert(&mut self, mut framework: Framework) {
         let ended = self.completed.iter().position(|completed| completed.id == framework.id);
         if let Some(completed) = ended.and_then(|index| Arc::make_mut(&mut self.completed).remove(index)) {
@@ -108,7 +108,7 @@ impl Frameworks {
         Arc::make_mut(&mut self.rows).insert(framework.id.clone(), Arc::new(framework));
     }
 
-    /// Removes a framework that has no executors and remembers it. Returns whether there was one.
+    /// Moves a framework without executors to the completed ones. Returns whether there was one.
     pub(crate) fn remove_if_idle(&mut self, id: &FrameworkId) -> bool {
         if self.rows.get(id).is_none_or(|framework| !framework.executors.is_empty()) {
             return false;
@@ -118,7 +118,7 @@ impl Frameworks {
         true
     }
 
-    /// Remembers a framework that has ended. The oldest one is forgotten if there are too many.
+    /// Adds a completed framework. The oldest ones are removed if there are too many.
     pub(crate) fn remember(&mut self, framework: Arc<Framework>) {
         let completed = Arc::make_mut(&mut self.completed);
         completed.push_back(framework);
@@ -137,7 +137,7 @@ impl Frameworks {
         }
     }
 
-    /// Moves an executor to those of its framework that have ended, of which it keeps `limit`.
+    /// Moves an executor to the completed ones of its framework, of which `limit` are kept.
     pub(crate) fn complete_executor(&mut self, framework: &str, executor: &str, limit: usize) -> Option<Arc<Executor>> {
         let framework = self.get_mut(framework)?;
         let gone = framework.executors.remove(executor)?;
@@ -149,12 +149,12 @@ impl Frameworks {
         Some(gone)
     }
 
-    /// The container of an executor has ended: its index entry is removed. Returns the executor's key.
+    /// Removes the container of an executor that has ended from the index. Returns the executor's key.
     pub(crate) fn end_container(&mut self, container: &ContainerName) -> Option<Key> {
         self.by_container.remove(container)
     }
 
-    /// An executor is reached over a new event stream.
+    /// Records that an executor is reached over a new event stream.
     pub(crate) fn open_stream(&mut self, stream: StreamId, framework: &str, executor: &str) {
         if let Some(executor) = self.executor_mut(framework, executor) {
             executor.link = ExecutorLink::Stream(stream);
@@ -163,7 +163,7 @@ impl Frameworks {
         }
     }
 
-    /// An event stream is closed. Its executor has none then, unless it has opened another one.
+    /// Records that an event stream is closed. Its executor has none then, unless it has opened another one.
     pub(crate) fn close_stream(&mut self, stream: StreamId) {
         if let Some((framework, executor)) = self.by_stream.remove(&stream)
             && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
@@ -173,7 +173,7 @@ impl Frameworks {
         }
     }
 
-    /// The open event streams, in order.
+    /// Returns the open event streams in order.
     pub(crate) fn streams(&self) -> Vec<StreamId> {
         let mut streams: Vec<_> = self.by_stream.keys().copied().collect();
         streams.sort_unstable();

@@ -1,23 +1,23 @@
-//! A launch that the master has accepted, and why one is dropped.
+//! A launch that the master has accepted, and the reason why one is dropped.
 
 use protos::mesos::{ExecutorInfo, TaskState, task_status::Reason};
 
 use super::executor::Queued;
 
-/// A launch on its way to an executor.
+/// A launch that is on its way to an executor.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
-    /// The executor to launch.
+    /// Executor of the tasks.
     pub(crate) executor: ExecutorInfo,
-    /// Whether the agent made it up for a command task.
+    /// Whether the agent created the executor for a command task.
     pub(crate) made_up: bool,
-    /// The task or the group.
+    /// Task or task group to launch.
     pub(crate) queued: Queued,
-    /// Whether the master believes that a new executor is needed; none if it does not say.
+    /// Whether the master expects that a new executor is needed; `None` if the message does not say.
     pub(crate) expects_new: Option<bool>,
 }
 
-/// Why a launch is dropped.
+/// State, reason and message of the tasks of a launch that is dropped.
 pub(crate) struct LaunchError {
     pub(crate) state: TaskState,
     pub(crate) reason: Reason,

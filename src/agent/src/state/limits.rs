@@ -1,6 +1,6 @@
-//! How much a container may use beyond what it holds (AGT-44).
+//! Limits of containers beyond the resources that they hold (AGT-44).
 //!
-//! Setting the limits is the shell's.
+//! The shell sets the limits.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use protos::mesos as pb;
 
 use super::executor::{Executor, Queued};
 
-/// The most that a container may use. `None`: what it holds is what counts; infinity: all that there is.
+/// Upper limits of a container's use. `None`: the limit is what the container holds; infinity: there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Processors.
+    /// Limit of CPUs.
     pub cpus: Option<f64>,
-    /// Memory in MB.
+    /// Limit of memory, in MB.
     pub mem: Option<f64>,
 }
 
 type Named = BTreeMap<String, pb::value::Scalar>;
 
 impl Limits {
-    /// The limits of one task or container by themselves.
+    /// Returns the limits of a single task or container.
     pub(crate) fn of(limits: &Named) -> Limits {
         let of = |name: &str| limits.get(name).map(|scalar| scalar.value);
         Limits { cpus: of("cpus"), mem: of("mem") }
@@ -33,8 +33,10 @@ fn requested(resources: &[pb::Resource], name: &str) -> f64 {
 }
 
 impl Executor {
-    /// If any of its tasks has a limit: the limits of all tasks, what the executor itself holds, and what tasks without
-    /// a limit hold. Without `quotas` a task that has no limit of processors may use all, and so may the whole.
+    /// Returns the limits of the executor's container, if any of its tasks has a limit.
+    ///
+    /// A limit is the sum of the limits of all tasks, of what tasks without a limit hold, and of what the executor
+    /// itself holds. Without `quotas`, a task without a CPU limit may use all CPUs, and so may the container.
     pub fn limits(&self, quotas: bool) -> Limits {
         let queued = self.queued.iter().flat_map(Queued::tasks).map(|task| (&task.limits, &task.resources));
         let launched = self.launched.values().map(|task| (&task.limits, &task.resources));

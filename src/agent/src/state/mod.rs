@@ -1,7 +1,6 @@
-//! What an agent knows: tables with private fields, which keep their indices in step, and their rows.
+//! State of an agent: tables with private fields, which keep their indices consistent, and their rows.
 //!
-//! Rows are shared with snapshots and copied when they change. What changes them is in the file of each message and
-//! call.
+//! Rows are shared with snapshots and copied when they change. Changes are made in the file of each message and call.
 
 mod container;
 mod executor;

@@ -1,4 +1,4 @@
-//! Containers that are not executors': nested ones, sessions and standalone ones.
+//! State of containers that are not executors': nested ones, sessions and standalone ones.
 
 use cores::RequestId;
 use protos::mesos as pb;
@@ -6,30 +6,30 @@ use protos::mesos as pb;
 /// A container that is not an executor's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
-    /// Its sandbox, absolute; empty for a session, which has its parent's.
+    /// Absolute path of the sandbox; empty for a session, which uses its parent's.
     pub(crate) sandbox: String,
-    /// Its variables: a session in it has them too.
+    /// Environment variables of the container, which a session in it inherits.
     pub(crate) environment: Vec<(String, String)>,
-    /// Those of its variables whose values are to be resolved.
+    /// Variables whose values are secrets that are still to be resolved.
     pub(crate) secrets: Vec<(String, pb::Secret)>,
-    /// What it may do, as it was asked for: a session in it may do the same.
+    /// Capabilities and seccomp settings of the container as requested, which a session in it inherits.
     pub(crate) rights: Option<pb::LinuxInfo>,
-    /// Whether it is a session.
+    /// Whether the container is a session.
     pub(crate) session: bool,
-    /// The launch that waits for its start.
+    /// Launch request that is answered when the container has started.
     pub(crate) launching: Option<RequestId>,
-    /// Requests that wait for its end.
+    /// Requests that wait for the end of the container.
     pub(crate) waiting: Vec<(RequestId, Wait)>,
-    /// Set when it has ended: the status of its first process, if that is known.
+    /// Wait status of the first process, once the container has ended; the inner `None` if the status is unknown.
     pub(crate) ended: Option<Option<i32>>,
-    /// Why it was ended, if it used too much.
+    /// Limit that the container has exceeded, if it was destroyed for that.
     pub(crate) limited: Option<Limited>,
 }
 
-/// Why a container was ended: the reason, in words, and what it used.
+/// An exceeded limit: reason, message, and the resources in use.
 pub(crate) type Limited = (pb::task_status::Reason, String, Vec<pb::Resource>);
 
-/// The response type that reports the end.
+/// Type of the call that waits for a container, and so of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Container,

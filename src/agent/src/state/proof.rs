@@ -1,33 +1,33 @@
-//! What an executor's call brings as a proof, and the claims of its token.
+//! Evidence that a call comes from an executor, and the claims of its token.
 //!
 //! The shell verifies signatures.
 
 use super::executor::Executor;
 
-/// What a call has brought to prove that it is its executor's.
+/// Evidence that a call comes from its executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// Nothing.
+    /// The call has no evidence.
     None,
-    /// A token that this agent has signed.
+    /// The call has a token that this agent has signed.
     Token(Claims),
-    /// It came over the connection that the executor was started with.
+    /// The call came over the connection that the executor was started with.
     Connection,
 }
 
-/// What a token says that its bearer is (SEC-12).
+/// Claims of a token: the ids of its executor (SEC-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// `fid`: the framework's id.
+    /// Claim `fid`: id of the framework.
     pub framework: String,
-    /// `eid`: the executor's id.
+    /// Claim `eid`: id of the executor.
     pub executor: String,
-    /// `cid`: the id of the executor's container.
+    /// Claim `cid`: id of the executor's container.
     pub container: String,
 }
 
 impl Claims {
-    /// Compares them with an executor.
+    /// Checks that the claims are those of an executor.
     ///
     /// # Errors
     /// The first claim that differs, in Mesos's words.

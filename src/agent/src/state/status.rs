@@ -1,9 +1,9 @@
-//! Small facts about task states, and the making of updates by the agent itself.
+//! Properties of task states, and status updates that the agent itself makes.
 
 use base::{AgentId, ExecutorId, FrameworkId, Time};
 use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, internal::StatusUpdate};
 
-/// Whether a task in this state has ended (TSK-02).
+/// Returns whether a task in this state has ended (TSK-02).
 pub fn is_terminal(state: i32) -> bool {
     use TaskState::*;
     matches!(
@@ -12,17 +12,17 @@ pub fn is_terminal(state: i32) -> bool {
     )
 }
 
-/// Whether the framework has this capability.
+/// Returns whether a framework has this capability.
 pub(crate) fn is_capable(info: &pb::FrameworkInfo, capability: Type) -> bool {
     info.capabilities.iter().any(|c| c.r#type == Some(capability as i32))
 }
 
-/// The state that reports a loss to a framework: `exact` if it is PARTITION_AWARE, else TASK_LOST.
+/// Returns the state that reports a loss to a framework: `exact` if it is PARTITION_AWARE, else TASK_LOST.
 pub(crate) fn loss(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
     if is_capable(info, Type::PartitionAware) { exact } else { TaskState::TaskLost }
 }
 
-/// Reason and message of a state that the agent itself reports.
+/// State, reason and message of an update that the agent itself makes.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) state: TaskState,
@@ -30,7 +30,7 @@ pub(crate) struct Verdict {
     pub(crate) message: String,
 }
 
-/// An update by the agent itself.
+/// Returns a status update that the agent itself makes.
 pub(crate) fn update_of(
     verdict: &Verdict,
     framework: &FrameworkId,

@@ -2,6 +2,7 @@
 //!
 //! Invariants: at most one update of a task is outstanding; updates leave in the order of their arrival; an update
 //! leaves the queue only by its own acknowledgement; while paused nothing is sent; an update is never accepted twice.
+//!
 //! It sends and writes nothing itself: it returns the updates to send and the time of the next check.
 
 use std::collections::VecDeque;
@@ -15,55 +16,55 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::status::is_terminal;
 
-/// The first wait before an update is sent again.
+/// Wait before an update is sent again for the first time.
 const RETRY_MIN: Duration = Duration::from_secs(10);
-/// The longest wait.
+/// Longest wait before an update is sent again.
 const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// How many updates of one task may wait, beside its last.
+/// Maximum number of updates of one task that wait for acknowledgements, not counting its last update.
 const MAX_PENDING: usize = 10_000;
-/// Number of delivered updates of one task that are remembered, to recognise a repetition.
+/// Number of delivered updates of one task that are remembered, to detect duplicates.
 const MAX_DELIVERED: usize = 10_000;
-/// How many tasks may have updates that wait before no more are taken for tasks that the agent does not have.
+/// Number of tasks with streams from which updates of unknown tasks are rejected.
 const MAX_TASKS: usize = 10_000;
 
-/// Names a stream.
+/// Key of a stream.
 type Key = (FrameworkId, TaskId);
 
-/// What became of a received update.
+/// Outcome of a received update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// It is queued.
+    /// The update is new and was queued.
     New {
-        /// The stream's file.
+        /// File of the stream, if its framework checkpoints.
         file: Option<Arc<str>>,
     },
-    /// A repeated update: nothing changes.
+    /// The update is a duplicate: nothing changes.
     Duplicate,
 }
 
-/// How a task's stream is before an update.
+/// State of a task's stream before an update is received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// This many updates wait that no more should be taken but the last.
+    /// Whether so many updates wait that only the task's last one should be accepted.
     pub(crate) is_full: bool,
-    /// A repeated update.
+    /// Whether the update is a duplicate.
     pub(crate) has_it: bool,
 }
 
-/// What became of an acknowledgement.
+/// Outcome of an acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Acknowledged {
     /// The outstanding update is delivered.
     Delivered {
-        /// The update.
+        /// The update that was acknowledged.
         update: Arc<StatusUpdate>,
-        /// Whether it was the task's last: the stream is closed.
+        /// Whether it was the task's last update: the stream is closed.
         last: bool,
-        /// The file that must learn of it.
+        /// File to which the acknowledgement must be written.
         file: Option<Arc<str>>,
     },
-    /// Another update is outstanding, or none.
+    /// The acknowledgement is not for the outstanding update.
     NotOutstanding,
     /// The task has no stream.
     NoStream,
@@ -71,48 +72,49 @@ pub(crate) enum Acknowledged {
 
 #[derive(Clone, Debug)]
 struct Stream {
-    /// `task.updates` of the task, if its framework checkpoints.
+    /// File `task.updates` of the task, if its framework checkpoints.
     file: Option<Arc<str>>,
-    /// The uuids of what waits and of what was delivered last.
+    /// UUIDs of the waiting updates and of those in `delivered`.
     known: FxHashSet<[u8; 16]>,
-    /// Those of what was delivered, oldest first.
+    /// UUIDs of the last delivered updates, oldest first.
     delivered: VecDeque<[u8; 16]>,
-    /// Not delivered yet, oldest first.
+    /// Updates that have not been acknowledged, oldest first.
     pending: VecDeque<Arc<StatusUpdate>>,
-    /// The newest state of the task.
+    /// Newest state of the task.
     latest_state: i32,
-    /// When the oldest is sent next, and the wait after that.
+    /// Time at which the oldest update is sent next, and the wait after that.
     due: Option<TimerKey>,
     wait: Duration,
 }
 
-/// All streams of an agent.
+/// Status update streams of all tasks of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     streams: FxHashMap<Key, Stream>,
-    /// The streams that have something to send, and when.
+    /// Times at which streams have an update to send.
     agenda: Timers<Key>,
     paused: bool,
 }
 
-/// Sets when a stream's oldest update is sent, and the wait after that.
+/// Sets the time at which a stream's oldest update is sent, and the wait after that.
 fn schedule(agenda: &mut Timers<Key>, key: Key, stream: &mut Stream, at: Time, wait: Duration) {
     stream.due = Some(agenda.set(at, key));
     stream.wait = wait;
 }
 
-/// The uuid of an update that was taken once; none if it has not 16 bytes.
+/// Returns the UUID of an accepted update; `None` if it does not have 16 bytes.
 fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
     bytes.and_then(|bytes| bytes.try_into().ok())
 }
 
 impl Streams {
-    /// No streams, and paused.
+    /// Creates an empty set of streams, which is paused.
     pub(crate) fn new() -> Streams {
         Streams { streams: FxHashMap::default(), agenda: Timers::default(), paused: true }
     }
 
-    /// Queues an update. `uuid` is the update's own, and `file` the stream's if this is its first.
+    /// Queues an update. `uuid` is that of the update; `file` returns the file of the stream if this is its first
+    /// update.
     pub(crate) fn receive(
         &mut self,
         (framework, task): (&FrameworkId, &TaskId),
@@ -142,19 +144,19 @@ impl Streams {
         Received::New { file: stream.file.clone() }
     }
 
-    /// How a task's stream is before this update.
+    /// Returns the state of a task's stream before this update is received.
     pub(crate) fn before(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> Before {
         let Some(stream) = self.streams.get(&(framework.clone(), task.clone())) else { return Before::default() };
         Before { is_full: stream.pending.len() >= MAX_PENDING, has_it: stream.known.contains(uuid) }
     }
 
-    /// Whether so many tasks have waiting updates that updates of unknown tasks are rejected.
+    /// Returns whether so many tasks have streams that updates of unknown tasks are rejected.
     pub(crate) fn is_crowded(&self) -> bool {
         self.streams.len() >= MAX_TASKS
     }
 
-    /// State and uuid of the update of a task that the master has, or has next: of the one that waits for its
-    /// acknowledgement, or else of the last one that was acknowledged.
+    /// Returns state and UUID of the task's update that the master has, or receives next: the one that waits for its
+    /// acknowledgement, or else the last one that was acknowledged.
     pub(crate) fn latest(&self, framework: &FrameworkId, task: &TaskId) -> Option<(i32, Vec<u8>)> {
         let stream = self.streams.get(&(framework.clone(), task.clone()))?;
         match stream.pending.front() {
@@ -163,7 +165,7 @@ impl Streams {
         }
     }
 
-    /// Takes an acknowledgement; the next update of the task becomes due at once.
+    /// Handles an acknowledgement; the next update of the task becomes due at once.
     pub(crate) fn acknowledge(
         &mut self,
         framework: &FrameworkId,
@@ -196,7 +198,7 @@ impl Streams {
         Acknowledged::Delivered { update, last, file }
     }
 
-    /// The updates that are to be sent now, each with the newest state of its task.
+    /// Returns the updates to send now, each with the newest state of its task.
     pub(crate) fn take_due(&mut self, now: Time) -> Vec<(Arc<StatusUpdate>, i32)> {
         let mut sent = Vec::new();
         if self.paused {
@@ -236,21 +238,21 @@ impl Streams {
         false
     }
 
-    /// Sends nothing until resumed.
+    /// Pauses all streams: nothing is sent until they are resumed.
     pub(crate) fn pause(&mut self) {
         self.paused = true;
     }
 
-    /// Whether nothing is sent.
+    /// Returns whether the streams are paused.
     pub(crate) fn paused(&self) -> bool {
         self.paused
     }
 
-    /// Makes the oldest update of every task due, of one framework or of all.
+    /// Makes the oldest update of every task due now, for one framework or for all.
     pub(crate) fn resend(&mut self, framework: Option<&FrameworkId>, now: Time) {
         let wanted = |key: &Key| framework.is_none_or(|framework| key.0 == *framework);
         let mut streams: Vec<_> = self.streams.iter_mut().filter(|(key, _)| wanted(key)).collect();
-        // In an order that does not depend on where the map keeps them.
+        // The order must not depend on the layout of the map.
         streams.sort_unstable_by_key(|(key, _)| *key);
         for (key, stream) in streams {
             self.agenda.cancel(stream.due.take());
@@ -260,20 +262,20 @@ impl Streams {
         }
     }
 
-    /// Goes on sending, with the oldest update of every task at once.
+    /// Resumes all streams; the oldest update of every task is due at once.
     pub(crate) fn resume(&mut self, now: Time) {
         self.paused = false;
         self.resend(None, now);
     }
 
-    /// Forgets all streams of a framework.
+    /// Removes all streams of a framework.
     pub(crate) fn remove_framework(&mut self, framework: &FrameworkId) {
         for (_, stream) in self.streams.extract_if(|key, _| key.0 == *framework) {
             self.agenda.cancel(stream.due);
         }
     }
 
-    /// When there is something to send.
+    /// Returns the time of the next update to send; `None` if there is none, or the streams are paused.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         if self.paused { None } else { self.agenda.next() }
     }

@@ -1,11 +1,11 @@
-//! Records of tasks.
+//! Records of tasks: their creation, and the statuses in them.
 
 use base::FrameworkId;
 use protos::mesos as pb;
 
 use super::executor::Executor;
 
-/// The record of a task that has just been launched.
+/// Returns the record of a task that has just been launched.
 pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
     task_for(info, &executor.framework_id)
 }
@@ -16,7 +16,8 @@ pub(crate) fn task_for(info: &pb::TaskInfo, framework: &FrameworkId) -> pb::Task
     pb::Task { resources: info.resources.clone(), ..pb::Task::staged(info, framework, executor) }
 }
 
-/// Notes a status in a task's record: the last one of each state in a row, without its data.
+/// Adds a status to a task's record, without its data. Of consecutive statuses with the same state only the last one is
+/// kept.
 pub(crate) fn note_status(record: &mut pb::Task, status: &pb::TaskStatus) {
     record.state = status.state;
     if record.statuses.last().is_some_and(|last| last.state == status.state) {

@@ -1,12 +1,12 @@
-//! Why checkpoints cannot be written.
+//! Reason why checkpoints cannot be written.
 
 use std::sync::Arc;
 
-/// Why checkpoints cannot be written.
+/// Reason why checkpoints cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// "cannot write checkpoints to /w: No space left on device".
+    /// Text of the reason: "cannot write checkpoints to /w: No space left on device".
     pub why: Arc<str>,
-    /// Whether there is too little room on the disk.
+    /// Whether the disk has too little space.
     pub needs_room: bool,
 }

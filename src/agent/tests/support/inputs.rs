@@ -1,4 +1,4 @@
-//! Words that become inputs.
+//! Parser of the lines of a scenario, which become inputs.
 
 use agent::oversubscription::{Load, Measurement};
 use agent::{AuthMessage, Claims, Incoming, Input, Proof, RequestId, StreamId};
@@ -8,7 +8,7 @@ use protos::mesos::{self as pb, TaskState, agent as operator, executor, framewor
 
 use super::{MASTER, Stage};
 
-/// The options of a line: words of the form `name=value`.
+/// Returns the value of an option of a line, a word of the form `name=value`.
 fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
     words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
@@ -29,7 +29,7 @@ fn slave_id() -> pb::SlaveId {
     pb::SlaveId { value: "S0".into() }
 }
 
-/// What the master's authenticator says.
+/// Returns the message of the master's authenticator that some words stand for.
 fn authenticator_says(words: &[&str]) -> AuthMessage {
     match words {
         ["offers", mechanisms, ..] => AuthMessage::Mechanisms(AuthenticationMechanismsMessage {
@@ -99,7 +99,7 @@ fn task(id: &str, words: &[&str]) -> pb::TaskInfo {
     }
 }
 
-/// A variable whose value is kept elsewhere.
+/// Returns a variable whose value is a secret to be resolved.
 fn by_reference() -> pb::environment::Variable {
     use pb::{environment::variable, secret};
     let reference = secret::Reference { name: "safe".to_owned(), key: None };
@@ -137,7 +137,7 @@ fn volume() -> pb::Resource {
 }
 
 impl Stage {
-    /// The inputs that a line stands for.
+    /// Returns the inputs that a line stands for.
     pub(super) fn inputs(&mut self, words: &[&str]) -> Vec<Input> {
         let input = match words {
             ["detected", "none"] => Input::Detected { master: None },
@@ -257,8 +257,8 @@ impl Stage {
         Input::ExecutorCall { request: self.request(), call: Box::new(call), proof: self.proof(options) }
     }
 
-    /// What a call brings: `proof=none`, or the claims of a token as `proof=FRAMEWORK:EXECUTOR:CONTAINER`. Without the
-    /// option it comes over the executor's own connection.
+    /// Returns the evidence of a call: `proof=none`, or the claims of a token as `proof=FRAMEWORK:EXECUTOR:CONTAINER`.
+    /// Without the option the call comes over the executor's own connection.
     fn proof(&self, options: &[&str]) -> Proof {
         match option(options, "proof").map(|text| text.split(':').collect::<Vec<_>>()).as_deref() {
             None => Proof::Connection,
@@ -329,7 +329,7 @@ impl Stage {
         Input::OperatorCall { request: self.request(), call: Box::new(call) }
     }
 
-    /// The message that some words stand for.
+    /// Returns the message that some words stand for.
     fn message(&mut self, words: &[&str]) -> Incoming {
         match words {
             ["registered"] => Incoming::SlaveRegistered(SlaveRegisteredMessage {
@@ -349,7 +349,7 @@ impl Stage {
             ["run", framework, id, options @ ..] => self.run(framework, id, options),
             ["group", framework, executor, ids, options @ ..] => {
                 let tasks = ids.split(',').map(|id| self::task(id, options)).collect();
-                // One of the framework's own has a command, and may have a user.
+                // An executor of the framework's own has a command, and may have a user.
                 let user = option(options, "executor-user");
                 let mut executor = executor_info(framework, executor, user.is_none());
                 if let Some(command) = &mut executor.command {
@@ -496,7 +496,7 @@ impl Stage {
             }
             "create" => {
                 info.set_type(Type::Create);
-                // As the master's offer had it: allocated to a role.
+                // The resources are allocated to a role, as in the master's offer.
                 let role = Some(pb::resource::AllocationInfo { role: Some("dev".into()) });
                 info.create = Some(Create { volumes: vec![pb::Resource { allocation_info: role, ..volume() }] });
             }

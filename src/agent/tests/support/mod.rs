@@ -1,4 +1,4 @@
-//! The stage of a scenario: one agent, a modelled disk, and words for inputs and outputs.
+//! The stage of a scenario: one agent and a modelled disk, driven by lines of words.
 
 mod inputs;
 mod show;
@@ -16,10 +16,10 @@ use cores::Core;
 use protos::mesos as pb;
 use resources::{Format, Resources, Role, parse_attributes, parse_text};
 
-/// The leading master of all scenarios.
+/// Pid of the leading master in all scenarios.
 pub(crate) const MASTER: &str = "master@10.0.0.1:5050";
 
-/// One agent and its world.
+/// An agent with its modelled environment.
 pub struct Stage {
     pub(crate) agent: Option<Agent>,
     pub(crate) config: Config,
@@ -27,25 +27,25 @@ pub struct Stage {
     pub(crate) disk: Tree,
     pub(crate) now: Time,
     pub(crate) seed: u64,
-    /// The containers in the order of their launches, by framework and executor for those of executors.
+    /// Containers in the order of their launches. Those of executors are named by framework and executor.
     pub(crate) containers: Vec<ContainerName>,
     pub(crate) executors: BTreeMap<String, ContainerName>,
-    /// What is noted of containers inside others.
+    /// Records of nested and standalone containers.
     pub(crate) nested: BTreeMap<ContainerName, RecoveredNested>,
-    /// The last update of each task that was sent to the master.
+    /// Last update of each task that was sent to the master.
     pub(crate) sent: BTreeMap<String, pb::internal::StatusUpdate>,
     pub(crate) requests: u64,
     pub(crate) updates: u64,
     pub(crate) operation: Option<pb::OperationStatus>,
     pub(crate) quiet: bool,
-    /// What a fixed estimator offers a second time.
+    /// Resources that a fixed estimator offers as revocable.
     pub(crate) estimator: Option<Resources>,
-    /// The load over five minutes above which revocable executors have to go.
+    /// Load over five minutes above which revocable executors are ended.
     pub(crate) load: Option<f64>,
 }
 
 impl Stage {
-    /// An agent that has never run, with 4 cpus.
+    /// Returns the stage of an agent with 4 CPUs that has never run.
     pub fn new() -> Stage {
         let pid: Pid = "slave(1)@10.0.0.2:5051".parse().unwrap();
         let mut config = Config::new(pid, "/w");
@@ -79,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// Does what one line says; the outputs as text.
+    /// Carries out one line, and returns the outputs as text.
     pub fn act(&mut self, line: &str) -> Vec<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
@@ -113,7 +113,7 @@ impl Stage {
             "resources" => {
                 self.info.resources = parse_text(value, &Role::star()).unwrap().to_proto(Format::PostRefinement);
             }
-            // A principal, and a secret behind a colon.
+            // The value is a principal, and after a colon a secret.
             "credential" => {
                 let (principal, secret) = value.split_once(':').map_or((value, None), |(one, two)| (one, Some(two)));
                 let secret = secret.map(str::to_owned);
@@ -134,7 +134,7 @@ impl Stage {
             "gc_delay" => self.config.gc_delay = duration(),
             "gc_non_executor_container_sandboxes" => self.config.gc_sandboxes_inside = value.parse().unwrap(),
             "executor_heartbeat" => self.config.executor_heartbeat = Some(duration()),
-            // All limits that can be set.
+            // Permits all limits that an agent can set.
             "limits" => {
                 self.config.can_limit = Limitable { cpus: value.contains("cpus"), mem: value.contains("mem") };
             }
@@ -173,7 +173,7 @@ impl Stage {
         policy
     }
 
-    /// Cuts bytes off the end of a file whose path ends so.
+    /// Truncates a file by some bytes. `file` is the end of its path.
     fn tear(&mut self, file: &str, bytes: usize) -> Vec<String> {
         let (_, content) = self.disk.files.iter_mut().find(|(path, _)| path.ends_with(file)).unwrap();
         content.truncate(content.len() - bytes);
@@ -186,7 +186,7 @@ impl Stage {
         files.chain(links).map(|line| self.rename(&line)).collect()
     }
 
-    /// Lets time go by, waking the agent whenever it asks for it.
+    /// Lets time pass, waking the agent whenever it asks for it.
     fn after(&mut self, duration: Duration) -> Vec<String> {
         let end = self.now + duration;
         let mut lines = Vec::new();
@@ -261,7 +261,7 @@ impl Stage {
         }
     }
 
-    /// Containers' random names become c1, c2 and so on.
+    /// Replaces the random names of containers by c1, c2 and so on.
     fn rename(&self, line: &str) -> String {
         let mut line = line.to_owned();
         for (index, container) in self.containers.iter().enumerate().filter(|(_, c)| c.parent().is_none()) {

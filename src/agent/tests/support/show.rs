@@ -1,4 +1,4 @@
-//! Outputs as words.
+//! Renders outputs as words.
 
 use agent::{Answer, ContainerSpec, Done, GoneVolume, Outgoing, Output, Prepare, VolumeLink};
 use protos::mesos::{self as pb, TaskState, executor, task_status};
@@ -9,7 +9,7 @@ fn state(number: i32) -> &'static str {
     TaskState::try_from(number).map_or("?", |state| state.as_str_name())
 }
 
-/// Tasks with their states, and with the reported state where it differs.
+/// Renders tasks with their states, and with the reported state where it differs.
 fn tasks(tasks: &[pb::Task]) -> String {
     let one = |task: &pb::Task| {
         let told = match task.status_update_state {

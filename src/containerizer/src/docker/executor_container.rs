@@ -1,16 +1,20 @@
 //! Executors of Docker tasks in containers of their own (`--docker_mesos_image`), for an agent that runs in a container
-//! itself: all processes of such an agent end with it. Decision 73 in docs/decisions.md.
+//! itself.
+//!
+//! All processes in the agent's container end with it, so its executors must run in others. Decision 73 in
+//! docs/decisions.md.
 
 use agent::ContainerSpec;
 use anyhow::Context;
 use executor::docker::{OUTPUT, Wanted};
 use serde_json::json;
 
-/// What comes after the name of a task's container in that of its executor's.
+/// Suffix of the name of an executor's container, after the name of its task's container.
 pub(crate) const SUFFIX: &str = ".executor";
 
-/// The container of an executor: this program, in the image of the agent's own container. It has the sandbox and the
-/// daemon's socket at the agent's paths, the host's network, and access to its task's container.
+/// Returns the request for an executor's container: this program, in the image of the agent's own container. The
+/// container has the sandbox and the daemon's socket at the agent's paths, the host's network, and access to its task's
+/// container.
 ///
 /// # Errors
 /// The path of this program is unknown.
@@ -28,7 +32,7 @@ pub(crate) fn wanted(
     let more = more.chain([(OUTPUT.to_owned(), spec.sandbox.clone())]);
     let environment: Vec<String> =
         spec.environment.iter().cloned().chain(more).map(|(name, value)| format!("{name}={value}")).collect();
-    // Not as binds: a sandbox's path may have colons.
+    // The short syntax of binds cannot express a path with colons.
     let same = |path: &str| json!({"Type": "bind", "Source": path, "Target": path});
     let create = json!({
         "Image": image,

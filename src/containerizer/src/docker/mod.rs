@@ -1,9 +1,9 @@
-//! The Docker containerizer (AGT-85 to AGT-87): selects Docker's containers, configures their
-//! executors, and cleans up.
+//! The Docker containerizer (AGT-85 to AGT-87), which selects Docker's containers, configures their executors, and
+//! cleans up.
 //!
 //! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor in a container is
-//! started by a small process of the agent beside it, which need not outlive the agent. `executor_container.rs`
-//! describes such containers, `recover.rs` recovers those of an earlier agent.
+//! started by a runner, a small process of the agent beside it, which need not outlive the agent.
+//! `executor_container.rs` describes such containers; `recover.rs` recovers those of the previous agent process.
 
 mod executor_container;
 mod recover;
@@ -34,12 +34,12 @@ use crate::default_dns::DefaultDns;
 use crate::mesos::isolators::gpu::nvidia::Gpus;
 use crate::mesos::isolators::posix::rlimits::rlimits;
 
-/// The process that stands beside an executor's container, as a subcommand of the executors' program.
+/// Subcommand of the executors' program for the runner, the process beside an executor's container.
 pub(crate) const RUNNER: &str = "docker";
-/// The registry of names that name none.
+/// Registry of image names without one.
 const DOCKER_HUB: &str = "docker.io";
 
-/// Docker, if `--containerizers` names it. Cheap to clone.
+/// The Docker containerizer; empty if `--containerizers` does not name it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Docker(Option<Arc<Inner>>);
 
@@ -48,31 +48,31 @@ struct Inner {
     config: config::Docker,
     client: Client,
     dns: DefaultDns,
-    /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
+    /// Logins to registries, in the format of Docker's configuration file (`--docker_config`).
     logins: Logins,
     gpus: Option<Gpus>,
-    /// Whether executors get the resource limits that their containers ask for.
+    /// Whether executors get the resource limits that their containers request.
     rlimits: bool,
-    /// Logins from credential helpers for containers that are about to start.
+    /// Logins from credential helpers, for containers that are about to start.
     helper_logins: Mutex<BTreeMap<String, String>>,
-    /// The containers that it runs, or may run.
+    /// Ids of containers that it runs, or may run.
     known: Mutex<BTreeSet<String>>,
-    /// Those of them that are executors of frameworks' own.
+    /// Ids of the known containers that are executors of frameworks.
     executors: Mutex<BTreeSet<String>>,
-    /// Those whose executor is in a container beside the task's.
+    /// Ids of the known containers whose executor is in a container beside the task's.
     apart: Mutex<BTreeSet<String>>,
-    /// What Docker calls the containers in which executors of an earlier agent are.
+    /// Docker's names of the containers in which executors of the previous agent process run.
     left: Mutex<BTreeMap<String, String>>,
-    /// What Docker calls those that have a name of old agents.
+    /// Docker's names of containers with a name in the format of old agents.
     old_names: Mutex<BTreeMap<String, String>>,
-    /// Set once the agent goes and leaves its containers to the next one.
+    /// Set when the agent stops and leaves its containers to the next process.
     leaving: AtomicBool,
-    /// Those that were to end before.
+    /// Ids of containers that were to be destroyed before that.
     given_up: Mutex<BTreeSet<String>>,
 }
 
 impl Docker {
-    /// Docker as it is configured; it is not asked yet.
+    /// Creates the containerizer from the configuration. It does not contact the daemon.
     pub(crate) fn new(config: &Config, gpus: Option<Gpus>) -> Docker {
         let Some(docker) = config.docker.clone() else { return Docker(None) };
         Docker(Some(Arc::new(Inner {
@@ -93,10 +93,10 @@ impl Docker {
         })))
     }
 
-    /// Asks the daemon for its version, so that an agent without one does not start.
+    /// Requests the daemon's version, so that an agent without a daemon does not start.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the daemon does not answer.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
         let version = inner.client.version().context("the containerizer docker cannot be used")?;
@@ -104,22 +104,22 @@ impl Docker {
         Ok(())
     }
 
-    /// Whether it is the only containerizer.
+    /// Returns whether Docker is the only containerizer.
     pub(crate) fn is_alone(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.config.alone)
     }
 
-    /// Whether it runs, or may run, a container.
+    /// Returns whether it runs, or may run, a container.
     fn knows(&self, container: &ContainerName) -> bool {
         self.0.as_ref().is_some_and(|inner| lock(&inner.known).contains(container.as_str()))
     }
 
-    /// Whether a program must be asked for the login to the registry of a container's image.
+    /// Returns whether a credential helper has the login to the registry of a container's image.
     fn asks_helper(&self, spec: &ContainerSpec) -> bool {
         Docker::runs(spec) && self.0.as_ref().is_some_and(|inner| inner.helped(spec).is_some())
     }
 
-    /// Asks that program, unless the image is there already. Blocks.
+    /// Runs the credential helper for a container's image, unless the image is already present. Blocks.
     fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
         if let Some(host) = inner.helped(spec).filter(|_| inner.pulls(spec)) {
@@ -129,30 +129,30 @@ impl Docker {
         }
     }
 
-    /// Notes that a container is one that it runs.
+    /// Records that Docker runs a container.
     fn note(&self, container: &ContainerName, spec: &ContainerSpec) {
         if let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) {
             lock(&inner.known).insert(container.as_str().to_owned());
         }
     }
 
-    /// Whether a container is one that Docker runs.
+    /// Returns whether a container is of the type DOCKER.
     pub(crate) fn runs(spec: &ContainerSpec) -> bool {
         spec.container.as_ref().is_some_and(|container| container.r#type() == Type::Docker)
     }
 
-    /// Whether Docker runs the executor itself, which is a framework's own.
+    /// Returns whether Docker runs the executor itself, because it is the framework's own.
     fn is_executor(spec: &ContainerSpec) -> bool {
         Docker::runs(spec) && spec.latest.is_some() && !spec.ours
     }
 
-    /// Whether the executor itself is to be in a container of Docker's.
+    /// Returns whether the executor itself runs in a Docker container.
     fn makes(&self, spec: &ContainerSpec) -> bool {
         let apart = self.0.as_ref().is_some_and(|inner| inner.config.mesos_image.is_some());
         Docker::is_executor(spec) || apart && Docker::runs(spec)
     }
 
-    /// Creates the container of such an executor; does nothing for others. Blocks.
+    /// Creates the container of an executor that runs in one; does nothing for others. Blocks.
     ///
     /// # Errors
     /// Docker's error.
@@ -184,7 +184,8 @@ impl Docker {
         Ok(wanted.make(&inner.client, &name)?)
     }
 
-    /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
+    /// Returns the variables of the runner of an executor that runs in a container. The runner starts the container and
+    /// ends with it.
     fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref().filter(|_| self.makes(spec))?;
         let all = [
@@ -195,7 +196,7 @@ impl Docker {
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
 
-    /// Sets what a running executor may use that Docker runs. Blocks.
+    /// Updates the resources and limits of a running executor that Docker runs. Blocks.
     fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
         let is_executor = |inner: &&Arc<Inner>| lock(&inner.executors).contains(container.as_str());
         let Some(inner) = self.0.as_ref().filter(is_executor) else { return };
@@ -206,34 +207,34 @@ impl Docker {
         }
     }
 
-    /// Tells an executor how to reach Docker, and which GPUs it has.
+    /// Adds the variables that tell an executor how to reach Docker, and which GPUs it has.
     ///
     /// # Errors
-    /// More GPUs than there are left.
+    /// The container needs more GPUs than are free.
     fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) -> anyhow::Result<()> {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return Ok(()) };
         let all = inner.variables(container, spec, inner.devices(container, spec)?).into_iter();
         process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
-        // A process that may send requests to the Docker daemon is as powerful as root.
+        // A process with access to the Docker daemon has the power of root anyway.
         process.user = None;
         Ok(())
     }
 
-    /// The agent goes, and the next one takes its containers up again.
+    /// Records that the agent stops and leaves its containers to the next process.
     pub(crate) fn leave(&self) {
         if let Some(inner) = &self.0 {
             inner.leaving.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Notes that a container is to end.
+    /// Records that a container is to be destroyed.
     fn give_up(&self, container: &ContainerName) {
         if let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) {
             lock(&inner.given_up).insert(container.as_str().to_owned());
         }
     }
 
-    /// Whether an executor's container is left to the next agent, even if the process beside it has ended.
+    /// Returns whether an executor's container is left to the next agent process, even if its runner has ended.
     fn is_left(&self, container: &ContainerName) -> bool {
         let id = container.as_str();
         self.0.as_ref().is_some_and(|inner| {
@@ -242,7 +243,8 @@ impl Docker {
         })
     }
 
-    /// A container's executor has ended: what Docker runs of it ends now, and is deleted later. Blocks.
+    /// Handles the end of a container's executor: kills the containers that Docker runs for it, and deletes them later.
+    /// Blocks.
     fn ended(&self, container: &ContainerName) {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
@@ -255,7 +257,7 @@ impl Docker {
         let name = inner.name(container);
         lock(&inner.old_names).remove(container.as_str());
         if lock(&inner.apart).remove(container.as_str()) {
-            // Its output is in the sandbox; the container is not needed any more.
+            // The executor's output is in the sandbox, so its container is not needed any more.
             remove(&inner.client, &format!("{name}{}", executor_container::SUFFIX));
         }
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
@@ -280,7 +282,7 @@ impl Containerizer for Docker {
         Ok(())
     }
 
-    /// Docker has its own mounts, and finds volumes by their links.
+    /// Returns `false`: Docker mounts volumes itself, and finds them by their links.
     fn mounts(&self) -> bool {
         false
     }
@@ -340,7 +342,8 @@ impl Containerizer for Docker {
         self.give_up(container);
     }
 
-    /// The process beside an executor's container may end with the agent that stops. The next agent starts another one.
+    /// Returns `false` for a container that is left to the next agent process: its runner may end with this one, and
+    /// the next one starts another.
     fn wait(&self, container: &ContainerName) -> bool {
         !self.is_left(container)
     }
@@ -366,24 +369,24 @@ impl Containerizer for Docker {
 }
 
 impl Inner {
-    /// Allocates the GPUs that a container holds; returns their description for its executor, if it holds any.
+    /// Allocates the GPUs that a container holds. Returns their description for its executor, if it holds any.
     fn devices(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<String>> {
         self.gpus.as_ref().map_or(Ok(None), |gpus| gpus.give_docker(container, &spec.resources))
     }
 
-    /// What Docker calls the container.
+    /// Returns Docker's name of a container.
     fn name(&self, container: &ContainerName) -> String {
         let old = lock(&self.old_names).get(container.as_str()).cloned();
         old.unwrap_or_else(|| format!("{PREFIX}{container}"))
     }
 
-    /// What Docker calls the executor's container.
+    /// Returns Docker's name of an executor's container.
     fn beside(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
         let suffix = if Docker::is_executor(spec) { "" } else { executor_container::SUFFIX };
         format!("{PREFIX}{container}{suffix}")
     }
 
-    /// The variables of a tepui executor.
+    /// Returns the variables that a tepui executor reads.
     fn variables(
         &self,
         container: &ContainerName,
@@ -399,28 +402,28 @@ impl Inner {
         all
     }
 
-    /// The operator's login to the registry of a container's image.
+    /// Returns the operator's login to the registry of a container's image.
     fn login(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<String> {
         let docker = spec.container.as_ref()?.docker.as_ref()?;
         let login = lock(&self.helper_logins).get(container.as_str()).cloned();
         executor::docker::login(login.as_deref().unwrap_or(self.logins.text()), &docker.image)
     }
 
-    /// The registry for whose login a program is to be asked.
+    /// Returns the registry of a container's image, if a credential helper has its login.
     fn helped(&self, spec: &ContainerSpec) -> Option<String> {
         let image = &spec.container.as_ref()?.docker.as_ref()?.image;
         let host = credential_helpers::host_of(image).unwrap_or(DOCKER_HUB);
         self.logins.are_kept(host).then(|| host.to_owned())
     }
 
-    /// Whether the daemon has to fetch a container's image.
+    /// Returns whether the daemon has to pull a container's image.
     fn pulls(&self, spec: &ContainerSpec) -> bool {
         let docker = spec.container.as_ref().and_then(|container| container.docker.as_ref());
         let there = |image: &str| self.client.has_image(image).unwrap_or(false);
         docker.is_some_and(|docker| docker.force_pull_image() || !there(&docker.image))
     }
 
-    /// The name servers of a container for which its task names none.
+    /// Returns the default name servers of a container whose task names none.
     fn servers(&self, spec: &ContainerSpec) -> Option<String> {
         use protos::mesos::container_info::docker_info::Network;
         let container = spec.container.as_ref()?;
@@ -433,15 +436,15 @@ impl Inner {
     }
 }
 
-/// Whether a container's program is the executor of a pod.
+/// Returns whether a container's program is the default executor.
 fn is_pod(spec: &ContainerSpec) -> bool {
     spec.ours && spec.argv.get(2).is_some_and(|kind| kind == "default")
 }
 
-/// An executor as a task that is like it: what Docker is to run.
+/// Describes an executor as a task, which is what Docker runs.
 fn description(spec: &ContainerSpec) -> TaskInfo {
     let variables = spec.environment.iter();
-    // The container has directories of its own, and programs at the image's paths.
+    // The container has directories of its own, and the image has its own paths of programs.
     let variables =
         variables.filter(|(name, value)| name != "MESOS_SANDBOX" && (name != "PATH" || value != agent::PATH));
     let variable = |(name, value): &(String, String)| mesos::environment::Variable {
@@ -458,7 +461,7 @@ fn description(spec: &ContainerSpec) -> TaskInfo {
         _ => mesos::CommandInfo {
             shell: Some(false),
             value: Some(file.to_owned()).filter(|file| !file.is_empty()),
-            // Without words of its own a program is its first one.
+            // An argv that consists of the program alone adds no arguments.
             arguments: argv.iter().filter(|_| argv != [file]).cloned().collect(),
             environment,
             ..Default::default()
@@ -533,7 +536,7 @@ mod tests {
         assert_eq!(said("/bin/sh", &["sh", "-c", "run it"]), (true, Some("run it".to_owned()), Vec::new()));
         assert_eq!(said("/run", &["/run"]), (false, Some("/run".to_owned()), Vec::new()));
         assert_eq!(said("/run", &["a", "b"]), (false, Some("/run".to_owned()), words(&["a", "b"])));
-        // The image knows what to run.
+        // The image defines the command.
         assert_eq!(said("", &[""]), (false, None, Vec::new()));
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let environment = vec![variable("MESOS_SANDBOX", "/w"), variable("PATH", agent::PATH), variable("A", "b")];

@@ -1,4 +1,4 @@
-//! Recovery of the Docker containerizer: the containers of tasks and of executors that an earlier agent has left.
+//! Recovery of the Docker containerizer: containers of tasks and of executors that the previous agent process has left.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,19 +15,20 @@ use tokio::runtime::Handle;
 use super::{Docker, Inner, executor_container, remove};
 use crate::reaper::MARK;
 
-/// How often the daemon is asked for its containers where there are some to be taken up again, and with which pause.
+/// Number of times that the daemon is asked for its containers if there are some to recover, and the pause between two
+/// requests.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Docker {
-    /// Ends and deletes what an earlier agent has left of containers other than these. Blocks.
+    /// Kills and deletes containers that the previous agent process has left, except those of `wanted`. Blocks.
     ///
     /// # Errors
-    /// If there are such containers, and Docker does not say which of them it has: without their processes beside them
-    /// they would count as ended.
+    /// If `wanted` is not empty, and Docker does not list its containers: without their runners they would count as
+    /// ended.
     pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
-        // The owners of those that keep running are unknown.
+        // The kind of the containers that keep running is not known yet.
         lock(&inner.known).extend(wanted.iter().cloned());
         let tries = if wanted.is_empty() { 1 } else { TRIES };
         let found = listed(&inner.client, tries, PAUSE).await;
@@ -37,12 +38,12 @@ impl Docker {
         Ok(())
     }
 
-    /// The variables of the process that stands beside the container of an executor of an earlier agent, where that is
-    /// there while the process is not; none if there is no such container.
+    /// Returns the variables of a new runner for an executor's container that still exists although its runner does
+    /// not; `None` if there is no such container.
     pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref()?;
         let name = lock(&inner.left).remove(container.as_str())?;
-        // Executors of ours write to the sandbox by themselves.
+        // tepui's executors write their output to the sandbox themselves.
         let is_ours = lock(&inner.apart).contains(container.as_str());
         let since = if is_ours { String::new() } else { last_reported(Path::new(sandbox)) };
         let all = [(SOCKET, inner.config.socket.clone()), (NAME, name), (SINCE, since), (MARK, sandbox.to_owned())];
@@ -82,25 +83,25 @@ impl Inner {
     }
 }
 
-/// The parts of the name of one of Docker's containers.
+/// Parts of the name of a Docker container.
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
-    /// The container's id.
+    /// Container id.
     id: String,
-    /// Whether its executor is in there, and not its task.
+    /// Whether the container has the executor, and not the task.
     apart: bool,
-    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them from
-    /// 0.23 to 1.3.
+    /// Name of the task's container if it is `mesos-<agent's id>.<container's id>`, the format of Mesos 0.23 to 1.3.
     old: Option<String>,
 }
 
 impl Named {
-    /// None of a container that no agent has made: others may have names that begin like ours.
+    /// Parses a name. Returns `None` for containers that were not made by an agent, whose names may begin in the same
+    /// way.
     fn parse(name: &str) -> Option<Named> {
         let task = name.strip_suffix(executor_container::SUFFIX);
         let whole = task.unwrap_or(name);
         let own = whole.strip_prefix(PREFIX).unwrap_or(whole);
-        // Ids of containers have no dots.
+        // Container ids have no dots.
         let (id, old) = match own.rsplit_once('.') {
             Some((_, id)) => (id, Some(whole.to_owned())),
             None => (own, None),
@@ -110,7 +111,7 @@ impl Named {
     }
 }
 
-/// The containers of agents, as the daemon lists them, which is asked again if it does not. Blocks in between.
+/// Returns the containers that the daemon lists. Asks again if it does not answer. Blocks in between.
 async fn listed(client: &Client, tries: u32, pause: Duration) -> anyhow::Result<Vec<Listed>> {
     for _ in 1..tries {
         match client.containers() {
@@ -122,7 +123,7 @@ async fn listed(client: &Client, tries: u32, pause: Duration) -> anyhow::Result<
     client.containers().context("Docker's containers cannot be listed")
 }
 
-/// An agent that has nothing to take up again can do without.
+/// Returns the listed containers. An agent that has nothing to recover ignores an error.
 fn needed(found: anyhow::Result<Vec<Listed>>, takes_up: bool) -> anyhow::Result<Vec<Listed>> {
     match found {
         Err(error) if !takes_up => {
@@ -136,7 +137,7 @@ fn needed(found: anyhow::Result<Vec<Listed>>, takes_up: bool) -> anyhow::Result<
     }
 }
 
-/// When an executor's output was written to last, in seconds since the epoch.
+/// Returns when an executor's output was last written to, in seconds since the epoch.
 fn last_reported(sandbox: &Path) -> String {
     let written = |name: &str| std::fs::symlink_metadata(sandbox.join(name)).ok()?.modified().ok();
     let last = ["stdout", "stderr"].into_iter().filter_map(written).max().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -151,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// A daemon that gives these answers, one for each request.
+    /// Starts a daemon that gives these answers, one for each request.
     fn daemon(socket: &Path, answers: &[(&'static str, &'static str)]) -> std::thread::JoinHandle<()> {
         let (listener, answers) = (UnixListener::bind(socket).unwrap(), answers.to_vec());
         std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it
-//! is full (AGT-65).
+//! The fetcher's cache: it maps a user and a URI to a file, counts the fetches that use the file, and evicts files when
+//! it is full (AGT-65).
 //!
 //! It counts and deletes; the fetcher's processes write and read the files.
 
@@ -11,19 +11,19 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use base::lock;
 use containers::User;
 
-/// What a file of the cache is for: a user (empty for the agent's own) and a URI.
+/// Key of a cached file: a user (empty for the agent's own) and a URI.
 pub(crate) type Key = (String, String);
 
 #[derive(Debug, Default)]
 struct Entry {
     name: String,
-    /// None while it is being downloaded.
+    /// Size of the file in bytes; `None` while it is being downloaded.
     bytes: Option<u64>,
-    /// How many bytes it is expected to have, while it is being downloaded.
+    /// Expected size of the file in bytes, while it is being downloaded.
     expected: u64,
-    /// How many fetches use it now.
+    /// Number of fetches that use the file now.
     users: usize,
-    /// Time of its last request, as a count of requests.
+    /// Number of the last request for the file.
     wanted: u64,
 }
 
@@ -43,23 +43,23 @@ struct Books {
 #[derive(Debug)]
 pub(crate) struct FetchCache {
     directory: PathBuf,
-    /// In bytes; zero: there is no cache.
+    /// Maximum size in bytes; zero: there is no cache.
     limit: u64,
     books: Mutex<Books>,
     changed: Condvar,
 }
 
-/// What a fetch is to do with a file of the cache.
+/// Action that a fetch takes with a file of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Download it to this name and use it from there.
+    /// The file is missing: download it to this name, and use it from there.
     Missing(String),
-    /// Use it.
+    /// The file with this name is present: use it.
     Present(String),
 }
 
 impl FetchCache {
-    /// An empty cache in `directory`; files of an earlier agent are deleted.
+    /// Creates an empty cache in `directory`, and deletes the files of the previous agent process.
     pub(crate) fn new(directory: PathBuf, limit: u64) -> FetchCache {
         if directory.exists() {
             crate::delete(&directory);
@@ -67,17 +67,17 @@ impl FetchCache {
         FetchCache { directory, limit, books: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The directory for a user's files, created if needed; `None` if there is no cache.
+    /// Returns the directory of a user's files, and creates it if needed; `None` if there is no cache.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// The directory cannot be created.
     pub(crate) fn directory_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
         if self.limit == 0 {
             return Ok(None);
         }
         let directory = self.directory.join(user.map_or("agent", |user| &user.name));
         containers::create_sandbox(&directory, user)?;
-        // The user's group has no business with what he fetches, unlike with what he runs.
+        // A user's group may read sandboxes, but not what the user has fetched.
         std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700))?;
         Ok(Some(directory))
     }
@@ -105,8 +105,9 @@ impl FetchCache {
         }
     }
 
-    /// Makes room for a file that is missing and has so many bytes, if that is known. If there can be none, for what is
-    /// in use does not go, the file is not one of the cache, and need not be given back.
+    /// Reserves space for a missing file with so many bytes, if that is known. Returns whether it fits.
+    ///
+    /// Files in use are not evicted. If the file does not fit, it is not part of the cache, and need not be released.
     pub(crate) fn reserve(&self, key: &Key, bytes: Option<u64>) -> bool {
         let mut books = lock(&self.books);
         let in_use = books.entries.values().filter(|entry| entry.users > 0).map(Entry::size).sum::<u64>();
@@ -123,7 +124,7 @@ impl FetchCache {
         fitting.is_some()
     }
 
-    /// Releases an acquired file. `directory` is the one of its user; `fetched` is true if it is complete.
+    /// Releases an acquired file. `directory` is that of its user; `fetched` is true if the file is complete.
     pub(crate) fn release(&self, key: &Key, directory: &Path, fetched: bool) {
         let mut books = lock(&self.books);
         if let Some(entry) = books.entries.get_mut(key) {
@@ -158,7 +159,7 @@ impl FetchCache {
         books.entries.values().map(Entry::size).sum()
     }
 
-    /// Bytes at most, and bytes in use or kept free for downloads.
+    /// Returns the maximum size in bytes, and the bytes in use or reserved for downloads.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.limit, Self::used(&lock(&self.books)))
     }
@@ -191,10 +192,10 @@ mod tests {
         assert!(directory.join(&a).exists() && !directory.join(&b).exists());
         assert_eq!(cache.sizes(), (100, 80));
         cache.release(&key("a"), &directory, true);
-        // What does not fit at all goes as soon as it was delivered.
+        // A file that does not fit at all is deleted as soon as it was delivered.
         let big = fill(&cache, &directory, "d", 200);
         assert!(!directory.join(big).exists());
-        // A download that failed leaves nothing.
+        // A failed download leaves nothing in the cache.
         let Found::Missing(name) = cache.acquire(&key("e")) else { panic!("there") };
         std::fs::write(directory.join(&name), "half").unwrap();
         cache.release(&key("e"), &directory, false);
@@ -212,7 +213,7 @@ mod tests {
         assert!(cache.reserve(&key("c"), Some(50)));
         assert!(!directory.join(a).exists() && directory.join(&b).exists());
         assert_eq!(cache.sizes(), (100, 90));
-        // Nothing is evicted for a file that would not fit anyway, or whose size is unknown.
+        // A file that would not fit anyway, or whose size is unknown, evicts nothing.
         for (uri, size) in [("d", Some(51)), ("e", Some(101)), ("f", Some(u64::MAX)), ("g", None)] {
             assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)));
             assert!(!cache.reserve(&key(uri), size), "{uri}");

@@ -1,7 +1,6 @@
-//! The agent's side of the fetcher: it runs the process that fetches a container's URIs before the container starts.
+//! The agent's side of the fetcher: runs the process that fetches a container's URIs before the container starts.
 //!
-//! The process is the agent's own program, run as the task's user in the sandbox. What it does is in the crate
-//! `fetcher`.
+//! The process is the agent's own program, run as the task's user in the sandbox. The crate `fetcher` has its code.
 
 mod cache;
 
@@ -26,7 +25,7 @@ use protos::mesos::fetcher::fetcher_info::item::Action;
 use crate::config;
 use cache::{FetchCache, Found, Key};
 
-/// What the fetcher may inherit of the agent's environment: how to reach the world.
+/// Variables of the agent's environment that the fetcher inherits: those about network access.
 const INHERITED: [&str; 9] = [
     "PATH",
     "http_proxy",
@@ -38,31 +37,31 @@ const INHERITED: [&str; 9] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-/// Limit of a fetcher's output that is read.
+/// Maximum number of bytes of a fetcher's output that are read.
 const WORDS_MAX: u64 = 256 * 1024;
 /// Time for a cancelled fetcher to end.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
-/// The longest instructions: one string of an environment must fit in 128 KiB.
+/// Maximum length of the instructions: one string of an environment must fit in 128 KiB.
 const INSTRUCTIONS_MAX: usize = 120 * 1024;
 
-/// One container's fetch.
+/// A fetch of one container that is in progress.
 #[derive(Debug, Default)]
 struct Running {
     pid: Option<i32>,
     cancelled: bool,
 }
 
-/// Runs fetchers. Cheap to clone.
+/// A handle that runs fetchers. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher(Arc<Inner>);
 
 struct Inner {
-    /// The agent's own program, and its open file: not every user can reach its path.
+    /// The agent's own program, and its open file, because not every user can access its path.
     program: String,
     open: Option<ProgramFile>,
     frameworks_home: String,
     hadoop_home: String,
-    /// Variables of fetchers of URIs.
+    /// TLS variables of fetchers of URIs.
     tls: Vec<(&'static str, OsString)>,
     stall: Duration,
     cache: FetchCache,
@@ -72,10 +71,11 @@ struct Inner {
 }
 
 impl Fetcher {
-    /// A fetcher with an empty cache of its own: `work_dir` distinguishes it from those of other agents.
+    /// Creates a fetcher with an empty cache. The cache's directory is named after `work_dir`, to distinguish it from
+    /// those of other agents.
     pub(crate) fn new(config: &config::Fetcher, work_dir: &Path, program: String) -> Fetcher {
         let own = work_dir.to_string_lossy().trim_matches('/').replace('/', "_");
-        // A file name has at most 255 bytes; the end distinguishes more than the beginning.
+        // A file name has at most 255 bytes. The end of the path distinguishes agents better than the beginning.
         let start = own.char_indices().map(|(at, _)| at).find(|at| own.len() - at <= 200).unwrap_or(0);
         let directory = config.cache_dir.join(&own[start..]);
         Fetcher(Arc::new(Inner {
@@ -92,37 +92,37 @@ impl Fetcher {
         }))
     }
 
-    /// Bytes that the cache may hold, and holds.
+    /// Returns the maximum and the current size of the cache in bytes.
     pub fn cache_sizes(&self) -> (u64, u64) {
         self.0.cache.sizes()
     }
 
-    /// How many fetches have succeeded, and how many failed.
+    /// Returns the numbers of successful and of failed fetches.
     pub fn counts(&self) -> (u64, u64) {
         (self.0.succeeded.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
     }
 
-    /// Counts a container without URIs as a fetch.
+    /// Counts a container without URIs as a successful fetch.
     pub(crate) fn nothing_wanted(&self) {
         self.0.succeeded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a container is about to fetch. From now on it may be cancelled.
+    /// Records that a container is about to fetch. From then on the fetch may be cancelled.
     pub(crate) fn begin(&self, container: &ContainerName) {
         lock(&self.0.running).insert(container.clone(), Running::default());
     }
 
-    /// A container's fetch is over; whether it was cancelled.
+    /// Records the end of a container's fetch. Returns whether it was cancelled.
     pub(crate) fn end(&self, container: &ContainerName) -> bool {
         lock(&self.0.running).remove(container).is_some_and(|running| running.cancelled)
     }
 
-    /// Ends the fetch of a container, and of those inside it, if there are any.
+    /// Cancels the fetches of a container and of those inside it, if there are any.
     pub(crate) fn cancel(&self, container: &ContainerName) {
         for (name, running) in lock(&self.0.running).iter_mut() {
             if name == container || name.is_inside(container) {
                 running.cancelled = true;
-                // Without a pid it has not begun, and will not.
+                // A fetch without a pid has not started, and will not.
                 if let Some(pid) = running.pid {
                     std::thread::spawn(move || containers::destroy(pid, None, CANCEL_LIMIT));
                 }
@@ -153,7 +153,7 @@ impl Fetcher {
         let wanted = spec.uris.iter().any(|uri| uri.cache());
         let directory = if wanted { self.cache_directory(user) } else { None };
         let mut items = Vec::new();
-        // In one order for all, so that no two fetches wait for each other.
+        // The order is the same for all fetches, so that no two of them wait for each other.
         let mut cached: Vec<&String> = spec.uris.iter().filter(|uri| uri.cache()).map(|uri| &uri.value).collect();
         cached.sort();
         cached.dedup();
@@ -170,7 +170,7 @@ impl Fetcher {
             let (action, cache_filename) = match file {
                 None => (Action::BypassCache, None),
                 Some(Found::Missing(name)) => {
-                    // Wanted twice, it is downloaded once.
+                    // A URI that is listed twice is downloaded once.
                     found.insert(uri.value.clone(), Found::Present(name.clone()));
                     (Action::DownloadAndCache, Some(name))
                 }
@@ -186,7 +186,7 @@ impl Fetcher {
         fetched
     }
 
-    /// Makes room in the cache for missing files; a file without room is not cached.
+    /// Reserves space in the cache for missing files; a file that does not fit is not cached.
     fn make_room(
         &self,
         container: &ContainerName,
@@ -217,7 +217,7 @@ impl Fetcher {
         }
     }
 
-    /// A cache that cannot be used is done without.
+    /// Returns the directory of a user's cached files. A cache that cannot be used is skipped.
     fn cache_directory(&self, user: Option<&User>) -> Option<PathBuf> {
         self.0.cache.directory_of(user).unwrap_or_else(|error| {
             tracing::warn!("fetching without the cache: {error:#}");
@@ -256,10 +256,10 @@ impl Fetcher {
         self.run_process(container, spec, user, (variable, instructions))
     }
 
-    /// Fetches an image into the store, as root. Returns the fetcher's description of it. Blocks.
+    /// Fetches an image into the store, as root. Returns the fetcher's description of the image. Blocks.
     ///
     /// # Errors
-    /// The reason why it is not available.
+    /// Why the image is not available.
     pub(crate) fn bring_image(
         &self,
         container: &ContainerName,
@@ -290,10 +290,10 @@ impl Fetcher {
             }
             child
         };
-        // The other end of the pipe is closed when the fetcher ends.
+        // This closes the agent's copy of the pipe's other end, so that reading ends with the fetcher.
         drop(program);
         let mut text = String::new();
-        // An unreadable output is left out.
+        // Output that cannot be read is ignored.
         let _ = words.by_ref().take(WORDS_MAX).read_to_string(&mut text);
         let status = child.wait(None)?;
         if let Some(running) = lock(&self.0.running).get_mut(container) {
@@ -342,14 +342,14 @@ impl Fetcher {
         }
     }
 }
-/// How fetchers speak to hosts of the cluster; nothing without hosts.
+/// Returns the TLS variables for hosts of the cluster; empty if there are no such hosts.
 fn tls_variables(tls: &config::FetcherTls) -> Vec<(&'static str, OsString)> {
     if tls.hosts.is_empty() {
         return Vec::new();
     }
     let files =
         [(fetcher::AUTHORITY, &tls.ca_file), (fetcher::CERTIFICATE, &tls.cert_file), (fetcher::KEY, &tls.key_file)];
-    // A fetcher works in the sandbox.
+    // A fetcher runs in the sandbox, so relative paths would not work.
     let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).into_os_string();
     let files = files.into_iter().filter_map(|(name, path)| Some((name, whole(path.as_ref()?))));
     std::iter::once((fetcher::HOSTS, OsString::from(&tls.hosts))).chain(files).collect()

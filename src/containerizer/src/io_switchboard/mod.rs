@@ -1,4 +1,4 @@
-//! The I/O switchboard: it carries bytes between sessions or terminals and the clients that are attached to them.
+//! The I/O switchboard, which carries bytes between sessions or terminals and the clients that are attached to them.
 //!
 //! A session has pipes or a terminal (`terminals.rs`). The daemon implements [`Client`] by the streams of its HTTP
 //! calls.
@@ -20,36 +20,36 @@ use tokio::sync::Notify;
 
 use terminals::{Ends, Line};
 
-/// How much is read at once.
+/// Number of bytes that are read at once.
 const PIECE: usize = 16 * 1024;
-/// A session waits for a client that has so much unread.
+/// Number of unread bytes of a client at which a session waits for it.
 const UNREAD_MAX: usize = 256 * 1024;
 const UNREAD_PAUSE: Duration = Duration::from_millis(10);
-/// How long what a session has written last may take on its way out.
+/// Time for the last output of a session to be sent.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// A client that receives the output of a container.
 pub trait Client: std::fmt::Debug + Send + Sync {
-    /// Whether it reads no more.
+    /// Returns whether the client has disconnected.
     fn is_gone(&self) -> bool;
-    /// The bytes that it has not read yet.
+    /// Returns the number of bytes that the client has not read yet.
     fn queued(&self) -> usize;
     /// Sends a piece of the output. A client that has disconnected receives nothing.
     fn send(&self, message: &ProcessIo);
-    /// The output is complete.
+    /// Ends the output.
     fn finish(&self);
 }
 
-/// All sessions. Clones share them.
+/// The streams of all sessions and terminals. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IoSwitchboard(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
 
-/// One session's clients and streams.
+/// Clients and streams of one session or terminal.
 #[derive(Debug, Default)]
 pub struct Io {
     clients: Mutex<Vec<Arc<dyn Client>>>,
     input: Mutex<Input>,
-    /// Outputs that have not ended.
+    /// Number of outputs that have not ended.
     open: Mutex<usize>,
     closed: Notify,
 }
@@ -58,12 +58,13 @@ pub struct Io {
 struct Input {
     stream: Option<Arc<AsyncFd<OwnedFd>>>,
     line: Line,
-    /// A client is attached.
+    /// Whether a client has the input.
     taken: bool,
 }
 
 impl IoSwitchboard {
-    /// Prepares a session that is to be launched, with its first client; false if there is one of this name.
+    /// Prepares a session that is about to be launched, with its first client. Returns `false` if there is already a
+    /// session with this name.
     pub(crate) fn add(&self, container: &ContainerName, client: Arc<dyn Client>) -> bool {
         let mut sessions = lock(&self.0);
         if sessions.contains_key(container) {
@@ -84,12 +85,12 @@ impl IoSwitchboard {
         lock(&self.0).get(container).cloned()
     }
 
-    /// Forgets a session that was not launched.
+    /// Removes a session that was not launched.
     pub(crate) fn forget(&self, container: &ContainerName) {
         lock(&self.0).remove(container);
     }
 
-    /// Carries the bytes of a session that runs.
+    /// Starts to carry the bytes of a running session.
     pub(crate) fn run(&self, container: &ContainerName, ends: Ends, runtime: &Handle) {
         let Some(io) = self.get(container) else { return };
         let _context = runtime.enter();
@@ -106,7 +107,7 @@ impl IoSwitchboard {
         }
     }
 
-    /// A session's processes have ended: sends their last output, and then the end to its clients.
+    /// Handles the end of a session's processes: sends their last output, and then the end to its clients.
     pub(crate) async fn ended(&self, container: &ContainerName) {
         let Some(io) = self.get(container) else { return };
         let drained = async {
@@ -116,7 +117,7 @@ impl IoSwitchboard {
                 closed.set(io.closed.notified());
             }
         };
-        // Half a megabyte for a client that does not read is not worth more.
+        // A client that does not read may lose half a megabyte at most.
         let _ = tokio::time::timeout(DRAIN_LIMIT, drained).await;
         self.forget(container);
         for client in std::mem::take(&mut *lock(&io.clients)) {
@@ -134,13 +135,13 @@ fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(fd)
 }
 
-/// Reads one output to its end.
+/// Reads one output to its end, and sends it to the clients.
 async fn carry(io: Arc<Io>, output: AsyncFd<OwnedFd>, kind: process_io::data::Type) {
     let mut buffer = vec![0; PIECE];
     loop {
         let Ok(mut ready) = output.readable().await else { break };
         match ready.try_io(|fd| containers::read_some(fd.get_ref(), &mut buffer)) {
-            // A terminal that no process has open any more returns an error.
+            // Reading fails once no process has the terminal open any more.
             Ok(Ok(0) | Err(_)) => break,
             Ok(Ok(length)) => io.tell(&buffer[..length], kind).await,
             Err(_not_yet) => {}
@@ -150,7 +151,7 @@ async fn carry(io: Arc<Io>, output: AsyncFd<OwnedFd>, kind: process_io::data::Ty
     io.closed.notify_one();
 }
 
-/// A piece of a stream as a message.
+/// Returns a piece of a stream as a message.
 fn piece(bytes: &[u8], kind: process_io::data::Type) -> ProcessIo {
     ProcessIo {
         r#type: Some(process_io::Type::Data as i32),
@@ -160,7 +161,7 @@ fn piece(bytes: &[u8], kind: process_io::data::Type) -> ProcessIo {
 }
 
 impl Io {
-    /// Adds a client, which receives what is written from now on.
+    /// Adds a client, which receives the output from now on.
     pub fn attach(&self, client: Arc<dyn Client>) {
         lock(&self.clients).push(client);
     }
@@ -181,17 +182,17 @@ impl Io {
         }
     }
 
-    /// Takes the input for one client; false if another one has it.
+    /// Reserves the input for one client. Returns `false` if another one has it.
     pub fn take_input(&self) -> bool {
         !std::mem::replace(&mut lock(&self.input).taken, true)
     }
 
-    /// Lets another client take the input.
+    /// Releases the input for another client.
     pub fn give_input_back(&self) {
         lock(&self.input).taken = false;
     }
 
-    /// Types these bytes; none at all end the input.
+    /// Writes bytes to the input; an empty slice ends the input.
     ///
     /// # Errors
     /// If the session's program does not read any more.
@@ -205,7 +206,7 @@ impl Io {
         send(&stream, &line.typed(bytes)).await
     }
 
-    /// Changes the size of the terminal; `false` if there is none.
+    /// Changes the size of the terminal. Returns `false` if there is none, or it fails.
     pub async fn resize(&self, rows: u32, columns: u32) -> bool {
         match self.line() {
             (None, _) | (_, Line::Pipe) => false,

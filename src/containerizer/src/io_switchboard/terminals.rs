@@ -16,19 +16,19 @@ use agent::{ContainerSpec, Session};
 use containers::isolation::Isolation;
 use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Terminal};
 
-/// The socket of a container's switchboard.
+/// Name of the socket of a container's switchboard.
 const SOCKET: &str = "terminal";
-/// What ends the input of a terminal.
+/// Byte that ends the input of a terminal.
 const END_OF_INPUT: &[u8] = &[4];
 /// Default size of a terminal: rows and columns.
 const USUAL_SIZE: (u32, u32) = (24, 80);
-/// Frames of the switchboard: what is typed, and the terminal's size.
+/// Kinds of frames to a switchboard: input, and the size of the terminal.
 const TYPED: u8 = 0;
 const SIZE: u8 = 1;
-/// The longest piece that is typed at once.
+/// Maximum length of the input in one frame.
 const FRAME_MAX: usize = 64 * 1024;
 
-/// What an input is.
+/// Kind of an input stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Line {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// How bytes, or the end of them, are typed into it.
+    /// Returns the bytes to write to this kind of input, for some input or for its end.
     pub(crate) fn typed(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let bytes = if bytes.is_empty() { END_OF_INPUT } else { bytes };
         match self {
@@ -48,7 +48,7 @@ impl Line {
     }
 }
 
-/// A frame with the terminal's size for a switchboard.
+/// Returns the frame that sets the terminal's size at a switchboard.
 pub(crate) fn size(rows: u32, columns: u32) -> Vec<u8> {
     frame(SIZE, &[rows.to_be_bytes(), columns.to_be_bytes()].concat())
 }
@@ -58,18 +58,18 @@ fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind], &length[..], body].concat()
 }
 
-/// Our ends of a container's streams.
+/// The agent's ends of a container's streams.
 pub(crate) struct Ends {
     pub(crate) line: Line,
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
-    /// None for a terminal, which has only one output.
+    /// Standard error; `None` for a terminal, which has only one output.
     pub(crate) error: Option<OwnedFd>,
 }
 
 impl Ends {
-    /// Opens a session's pipes or terminal, and gives the other ends to the process to be. With `inside`, the terminal
-    /// is one of those that this process sees.
+    /// Opens the pipes or the terminal of a session, and attaches the other ends to the process that is about to start.
+    /// With `inside`, the terminal is opened in the `/dev/pts` of that process.
     ///
     /// # Errors
     /// If there are no descriptors left.
@@ -99,10 +99,10 @@ impl Ends {
         Ok(ends)
     }
 
-    /// The agent's ends of the switchboard of a container with this runtime directory.
+    /// Returns the agent's ends of the streams of a switchboard, from the container's runtime directory.
     ///
     /// # Errors
-    /// It has none, or it has ended.
+    /// The container has no switchboard, or it has ended.
     pub(crate) fn of_switchboard(directory: &Path) -> io::Result<Ends> {
         let directory = File::open(directory)?;
         let stream = UnixStream::connect(below(&directory))?;
@@ -111,12 +111,13 @@ impl Ends {
     }
 }
 
-/// The socket in an open directory: its own path may exceed the limit of a socket's address.
+/// Returns a path of the socket that goes through an open directory: its own path may exceed the limit of a socket's
+/// address.
 fn below(directory: &File) -> String {
     format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd())
 }
 
-/// Makes a terminal the process's; what its user sees of it.
+/// Attaches a terminal to a process, and returns the agent's end.
 fn give(terminal: Terminal, process: &mut Spec) -> io::Result<OwnedFd> {
     if let Some(user) = &process.user {
         terminal.give(user)?;
@@ -128,17 +129,17 @@ fn give(terminal: Terminal, process: &mut Spec) -> io::Result<OwnedFd> {
     Ok(user)
 }
 
-/// The size of the terminal that a container is to have of its own.
+/// Returns the size of the terminal that a container requests for itself.
 pub(crate) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
     let info = spec.container.as_ref()?.tty_info.as_ref().filter(|_| spec.session.is_none())?;
     Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
 }
 
-/// Starts the switchboard of a container that is about to be started, with the runtime directory `directory`;
-/// `isolation` is the switchboard's own.
+/// Starts the switchboard of a container that is about to start, with the runtime directory `directory`; `isolation` is
+/// that of the switchboard.
 ///
 /// # Errors
-/// There is no terminal left, or it cannot be started.
+/// There is no terminal left, or the switchboard cannot be started.
 pub(crate) fn start(
     (rows, columns): (u32, u32),
     directory: &Path,
@@ -148,7 +149,7 @@ pub(crate) fn start(
 ) -> anyhow::Result<Child> {
     let output = std::mem::take(&mut process.stdout);
     let terminal = give(Terminal::open(rows, columns)?, process)?;
-    // Our own executor hands it on to its task.
+    // tepui's own executor passes the terminal on to its task.
     process.isolation.terminal = match &process.program {
         Program::Open { argv, .. } => argv.iter().any(|word| word == "init"),
         _ => true,

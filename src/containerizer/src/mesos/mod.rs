@@ -1,4 +1,4 @@
-//! The Mesos containerizer: containers are processes of the agent, which isolators keep apart.
+//! The Mesos containerizer: containers are processes of the agent, which isolators separate.
 
 pub(crate) mod isolators;
 pub(crate) mod provisioner;
@@ -17,10 +17,10 @@ use crate::containerizer::{Container, Containerizer, Launched};
 use crate::io_switchboard::terminals;
 use isolators::{Isolators, Launch};
 
-/// See the module.
+/// The Mesos containerizer, which launches all containers that Docker does not.
 pub(crate) struct MesosContainerizer {
     isolators: Isolators,
-    /// Whether `--containerizers` names it.
+    /// Whether `--containerizers` names the Mesos containerizer.
     is_on: bool,
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
 }
@@ -34,8 +34,8 @@ impl MesosContainerizer {
         MesosContainerizer { isolators, is_on, live }
     }
 
-    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is
-    /// in, others those of the outermost, or of the nearest that has a root of its own.
+    /// Returns the first process of the container whose namespaces this one shares. A session shares those of its
+    /// parent; others those of the top-level container, or of the nearest one with a root file system of its own.
     fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
         let mut around = container.parent()?;
         while spec.session.is_none()

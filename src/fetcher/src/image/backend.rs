@@ -1,7 +1,7 @@
-//! Which way containers' roots are made of layers on this host: on top of each other (overlay, aufs), one layer as it
-//! is (bind), or copied (AGT-122).
+//! Chooses how containers' roots are made of layers on this host: mounted on top of each other (overlay, aufs), one
+//! layer as it is (bind), or copied (AGT-122).
 //!
-//! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
+//! The features of a file system are tested where the store and the roots are. Nothing is mounted here.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -12,100 +12,100 @@ use rustix::io::Errno;
 
 use super::layer::OPAQUE;
 
-/// See the module.
+/// The way in which the root of a container is made of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Layers are shared; a container writes to a directory above them.
+    /// Layers are shared by an overlay mount; a container writes to a directory above them.
     Overlay,
-    /// The same with a file system that some distributions have.
+    /// Layers are shared by an aufs mount, which only some distributions support.
     Aufs,
     /// The only layer is the root, read-only.
     Bind,
-    /// Each container has a copy.
+    /// Each container has a copy of the layers.
     Copy,
 }
 
-/// Why a backend cannot be used.
+/// Reason why a backend cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// An unknown name.
+    /// There is no backend with this name.
     #[error("'{0}' is none of 'auto', 'overlay', 'aufs', 'bind' and 'copy'")]
     Unknown(String),
-    /// The one that is named cannot be used on this host.
+    /// The named backend cannot be used on this host.
     #[error("'{name}' cannot be used here: {why}")]
     Unusable {
-        /// The backend.
+        /// Name of the backend.
         name: &'static str,
-        /// What it lacks.
+        /// Feature that the host lacks.
         why: Lack,
     },
 }
 
-/// What a backend lacks on this host.
+/// A feature that a backend needs and this host lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum Lack {
-    /// The kernel does not know the file system.
+    /// The kernel does not support this file system.
     #[error("the kernel has no file system '{0}'")]
     Kernel(&'static str),
-    /// A directory cannot be made or looked at.
+    /// A directory cannot be created or examined.
     #[error("'{}': {error}", path.display())]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the error.
         error: io::Error,
     },
-    /// The directory's file system cannot lie under the backend's.
+    /// The directory's file system cannot be a part of the backend's.
     #[error("'{}' is on the file system {found}, which {kind} cannot use", path.display())]
     Union {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Its file system.
+        /// File system of the directory.
         found: &'static str,
-        /// The backend's.
+        /// File system of the backend.
         kind: &'static str,
     },
-    /// The directory's file system does not take what the backend writes.
+    /// The directory's file system does not support what the backend writes.
     #[error("the file system of '{}' has {mark}", path.display())]
     Mark {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// What it does not take.
+        /// Feature that is not supported.
         mark: MarkError,
     },
 }
 
-/// What a file system does not take.
+/// A feature that a file system does not support.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
-    /// Devices 0/0, which mark a file that is gone.
+    /// Devices 0/0, which mark a deleted file.
     #[error("no marks of what is gone: {0}")]
     Device(Errno),
-    /// Attributes, which mark a directory of which all is gone.
+    /// Attributes, which mark a directory whose lower entries are deleted.
     #[error("no trusted attributes: {0}")]
     Attribute(Errno),
-    /// The kinds of a directory's entries.
+    /// Types of a directory's entries.
     #[error("directories that do not tell what their entries are (d_type)")]
     Kinds,
-    /// Reading a directory.
+    /// Reading of a directory's entries.
     #[error("directories that cannot be read: {0}")]
     Reading(Errno),
 }
 
-/// File systems that those of unions cannot write to, whatever else they can.
+/// File systems that cannot be the writable part of a union mount, whatever other features they have.
 const UNIONS: [(i64, &str); 5] =
     [(0x794c_7630, "overlay"), (0x6175_6673, "aufs"), (0xf15f, "ecryptfs"), (0x6969, "nfs"), (0x6573_5546, "fuse")];
-/// The same for aufs alone.
+/// A further such file system for aufs.
 const BTRFS: (i64, &str) = (0x9123_683e, "btrfs");
 
 impl Backend {
-    /// Whether there is a backend of this name, on whatever host.
+    /// Returns whether there is a backend with this name, on any host.
     pub fn is_name(name: &str) -> bool {
         pick(name, &|_| Ok(())).is_ok()
     }
 
-    /// The backend of this name, if this host can do it; with `auto` the best one that it can do, and why it cannot do
-    /// better.
+    /// Returns the backend with this name, if this host supports it. With `auto` it returns the best supported one, and
+    /// why better ones are not supported.
     ///
     /// # Errors
     /// The rule that the name breaks.
@@ -150,13 +150,13 @@ fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), Lack>) -> Result<(Back
     Ok((last, reasons))
 }
 
-/// Whether the kernel has the file system, or a module for it, which it loads for the first mount.
+/// Checks that the kernel supports the file system, or has a module for it, which it loads for the first mount.
 fn is_known(kind: &'static str) -> Result<(), Lack> {
     let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let directory = if kind == "overlay" { "overlayfs" } else { kind };
     let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(directory);
-    // In a container of its own the agent may not see the modules; the first mount shows it.
+    // An agent in a container may not see the modules; then the first mount shows whether there is one.
     let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
     match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
         true => Ok(()),
@@ -164,7 +164,7 @@ fn is_known(kind: &'static str) -> Result<(), Lack> {
     }
 }
 
-/// Whether `directory` can be the writable part.
+/// Checks that `directory` can be the writable part of a mount.
 fn can_be_written_to(directory: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
     let path = directory.to_owned();
     let at = |error: io::Error| Lack::Directory { path: directory.to_owned(), error };
@@ -176,7 +176,7 @@ fn can_be_written_to(directory: &Path, kind: &'static str, more: &[(i64, &'stati
     }
 }
 
-/// Whether the file system of `directory` supports whiteouts, and reports the types of directory entries.
+/// Checks that the file system of `directory` supports whiteouts, and reports the types of directory entries.
 fn can_be_marked(directory: &Path) -> Result<(), Lack> {
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     match ::store::create_directories(&probe, ::store::Access::Owner) {
@@ -184,12 +184,12 @@ fn can_be_marked(directory: &Path) -> Result<(), Lack> {
         made => made.map_err(|error| Lack::Directory { path: probe.clone(), error })?,
     }
     let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: directory.to_owned(), mark });
-    // At most two empty directories are left.
+    // At most two empty directories remain.
     let _ = fs::remove_dir_all(&probe);
     tried
 }
 
-/// An error of a full disk is not evidence against the file system.
+/// Ignores an error of a full disk, which is not evidence against the file system.
 fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
     tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
 }

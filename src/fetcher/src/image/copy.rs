@@ -1,4 +1,4 @@
-//! A root made by copying layers on top of each other, for hosts whose store cannot be the lower part of an overlay.
+//! Copies layers on top of each other to make a root, for hosts whose store cannot be the lower part of an overlay.
 
 use std::fs;
 use std::io;
@@ -10,9 +10,9 @@ use rustix::fs as sys;
 
 use super::layer::{ALL_GONE, GONE, OPAQUE};
 
-/// Stands beside a layer that has files as marks of what is gone.
+/// Name of the file that marks a layer whose whiteouts are files.
 const FILE_MARKS: &str = "file-marks";
-/// Says beside a layer whether it has an overlay's marks.
+/// Name of the file that records whether a layer has whiteouts in the overlay's form.
 const OVERLAY_MARKS: &str = "overlay-marks";
 const SOME: &str = "some";
 const NONE: &str = "none";
@@ -25,7 +25,7 @@ pub fn copy_layers(layers: &[std::path::PathBuf], root: &Path) -> io::Result<()>
     layers.iter().try_for_each(|layer| copy(layer, root))
 }
 
-/// Copies the content of `from` over that of `to`. No path of the copy leads through a link: each directory is created,
+/// Copies the content of `from` over that of `to`. No path of the copy goes through a link: each directory is created,
 /// or is a directory.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
@@ -36,7 +36,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let below = target.symlink_metadata().ok();
         let name = entry.file_name();
         if let Some(gone) = name.to_str().and_then(|name| name.strip_prefix(GONE)) {
-            // What the same layer has by that name is there.
+            // A whiteout does not delete an entry of its own layer.
             if name != ALL_GONE && from.join(gone).symlink_metadata().is_err() {
                 remove(&to.join(gone))?;
             }
@@ -47,7 +47,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             remove(&target)?;
         }
         if kind.is_char_device() {
-            // Only the mark of what is gone.
+            // The device is only a whiteout.
             continue;
         }
         if kind.is_symlink() {
@@ -80,7 +80,7 @@ fn is_opaque(directory: &Path) -> bool {
     sys::lgetxattr(directory, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
 }
 
-/// Deletes the entry of that name, if there is one.
+/// Deletes the entry at a path, if there is one.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -89,8 +89,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a layer has whiteouts that only an overlay understands. The result is recorded beside the layer's files,
-/// which never change, because checking all of them takes long.
+/// Returns whether a layer has whiteouts that only an overlay supports. The result is recorded beside the layer's
+/// files, which never change, because checking all of them takes long.
 ///
 /// # Errors
 /// An error of the system.
@@ -102,7 +102,7 @@ pub fn has_marks(layer: &Path) -> io::Result<bool> {
         _ => {}
     }
     let found = has_overlay_marks(layer)?;
-    // Without the note they are looked for again.
+    // Without the record the layer is checked again.
     let _ = fs::write(note, if found { SOME } else { NONE });
     Ok(found)
 }
@@ -118,16 +118,16 @@ fn has_overlay_marks(directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a layer has files as marks, which only copying understands: `note_marks` has noted it beside the layer's
-/// files.
+/// Returns whether a layer has files as whiteouts, so that it can only be copied. `note_marks` has recorded it beside
+/// the layer's files.
 pub fn needs_copy(layer: &Path) -> bool {
     layer.with_file_name(FILE_MARKS).exists()
 }
 
-/// Notes beside a layer that was just unpacked whether it has files as marks.
+/// Records beside a layer that was just unpacked whether it has files as whiteouts.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub(super) fn note_marks(layer: &Path) -> io::Result<()> {
     if has_file_marks(layer)? { fs::write(layer.with_file_name(FILE_MARKS), "") } else { Ok(()) }
 }
@@ -154,18 +154,18 @@ mod tests {
         let layer = place.join("rootfs");
         fs::create_dir_all(layer.join("directory")).unwrap();
         assert!(!has_marks(&layer).unwrap());
-        // It is ignored again, even if it were gone.
+        // The record is used, even after the layer was deleted.
         fs::remove_dir_all(&layer).unwrap();
         assert!(!has_marks(&layer).unwrap());
         fs::write(place.join(OVERLAY_MARKS), SOME).unwrap();
         assert!(has_marks(&layer).unwrap());
-        // A truncated record counts as none.
+        // A truncated record is ignored.
         fs::write(place.join(OVERLAY_MARKS), "").unwrap();
         assert!(has_marks(&layer).is_err());
         fs::remove_dir_all(&place).unwrap();
     }
 
-    /// Layers in a store whose file system takes no other marks than files.
+    /// Layers in a store whose file system supports only files as whiteouts.
     #[test]
     fn what_is_gone_by_files() {
         let directory = std::env::temp_dir().join(format!("tepui-copy-{}", std::process::id()));

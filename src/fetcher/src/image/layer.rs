@@ -1,6 +1,6 @@
 //! Unpacks a layer: a tar archive with owners, and with whiteouts for files of lower layers.
 //!
-//! Nothing is written outside the directory: each directory on the way is opened without following links. Whiteouts are
+//! Nothing is written outside the directory: each directory of a path is opened without following links. Whiteouts are
 //! written in the overlay's form: a device 0/0, and an attribute of an opaque directory. Where the file system supports
 //! neither, the archive's own files remain as whiteouts: then layers can only be copied.
 
@@ -23,20 +23,20 @@ use super::zstd::{MAGIC, Zstd};
 use crate::archive_error::ArchiveError;
 use crate::entries::each;
 
-/// More of a layer is not unpacked.
+/// Maximum number of bytes of a layer, and of all its files.
 pub(super) const BYTES_MAX: u64 = 64 << 30;
 const ENTRIES_MAX: usize = 4_000_000;
-/// How much memory an .xz layer may ask for.
+/// Maximum memory for an .xz layer, in KiB.
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
 /// Prefix of a whiteout's name.
 pub(super) const GONE: &str = ".wh.";
 /// Name of the whiteout of all entries of its directory.
 pub(super) const ALL_GONE: &str = ".wh..wh..opq";
-/// What an overlay reads for that.
+/// Name of the attribute that makes a directory opaque in an overlay.
 pub(super) const OPAQUE: &str = "trusted.overlay.opaque";
 
-/// Reads, and works out the digest of what was read.
+/// A reader that also computes the digest of what was read.
 struct Hashed<R> {
     reader: R,
     hash: Sha256,
@@ -55,10 +55,10 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive, as hexadecimal digits.
+/// Unpacks the file `layer` into `root`, an empty directory. Returns the digest of the archive as hexadecimal digits.
 ///
 /// # Errors
-/// The archive breaks a rule, or the system refuses. Some of it may be unpacked then.
+/// The archive breaks a rule, or an error of the system. Some of it may be unpacked then.
 pub fn unpack(layer: &Path, root: &Path) -> Result<String, ArchiveError> {
     let reader = open(layer)?;
     crate::confine::thread(root, || unpack_opened(reader, root))
@@ -84,7 +84,7 @@ fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, ArchiveError>
         put.map_err(|source| ArchiveError::Entry { path, source: Box::new(source) })
     };
     each(&mut hashed, false, |_| (), one)?;
-    // Times of directories change with their entries, so they are set last.
+    // The time of a directory changes with its entries, so it is set last.
     for (directory, time) in directories {
         let _ = sys::futimens(&directory, &time);
     }
@@ -92,7 +92,7 @@ fn unpack_opened(reader: impl Read, root: &Path) -> Result<String, ArchiveError>
     Ok(hex(&hashed.hash.finalize()))
 }
 
-/// The digest of the archive in a file, for a layer of which it is not known.
+/// Returns the digest of the uncompressed archive in a file, for a layer whose digest is not known.
 pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
     let at = |error| ImageError::at(layer.display(), error);
     let mut hashed = Hashed { reader: open(layer).map_err(at)?, hash: Sha256::new(), bytes: 0 };
@@ -100,7 +100,7 @@ pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
     Ok(format!("sha256:{}", hex(&hashed.hash.finalize())))
 }
 
-/// The archive without its compression, which its first bytes show.
+/// Opens an archive and decompresses it; its first bytes identify the compression.
 fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     let mut file = File::open(path)?;
     let mut start = [0; 6];
@@ -126,7 +126,7 @@ impl Directory {
         Ok(Directory(sys::open(path, DIR, Mode::empty())?))
     }
 
-    /// The directory of `path`, and its name in there; missing directories are created.
+    /// Opens the directory of `path`, and returns it with the last name of the path; missing directories are created.
     fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, ArchiveError> {
         let mut parts: Vec<&std::ffi::OsStr> = Vec::new();
         for part in path.components() {
@@ -169,7 +169,7 @@ fn put(
             .map_err(failed);
     }
     if let Some(gone) = text.strip_prefix(GONE) {
-        // Others with a second mark are notes of an older file system.
+        // Other names with a second prefix are records of aufs.
         if gone.is_empty() || gone.starts_with(GONE) {
             return Ok(());
         }
@@ -231,11 +231,11 @@ fn put(
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             return sys::chownat(&directory, &name, Some(owner.0), Some(owner.1), flags).map_err(failed);
         }
-        // Containers get their devices from the agent, and an image's could be any.
+        // Devices are skipped: containers get theirs from the agent, and an image's could be any.
         _ => return Ok(()),
     };
     sys::fchown(&made, Some(owner.0), Some(owner.1)).map_err(failed)?;
-    // After the owner, whose change takes the set-user-id bit away.
+    // The mode is set after the owner, whose change clears the set-user-id bit.
     sys::fchmod(&made, mode).map_err(failed)?;
     set_attributes(entry, &made)?;
     match kind {
@@ -264,8 +264,8 @@ fn copy_sparse(from: &mut impl Read, to: &mut File) -> io::Result<()> {
     to.set_len(end)
 }
 
-/// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for
-/// that.
+/// Creates a file in the place of a whiteout in the overlay's form, where the file system or the process's rights do
+/// not permit that.
 fn instead_of_mark(errno: Errno, directory: &OwnedFd, name: &Path) -> Result<(), Errno> {
     if !matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) {
         return Err(errno);
@@ -279,7 +279,7 @@ fn is_directory(directory: &OwnedFd, name: &Path) -> bool {
     status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
 }
 
-/// An entry that comes twice: the later one counts.
+/// Deletes an earlier entry with the same path: the later one counts.
 fn remove(directory: &OwnedFd, name: &Path) -> Result<(), ArchiveError> {
     match sys::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -290,12 +290,12 @@ fn remove(directory: &OwnedFd, name: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-/// File capabilities and their likes. What this host cannot keep is done without.
+/// Sets file capabilities and user attributes. Those that this host does not support are skipped.
 fn set_attributes(entry: &mut Entry<'_, impl Read>, file: &OwnedFd) -> Result<(), ArchiveError> {
     let Some(records) = entry.pax_extensions()? else { return Ok(()) };
     for record in records.filter_map(Result::ok) {
         let name = record.key().ok().and_then(|key| key.strip_prefix("SCHILY.xattr."));
-        // Those of overlays are ours to set.
+        // Only this process sets the attributes of overlays.
         if let Some(name) = name.filter(|name| name.starts_with("security.capability") || name.starts_with("user.")) {
             let _ = sys::fsetxattr(file, name, record.value_bytes(), XattrFlags::empty());
         }
@@ -316,7 +316,7 @@ mod tests {
 
     fn entry(tar: &mut tar::Builder<Vec<u8>>, name: &str, kind: EntryType, link: &str, data: &[u8]) {
         let mut header = tar::Header::new_gnu();
-        // As a hostile archive would write it: no check of the path.
+        // A hostile archive is not restricted by the library's check of the path.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.as_old_mut().linkname[..link.len()].copy_from_slice(link.as_bytes());
         header.set_entry_type(kind);

@@ -1,6 +1,6 @@
-//! Images in archives and directories: the output of `docker save`, and OCI layouts.
+//! Reads images from archives and directories: the output of `docker save`, and OCI layouts.
 //!
-//! An archive is first unpacked into the staging directory: its parts are needed in another order.
+//! An archive is first unpacked into the staging directory, because its parts are needed in another order.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -13,7 +13,7 @@ use super::{Configuration, ImageError, Name, schema1, store};
 use crate::archive_error::ArchiveError;
 use crate::unpack::untar;
 
-/// Manifests and configurations are a few thousand bytes.
+/// Maximum size of manifests and configurations in bytes; they usually have a few thousand.
 pub(super) const TEXT_MAX: u64 = 16 << 20;
 
 /// An entry of `manifest.json`, as `docker save` writes it.
@@ -24,7 +24,7 @@ struct Saved {
     layers: Vec<String>,
 }
 
-/// What a manifest names: something by its digest.
+/// A reference of a manifest to a blob, by its digest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -41,7 +41,8 @@ pub(super) struct Platform {
     os: String,
 }
 
-/// A manifest of one image, or an index of several; or one of the first kind (`schema1.rs`), which has other fields.
+/// A manifest of one image, or an index of several. It may also be one of schema 1 (`schema1.rs`), which has other
+/// fields.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
@@ -57,18 +58,18 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a manifest's text.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a manifest.
     pub fn read(text: &[u8]) -> Result<Manifest, ImageError> {
         serde_json::from_slice(text).map_err(|error| ImageError::at("The image's manifest cannot be read", error))
     }
 
-    /// The digests of the layers that it names, the lowest one first.
+    /// Returns the digests of its layers, the lowest one first.
     ///
     /// # Errors
-    /// Its history is invalid.
+    /// The history of a schema 1 manifest is invalid.
     pub fn digests(&self) -> Result<Vec<String>, ImageError> {
         match self.fs_layers.is_empty() {
             true => Ok(self.layers.iter().map(|layer| layer.digest.clone()).collect()),
@@ -76,7 +77,7 @@ impl Manifest {
         }
     }
 
-    /// Of several images the one for this kind of machine.
+    /// Returns the entry of an index for this kind of machine.
     pub(super) fn ours(&self) -> Result<&Descriptor, ImageError> {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -92,7 +93,7 @@ impl Manifest {
     }
 }
 
-/// Possible names of an image in a directory of images, without the extension of archives.
+/// Returns the possible names of an image in a directory of images, without the extension of archives.
 fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     let Reference::Tag(tag) = &name.reference else {
         return Err(ImageError(format!("'{name}' is named by a digest, which a directory of archives does not know")));
@@ -105,8 +106,8 @@ fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     Ok(if tag == "latest" { vec![tagged, path] } else { vec![tagged] })
 }
 
-/// The directory with the image `name` of the registry directory `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
-/// directories of these names. Archives are unpacked into `staging`.
+/// Returns the directory with the image `name` of the registry directory `registry`: `<name>:<tag>.tar`, `<name>.tar`,
+/// or directories with these names. Archives are unpacked into `staging`.
 pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
     let mut tried = Vec::new();
     for file in files(name)? {
@@ -129,7 +130,8 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
     )))
 }
 
-/// As [`find`], for a directory that the host's Hadoop client reaches: archives only.
+/// Returns the directory with an image as [`find`] does, for a registry that the host's Hadoop client can access:
+/// archives only.
 pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
     let (archive, target) = (staging.join("archive.tar"), staging.join("archive"));
     let mut tried = Vec::new();
@@ -152,7 +154,8 @@ fn unpack(archive: &Path, target: &Path) -> Result<(), ArchiveError> {
     crate::confine::thread(target, || untar(BufReader::new(file), target, false))
 }
 
-/// The configuration of the image in a directory, and its layers' files, the lowest one first.
+/// Reads the configuration of the image in a directory, and returns it with the files of its layers, the lowest one
+/// first.
 pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
     let saved = directory.join("manifest.json");
     if saved.is_file() {
@@ -171,7 +174,7 @@ pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), Im
         Ok(Path::new("blobs/sha256").join(hex))
     };
     let mut manifest = Manifest::read(&text(directory, Path::new("index.json"))?)?;
-    // An index may name an index.
+    // An index may refer to another index.
     for _ in 0..3 {
         if manifest.config.is_some() {
             break;
@@ -185,7 +188,7 @@ pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), Im
     Ok((configuration, layers.collect::<Result<_, _>>()?))
 }
 
-/// A file of the directory; a link in it may lead to another one in there, and nowhere else.
+/// Returns the path of a file in the directory. A link may lead to another file in the directory, and nowhere else.
 fn inside(directory: &Path, file: &Path) -> Result<PathBuf, ImageError> {
     let found = directory.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
     let directory = directory.canonicalize().map_err(|error| ImageError::at(directory.display(), error))?;

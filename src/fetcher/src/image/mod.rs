@@ -1,4 +1,4 @@
-//! Container images: fetched into a store, as layers for the root of a container (docs/mesos/containerizer.md).
+//! Container images: fetches them into a store, as layers for the root of a container (docs/mesos/containerizer.md).
 //!
 //! Images are Docker's and OCI's, from archives, directories or registries. The fetcher of images runs as a process of
 //! its own, as root: the layers' files have many owners. It does not mount.
@@ -26,42 +26,42 @@ pub use layout::Manifest;
 pub use name::Name;
 pub use store::{Pruned, Store};
 
-/// The variable that holds a [`Wanted`] as JSON; with it the fetcher brings an image, and nothing else.
+/// Name of the variable that holds a [`Wanted`] as JSON. With it the fetcher fetches an image, and nothing else.
 pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
 
-/// The label of images that need files of the host, with the kind of these.
+/// Label of images that need files of the host, and its value for the GPU driver.
 const GPU_LABEL: &str = "com.nvidia.volumes.needed";
 const GPU_DRIVER: &str = "nvidia_driver";
 
-/// An image that is to be in the store.
+/// A request to fetch an image into the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Wanted {
-    /// As people write it: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
+    /// Name of the image: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
     pub name: String,
-    /// A directory of archives, the URL of a registry, or a URI of a directory in HDFS.
+    /// Source of images: a directory of archives, the URL of a registry, or the URI of a directory in HDFS.
     pub registry: String,
-    /// The store's directory.
+    /// Directory of the store.
     pub store: PathBuf,
-    /// Whether one that is there already will do.
+    /// Whether an image that is already in the store is used.
     pub cached: bool,
-    /// How long a server may send nothing, in seconds.
+    /// Time for which a server may send nothing, in seconds.
     pub stall: u64,
-    /// Credentials for registries: a Docker configuration file's text; may be empty.
+    /// Credentials for registries: the text of a Docker configuration file; may be empty.
     pub logins: String,
 }
 
 /// Default settings for programs of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defaults {
-    /// The start of the argv.
+    /// First arguments, including the program.
     pub entrypoint: Vec<String>,
-    /// The rest of it.
+    /// Arguments after these, unless the command has its own.
     pub cmd: Vec<String>,
-    /// `NAME=value`
+    /// Environment variables in the form `NAME=value`.
     pub env: Vec<String>,
-    /// The working directory; empty for none.
+    /// Working directory; empty if there is none.
     pub working_dir: String,
-    /// Directories, absolute, that its programs write to.
+    /// Absolute paths of directories that its programs write to.
     #[serde(default)]
     pub volumes: Vec<String>,
 }
@@ -69,18 +69,18 @@ pub struct Defaults {
 /// An image in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// The whole name.
+    /// Full name of the image.
     pub name: String,
-    /// The layers' names in the store, the lowest one first.
+    /// Ids of the layers in the store, the lowest one first.
     pub layers: Vec<String>,
-    /// How it is started.
+    /// Default settings for its programs.
     pub defaults: Defaults,
     /// Whether its label requires the driver of the host's GPUs.
     #[serde(default)]
     pub gpu_driver: bool,
 }
 
-/// An image could not be brought.
+/// Error of an image that could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ImageError(pub(crate) String);
@@ -91,7 +91,7 @@ impl ImageError {
     }
 }
 
-/// What is read of an image's configuration.
+/// The fields of an image's configuration that are used.
 #[derive(Debug, Deserialize)]
 struct Configuration {
     config: Option<ConfigurationPart>,
@@ -111,7 +111,7 @@ struct ConfigurationPart {
     cmd: Option<Vec<String>>,
     env: Option<Vec<String>>,
     working_dir: Option<String>,
-    /// An object whose names are the directories.
+    /// Object whose keys are the directories.
     volumes: Option<serde_json::Map<String, serde_json::Value>>,
     labels: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -138,7 +138,7 @@ impl Configuration {
     }
 }
 
-/// Brings the image that the variable names. The result, or what went wrong, is on standard output.
+/// Fetches the image that the variable names. Prints the result, or the error, on standard output.
 pub(crate) fn main(wanted: &str) -> ExitCode {
     let brought =
         serde_json::from_str::<Wanted>(wanted).map_err(|error| ImageError::at(WANTED, error)).and_then(|wanted| {
@@ -157,19 +157,19 @@ pub(crate) fn main(wanted: &str) -> ExitCode {
     }
 }
 
-/// Whether a registry is a directory that the host's Hadoop client reaches: `hdfs://...` and similar URIs.
+/// Returns whether a registry is a directory that the host's Hadoop client can access: `hdfs://...` and similar URIs.
 fn is_hadoops(registry: &str) -> bool {
     registry.split_once("://").is_some_and(|(scheme, _)| !["http", "https"].contains(&scheme))
 }
 
-/// Brings an image into the store, unless it is there.
+/// Fetches an image into the store, unless it is already there.
 ///
 /// # Errors
-/// What is wrong with the name, the image, the way to it, or the store.
+/// The name, the image or the store is invalid, or the image cannot be fetched.
 pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     let name = Name::parse(&wanted.name)?;
     let store = Store::open(&wanted.store)?;
-    // Another process that fetches the same image waits here, and finds it in the store.
+    // Another process that fetches the same image waits here, and then finds it in the store.
     let _lock = store.lock_image(&name)?;
     if wanted.cached
         && let Some(image) = store.find(&name)
@@ -189,7 +189,7 @@ pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     let mut names = Vec::new();
     for (id, file) in ids.iter().zip(&layers) {
         let layer = store.add_layer(id, file, staging.path())?;
-        // One that comes again hides what it has brought before; and nothing can be mounted above itself.
+        // A later occurrence of a layer hides the earlier one, and a layer cannot be mounted above itself.
         names.retain(|other| *other != layer);
         names.push(layer);
     }

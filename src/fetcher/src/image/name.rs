@@ -1,44 +1,44 @@
-//! What an image is called.
+//! Names of images.
 
 use std::fmt;
 
 use super::ImageError;
 
-/// The default registry, and the namespace of its images whose name has none.
+/// Default registry; names without a namespace get one there.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
-/// A checked name: its parts can be parts of paths and URLs.
+/// A valid name of an image: its parts can be parts of paths and URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// `host` or `host:port`, if it is named.
+    /// Registry as `host` or `host:port`, if the name has one.
     pub host: Option<String>,
-    /// `namespace/name`
+    /// Repository: `namespace/name`.
     pub repository: String,
-    /// A tag or a digest.
+    /// Tag or digest.
     pub reference: Reference,
 }
 
-/// Which image of a repository.
+/// Reference to one image of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A tag, `latest` if none is given.
+    /// A tag; `latest` if the name has none.
     Tag(String),
-    /// `sha256:...`
+    /// A digest: `sha256:...`.
     Digest(String),
 }
 
 impl Name {
-    /// Reads a name as people write it.
+    /// Parses a name.
     ///
     /// # Errors
-    /// If it cannot be one.
+    /// If the text is not a valid name.
     pub fn parse(text: &str) -> Result<Name, ImageError> {
         let wrong = || ImageError(format!("'{text}' is not a name of an image"));
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (text, None),
         };
-        // A colon after the last slash is before a tag; one before it, before a port.
+        // A colon after the last slash precedes a tag; one before it precedes a port.
         let tag_at = rest.rfind(':').filter(|at| !rest[*at..].contains('/'));
         let (path, tag) = tag_at.map_or((rest, None), |at| (&rest[..at], Some(&rest[at + 1..])));
         let is_host = |part: &str| part.contains(['.', ':']) || part == "localhost";
@@ -63,14 +63,14 @@ impl Name {
         Ok(Name { host: host.map(str::to_owned), repository: repository.to_owned(), reference })
     }
 
-    /// The tag or digest.
+    /// Returns the tag or the digest.
     pub fn reference(&self) -> &str {
         match &self.reference {
             Reference::Tag(text) | Reference::Digest(text) => text,
         }
     }
 
-    /// Where a registry at this address has it: the registry's URL and the repository there.
+    /// Returns the location of the image in a registry at this address: the registry's URL, and the repository there.
     pub(super) fn at(&self, registry: &str) -> (String, String) {
         if let Some(host) = &self.host {
             let plain = host.split(':').next().is_some_and(|host| host == "localhost" || host.starts_with("127."));

@@ -1,6 +1,6 @@
-//! Images from a registry: the HTTP API V2 of Docker and OCI, with tokens.
+//! Fetches images from a registry with the HTTP API V2 of Docker and OCI, with tokens.
 //!
-//! Every blob is checked against its digest before anything is made of it.
+//! Every blob is checked against its digest before it is used.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ const MANIFESTS: &str = "application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v1+prettyjws;q=0.5";
 
-/// What a server of tokens answers.
+/// Response of a token server.
 #[derive(Debug, Deserialize)]
 struct Token {
     token: Option<String>,
     access_token: Option<String>,
 }
 
-/// Docker's file of credentials.
+/// Docker's configuration file with logins.
 #[derive(Debug, Default, Deserialize)]
 struct Logins {
     #[serde(default)]
@@ -35,22 +35,22 @@ struct Logins {
 
 #[derive(Debug, Deserialize)]
 struct Login {
-    /// `user:password` in base64.
+    /// Login `user:password` in base64.
     auth: Option<String>,
-    /// What Docker's daemon makes tokens of.
+    /// Identity token, which only Docker's daemon can exchange.
     identitytoken: Option<String>,
 }
 
-/// A registry, as one image is asked of it.
+/// A client of a registry for one image.
 pub(super) struct Registry {
     agent: ureq::Agent,
     url: String,
     repository: String,
     reference: Reference,
-    /// The header `Authorization`.
+    /// Value of the header `Authorization`.
     authorization: Option<String>,
     login: Option<String>,
-    /// The login that there is has another form.
+    /// Whether the login for this registry has only an identity token, which is not supported.
     only_token: bool,
 }
 
@@ -59,7 +59,7 @@ impl Registry {
         let (url, repository) = name.at(&wanted.registry);
         let logins: Logins = serde_json::from_str(&wanted.logins).unwrap_or_default();
         let host = url.rsplit("://").next().unwrap_or_default().to_owned();
-        // Docker writes its own registry's login under an older address.
+        // Docker stores its own registry's login under an older address.
         let is_ours = |known: &str| {
             let bare = known.rsplit("://").next().unwrap_or_default();
             bare.split('/').next() == Some(&*host)
@@ -72,7 +72,7 @@ impl Registry {
         Registry { agent: crate::get::agent(stall), url, repository, reference, authorization: None, login, only_token }
     }
 
-    /// The configuration, and the layers' files in `staging`, the lowest one first.
+    /// Fetches the image. Returns its configuration, and the files of its layers in `staging`, the lowest one first.
     pub(super) fn read(mut self, staging: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
         let (reference, digest) = match &self.reference {
             Reference::Tag(tag) => (tag.clone(), None),
@@ -100,7 +100,7 @@ impl Registry {
         Ok((Configuration::read(&text)?, layers))
     }
 
-    /// The same for a manifest of the first kind.
+    /// Fetches an image with a manifest of schema 1. Returns the same as [`Registry::read`].
     fn read_old(&mut self, manifest: &Manifest, staging: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
         let (config, blobs) = schema1::read(manifest)?;
         let (mut files, mut diff_ids) = (Vec::new(), Vec::new());
@@ -172,7 +172,7 @@ impl Registry {
         }
     }
 
-    /// The header that answers a registry's challenge.
+    /// Returns the value of `Authorization` that answers a registry's challenge.
     fn authorize(&self, challenge: &str) -> Result<String, ImageError> {
         let basic = self.login.as_ref().map(|login| format!("Basic {login}"));
         let kind = if self.only_token {

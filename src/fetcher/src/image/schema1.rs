@@ -1,23 +1,23 @@
-//! Manifests of the first kind (Docker's image manifest version 2, schema 1), which old registries have: layers and
-//! their history, the uppermost one first, and no configuration of their own.
+//! Manifests of schema 1 (Docker's image manifest version 2, schema 1), which old registries have. They list layers and
+//! their history, the uppermost one first, and have no configuration of their own.
 
 use serde::Deserialize;
 
 use super::layout::Manifest;
 use super::{ConfigurationPart, ImageError};
 
-/// An entry of `fsLayers`.
+/// A layer of a schema 1 manifest: an entry of `fsLayers`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Layer {
     blob_sum: String,
 }
 
-/// An entry of `history`: what made the layer at its place.
+/// An entry of `history`: the step that made the layer at the same position.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct History {
-    /// JSON within the JSON.
+    /// JSON text within the JSON.
     v1_compatibility: String,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct History {
 #[serde(default)]
 struct Step {
     config: Option<ConfigurationPart>,
-    /// Whether it has changed no file.
+    /// Whether the step has changed no files.
     throwaway: bool,
 }
 
-/// The configuration, and the digests of the layers, the lowest one first; each once.
+/// Returns the configuration, and the digests of the layers, the lowest one first; each once.
 pub(super) fn read(manifest: &Manifest) -> Result<(Option<ConfigurationPart>, Vec<String>), ImageError> {
     let (layers, history) = (&manifest.fs_layers, &manifest.history);
     if layers.len() != history.len() {
@@ -46,7 +46,7 @@ pub(super) fn read(manifest: &Manifest) -> Result<(Option<ConfigurationPart>, Ve
         if number == 0 {
             config = step.config;
         }
-        // What comes again further down is hidden by what is here already.
+        // A later occurrence, further down, is hidden by the earlier one.
         if !step.throwaway && !blobs.contains(&layer.blob_sum) {
             blobs.push(layer.blob_sum.clone());
         }

@@ -1,7 +1,7 @@
-//! The store: `images/<name>.json`, `layers/<id>/rootfs` and, where that is to be copied, `file-marks` beside it,
-//! `staging`, `locks` (files of other images are left alone).
+//! The image store: `images/<name>.json`, `layers/<id>/rootfs` and, for layers that must be copied, `file-marks` beside
+//! it, `staging`, `locks`. Other files in these directories are not touched.
 //!
-//! Everything appears whole, by a rename. What is used by containers the caller of [`Store::prune`] knows.
+//! Every entry appears as a whole, by a rename. The caller of [`Store::prune`] knows which layers containers use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use ::store::Access;
 
 use super::{Image, ImageError, Name, copy, layer};
 
-/// Number of digits of a layer's digest in its directory's name: an overlay names all layers within 4096 bytes.
+/// Number of digits of a layer's digest in its directory's name: an overlay must name all layers within 4096 bytes.
 const ID_DIGITS: usize = 32;
 
-/// The hexadecimal digits of a digest.
+/// Returns the hexadecimal digits of a digest; `None` if the digest is invalid.
 pub(super) fn hex_of(digest: &str) -> Option<&str> {
     let hex = digest.strip_prefix("sha256:")?;
     (hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))).then_some(hex)
@@ -42,43 +42,43 @@ impl Drop for Staging {
     }
 }
 
-/// What was taken out of a store.
+/// Numbers of images and layers that were deleted from a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Number of images.
+    /// Number of deleted images.
     pub images: usize,
-    /// Number of layers.
+    /// Number of deleted layers.
     pub layers: usize,
 }
 
 impl Store {
-    /// Opens a store; makes it if it is not there.
+    /// Opens a store; creates it if it does not exist.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
             let directory = root.join(part);
-            // Images may need a login: the store is not readable for other users.
+            // Images may need a login, so other users may not read the store.
             ::store::create_private(&directory).map_err(|error| ImageError::at(directory.display(), error))?;
         }
         Ok(Store { root: root.to_owned() })
     }
 
-    /// Deletes what earlier processes have not finished. No image may be on its way.
+    /// Deletes what earlier processes have not finished. No image may be being fetched meanwhile.
     pub fn clean(&self) {
         for entry in fs::read_dir(self.root.join("staging")).into_iter().flatten().flatten() {
-            // What cannot be deleted only takes room.
+            // A directory that cannot be deleted only uses space.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 
-    /// Where a layer's files are.
+    /// Returns the directory of a layer's files.
     pub fn layer(&self, id: &str) -> PathBuf {
         self.root.join("layers").join(id).join("rootfs")
     }
 
-    /// The images in the store.
+    /// Returns the images in the store, ordered by name.
     pub fn images(&self) -> Vec<Image> {
         let entries = fs::read_dir(self.root.join("images")).into_iter().flatten().flatten();
         let mut images: Vec<Image> = entries.filter_map(|entry| read_image(&entry.path())).collect();
@@ -86,14 +86,14 @@ impl Store {
         images
     }
 
-    /// The image of that name with all its layers.
+    /// Returns the image with that name, if all its layers are in the store.
     pub fn find(&self, name: &Name) -> Option<Image> {
         let image = read_image(&self.file("images", name))?;
         image.layers.iter().all(|id| self.layer(id).is_dir()).then_some(image)
     }
 
     fn file(&self, part: &str, name: &Name) -> PathBuf {
-        // The parts of a name have no '%'.
+        // The parts of a name contain no '%'.
         self.root.join(part).join(format!("{}.json", name.to_string().replace('/', "%2F")))
     }
 
@@ -110,7 +110,7 @@ impl Store {
         Ok(Staging(path))
     }
 
-    /// Unpacks a layer, unless it is there; its name in the store.
+    /// Unpacks a layer, unless it is in the store. Returns its id.
     pub(super) fn add_layer(&self, digest: &str, file: &Path, staging: &Path) -> Result<String, ImageError> {
         let hex = hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is not a digest of a layer")))?;
         let id = hex[..ID_DIGITS].to_owned();
@@ -129,7 +129,7 @@ impl Store {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
         }
         copy::note_marks(&root).map_err(at)?;
-        // A process that was quicker with the same layer has brought the same files.
+        // If another process was faster, it has stored the same files.
         match fs::rename(&half, &directory) {
             Err(error) if !directory.join("rootfs").is_dir() => Err(ImageError::at(directory.display(), error)),
             _ => Ok(id),
@@ -144,8 +144,8 @@ impl Store {
         written.map_err(|error| ImageError::at(path.display(), error))
     }
 
-    /// Deletes the images that are not among `keep` and, of the layers, those that neither an image nor `used` names.
-    /// No image may be on its way meanwhile.
+    /// Deletes the images that are not among `keep` and not in use, and the layers that neither a remaining image nor
+    /// `used` names. No image may be being fetched meanwhile.
     pub fn prune(&self, keep: &[String], used: &BTreeSet<String>) -> Pruned {
         let keep: BTreeSet<String> = keep.iter().filter_map(|name| Some(Name::parse(name).ok()?.to_string())).collect();
         let mut pruned = Pruned::default();

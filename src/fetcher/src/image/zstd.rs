@@ -1,29 +1,29 @@
-//! Layers packed with zstd: any number of frames one after the other, with others in between that are to be skipped.
+//! Decompresses zstd layers: any number of frames one after the other, with skippable ones in between.
 //!
-//! One frame is decoded by a library.
+//! A library decodes each frame.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-/// The first bytes of a frame; of one that is to be skipped the first byte is anything that begins with 5.
+/// First bytes of a frame. Those of a skippable frame are any byte from 0x50 to 0x5f and then `SKIPPED`.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
-/// How far back a frame may refer: what compressors use with their largest settings.
+/// Maximum window size of a frame in bytes, as compressors use it with their largest settings.
 const WINDOW_MAX: u64 = 128 << 20;
 
-/// Reads what the frames hold.
+/// A reader of the decompressed content of all frames.
 pub(super) struct Zstd<R: Read> {
     state: State<R>,
 }
 
-/// A frame, with the bytes that were read of it already.
+/// A frame, including the bytes of it that were read already.
 type Whole<R> = io::Chain<io::Cursor<[u8; 4]>, R>;
 
 enum State<R: Read> {
     Between(R),
     Within(Box<StreamingDecoder<Whole<R>, FrameDecoder>>),
-    /// After an error.
+    /// The state after an error.
     Broken,
 }
 
@@ -32,7 +32,7 @@ impl<R: BufRead> Zstd<R> {
         Zstd { state: State::Between(reader) }
     }
 
-    /// Begins the next frame with contents; false at the end.
+    /// Begins the next frame with content. Returns `false` at the end.
     fn begin(&mut self) -> io::Result<bool> {
         let State::Between(mut reader) = std::mem::replace(&mut self.state, State::Broken) else { return Ok(true) };
         loop {
@@ -86,7 +86,7 @@ impl<R: BufRead> Read for Zstd<R> {
 mod tests {
     use super::*;
 
-    /// `printf 'hello ' | zstd`, then a frame to be skipped, then `printf 'world' | zstd`; raw blocks, without
+    /// Returns `printf 'hello ' | zstd`, then a skippable frame, then `printf 'world' | zstd`; raw blocks, without
     /// checksums.
     fn packed() -> Vec<u8> {
         let frame = |text: &[u8]| {

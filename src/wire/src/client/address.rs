@@ -1,26 +1,26 @@
-//! Where a server is: scheme, host name or IP, and port.
+//! The address of a server: scheme, host name or IP, and port.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that names no server.
+/// Error for a text that is not the address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not of the form [http[s]://]<host>:<port>[/<path>]")]
 pub struct AddressError(String);
 
-/// How a server is spoken to.
+/// Whether connections to a server use TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
-    /// As this process's settings of TLS say: plain unless they turn it on.
+    /// The TLS settings of this process decide: connections do not use TLS unless they enable it.
     #[default]
     Configured,
-    /// Without TLS.
+    /// Connections do not use TLS.
     Http,
-    /// With TLS; the server's certificate is verified unless the settings turn that off.
+    /// Connections use TLS; the server's certificate is verified unless the settings turn that off.
     Https,
 }
 
-/// A scheme, a host and a port.
+/// Address of a server: scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
     scheme: Scheme,
@@ -29,33 +29,33 @@ pub struct Address {
 }
 
 impl Address {
-    /// An address from its parts, spoken to as configured; an IPv6 host has no brackets here.
+    /// Creates an address with the scheme `Configured`; an IPv6 host has no brackets here.
     pub fn new(host: &str, port: u16) -> Address {
         Address { scheme: Scheme::Configured, host: host.to_owned(), port }
     }
 
-    /// The same host and port, spoken to in another way.
+    /// Returns the address with another scheme.
     #[must_use]
     pub fn with_scheme(self, scheme: Scheme) -> Address {
         Address { scheme, ..self }
     }
 
-    /// How the server is spoken to.
+    /// Returns the scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Host name or IP.
+    /// Returns the host name or IP.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address in a URL, and the path with query behind it (at least `/`). The scheme may be left out, as in the
+    /// Splits a URL into the address, and the path with query (at least `/`). The scheme may be left out, as in the
     /// `Location` of a follower's redirect.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Connections of clients, with TLS where the address or the process's settings say so.
+//! Opens connections of clients, with TLS where the address or the process's settings say so.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -11,16 +11,16 @@ use crate::tls::{Role, Settings, Tls, TlsError};
 
 type Configured = Result<Tls, Arc<TlsError>>;
 
-/// The TLS of all clients of this process.
+/// TLS configuration of all clients of this process.
 static CONFIGURED: OnceLock<Configured> = OnceLock::new();
 
-/// Gives the clients of this process their TLS. Without this call, or if a client has connected before, they have that
-/// of the environment.
+/// Sets the TLS configuration of the clients of this process. Without this call, or if a client has connected before,
+/// they use that of the environment.
 pub fn configure(tls: Tls) {
     let _ = CONFIGURED.set(Ok(tls));
 }
 
-/// Whether connections to a server have TLS: by its address, else by the settings of this process.
+/// Returns whether connections to a server use TLS: by its address, else by the settings of this process.
 pub fn is_tls(address: &Address) -> bool {
     match address.scheme() {
         Scheme::Http => false,
@@ -40,8 +40,7 @@ pub async fn connect(address: &Address) -> io::Result<Socket> {
     connect_buffered(address, None).await
 }
 
-/// Connects to a server, with this many bytes in the kernel for what was received and not read yet; without a number,
-/// as many as the kernel chooses.
+/// Connects to a server, with a receive buffer of this many bytes in the kernel; without a number, the kernel chooses.
 ///
 /// # Errors
 /// As [`connect`].
@@ -50,10 +49,10 @@ pub async fn connect_buffered(address: &Address, receive_buffer: Option<u32>) ->
     by(tls, address, receive_buffer).await
 }
 
-/// The TLS of the clients of this process.
+/// Returns the TLS configuration of the clients of this process.
 ///
 /// # Errors
-/// The settings of TLS cannot be used.
+/// The TLS settings cannot be used.
 pub fn tls() -> io::Result<&'static Tls> {
     let from_environment = || -> Configured {
         let settings = Settings::from_environment().map_err(|error| Arc::new(error.into()))?;
@@ -62,7 +61,7 @@ pub fn tls() -> io::Result<&'static Tls> {
     CONFIGURED.get_or_init(from_environment).as_ref().map_err(|error| io::Error::other(error.clone()))
 }
 
-/// Connects to a server with the TLS that is given, if its address needs any.
+/// Connects to a server with this TLS configuration, if its address needs one.
 pub(super) async fn by(tls: Option<&Tls>, address: &Address, receive_buffer: Option<u32>) -> io::Result<Socket> {
     let is_asked = address.scheme() == Scheme::Https;
     let tls = tls.filter(|tls| is_asked || (address.scheme() == Scheme::Configured && tls.settings().enabled));
@@ -74,7 +73,7 @@ pub(super) async fn by(tls: Option<&Tls>, address: &Address, receive_buffer: Opt
     }
 }
 
-/// A TCP connection to the first of the host's addresses that takes one.
+/// Opens a TCP connection to the first of the host's addresses that accepts one.
 async fn open(address: &Address, receive_buffer: Option<u32>) -> io::Result<TcpStream> {
     let place = (address.host(), address.port());
     let Some(bytes) = receive_buffer else {
@@ -85,7 +84,7 @@ async fn open(address: &Address, receive_buffer: Option<u32>) -> io::Result<TcpS
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for to in lookup_host(place).await? {
         let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Before the connection: its window is agreed on then.
+        // The size is set before the connection is made, because its window is negotiated then.
         socket.set_recv_buffer_size(bytes)?;
         let _ = socket.set_nodelay(true);
         match socket.connect(to).await {

@@ -1,4 +1,4 @@
-//! An HTTP client for Mesos's v1 APIs and reading endpoints. It knows no calls and does not decode answers.
+//! An HTTP client for Mesos's v1 APIs and read-only endpoints. It knows no calls and does not decode responses.
 
 mod address;
 mod connect;
@@ -23,43 +23,43 @@ pub use records::Records;
 use crate::http::last_value;
 use crate::tls::Tls;
 
-/// Why there is no answer.
+/// Reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The text is not an address.
     #[error("cannot use the address")]
     Address(#[from] AddressError),
-    /// No process listens there.
+    /// The server cannot be reached.
     #[error("cannot connect to {address}")]
     Connect {
-        /// The address of the server.
+        /// Address of the server.
         address: Address,
-        /// The cause.
+        /// Cause of the error.
         source: std::io::Error,
     },
-    /// A header or a path holds what cannot stand there.
+    /// A header or a path has an invalid character.
     #[error("cannot form the request")]
     Request(#[from] http::Error),
-    /// The connection broke, or what came is not HTTP.
+    /// The connection broke, or the response is not HTTP.
     #[error("the exchange with {address} failed")]
     Exchange {
-        /// The peer.
+        /// Address of the server.
         address: Address,
-        /// The cause.
+        /// Cause of the error.
         source: hyper::Error,
     },
-    /// The time ran out.
+    /// The request took longer than its time limit.
     #[error("no answer from {address} within {after:?}")]
     Timeout {
-        /// The peer.
+        /// Address of the server.
         address: Address,
-        /// The time limit.
+        /// Time limit of the request.
         after: Duration,
     },
-    /// What was to take the body of the response failed.
+    /// The writer that receives the response's body has failed.
     #[error("cannot store the answer")]
     Sink(#[source] std::io::Error),
-    /// The response exceeds the client's limit.
+    /// The response is longer than the client's limit in bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
     /// The stream is not RecordIO.
@@ -71,41 +71,41 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the host was reached, and no TLS could be agreed on with it; or the own settings of TLS are wrong.
+    /// Returns whether the host was reached, but the TLS handshake failed, or this process's TLS settings are wrong.
     #[must_use]
     pub fn is_of_tls(&self) -> bool {
         use std::io::ErrorKind::{InvalidData, InvalidInput, Other};
-        // The system's errors, and those of looking up a name, are of other kinds.
+        // Errors of the system, and of the look-up of a name, have other kinds.
         matches!(self, ClientError::Connect { source, .. } if matches!(source.kind(), InvalidData | InvalidInput | Other))
     }
 }
 
-/// An answer.
+/// Response of a server.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Its status.
+    /// Status of the response.
     pub status: StatusCode,
-    /// Its headers.
+    /// Headers of the response.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Body of the response.
     pub body: Bytes,
-    /// How it was asked for; a redirect without a scheme keeps it.
+    /// Scheme of the request, which a redirect without a scheme keeps.
     scheme: Scheme,
 }
 
 impl Reply {
-    /// The last value of a header.
+    /// Returns the last value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         last_value(&self.headers, name)
     }
 
-    /// The body as text; what is not UTF-8 is replaced.
+    /// Returns the body as text, with invalid UTF-8 replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Where a 307 leads: the address and the path with query. The scheme may be left out
-    /// (`//host:port/path`): it is then that of the request.
+    /// Returns the target of a 307 redirect: the address, and the path with query. Without a scheme
+    /// (`//host:port/path`) it has that of the request.
     pub fn redirect(&self) -> Option<(Address, String)> {
         if !self.status.is_redirection() {
             return None;
@@ -119,16 +119,16 @@ impl Reply {
     }
 }
 
-/// What came of a request for a stream.
+/// Result of a request for a stream.
 #[derive(Debug)]
 pub enum Subscription {
-    /// 200: the stream, with the headers of its response.
+    /// The status is 200: the stream, with the headers of its response.
     Stream(Records),
-    /// Anything else.
+    /// The status is another one.
     Refused(Reply),
 }
 
-/// A client of one server. Calls go over one connection that is kept open; each stream has a connection of its own.
+/// A client of one server. Calls share one connection that is kept open; each stream has a connection of its own.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
@@ -140,8 +140,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `host:port`, `http://host:port` or `https://host:port`; it connects when it is first
-    /// needed.
+    /// Creates a client of the server at `host:port`, `http://host:port` or `https://host:port`. It connects when it is
+    /// first used.
     ///
     /// # Errors
     /// When the text is no such address.
@@ -149,64 +149,64 @@ impl Client {
         Ok(Client::at(address.parse()?))
     }
 
-    /// A client of the server at an address. The time limit is 30 s, the length limit of answers 1 GiB.
+    /// Creates a client of the server at an address. The time limit is 30 s, the length limit of responses 1 GiB.
     pub fn at(address: Address) -> Client {
         let timeout = Duration::from_secs(30);
         Client { address, authorization: None, timeout, limit: 1 << 30, tls: None, connection: None }
     }
 
-    /// Sends these credentials with every request (HTTP Basic).
+    /// Sets credentials (HTTP Basic) that are sent with every request.
     #[must_use]
     pub fn with_basic(self, user: &str, password: &str) -> Client {
         let header = crate::auth::basic_header(user, password);
         self.with_authorization(header)
     }
 
-    /// Sends this `Authorization` with every request, such as `Bearer <token>`.
+    /// Sets the `Authorization` header of every request, such as `Bearer <token>`.
     #[must_use]
     pub fn with_authorization(mut self, header: String) -> Client {
         self.authorization = Some(header);
         self
     }
 
-    /// Uses this TLS instead of [that of the process](configure).
+    /// Sets the TLS configuration, instead of [that of the process](configure).
     #[must_use]
     pub fn with_tls(mut self, tls: Tls) -> Client {
         self.tls = Some(tls);
         self
     }
 
-    /// How long a request may take from connecting to the last byte; for a stream, to its headers.
+    /// Sets the time limit of a request, from connecting to the last byte; for a stream, to its headers.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Client {
         self.timeout = timeout;
         self
     }
 
-    /// How many bytes an answer, or a record of a stream, may have.
+    /// Sets the maximum number of bytes of a response, or of a record of a stream.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Client {
         self.limit = limit;
         self
     }
 
-    /// The address of the server.
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Reads a path.
+    /// Sends a GET request for a path.
     ///
     /// # Errors
-    /// No answer arrives; any status is an answer.
+    /// There is no response; any status is a response.
     pub async fn get(&mut self, path: &str) -> Result<Reply, ClientError> {
         self.get_with(path, &[]).await
     }
 
-    /// Reads a path, with these headers in the request.
+    /// Sends a GET request for a path, with these headers.
     ///
     /// # Errors
-    /// No answer comes; any status is an answer.
+    /// There is no response; any status is a response.
     pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Reply, ClientError> {
         self.request(Method::GET, path, headers, Bytes::new()).await
     }
@@ -228,10 +228,10 @@ impl Client {
         self.request(Method::POST, path, &all, body).await
     }
 
-    /// Any request over the kept connection.
+    /// Sends any request over the kept connection.
     ///
     /// # Errors
-    /// When no answer comes; any status is an answer.
+    /// There is no response; any status is a response.
     pub async fn request(
         &mut self,
         method: Method,
@@ -249,12 +249,14 @@ impl Client {
         result
     }
 
-    /// Reads a path and writes the body of a 200 to `sink`, piece by piece, so that it may be longer than memory. The
-    /// reply has no body then; that of any other status has its own. The time limit holds for each piece, the length
-    /// limit for the whole.
+    /// Sends a GET request for a path, and writes the body of a 200 to `sink`, piece by piece, so that it may be longer
+    /// than memory.
+    ///
+    /// The reply then has no body; that of any other status has its own. The time limit applies to each piece, the
+    /// length limit to the whole.
     ///
     /// # Errors
-    /// When no answer comes or it breaks off, or the first error of `sink`; a part may have been written by then.
+    /// There is no response, or it is incomplete, or the first error of `sink`. A part may have been written by then.
     pub async fn download(&mut self, path: &str, sink: &mut (dyn Write + Send)) -> Result<Reply, ClientError> {
         let request = self.form(Method::GET, path, &[], Bytes::new())?;
         let timeout = self.timeout;
@@ -306,7 +308,7 @@ impl Client {
         let mut connection = self.ready_connection().await?;
         let response = match connection.try_send_request(request).await {
             Ok(response) => response,
-            // The server closed the kept connection meanwhile, and has seen nothing of the request.
+            // The server has closed the kept connection meanwhile, and has received nothing of the request.
             Err(mut error) => match error.take_message() {
                 Some(request) => {
                     connection = self.connect().await?;
@@ -318,7 +320,7 @@ impl Client {
         Ok((connection, response))
     }
 
-    /// The kept connection, if it still stands, or a new one.
+    /// Returns the kept connection, if it is still open, or a new one.
     async fn ready_connection(&mut self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         if let Some(mut kept) = self.connection.take()
             && kept.ready().await.is_ok()
@@ -328,10 +330,10 @@ impl Client {
         self.connect().await
     }
 
-    /// Posts a call that is answered by a stream of records, over a connection of its own.
+    /// Posts a call whose response is a stream of records, over a connection of its own.
     ///
     /// # Errors
-    /// When no answer comes.
+    /// There is no response; any status is a response.
     pub async fn subscribe(
         &self,
         path: &str,
@@ -404,11 +406,11 @@ impl Client {
     }
 }
 
-/// Reads one URL: `http://host:port/path?query`, the same with `https`, or without the scheme. Redirects are not
-/// followed.
+/// Sends a GET request for one URL: `http://host:port/path?query`, the same with `https`, or without the scheme.
+/// Redirects are not followed.
 ///
 /// # Errors
-/// When no answer comes; any status is an answer.
+/// There is no response; any status is a response.
 pub async fn get(url: &str) -> Result<Reply, ClientError> {
     let (address, path) = Address::split_url(url)?;
     Client::at(address).get(&path).await

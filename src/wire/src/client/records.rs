@@ -1,4 +1,4 @@
-//! A subscription's stream of records. It does not decode them.
+//! The stream of records of a subscription. It does not decode them.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -17,7 +17,7 @@ pub struct Records {
     body: Incoming,
     decoder: Decoder,
     address: Address,
-    /// The connection lives as long as there is a sender for it.
+    /// Sender that keeps the connection open.
     _connection: SendRequest<Full<Bytes>>,
 }
 
@@ -32,20 +32,21 @@ impl Records {
         Records { headers, body, decoder: Decoder::new(limit), address, _connection: connection }
     }
 
-    /// The headers of the response.
+    /// Returns the headers of the response.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The last value of a header of the response, such as `Mesos-Stream-Id`.
+    /// Returns the last value of a header of the response, such as `Mesos-Stream-Id`.
     pub fn header(&self, name: &str) -> Option<&str> {
         last_value(&self.headers, name)
     }
 
-    /// The next record's payload, or `None` when the server has ended the stream. May be cancelled without loss.
+    /// Returns the next record's payload, or `None` when the server has ended the stream. Cancel safe: no record is
+    /// lost.
     ///
     /// # Errors
-    /// When the connection breaks, or what comes is not RecordIO or longer than the client's limit.
+    /// When the connection breaks, or the stream is not RecordIO, or a record is longer than the client's limit.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if let Some(record) = self.decoder.pull()? {
@@ -59,7 +60,7 @@ impl Records {
         }
     }
 
-    /// The stream may only end where a record does.
+    /// Checks that the stream ends at the end of a record.
     fn end(&self) -> Result<Option<Bytes>, ClientError> {
         if self.decoder.at_boundary() { Ok(None) } else { Err(ClientError::CutOff(self.address.clone())) }
     }

@@ -1,17 +1,17 @@
 //! The connections of a process: how many may be open, and which one is closed to admit another.
 //!
-//! Servers and networks ask here before they accept or open a connection, and close the connections that this module
+//! Servers and networks call this module before they accept or open a connection, and close the connections that it
 //! names. It does no I/O.
 //!
 //! A connection is closed to admit another, or for a timeout, only while the process waits for bytes of its client:
 //! before its first request, within a request, between two requests. A connection is never closed for these reasons
-//! while a request is handled, while an answer or a stream is sent, or after it was [kept](Slot::keep).
+//! while a request is handled, while a response or a stream is sent, or after it was [kept](Slot::keep).
 //!
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens
 //! connections without end closes its own ones, and not those of others. A source other than this machine has at most
 //! half of the connections: those that are kept cannot be closed to admit others. Refused requests of a source have a
-//! rate: beyond it their answers wait.
+//! rate: beyond it their responses are delayed.
 
 mod refusals;
 mod slot;
@@ -34,43 +34,43 @@ use crate::sync::lock;
 #[derive(Clone, Debug)]
 pub struct Connections {
     limit: usize,
-    /// What an operator can do to allow more connections; the end of a warning.
+    /// Advice to the operator for more connections; the end of a warning.
     advice: &'static str,
     table: Arc<Mutex<Table>>,
 }
 
-/// Numbers of connections.
+/// Numbers of connections of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Connections that may be open at the same time.
+    /// Maximum number of open connections.
     pub limit: usize,
-    /// Open connections that clients made.
+    /// Number of open connections that clients made.
     pub incoming: usize,
-    /// Open connections that this process made.
+    /// Number of open connections that this process made.
     pub outgoing: usize,
-    /// Idle connections that were closed to admit others, since the start.
+    /// Number of idle connections that were closed to admit others, since the start.
     pub displaced: u64,
-    /// Connections that were closed because a client sent nothing for too long, since the start.
+    /// Number of connections that were closed because a client sent nothing for too long, since the start.
     pub timed_out: u64,
-    /// Connections that were refused because the limit was reached and none was idle, since the start.
+    /// Number of connections that were refused because the limit was reached and none was idle, since the start.
     pub refused: u64,
-    /// Refused requests whose answers had to wait, since the start.
+    /// Number of refused requests whose responses were delayed, since the start.
     pub delayed: u64,
 }
 
 impl Connections {
-    /// A table without connections, for at most `limit` at the same time. `advice` says how an operator allows more.
+    /// Creates a table for at most `limit` open connections. `advice` tells an operator how to allow more.
     pub fn new(limit: usize, advice: &'static str) -> Connections {
         Connections { limit, advice, table: Arc::default() }
     }
 
-    /// The numbers as of now.
+    /// Returns the current numbers.
     pub fn counts(&self) -> ConnectionCounts {
         ConnectionCounts { limit: self.limit, ..lock(&self.table).counts }
     }
 
-    /// Enters a connection that a client has made, after closing another one if need be. None if there is no room: the
-    /// connection is to be closed.
+    /// Enters a connection that a client has made; closes another one if needed. Returns `None` if the connection
+    /// cannot be admitted and must be closed.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<Slot> {
         let mut table = lock(&self.table);
         let source = table::source(peer);
@@ -93,8 +93,8 @@ impl Connections {
         Some(Slot::new(self.table.clone(), source))
     }
 
-    /// Enters a connection that this process is about to make, after closing another one if need be. None if there is
-    /// no room.
+    /// Enters a connection that this process is about to make; closes another one if needed. Returns `None` if the
+    /// connection cannot be admitted.
     pub(crate) fn admit_outgoing(&self, to: &dyn std::fmt::Display) -> Option<OutgoingSlot> {
         let mut table = lock(&self.table);
         if !table.make_room(self.limit, self.advice) {
@@ -106,7 +106,7 @@ impl Connections {
         Some(OutgoingSlot::new(self.table.clone()))
     }
 
-    /// Counts a refused connection, and logs it once in a while.
+    /// Counts a refused connection, and logs it at intervals.
     pub(crate) fn refused(&self, which: &str, why: &str) {
         let mut table = lock(&self.table);
         if table.refuse() {
@@ -120,17 +120,17 @@ impl Connections {
         }
     }
 
-    /// Enters a request of a client that is refused, and returns how long its answer waits.
+    /// Enters a refused request of a client, and returns the delay of its response.
     pub(crate) fn refuse_request(&self, peer: IpAddr) -> Duration {
         lock(&self.table).refuse_request(table::source(peer), Instant::now())
     }
 
-    /// Whether connections that must close are still open.
+    /// Returns whether connections that must close are still open.
     pub(crate) fn is_closing(&self) -> bool {
         lock(&self.table).closing > 0
     }
 
-    /// Closes an idle connection, for its descriptor; false if none is idle.
+    /// Closes an idle connection, to free its descriptor. Returns `false` if none is idle.
     pub(crate) fn displace(&self) -> bool {
         lock(&self.table).displace().is_some()
     }

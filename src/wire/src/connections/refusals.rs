@@ -1,8 +1,8 @@
-//! The rate at which requests of a source are refused: beyond it, refusals wait.
+//! The rate at which requests of a source are refused; beyond it the responses are delayed.
 //!
-//! A client that is refused usually asks again at once, and thousands of such clients keep a process busy with
+//! A client that is refused usually tries again at once, and thousands of such clients keep a process busy with
 //! accepting, reading and closing. Each refusal takes a turn in the queue of its source, so that a client waits the
-//! longer for its answer the more of them ask. Requests that are not refused never wait. It does no I/O.
+//! longer for its response the more of them try. Requests that are not refused never wait. It does no I/O.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,23 +10,24 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
-/// So many refusals of a source are immediate: a script may try every endpoint of a cluster with a wrong password.
+/// Number of refusals of a source that are not delayed: a script may try every endpoint of a cluster with a wrong
+/// password.
 const IMMEDIATE: u32 = 200;
-/// Time between two further ones.
+/// Time between two further refusals.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// A refusal waits no longer.
+/// Longest delay of a refusal.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Limit of remembered sources. Beyond it the sources with the shortest queues are forgotten.
+/// Maximum number of remembered sources. Beyond it the sources with the shortest queues are removed.
 const SOURCES_MAX: usize = 1 << 14;
 
-/// When the queue of each source is empty.
+/// Times at which the queues of the sources are empty.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     free_at: FxHashMap<IpAddr, Instant>,
 }
 
 impl Refusals {
-    /// Enters a refusal of a source and returns how long it waits.
+    /// Enters a refusal of a source, and returns its delay.
     pub(super) fn enter(&mut self, source: IpAddr, now: Instant) -> Duration {
         if self.free_at.len() >= SOURCES_MAX && !self.free_at.contains_key(&source) {
             self.forget(now);
@@ -41,7 +42,7 @@ impl Refusals {
         queue.min(longest).saturating_sub(IMMEDIATE * INTERVAL)
     }
 
-    /// Forgets the half of the sources whose queues are the shortest.
+    /// Removes the half of the sources whose queues are the shortest.
     fn forget(&mut self, now: Instant) {
         self.free_at.retain(|_, free_at| *free_at > now);
         if self.free_at.len() < SOURCES_MAX {

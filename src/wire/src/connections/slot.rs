@@ -1,5 +1,5 @@
-//! The entries of open connections, which their tasks hold. They say what a connection does; what follows is decided in
-//! the table.
+//! Entries of open connections, which the tasks of the connections hold. They record what a connection does; the table
+//! decides what follows.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::table::{Table, Waiting};
 use crate::sync::lock;
 
-/// What a connection waits for.
+/// Event that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
-    /// The first byte.
+    /// The first byte of a connection.
     FirstRequest,
     /// The rest of a request's head.
     Head,
@@ -22,11 +22,11 @@ pub(crate) enum WaitsFor {
     Body,
     /// The next request.
     NextRequest,
-    /// Nothing: its request is refused, and the answer waits.
+    /// Nothing: the request is refused, and the response is delayed.
     Refusal,
 }
 
-/// The entry of an open incoming connection. Dropping it removes the connection.
+/// Entry of an open incoming connection. Dropping it removes the connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
     table: Arc<Mutex<Table>>,
@@ -37,17 +37,17 @@ pub(crate) struct Slot {
     is_kept: bool,
 }
 
-/// Where a waiting connection is in the table.
+/// Position of a waiting connection in the table.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     number: u64,
     what: WaitsFor,
-    /// What the connection had read when it began to wait.
+    /// Number of bytes that the connection had read when it began to wait.
     read: u64,
 }
 
 impl Slot {
-    /// The entry of a connection that has just been made.
+    /// Creates the entry of a new connection.
     pub(super) fn new(table: Arc<Mutex<Table>>, source: IpAddr) -> Slot {
         let close = Arc::default();
         let mut slot = Slot { table, source, close, place: None, is_closing: false, is_kept: false };
@@ -55,13 +55,13 @@ impl Slot {
         slot
     }
 
-    /// Ready, as a notification, when the connection is to be closed.
+    /// Returns the notification that the connection must be closed.
     pub(crate) fn close(&self) -> Arc<Notify> {
         self.close.clone()
     }
 
     /// Records that the connection waits for its client, which has sent `read` bytes so far, and is closed after
-    /// `limit`. While it waits for a head the time continues, whatever arrives.
+    /// `limit`. While it waits for a head, bytes that arrive do not extend the time.
     pub(crate) fn wait(&mut self, what: WaitsFor, read: u64, limit: Option<Duration>) {
         if self.is_kept || self.is_closing {
             return;
@@ -80,13 +80,13 @@ impl Slot {
         self.place = number.map(|number| Place { number, what, read });
     }
 
-    /// Says that the connection does not wait for its client.
+    /// Records that the connection does not wait for its client.
     pub(crate) fn work(&mut self) {
         let Some(place) = self.place.take() else { return };
         self.is_closing = !lock(&self.table).end_wait(self.source, place.number);
     }
 
-    /// Says that the end of the connection means something to its client, so that it is not closed for being idle.
+    /// Records that the client relies on the connection, so that it is never closed for being idle.
     pub(crate) fn keep(&mut self) {
         if !self.is_kept {
             self.work();
@@ -102,7 +102,7 @@ impl Drop for Slot {
     }
 }
 
-/// The entry of an open outgoing connection. Dropping it removes the connection.
+/// Entry of an open outgoing connection. Dropping it removes the connection.
 #[derive(Debug)]
 pub(crate) struct OutgoingSlot(Arc<Mutex<Table>>);
 

@@ -1,4 +1,4 @@
-//! The waiting connections of each source, and the choice of the one to close. It closes nothing itself.
+//! Table of the waiting connections of each source, which chooses the connection to close. It closes nothing itself.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,35 +12,35 @@ use tokio::time::Instant;
 use super::ConnectionCounts;
 use super::refusals::Refusals;
 
-/// Least time between two warnings of the same kind.
+/// Shortest time between two warnings of the same kind.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A connection that waits for its client.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// When it is closed, if it waits for that long.
+    /// Time at which the connection is closed if it still waits; `None`: it may wait without a limit.
     pub(super) deadline: Option<Instant>,
-    /// Tells the connection's task to close it.
+    /// Notification for the connection's task to close it.
     pub(super) close: Arc<Notify>,
 }
 
-/// Place of a source among the others: the last one has the most waiting connections; of several such sources, the one
-/// whose first connection has waited for longest.
+/// Rank of a source among the others. The last one has the most waiting connections; of several such sources, it is the
+/// one whose first connection has waited for longest.
 type Rank = (usize, Reverse<u64>, IpAddr);
 
 /// All open connections of a process.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) counts: ConnectionCounts,
-    /// Incoming connections that must close and are still open.
+    /// Number of incoming connections that must close and are still open.
     pub(super) closing: usize,
-    /// Open incoming connections of each source, but those that must close.
+    /// Number of open incoming connections of each source, without those that must close.
     pub(super) by_source: BTreeMap<IpAddr, usize>,
-    /// Number of the next connection that begins to wait.
+    /// Number of the next entry of a connection that begins to wait.
     next: u64,
-    /// The waiting connections of each source, in the order in which they began to wait.
+    /// Waiting connections of each source, in the order in which they began to wait.
     pub(super) waiting: BTreeMap<IpAddr, BTreeMap<u64, Waiting>>,
-    /// The sources of `waiting`.
+    /// Sources of `waiting` by rank.
     pub(super) ranking: BTreeSet<Rank>,
     refusals: Refusals,
     displaced_warning: Option<Instant>,
@@ -48,18 +48,18 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Open connections but those that are being closed.
+    /// Returns the number of open connections, without those that must close.
     pub(super) fn open(&self) -> usize {
         self.counts.incoming + self.counts.outgoing - self.closing
     }
 
-    /// Enters an incoming connection.
+    /// Adds an incoming connection to the counts.
     pub(super) fn enter(&mut self, source: IpAddr) {
         self.counts.incoming += 1;
         *self.by_source.entry(source).or_default() += 1;
     }
 
-    /// Removes a connection that has closed; `was_closing` if it had to.
+    /// Removes a closed connection from the counts; `was_closing` if it had to close.
     pub(super) fn leave(&mut self, source: IpAddr, was_closing: bool) {
         self.counts.incoming -= 1;
         if was_closing {
@@ -79,13 +79,13 @@ impl Table {
         }
     }
 
-    /// Makes room for one more connection of a source that may have `limit`, by closing an idle one of it; `false` if
-    /// that is impossible.
+    /// Makes sure that a source with the limit `limit` can have one more connection, by closing an idle one of it.
+    /// Returns `false` if that is impossible.
     pub(super) fn make_room_of(&mut self, source: IpAddr, limit: usize) -> bool {
         self.by_source.get(&source).is_none_or(|count| *count < limit) || self.displace_of(source)
     }
 
-    /// Changes the waiting connections of a source and its rank.
+    /// Changes the waiting connections of a source, and updates its rank.
     fn change<T>(&mut self, source: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, Waiting>) -> T) -> T {
         let rank = |waiting: &BTreeMap<u64, Waiting>| -> Option<Rank> {
             let (first, _) = waiting.first_key_value()?;
@@ -105,7 +105,7 @@ impl Table {
         result
     }
 
-    /// Adds a waiting connection, replacing its former entry if there is one; returns the new entry's number. `None` if
+    /// Adds a waiting connection, replacing its former entry if there is one. Returns the new entry's number; `None` if
     /// the former entry is gone, because the connection must close.
     pub(super) fn begin_wait(&mut self, source: IpAddr, former: Option<u64>, waiting: Waiting) -> Option<u64> {
         let number = self.next;
@@ -119,12 +119,12 @@ impl Table {
         })
     }
 
-    /// Removes the entry of a waiting connection; `false` if it is gone, because the connection must close.
+    /// Removes the entry of a waiting connection. Returns `false` if it is gone, because the connection must close.
     pub(super) fn end_wait(&mut self, source: IpAddr, number: u64) -> bool {
         self.change(source, |entries| entries.remove(&number).is_some())
     }
 
-    /// Tells the connections to close whose deadline has passed.
+    /// Notifies the connections whose deadline has passed that they must close.
     pub(super) fn close_late(&mut self, now: Instant) {
         let is_late = |waiting: &Waiting| waiting.deadline.is_some_and(|deadline| deadline <= now);
         let all = self.waiting.iter();
@@ -142,13 +142,13 @@ impl Table {
         }
     }
 
-    /// Tells one waiting connection to close and returns its source; None if none waits.
+    /// Notifies one waiting connection that it must close, and returns its source; `None` if no connection waits.
     pub(super) fn displace(&mut self) -> Option<IpAddr> {
         let (_, _, source) = *self.ranking.last()?;
         self.displace_of(source).then_some(source)
     }
 
-    /// Tells the connection of a source to close that has waited for longest; `false` if none waits.
+    /// Notifies the longest waiting connection of a source that it must close. Returns `false` if none waits.
     fn displace_of(&mut self, source: IpAddr) -> bool {
         let Some((_, waiting)) = self.change(source, BTreeMap::pop_first) else { return false };
         waiting.close.notify_one();
@@ -158,7 +158,8 @@ impl Table {
         true
     }
 
-    /// Makes room for one more connection; `false` if that is impossible.
+    /// Makes sure that one more connection can be opened, by closing an idle one. Returns `false` if that is
+    /// impossible.
     pub(super) fn make_room(&mut self, limit: usize, advice: &str) -> bool {
         if self.open() < limit {
             return true;
@@ -173,21 +174,21 @@ impl Table {
         true
     }
 
-    /// Enters a refused request of a source, and returns how long its answer waits.
+    /// Enters a refused request of a source, and returns the delay of its response.
     pub(super) fn refuse_request(&mut self, source: IpAddr, now: Instant) -> Duration {
         let delay = self.refusals.enter(source, now);
         self.counts.delayed += u64::from(!delay.is_zero());
         delay
     }
 
-    /// Counts a refused connection; whether a warning about it may be logged now.
+    /// Counts a refused connection. Returns whether a warning about it may be logged now.
     pub(super) fn refuse(&mut self) -> bool {
         self.counts.refused += 1;
         is_due(&mut self.refused_warning)
     }
 }
 
-/// Whether a warning may be logged now; notes that it is.
+/// Returns whether a warning may be logged now, and records that it is.
 fn is_due(last: &mut Option<Instant>) -> bool {
     let now = Instant::now();
     let due = last.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);
@@ -197,7 +198,8 @@ fn is_due(last: &mut Option<Instant>) -> bool {
     due
 }
 
-/// What is counted as one source: an IPv4 address, or the network of an IPv6 address, of which a host may have 2^64.
+/// Returns the source that an address counts for: an IPv4 address, or the network of an IPv6 address, of which a host
+/// may have 2^64.
 pub(super) fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),

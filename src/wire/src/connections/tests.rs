@@ -1,3 +1,5 @@
+//! Tests of the limit of connections.
+//!
 //! Invariants, after every step: no more connections are open than the limit, except for those that are being closed;
 //! the connection that is closed to admit another is one that waits, of a source with the most waiting connections, and
 //! the one of them that waits for longest; a connection is refused only if none waits. A source has at most half of the
@@ -38,11 +40,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A connection as the test knows it.
+/// A connection in the model of the test.
 struct Known {
     slot: Slot,
     source: u8,
-    /// Since which step it waits.
+    /// Step at which the connection began to wait.
     waits: Option<usize>,
     kept: bool,
 }
@@ -51,16 +53,17 @@ fn ip(source: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, source])
 }
 
-/// Which connection must be closed to admit another.
+/// Returns the connection that must be closed to admit another.
 fn expected(known: &[Known]) -> Option<usize> {
     let waiting = |source: u8| known.iter().filter(|one| one.source == source && one.waits.is_some()).count();
     let all = known.iter().enumerate().filter_map(|(index, one)| Some((one.source, one.waits?, index)));
-    // The source with the most, the oldest of it; of several such sources the one with the oldest.
+    // It belongs to the source with the most waiting ones, or of several such sources to the one with the oldest; of
+    // that source it is the oldest.
     let (_, _, index) = all.min_by_key(|(source, since, _)| (Reverse(waiting(*source)), *since))?;
     Some(index)
 }
 
-/// Which connection must be closed to admit another one of a source.
+/// Returns the connection that must be closed to admit another one of a source.
 fn expected_of(known: &[Known], source: u8) -> Option<usize> {
     let own = known.iter().enumerate().filter(|(_, one)| one.source == source);
     let (_, index) = own.filter_map(|(index, one)| Some((one.waits?, index))).min()?;
@@ -109,7 +112,7 @@ proptest! {
                     if index >= known.len() => {}
                 Step::Wait(index) => {
                     let one = &mut known[index];
-                    // What was read differs each time.
+                    // The number of bytes read differs each time.
                     one.slot.wait(WaitsFor::NextRequest, time as u64, None);
                     one.waits = Some(time).filter(|_| !one.kept);
                 }

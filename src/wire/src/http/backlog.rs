@@ -1,9 +1,9 @@
-//! The bytes that wait for the readers of all streams together.
+//! Limit of the bytes that wait for the readers of all streams together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A limit that streams share. Clones are the same limit.
+/// A limit of unread bytes that streams share. Clones share it too.
 #[derive(Clone, Debug)]
 pub struct Backlog {
     limit: usize,
@@ -11,22 +11,22 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// A limit in bytes.
+    /// Creates a limit in bytes.
     pub fn new(limit: usize) -> Backlog {
         Backlog { limit, waiting: Arc::default() }
     }
 
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether more bytes wait than the limit: no stream should be opened that begins with a large record.
+    /// Returns whether more bytes wait than the limit. Then no stream should be opened that begins with a large record.
     pub fn is_full(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > self.limit
     }
 
-    /// Whether the limit has room for this many bytes.
+    /// Returns whether this many more bytes fit in the limit.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.waiting.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }

@@ -1,4 +1,4 @@
-//! Reads the bodies of requests within their limits: of each body, of all together, and of what they decompress to.
+//! Reads the bodies of requests within their limits: of each body, of all together, and of their decompressed size.
 
 use std::sync::Arc;
 
@@ -14,33 +14,33 @@ use super::gzip::{Gunzip, GunzipError};
 use super::request::last_value;
 use crate::budget::{Budget, Share, UNCOUNTED};
 
-/// A refused request is read to its end if its body has at most this length, so that its connection can be used on.
+/// Maximum length of a refused request's body that is read to its end, so that its connection can be used further.
 const DISCARD: usize = 64 << 10;
 
-/// A body that is announced as longer than [`UNCOUNTED`] counts as this long, or as long as announced, before any of it
-/// is read: hyper reads up to so much of it before the first part can be counted.
+/// Number of bytes that are counted for a body longer than [`UNCOUNTED`] before any of it is read, or fewer if it is
+/// announced as shorter. hyper reads up to so much of it before the first part can be counted.
 const FIRST: usize = 128 << 10;
 
-/// What the bodies of all requests of a server have in common.
+/// State that the bodies of all requests of a server share.
 #[derive(Debug)]
 pub(super) struct Bodies {
     pub(super) budget: Budget,
-    /// One permit for each body that is decompressed on a thread: for half of the processors.
+    /// Permits for bodies that are decompressed on threads: for half of the processors.
     unpacking: Arc<Semaphore>,
 }
 
-/// Why a body is not there.
+/// Reason why a body cannot be read.
 #[derive(Debug)]
 pub(super) enum CollectError {
     TooLong,
-    /// What it decompresses to is too many times as long.
+    /// The ratio of compression is too high.
     TooDense,
-    /// All bodies in progress have too many bytes together.
+    /// The bodies in progress have too many bytes together.
     TooMany,
     Undecodable(&'static str),
 }
 
-/// A whole body, and its share of the budget.
+/// A whole body, with its share of the budget.
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) body: Bytes,
@@ -54,7 +54,7 @@ impl Bodies {
         Bodies { budget: Budget::new(limit), unpacking: Arc::new(Semaphore::new(threads)) }
     }
 
-    /// The whole body, decompressed, of at most `limit` bytes.
+    /// Reads the whole body, decompressed, of at most `limit` bytes.
     pub(super) async fn collect(
         &self,
         headers: &HeaderMap,
@@ -76,7 +76,7 @@ impl Bodies {
             let data = frame.into_data().map_err(|_| CollectError::Undecodable("trailers"))?;
             // Most bodies come in one part, which is then not copied.
             if first.is_empty() && rest.is_empty() && data.len() <= limit {
-                // It is a part of the buffer of its connection, which is as large as its first read.
+                // The part shares the buffer of its connection, which is as large as its first read.
                 if data.len() > UNCOUNTED && !share.grow_to(data.len()) {
                     return Err(CollectError::TooMany);
                 }
@@ -88,7 +88,7 @@ impl Bodies {
                 return Err(CollectError::TooLong);
             }
             if length > rest.capacity() {
-                // What is announced is believed step by step.
+                // The announced length is not reserved at once, but as data arrives.
                 let wanted = length.max(2 * rest.capacity()).min(limit);
                 let wanted = if announced > 0 { wanted.min(announced).max(length) } else { wanted };
                 if wanted > UNCOUNTED && !share.grow_to(wanted) {
@@ -124,7 +124,7 @@ impl Bodies {
     }
 }
 
-/// Reads the rest of a refused request if that is short; `false` if its connection must close.
+/// Reads the rest of a refused request if it is short. Returns `false` if its connection must close.
 pub(super) async fn discard(mut incoming: Incoming) -> bool {
     if announced(&incoming) > DISCARD {
         return false;
@@ -140,7 +140,7 @@ pub(super) async fn discard(mut incoming: Incoming) -> bool {
     true
 }
 
-/// The length that the head of the request states; 0 if it states none.
+/// Returns the length that the head of the request states; 0 if it states none.
 fn announced(incoming: &Incoming) -> usize {
     usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX)
 }

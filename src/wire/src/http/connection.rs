@@ -1,7 +1,7 @@
-//! One connection, from accept to close: libprocess messages by the quick way, everything else through hyper.
+//! Serves one connection, from accept to close: libprocess messages by a fast path, everything else through hyper.
 //!
-//! A connection of a libprocess peer carries messages only. Those are read here without hyper, which costs less
-//! memory while idle and less time per message. The first request that is not a message hands the connection over.
+//! A connection of a libprocess peer carries messages only. Those are read here without hyper, which costs less memory
+//! while idle and less time per message. The first request that is not a message passes the connection to hyper.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ use crate::Socket;
 use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::{ConnectionId, Incoming, MessageSink, Origin, Outcome};
 
-/// How long, and for how many bytes, a rejected client may continue to send.
+/// Time, and number of bytes, for which a rejected client may continue to send.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: u64 = 16 << 20;
-/// How long a handler may continue after its client has gone. Most have done their work by then; one that still waits,
-/// for example for a container's end, has no receiver.
+/// Time for which a handler may continue after its client has disconnected. Most have done their work by then; one that
+/// still waits, for example for a container's end, has no receiver.
 const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Serves a connection until it closes or the server stops.
@@ -54,13 +54,13 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
     match outcome {
         Ok(Outcome::Closed) => {}
         Ok(Outcome::Refused) => linger(&mut stream).await,
-        // Boxed: the many connections that carry messages only do not pay for its size.
+        // Boxed, so that the many connections that carry messages only do not pay for its size.
         Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, origin, slot, read_ahead, shared)).await,
         Err(error) => tracing::debug!(%peer, %error, "connection broken"),
     }
 }
 
-/// Reports the end of a connection to the sink.
+/// Reports the end of a connection to the sink when it is dropped.
 struct Closing<S: MessageSink> {
     sink: Arc<S>,
     connection: ConnectionId,
@@ -91,8 +91,8 @@ async fn serve_http<H: Handler, S: MessageSink>(
     let connection = http1::Builder::new()
         .title_case_headers(true)
         .max_buf_size(limits.head.max(8 << 10))
-        // A client that closes right after its request has asked all the same: its end is watched here, not by hyper,
-        // which would drop the request.
+        // A request is handled even if its client closes right after it. hyper would drop the request, so the client's
+        // end is watched here.
         .half_close(true)
         .serve_connection(io, service);
     let mut connection = Box::pin(connection);
@@ -100,7 +100,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
     let mut check = tokio::time::interval(limits.stalled);
     let result = loop {
         tokio::select! {
-            // In this order: hyper's reading comes before watching.
+            // The order matters: hyper's reading comes before watching.
             biased;
             result = poll_fn(|cx| {
                 let polled = connection.as_mut().get_mut().poll_without_shutdown(cx);
@@ -146,7 +146,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
             }
         }
     };
-    // Its buffers are not needed while a rejected client sends on.
+    // Frees the buffers while a rejected client continues to send.
     drop(connection);
     let last = poll_fn(|cx| control.poll_gathered(cx));
     if !matches!(tokio::time::timeout(limits.stalled, last).await, Ok(Ok(()))) {
@@ -175,13 +175,14 @@ async fn serve_http<H: Handler, S: MessageSink>(
     }
 }
 
-/// The answer to a request whose head is past the limit; hyper's own answer to it does not say what the limit is.
+/// Returns the response to a request whose head exceeds the limit. It states the limit, which hyper's own response does
+/// not.
 fn head_too_large(limit: usize) -> Response {
     let text = format!("The request line and headers are longer than {limit} bytes");
     Response::text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text)
 }
 
-/// Reads on for a moment, so that a client that is still sending can read its answer: closing a socket with unread
+/// Reads on for a moment, so that a client that is still sending can read its response: closing a socket with unread
 /// bytes resets the connection.
 pub(super) async fn linger(stream: &mut Socket) {
     let drain = async {

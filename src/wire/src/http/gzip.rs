@@ -1,4 +1,4 @@
-//! gzip in both directions (docs/mesos/transport.md). It does not decide which bodies are streams.
+//! gzip compression in both directions (docs/mesos/transport.md). It does not decide which bodies are streams.
 
 use std::io::{self, Read, Write};
 
@@ -14,19 +14,19 @@ use super::response::ResponseBody;
 use crate::budget::{Share, UNCOUNTED};
 use crate::negotiate::allows_gzip;
 
-/// Shorter bodies are sent as they are.
+/// Minimum length of a body that is compressed.
 const MINIMUM: usize = 1024;
-/// Bodies from here on are worked on by the blocking pool: about a millisecond's work.
+/// Length from which bodies are compressed on the blocking pool: about a millisecond's work.
 const OFF_THREAD: usize = 64 << 10;
 
-/// A compressed body may be this many times as long once it is decompressed, beyond the first `DENSE_FREE` bytes. JSON
-/// of many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
+/// Maximum ratio of a body's decompressed length to its compressed length, beyond the first `DENSE_FREE` bytes. JSON of
+/// many equal tasks is compressed some 100 times; gzip itself reaches 1,000 times.
 const DENSITY_MAX: usize = 200;
 const DENSE_FREE: usize = 1 << 20;
-/// A shorter compressed body is examined on the reactor's thread.
+/// Length below which a compressed body is examined on the reactor's thread.
 const SHORT: usize = 4 << 10;
 
-/// Why a compressed body cannot be used.
+/// Reason why a compressed body cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GunzipError {
     Malformed,
@@ -35,28 +35,28 @@ pub(super) enum GunzipError {
     TooMany,
 }
 
-/// A compressed body. It is decompressed twice: once to know its length without keeping it, and once into as many
-/// bytes. What is too long never takes memory.
+/// A compressed body. It is decompressed twice: once to determine its length, and once into as many bytes. A body that
+/// is too long never uses memory.
 pub(super) struct Gunzip {
     packed: Bytes,
-    /// What counts the length, with that so far.
+    /// Decoder that determines the length, and the length so far.
     counter: MultiGzDecoder<Reader<Bytes>>,
     counted: usize,
     limit: usize,
 }
 
 impl Gunzip {
-    /// A body that may have `limit` bytes once it is decompressed.
+    /// Creates it from a compressed body of at most `limit` bytes once it is decompressed.
     pub(super) fn new(packed: Bytes, limit: usize) -> Gunzip {
         Gunzip { counter: MultiGzDecoder::new(packed.clone().reader()), packed, counted: 0, limit }
     }
 
-    /// Whether the compressed body is so short that looking at it takes no time.
+    /// Returns whether the compressed body is so short that examining it takes no time.
     pub(super) fn is_short(&self) -> bool {
         self.packed.len() < SHORT
     }
 
-    /// Counts to the end, or until there are more than `until` bytes; whether that is the end.
+    /// Determines the length to the end, or until it exceeds `until`. Returns whether the end was reached.
     pub(super) fn count(&mut self, until: usize) -> Result<bool, GunzipError> {
         let mut step = [0; 4 << 10];
         while self.counted <= until {
@@ -75,7 +75,7 @@ impl Gunzip {
         Ok(false)
     }
 
-    /// Decompresses the body, whose length is counted. `share` has its compressed bytes.
+    /// Decompresses a body whose length has been determined. `share` already has its compressed bytes.
     pub(super) fn unpack(&self, share: &mut Share) -> Result<Bytes, GunzipError> {
         if self.counted > UNCOUNTED && !share.grow_to(self.packed.len() + self.counted) {
             return Err(GunzipError::TooMany);
@@ -115,7 +115,7 @@ pub(super) async fn gzip(mut response: Response, accept_encoding: Option<&str>) 
     } else {
         tokio::task::spawn_blocking(move || gzip_now(&parts)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     };
-    // Writing into memory does not fail; were it to, the plain body is as good an answer.
+    // Writing into memory does not fail; if it did, the plain body would do as well.
     if let Ok(packed) = packed {
         response.body = ResponseBody::Full(packed);
         response.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

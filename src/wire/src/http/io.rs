@@ -1,11 +1,11 @@
-//! The socket as hyper sees it. Bytes that were read ahead come first, nothing goes out that no handler answered, and
-//! the client's end is noticed while hyper does not read.
+//! The socket as hyper uses it. Bytes that were read ahead come first, only responses of handlers are written, and the
+//! client's end is noticed while hyper does not read.
 //!
-//! A client that does not wait for its answers gets them together: short ones gather here until hyper has nothing more
-//! to do.
+//! A client that does not wait for its responses gets them together: short ones are gathered here until hyper has
+//! nothing more to do.
 //!
 //! hyper answers malformed requests with 400 and `Expect: 100-continue` with an interim response; Mesos does neither.
-//! Both are written before or without an answer of ours, are recognised by that, and are swallowed.
+//! hyper writes both before or without a response of a handler, by which they are recognized and dropped.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,63 +23,66 @@ use crate::libprocess::poll_read_shared;
 use crate::sync::lock;
 use crate::{Limits, Socket};
 
-/// How far a connection is with its present request.
+/// Phase of a connection's current request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// No request, or its head is being read.
+    /// There is no request, or its head is being read.
     Idle,
-    /// A handler has it.
+    /// A handler processes the request.
     Handling,
-    /// Its answer is being sent.
+    /// The response is being sent.
     Answering,
-    /// Its answer is a stream.
+    /// The response is a stream.
     Streaming,
-    /// It is refused, and its answer waits.
+    /// The request is refused, and its response is delayed.
     Refusing,
 }
 
-/// At most this much is read ahead while a request is handled: later requests of a client that does not wait.
+/// Maximum number of bytes that are read ahead while a request is handled: later requests of a client that does not
+/// wait.
 const READ_AHEAD: usize = 64 << 10;
-/// At most this much of short answers gathers before it is written.
+/// Maximum number of bytes of short responses that are gathered before they are written.
 const GATHERED: usize = 16 << 10;
 
-/// What the parts of one connection share. They run in one task.
+/// State that the parts of one connection share. They run in one task.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Closes a connection that is idle, and cuts one off that streams, also while its socket takes no bytes.
+    /// Notification that closes an idle connection, and cuts off a streaming one, also while its socket accepts no
+    /// bytes.
     pub(super) cut: Arc<Notify>,
     phase: AtomicU8,
-    /// The answer's body has been handed over.
+    /// Whether the response's body has been passed to hyper.
     pub(super) body_done: AtomicBool,
-    /// A request was refused before all of it was read: let the client read the answer before the socket closes.
+    /// Whether a request was refused before all of it was read. The client must then read the response before the
+    /// socket closes.
     pub(super) linger: AtomicBool,
-    /// The connection is not closed for being idle.
+    /// Whether the connection is never closed for being idle.
     pub(super) keep: AtomicBool,
-    /// What ends the connection instead of an answer by hyper.
+    /// Refusal that ends the connection instead of a response by hyper.
     refusal: Mutex<Option<Refusal>>,
-    /// A request's body is being read, which its handler needs as a whole.
+    /// Whether a request's body is being read that its handler needs as a whole.
     pub(super) needs_body: AtomicBool,
-    /// A part of the next request has been read.
+    /// Whether a part of the next request has been read.
     head_begun: AtomicBool,
-    /// Bytes that hyper has read so far.
+    /// Number of bytes that hyper has read.
     read: AtomicU64,
-    /// Bytes written so far.
+    /// Number of bytes written.
     written: AtomicU64,
     socket: Mutex<Buffered>,
 }
 
-/// The socket and what is on its way between it and hyper.
+/// The socket, and the bytes between it and hyper.
 #[derive(Debug)]
 struct Buffered {
-    /// None once the connection has been taken apart.
+    /// The socket; `None` once it was taken out.
     stream: Option<Socket>,
     read_ahead: BytesMut,
-    /// Answers that hyper has written and the socket has not been given yet.
+    /// Responses that hyper has written, but the socket has not received yet.
     gathered: BytesMut,
-    /// The client sends no more.
+    /// Whether the client has shut down its sending side.
     ended: bool,
-    /// TLS has bytes that the client's side has not taken yet.
+    /// Whether TLS has bytes that the socket has not accepted yet.
     unflushed: bool,
 }
 
@@ -122,7 +125,7 @@ impl Control {
         self.head_begun.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a request has arrived that is to be answered, other than by a stream.
+    /// Returns whether a request has arrived that needs a response other than a stream.
     pub(super) fn is_under_way(&self) -> bool {
         match self.phase() {
             Phase::Handling => !self.needs_body.load(Ordering::Relaxed),
@@ -131,7 +134,7 @@ impl Control {
         }
     }
 
-    /// Says what the connection waits for; `is_flushed` if no answer is left to write.
+    /// Records in the slot what the connection waits for; `is_flushed` if no response is left to write.
     pub(super) fn report(&self, slot: &mut Slot, limits: &Limits, is_flushed: bool) {
         if self.keep.load(Ordering::Relaxed) {
             return slot.keep();
@@ -151,12 +154,12 @@ impl Control {
         }
     }
 
-    /// Sets what ends the connection.
+    /// Sets the refusal that ends the connection.
     pub(super) fn put_refusal(&self, refusal: Refusal) {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// What ends the connection, if its last request was refused.
+    /// Takes the refusal that ends the connection, if its last request was refused.
     pub(super) fn take_refusal(&self) -> Option<Refusal> {
         lock(&self.refusal).take()
     }
@@ -168,18 +171,18 @@ impl Control {
         }
     }
 
-    /// How many bytes the client's side of the socket has taken.
+    /// Returns the number of bytes that the socket has accepted.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Whether the client has not taken all of an answer.
+    /// Returns whether the client has not received all of a response yet.
     pub(super) fn owes(&self) -> bool {
         let socket = lock(&self.socket);
         self.phase() == Phase::Answering || !socket.gathered.is_empty() || socket.unflushed
     }
 
-    /// Writes what has gathered, and what TLS holds back of earlier writes.
+    /// Writes the gathered responses, and bytes of earlier writes that TLS has buffered.
     pub(super) fn poll_gathered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Buffered { stream, gathered, unflushed, .. } = &mut *lock(&self.socket);
         while !gathered.is_empty() {
@@ -192,7 +195,7 @@ impl Control {
                 }
             }
         }
-        // Gives the memory back: most connections are idle most of the time.
+        // Frees the memory: most connections are idle most of the time.
         *gathered = BytesMut::new();
         let Some(stream) = stream else { return Poll::Ready(Ok(())) };
         let flushed = Pin::new(stream).poll_flush(cx);
@@ -200,7 +203,7 @@ impl Control {
         flushed
     }
 
-    /// Takes the parts of a short answer; false if they are to be written at once.
+    /// Adds a short response to the gathered ones. Returns `false` if it must be written at once.
     fn gather(&self, parts: &[IoSlice<'_>], length: usize) -> bool {
         let gathered = &mut lock(&self.socket).gathered;
         if self.phase() != Phase::Answering || gathered.len() + length > GATHERED {
@@ -210,15 +213,15 @@ impl Control {
         true
     }
 
-    /// Takes the socket out, once hyper is done with it. What was read ahead is dropped.
+    /// Takes the socket out, once hyper has finished. Bytes that were read ahead are dropped.
     pub(super) fn take_stream(&self) -> Option<Socket> {
         let socket = &mut *lock(&self.socket);
         socket.read_ahead = BytesMut::new();
         socket.stream.take()
     }
 
-    /// Waits for the client's end while a request is handled or a stream is open: hyper does not read then. Once a
-    /// handler's client is `known_gone`, only a stream's end is reported.
+    /// Waits for the client's end while a request is handled or a stream is open, because hyper does not read then.
+    /// Once a handler's client is `known_gone`, only a stream's end is reported.
     pub(super) fn poll_end(&self, cx: &mut Context<'_>, known_gone: bool) -> Poll<()> {
         match self.phase() {
             Phase::Streaming => {}
@@ -235,7 +238,7 @@ impl Control {
             };
             match ready!(poll_read_shared(stream, cx, take)) {
                 Ok(0) | Err(_) => socket.ended = true,
-                // hyper may be waiting for them: the rest of a body.
+                // hyper may be waiting for these bytes: the rest of a body.
                 Ok(_) => cx.waker().wake_by_ref(),
             }
         }
@@ -246,7 +249,7 @@ impl Control {
 /// The socket of one connection, for hyper.
 pub(super) struct ConnectionIo {
     control: Arc<Control>,
-    /// Bytes of the present answer have been written.
+    /// Whether bytes of the current response have been written.
     begun: bool,
 }
 
@@ -257,13 +260,13 @@ impl ConnectionIo {
         ConnectionIo { control, begun: false }
     }
 
-    /// How many of the bytes that hyper writes were not produced by a handler. `length` is the total, `first` their
-    /// beginning.
+    /// Returns how many of the bytes that hyper writes were not produced by a handler. `length` is the total, `first`
+    /// their beginning.
     fn unasked(&mut self, first: &[u8], length: usize) -> Option<usize> {
         if !matches!(self.control.phase(), Phase::Answering | Phase::Streaming) {
             return Some(length);
         }
-        // An interim response that hyper has not written on its own goes out together with the answer.
+        // hyper writes an interim response that was not written on its own together with the response.
         if !self.begun && first.starts_with(CONTINUE) {
             return Some(CONTINUE.len());
         }
@@ -305,7 +308,7 @@ impl AsyncRead for ConnectionIo {
         self.control.count_read(length);
         socket.read_ahead.advance(length);
         if socket.read_ahead.is_empty() {
-            // Gives the memory back.
+            // Frees the memory.
             socket.read_ahead = BytesMut::new();
         }
         Poll::Ready(Ok(()))
@@ -346,8 +349,8 @@ impl AsyncWrite for ConnectionIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes when its own buffer is empty. What has gathered, here or in TLS, is written by the connection's
-        // task once hyper has nothing more to do.
+        // hyper flushes when its own buffer is empty. Bytes that are gathered, here or in TLS, are written by the
+        // connection's task once hyper has nothing more to do.
         let answering = matches!(self.control.phase(), Phase::Answering | Phase::Streaming);
         if answering && self.control.body_done.load(Ordering::Relaxed) {
             self.control.enter(Phase::Idle);

@@ -1,11 +1,11 @@
-//! The HTTP server: requests in, responses out, on the port that libprocess messages arrive at, too.
+//! The HTTP server: requests and responses, on the same port as libprocess messages.
 //!
-//! hyper speaks HTTP; this module adds what Mesos's clients rely on beyond it (docs/mesos/transport.md): the texts of
-//! errors, gzip both ways, streams whose reader's end is noticed at once, silence on malformed requests.
+//! hyper implements HTTP; this module adds what Mesos's clients rely on beyond it (docs/mesos/transport.md): the texts
+//! of errors, gzip both ways, streams whose reader's end is noticed at once, silence on malformed requests.
 //!
 //! It differs from Mesos 1.11 in six points. Idle connections are closed at a limit of their number and after timeouts.
 //! A request past a limit is answered with 413, 431 or 503 (Mesos has no limit). HEAD is answered without a body, as
-//! HTTP wants. An HTTP/1.0 request gets an HTTP/1.0 status line, and its stream ends with the connection instead of
+//! HTTP requires. An HTTP/1.0 request gets an HTTP/1.0 status line, and its stream ends with the connection instead of
 //! chunks. A request that is pipelined behind a stream waits for the stream's end (Mesos carries it out, and never
 //! answers). Chunk sizes are in upper-case hexadecimal.
 

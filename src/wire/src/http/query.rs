@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-/// A text that is not percent-encoded UTF-8.
+/// Error for a text that is not percent-encoded UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not percent-encoded text")]
 pub struct QueryError(String);
@@ -16,7 +16,7 @@ pub struct QueryError(String);
 /// When a `%` is not followed by two hexadecimal digits, or the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, QueryError> {
     let error = || QueryError(text.to_owned());
-    // The library passes a `%` without digits through.
+    // The library does not reject a `%` without digits.
     let is_escape =
         |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
     if !text.split('%').skip(1).all(is_escape) {
@@ -25,12 +25,12 @@ pub fn percent_decode(text: &str) -> Result<String, QueryError> {
     percent_decode_str(text).decode_utf8().map(Cow::into_owned).map_err(|_| error())
 }
 
-/// The decoded pairs of a query string.
+/// Decoded keys and values of a query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
-    /// Reads `a=b&c=d`; `;` separates as well, `+` is a space, a key without `=` has an empty value.
+    /// Parses `a=b&c=d`. `;` separates as well, `+` is a space, a key without `=` has an empty value.
     ///
     /// # Errors
     /// When a key or a value is not percent-encoded text.
@@ -44,17 +44,17 @@ impl Query {
         Ok(Query(pairs))
     }
 
-    /// The value of a key; of several the last.
+    /// Returns the value of a key; of several the last.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.all(key).last().map(String::as_str)
     }
 
-    /// All values of a key, in order.
+    /// Returns all values of a key, in order.
     pub fn all(&self, key: &str) -> &[String] {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// All keys and their values.
+    /// Returns an iterator over all keys and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.0.iter().map(|(key, values)| (key.as_str(), values.as_slice()))
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text is read or refused, and what is encoded byte by byte comes back.
+        /// Any text is parsed or rejected, and a text that is encoded byte by byte is decoded to itself.
         #[test]
         fn any_text(text in ".*") {
             let _ = Query::parse(&text);

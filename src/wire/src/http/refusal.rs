@@ -1,5 +1,5 @@
-//! The end of a connection whose last request is refused: the answer waits for its turn and is written without hyper,
-//! whose buffers are gone by then. It does not decide what is refused.
+//! The end of a connection whose last request is refused: the response is delayed and written without hyper, whose
+//! buffers are freed by then. It does not decide what is refused.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use super::Response;
 use crate::Socket;
 use crate::libprocess::date_now;
 
-/// How a connection ends.
+/// How a refused request ends its connection.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// How long the client waits.
+    /// Delay of the response.
     pub(super) delay: Duration,
-    /// What it gets then; nothing, if the connection just closes.
+    /// Response to the client; `None` if the connection just closes.
     pub(super) answer: Option<Response>,
 }
 
 impl Refusal {
-    /// Waits and writes the answer, which the client must take within `limit`; whether it has got one.
+    /// Waits for the delay and writes the response, which the client must accept within `limit`. Returns whether it has
+    /// received one.
     pub(super) async fn send(&self, stream: &mut Socket, limit: Duration) -> bool {
         tokio::time::sleep(self.delay).await;
         let Some(answer) = &self.answer else { return false };
@@ -29,7 +30,7 @@ impl Refusal {
     }
 }
 
-/// The answer as it is sent, with the headers that hyper adds to others.
+/// Encodes the response, with the headers that hyper adds to others.
 fn encode(answer: &Response) -> Vec<u8> {
     let body = answer.body().map_or(&b""[..], |body| body);
     let reason = answer.status.canonical_reason().unwrap_or_default();
@@ -48,7 +49,7 @@ fn encode(answer: &Response) -> Vec<u8> {
     out
 }
 
-/// A header's name as all answers have it: `Content-Length`.
+/// Appends a header's name in the form of all responses: `Content-Length`.
 fn push_title_case(out: &mut Vec<u8>, name: &str) {
     let mut upper = true;
     for byte in name.bytes() {

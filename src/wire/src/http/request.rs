@@ -1,4 +1,4 @@
-//! A request as a handler sees it. It does not know endpoints.
+//! An HTTP request in the form that handlers receive. It does not know endpoints.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use super::Query;
 use crate::libprocess::ConnectionId;
 
-/// The last value of a header: Mesos does not join the values of a header that occurs twice.
+/// Returns the last value of a header: Mesos does not join the values of a header that occurs twice.
 ///
 /// A value that is not UTF-8 reads as the replacement character, so that it is present but equal to nothing.
 pub fn last_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -19,36 +19,36 @@ pub fn last_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     Some(std::str::from_utf8(value.as_bytes()).unwrap_or("\u{fffd}"))
 }
 
-/// A request whose head is complete and whose query is well-formed.
+/// An HTTP request with a complete head and a valid query.
 #[derive(Debug)]
 pub struct Request {
-    /// The method.
+    /// Method of the request.
     pub method: Method,
-    /// The path as it was sent: percent-encoded, starting with `/`, without query.
+    /// Path as it was sent: percent-encoded, starting with `/`, without query.
     pub path: String,
-    /// The query as it was sent, without `?`.
+    /// Query as it was sent, without `?`.
     pub raw_query: Option<String>,
-    /// The decoded query.
+    /// Decoded query.
     pub query: Query,
-    /// The headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// The body, whole unless the handler asked for a stream.
+    /// Body of the request, whole unless the handler requested a stream.
     pub body: Body,
-    /// The address that it came from.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// The connection that it came over.
+    /// Connection over which the request arrived.
     pub connection: ConnectionId,
-    /// The authenticated principal, if [`Handler::admit`](super::Handler::admit) has found one.
+    /// Authenticated principal, if [`Handler::admit`](super::Handler::admit) has set one.
     pub principal: Option<Arc<str>>,
 }
 
 impl Request {
-    /// The last value of a header, whose name is given in any case.
+    /// Returns the last value of a header. The case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         last_value(&self.headers, name)
     }
 
-    /// The path and the query as they were sent, for a redirect.
+    /// Returns the path and the query as they were sent, for a redirect.
     pub fn path_and_query(&self) -> String {
         match &self.raw_query {
             Some(query) => format!("{}?{query}", self.path),
@@ -57,17 +57,17 @@ impl Request {
     }
 }
 
-/// A request's body.
+/// The body of a request.
 #[derive(Debug)]
 pub enum Body {
-    /// All of it, decompressed.
+    /// The whole body, decompressed.
     Full(Bytes),
-    /// Its parts as they arrive, for a handler that asked for that.
+    /// The parts of the body as they arrive, for a handler that requested that.
     Stream(BodyStream),
 }
 
 impl Body {
-    /// The whole body; empty if it is a stream.
+    /// Returns the whole body; empty if it is a stream.
     pub fn full(&self) -> &[u8] {
         match self {
             Body::Full(bytes) => bytes,
@@ -76,7 +76,7 @@ impl Body {
     }
 }
 
-/// Why the rest of a body will not come.
+/// Reason why the rest of a body cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The connection broke, or the framing of the body is malformed.
@@ -96,7 +96,7 @@ impl BodyStream {
         BodyStream(incoming)
     }
 
-    /// The next part, or `None` at the end.
+    /// Returns the next part, or `None` at the end.
     ///
     /// # Errors
     /// When the connection breaks or the framing is malformed.

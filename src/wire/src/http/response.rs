@@ -1,4 +1,4 @@
-//! Responses with the headers and texts of Mesos (docs/mesos/transport.md). It decides nothing.
+//! HTTP responses with the headers and texts of Mesos (docs/mesos/transport.md). It decides nothing.
 
 use std::collections::VecDeque;
 
@@ -21,12 +21,12 @@ pub const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Debug)]
 pub(crate) enum ResponseBody {
     Full(Bytes),
-    /// One body in several parts, none of them empty: a document that shares text with others.
+    /// A body in several parts, none of them empty: a document that shares text with others.
     Parts(VecDeque<Bytes>),
     Stream(Source),
 }
 
-/// An answer. `Date`, `Content-Length` and the like are added when it is sent.
+/// An HTTP response. `Date`, `Content-Length` and similar headers are added when it is sent.
 #[derive(Debug)]
 pub struct Response {
     pub(crate) status: StatusCode,
@@ -37,7 +37,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// A response without body and content type: 200, 202.
+    /// Returns a response without body and content type: 200, 202.
     pub fn empty(status: StatusCode) -> Response {
         Response {
             status,
@@ -48,17 +48,17 @@ impl Response {
         }
     }
 
-    /// 200 without body.
+    /// Returns a 200 without body.
     pub fn ok() -> Response {
         Response::empty(StatusCode::OK)
     }
 
-    /// 202 without body: the call was taken.
+    /// Returns a 202 without body: the call was accepted.
     pub fn accepted() -> Response {
         Response::empty(StatusCode::ACCEPTED)
     }
 
-    /// 200 with a body of some type.
+    /// Returns a 200 with a body of this content type.
     pub fn ok_body(content_type: &'static str, body: impl Into<Bytes>) -> Response {
         let mut response = Response::ok();
         response.body = ResponseBody::Full(body.into());
@@ -66,12 +66,12 @@ impl Response {
         response
     }
 
-    /// 200 with JSON.
+    /// Returns a 200 with JSON.
     pub fn ok_json(body: impl Into<Bytes>) -> Response {
         Response::ok_body(JSON, body)
     }
 
-    /// As [`Response::ok_jsonp`], for a text in parts.
+    /// Returns the same as [`Response::ok_jsonp`] for a text in parts.
     pub fn ok_jsonp_parts(parts: impl IntoIterator<Item = Bytes>, jsonp: Option<&str>) -> Response {
         let mut parts: VecDeque<Bytes> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let mut response = Response::ok_jsonp(Bytes::new(), jsonp);
@@ -83,7 +83,7 @@ impl Response {
         response
     }
 
-    /// 200 with JSON, or with `<jsonp>(<JSON>)` as `text/javascript` if a legacy endpoint was asked for that.
+    /// Returns a 200 with JSON, or with `<jsonp>(<JSON>)` as `text/javascript` if a legacy endpoint was asked for that.
     pub fn ok_jsonp(body: impl Into<Bytes>, jsonp: Option<&str>) -> Response {
         let body = body.into();
         let Some(callback) = jsonp else { return Response::ok_json(body) };
@@ -95,44 +95,44 @@ impl Response {
         Response::ok_body("text/javascript", wrapped)
     }
 
-    /// A response with a text as its whole body: what every error looks like.
+    /// Returns a response with a text as its whole body, which is the form of all errors.
     pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Response {
         let mut response = Response::ok_body(TEXT, text);
         response.status = status;
         response
     }
 
-    /// An error with the default body of its status, such as `404 Not Found.`.
+    /// Returns an error with the default body of its status, such as `404 Not Found.`.
     pub fn error(status: StatusCode) -> Response {
         Response::text(status, format!("{} {}.", status.as_str(), status.canonical_reason().unwrap_or_default()))
     }
 
-    /// 400 with a text.
+    /// Returns a 400 with a text.
     pub fn bad_request(text: impl Into<Bytes>) -> Response {
         Response::text(StatusCode::BAD_REQUEST, text)
     }
 
-    /// 404 with its default body.
+    /// Returns a 404 with its default body.
     pub fn not_found() -> Response {
         Response::error(StatusCode::NOT_FOUND)
     }
 
-    /// 403 with its default body.
+    /// Returns a 403 with its default body.
     pub fn forbidden() -> Response {
         Response::error(StatusCode::FORBIDDEN)
     }
 
-    /// 500 with the failure's text.
+    /// Returns a 500 with the text of a failure.
     pub fn internal(text: impl Into<Bytes>) -> Response {
         Response::text(StatusCode::INTERNAL_SERVER_ERROR, text)
     }
 
-    /// 503 with a text.
+    /// Returns a 503 with a text.
     pub fn unavailable(text: impl Into<Bytes>) -> Response {
         Response::text(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
-    /// 405: the methods that would do, and the one that came.
+    /// Returns a 405 that names the allowed methods, and the one that was received.
     pub fn method_not_allowed(allowed: &[&str], received: &str) -> Response {
         let quoted: Vec<String> = allowed.iter().map(|method| format!("'{method}'")).collect();
         let quoted = quoted.join(", ");
@@ -140,19 +140,19 @@ impl Response {
         Response::text(StatusCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, &allowed.join(", "))
     }
 
-    /// 307 to `//<host>:<port><path and query>`; the scheme is left out.
+    /// Returns a 307 to `//<host>:<port><path and query>`, without a scheme.
     pub fn redirect(host: &str, port: u16, path_and_query: &str) -> Response {
         Response::empty(StatusCode::TEMPORARY_REDIRECT)
             .with_header(LOCATION, &format!("//{host}:{port}{path_and_query}"))
     }
 
-    /// 401 with its default body and a challenge.
+    /// Returns a 401 with its default body and a challenge.
     pub fn unauthorized(challenge: &str) -> Response {
         Response::error(StatusCode::UNAUTHORIZED).with_header(WWW_AUTHENTICATE, challenge)
     }
 
-    /// Sets a header. With a value that no header can have, such as a line break, the response becomes a 500 that names
-    /// the header: without it, it could mean something else.
+    /// Sets a header. With a value that no header can have, such as one with a line break, the response becomes a 500
+    /// that names the header: without the header it could mean something else.
     pub fn with_header(mut self, name: HeaderName, value: &str) -> Response {
         match HeaderValue::from_str(value) {
             Ok(value) => {
@@ -177,24 +177,24 @@ impl Response {
         self
     }
 
-    /// The same response with another status.
+    /// Returns the response with another status.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Response {
         self.status = status;
         self
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The headers that the handler set.
+    /// Returns the headers that the handler set.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The body, if it is in one piece.
+    /// Returns the body, if it is in one piece.
     pub fn body(&self) -> Option<&Bytes> {
         match &self.body {
             ResponseBody::Full(bytes) => Some(bytes),

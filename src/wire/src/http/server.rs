@@ -1,4 +1,4 @@
-//! Binding, accepting and stopping. What happens on a connection is in `connection`.
+//! The HTTP server: binds, accepts connections and stops. `connection.rs` serves each connection.
 
 use std::fs::File;
 use std::future::{Future, poll_fn};
@@ -22,16 +22,16 @@ use crate::libprocess::MessageSink;
 use crate::tls::Tls;
 use crate::{Connections, Limits, Socket};
 
-/// How long a listener pauses that cannot accept.
+/// Pause of a listener that cannot accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What answers requests.
+/// A handler of HTTP requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Checks a request by its head, before its body is read, and returns how the body is taken. Sets the principal of
-    /// a request that has one.
+    /// Checks a request by its head, before its body is read, and returns how the body is read. Sets the principal of a
+    /// request that has one.
     ///
     /// # Errors
-    /// The answer to a request that is refused whatever its body is.
+    /// The response to a request that is refused whatever its body is.
     fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
         Ok(match request.header("content-type") {
             Some(RECORDIO) => BodyRule::Stream,
@@ -39,24 +39,27 @@ pub trait Handler: Send + Sync + 'static {
         })
     }
 
-    /// Answers one request. The next request of the connection is handled after this answer is sent. A request whose
-    /// client has gone away is handled anyway; only if that takes more than ten seconds the future is dropped.
+    /// Handles one request, and returns its response. The next request of the connection is handled after this response
+    /// is sent.
+    ///
+    /// A request whose client has disconnected is handled anyway; only if that takes more than ten seconds the future
+    /// is dropped.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 }
 
-/// How the body of a request is taken.
+/// How the body of a request is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRule {
-    /// As a whole, decompressed.
+    /// The body is read as a whole, and decompressed.
     Whole {
-        /// Its limit in bytes; [`Limits::body`] holds as well.
+        /// Maximum length in bytes; [`Limits::body`] applies as well.
         limit: usize,
     },
-    /// In parts as they arrive, without a limit.
+    /// The body is read in parts as they arrive, without a limit.
     Stream,
 }
 
-/// A bound server that does not serve yet, so that its address can be published first.
+/// A server that is bound but does not serve yet, so that its address can be published first.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -66,7 +69,7 @@ pub struct Server {
     tls: Option<Tls>,
 }
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 pub(super) struct Shared<H, S> {
     pub(super) handler: Arc<H>,
     pub(super) sink: Arc<S>,
@@ -74,7 +77,7 @@ pub(super) struct Shared<H, S> {
     pub(super) bodies: Bodies,
     pub(super) connections: Connections,
     pub(super) tls: Option<Tls>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,
 }
 
@@ -87,32 +90,32 @@ impl Server {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         keep_alive(&socket)?;
-        // Accepted connections inherit it.
+        // Accepted connections inherit the size.
         if let Some(bytes) = limits.send_buffer {
             socket.set_send_buffer_size(bytes)?;
         }
         socket.bind(address)?;
-        // A registration storm opens thousands of connections at once; the kernel lowers this to somaxconn.
+        // Thousands of agents may connect at once to register; the kernel lowers the number to somaxconn.
         let listener = socket.listen(16 << 10)?;
         let address = listener.local_addr()?;
         let connections = Connections::new(limits.connections, "raise the server's limit of connections");
         Ok(Server { listener, address, limits, connections, tls: None })
     }
 
-    /// Counts its connections with others of this process.
+    /// Sets the table in which the server's connections count, together with others of this process.
     #[must_use]
     pub fn with_connections(self, connections: Connections) -> Server {
         Server { connections, ..self }
     }
 
-    /// Accepts TLS on its port, if any is given. Plain connections are accepted too, if
+    /// Accepts TLS on the server's port, if `tls` is set. Plain connections are accepted too if
     /// [`support_downgrade`](crate::tls::Settings::support_downgrade) is set, and answered with an error otherwise.
     #[must_use]
     pub fn with_tls(self, tls: Option<Tls>) -> Server {
         Server { tls, ..self }
     }
 
-    /// The bound address, with its real port.
+    /// Returns the bound address, with its real port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -129,8 +132,9 @@ impl Server {
     }
 }
 
-/// Accepted sockets inherit it: the kernel closes connections to hosts that have gone without closing them. A process
-/// that returns at the address of such a host cannot send messages for it before that (docs/mesos/libprocess.md).
+/// Enables TCP keep-alive, which accepted sockets inherit: the kernel then closes connections to hosts that have
+/// disappeared without closing them. Until then, a process that returns at the address of such a host cannot send
+/// messages for it (docs/mesos/libprocess.md).
 fn keep_alive(socket: &TcpSocket) -> io::Result<()> {
     socket.set_keepalive(true)?;
     setsockopt(socket, sockopt::TcpKeepIdle, &30)?;
@@ -173,7 +177,7 @@ async fn take<H: Handler, S: MessageSink>(stream: TcpStream, peer: SocketAddr, s
             None => tokio::spawn(connection::serve(Socket::Plain(stream), peer, slot, shared.clone())),
         };
     }
-    // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
+    // A connection that was closed to admit this one is still open. Its task must run before the next one is admitted.
     if shared.connections.is_closing() {
         tokio::task::yield_now().await;
     }
@@ -183,8 +187,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
-/// A descriptor in reserve. When no other is left, a connection takes its place, to be served instead of an idle one or
-/// to be closed: it would wait in the kernel's queue otherwise, and the listener would report it without end.
+/// A descriptor in reserve. When no other is left, a new connection takes its place, to be served instead of an idle
+/// one or to be closed. Otherwise it would wait in the kernel's queue, and the listener would report it without end.
 struct Spare(Option<File>);
 
 impl Spare {
@@ -213,7 +217,7 @@ impl Spare {
                 }
                 admitted
             }
-            // The spare descriptor is gone already.
+            // The spare descriptor is in use already.
             Poll::Ready(Err(_)) => shared.connections.displace(),
         };
         tokio::task::yield_now().await;
@@ -224,7 +228,7 @@ impl Spare {
     }
 }
 
-/// A serving server. Dropping it stops it at once, except for answers under way.
+/// A running server. Dropping it stops it at once, except for responses in progress.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -234,17 +238,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// The bound address.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Accepts no more, closes idle connections and streams, and waits (bounded by `Limits::stop`) for answers under
-    /// way.
+    /// Stops the server: accepts no more connections, closes idle ones and streams, and waits for responses in
+    /// progress, at most for [`Limits::stop`].
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.accepting.await;
-        // The connections hold receivers of their own; the channel is closed when the last one is gone.
+        // The connections hold receivers of their own; the channel is closed when the last one is dropped.
         let _ = tokio::time::timeout(self.grace, self.stop.closed()).await;
     }
 }

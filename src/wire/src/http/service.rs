@@ -1,4 +1,4 @@
-//! One request of a connection that hyper speaks: checks that hold for every endpoint, the body, then the handler.
+//! Serves one request of an HTTP connection: checks that apply to every endpoint, the body, then the handler.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,12 +24,12 @@ use super::stream::StreamCut;
 use super::{Body, BodyRule, BodyStream, Query, Request, Response};
 use crate::libprocess::{self, Delivery, Message, MessageSink, Origin, Session};
 
-/// The connection closes without any answer, as Mesos does on a request that it cannot decode.
+/// A request that cannot be decoded. The connection closes without any response, as in Mesos.
 #[derive(Debug, thiserror::Error)]
 #[error("the request cannot be decoded: {0}")]
 pub(super) struct Undecodable(&'static str);
 
-/// Why hyper sends no answer: what follows is in [`Control::take_refusal`].
+/// Reason why hyper sends no response: what follows is in [`Control::take_refusal`].
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unanswered {
     #[error(transparent)]
@@ -64,8 +64,8 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
     Ok(into_hyper(response, control.clone()))
 }
 
-/// Whether an answer refuses a request for what its client is, may do or has sent. A 503 does so if it closes the
-/// connection: the bodies in progress are too large together.
+/// Returns whether a response refuses a request because of the client's identity or rights, or of what the client has
+/// sent. A 503 does so if it closes the connection: the bodies in progress are too large together.
 fn is_refusal(response: &Response) -> bool {
     match response.status {
         StatusCode::BAD_REQUEST
@@ -78,7 +78,7 @@ fn is_refusal(response: &Response) -> bool {
     }
 }
 
-/// Waits until the client may have the answer: the more requests of its address are refused, the longer. If the
+/// Waits until the client may receive the response: the more requests of its address are refused, the longer. If the
 /// connection closes then, it waits without the buffers of hyper.
 async fn refuse<H, S>(
     response: Result<Response, Undecodable>,
@@ -158,7 +158,7 @@ async fn respond<H: Handler, S: MessageSink>(
     Ok(shared.handler.handle(request).await)
 }
 
-/// Reads a body; or what answers a request whose body is past a limit.
+/// Reads a body; or returns the response to a request whose body exceeds a limit.
 async fn read<H: Handler, S: MessageSink>(
     headers: &HeaderMap,
     incoming: Incoming,
@@ -188,8 +188,8 @@ async fn read<H: Handler, S: MessageSink>(
     Ok(Err(Box::new(Response::text(status, text).closing())))
 }
 
-/// The answer to a request that is refused before its body is read. A short body is read to its end, so that the
-/// connection can be used on.
+/// Returns the response to a request that is refused before its body is read. A short body is read to its end, so that
+/// the connection can be used further.
 async fn refuse_body(incoming: Incoming, refusal: Response, control: &Control) -> Response {
     control.needs_body.store(true, Ordering::Relaxed);
     let is_read = discard(incoming).await;
@@ -219,7 +219,7 @@ fn is_message(head: &Parts) -> bool {
             || last_value(&head.headers, "user-agent").is_some_and(|agent| agent.starts_with("libprocess/")))
 }
 
-/// A libprocess message on a connection that began with ordinary requests.
+/// Delivers a libprocess message on a connection that began with ordinary requests.
 fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) -> Response {
     let from = last_value(&head.headers, "libprocess-from");
     let agent = last_value(&head.headers, "user-agent");
@@ -255,7 +255,7 @@ fn into_hyper(response: Response, control: Arc<Control>) -> hyper::Response<OutB
     out
 }
 
-/// A response's body on its way out; its end is noted, so that what follows unasked is recognised.
+/// A response's body that is being sent. Its end is recorded, so that bytes that hyper writes after it are recognized.
 pub(super) struct OutBody {
     body: ResponseBody,
     control: Arc<Control>,

@@ -1,4 +1,4 @@
-//! RecordIO response streams: a [`StreamHandle`] takes records, the connection sends them.
+//! RecordIO response streams: a [`StreamHandle`] accepts records, the connection sends them.
 //!
 //! One record is one HTTP chunk; unframed data is sent as it is. The queue is limited: a reader that does not read is
 //! disconnected. Records are not interpreted.
@@ -17,21 +17,21 @@ use super::response::ResponseBody;
 use super::{Backlog, Response};
 use crate::sync::lock;
 
-/// Why a stream is over.
+/// Reason why a stream has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// The handle ended it (or was dropped).
+    /// The handle has ended it, or was dropped.
     Ended,
     /// The client closed the connection, or it broke.
     ClientClosed,
     /// The client did not read: more than `limit` bytes waited for it.
     TooSlow {
-        /// The limit in bytes.
+        /// Limit of the stream in bytes.
         limit: usize,
     },
     /// The client did not read, and more than `limit` bytes waited for the clients of all streams together.
     Crowded {
-        /// The limit in bytes.
+        /// Limit of all streams together in bytes.
         limit: usize,
     },
 }
@@ -49,24 +49,25 @@ impl fmt::Display for StreamEnd {
     }
 }
 
-/// A record with its RecordIO header: encoded once, it can be sent to many streams.
+/// A record with its RecordIO header. It is encoded once, and can be sent to many streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record(Bytes);
 
 impl Record {
-    /// Frames a payload.
+    /// Frames a payload as a record.
     pub fn new(payload: &[u8]) -> Record {
         let mut record = Vec::with_capacity(payload.len() + 20);
         protos::recordio::encode(payload, &mut record);
         Record(record.into())
     }
 
-    /// Bytes that go out as they are, for streams that are not RecordIO, such as server-sent events.
+    /// Creates a record of bytes that are sent as they are, for streams that are not RecordIO, such as server-sent
+    /// events.
     pub fn unframed(bytes: Bytes) -> Record {
         Record(bytes)
     }
 
-    /// The bytes as they go over the wire.
+    /// Returns the bytes as they are sent.
     pub fn as_bytes(&self) -> &Bytes {
         &self.0
     }
@@ -78,7 +79,7 @@ type OnEnd = Box<dyn FnOnce(StreamEnd) + Send>;
 struct State {
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// No further record comes; the queue is still to be sent.
+    /// Whether no further record follows; the queue is still to be sent.
     finished: bool,
     end: Option<StreamEnd>,
     reader: Option<Waker>,
@@ -94,7 +95,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Records the end, once, and notifies all waiters.
+    /// Sets the end of the stream, once, and notifies all waiters.
     fn end(&self, end: StreamEnd) {
         let mut state = lock(&self.state);
         if state.end.is_some() {
@@ -118,15 +119,15 @@ impl Shared {
     }
 }
 
-/// A stream of status 200, and the handle that feeds it. More than `limit` bytes that wait behind the next record cut
-/// the client off.
+/// Opens a stream. Returns a response of status 200, and the handle that feeds it. The client is cut off when more than
+/// `limit` bytes wait behind the next record.
 ///
 /// Headers such as `Mesos-Stream-Id` are set on the response.
 pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response) {
     open_within(content_type, limit, &Backlog::new(usize::MAX))
 }
 
-/// A stream as of [`open`], whose unread bytes count with those of others.
+/// Opens a stream as [`open`] does, whose unread bytes count together with those of others.
 pub fn open_within(content_type: &'static str, limit: usize, backlog: &Backlog) -> (StreamHandle, Response) {
     let (handle, records) = open_bare(limit, backlog);
     let mut response = Response::ok_body(content_type, Bytes::new());
@@ -134,25 +135,25 @@ pub fn open_within(content_type: &'static str, limit: usize, backlog: &Backlog) 
     (handle, response)
 }
 
-/// A stream without a response: the caller passes its records to the reader.
+/// Opens a stream without a response: the caller passes its records to the reader.
 pub fn open_bare(limit: usize, backlog: &Backlog) -> (StreamHandle, Records) {
     let backlog = backlog.clone();
     let shared = Arc::new(Shared { limit, backlog, state: Mutex::default(), ended: Notify::new() });
     (StreamHandle(shared.clone()), Records(Source(shared)))
 }
 
-/// The reading end of a bare stream. Dropping it before the end means that the reader is gone.
+/// The reading end of a bare stream. Dropping it before the end means that the reader has disconnected.
 #[derive(Debug)]
 pub struct Records(Source);
 
 impl Records {
-    /// Waits for a record, with its header; `None` at the end, or if the reader is cut off.
+    /// Waits for the next record, with its header. Returns `None` at the end, or if the reader is cut off.
     pub async fn next(&mut self) -> Option<Bytes> {
         let frame = std::future::poll_fn(|cx| self.0.poll_record(cx)).await?;
         frame.ok()?.into_data().ok()
     }
 
-    /// A record that is there already.
+    /// Returns the next record if it is already there.
     pub fn try_next(&mut self) -> Option<Bytes> {
         let mut state = lock(&self.0.0.state);
         let record = state.queue.pop_front()?;
@@ -175,12 +176,12 @@ impl StreamHandle {
     /// Sends one payload as a record. It never waits.
     ///
     /// # Errors
-    /// When the stream is over, or is cut off now because the client does not read.
+    /// When the stream has ended, or is cut off now because the client does not read.
     pub fn send(&self, payload: &[u8]) -> Result<(), StreamEnd> {
         self.send_record(&Record::new(payload))
     }
 
-    /// Sends a record that was framed before.
+    /// Sends a record that was framed before. It never waits.
     ///
     /// # Errors
     /// As [`StreamHandle::send`].
@@ -192,7 +193,7 @@ impl StreamHandle {
         if state.finished {
             return Err(StreamEnd::Ended);
         }
-        // The record that is sent next does not count: the first one has the state of the whole cluster and may be
+        // The record that is sent next does not count. The first one has the state of the whole cluster and may be
         // longer than the limit, and the next event follows before it is sent.
         let waits_behind = |next: &Bytes| state.queued - next.len() + record.0.len() > self.0.limit;
         if state.queue.front().is_some_and(waits_behind) {
@@ -218,7 +219,7 @@ impl StreamHandle {
         Ok(())
     }
 
-    /// Ends the stream: what was sent still goes out, then the end chunk.
+    /// Ends the stream: queued records are still sent, then the end chunk.
     pub fn finish(&self) {
         let mut state = lock(&self.0.state);
         state.finished = true;
@@ -229,7 +230,7 @@ impl StreamHandle {
         }
     }
 
-    /// Breaks the connection off without an end chunk; unsent records are lost.
+    /// Cuts the connection off without an end chunk; unsent records are lost.
     pub fn abort(&self) {
         let cut = lock(&self.0.state).cut.take();
         self.0.end(StreamEnd::Ended);
@@ -238,18 +239,20 @@ impl StreamHandle {
         }
     }
 
-    /// Why the stream is over, if it is. After [`StreamHandle::finish`] it is over once the last byte is handed on.
+    /// Returns why the stream has ended, if it has. After [`StreamHandle::finish`] it has ended once the last byte is
+    /// passed on.
     pub fn ended(&self) -> Option<StreamEnd> {
         lock(&self.0.state).end
     }
 
-    /// Number of bytes that wait for the client.
+    /// Returns the number of bytes that wait for the client.
     pub fn queued(&self) -> usize {
         lock(&self.0.state).queued
     }
 
-    /// Calls back when the stream is over (at once if it is already), from whatever task notices, which may be one that
-    /// sends: do little there, and take no lock that is held while sending.
+    /// Sets a callback for the end of the stream, which is called at once if it has already ended.
+    ///
+    /// Any task may call it, also one that sends: do little in it, and take no lock that is held while sending.
     pub fn on_end(&self, callback: impl FnOnce(StreamEnd) + Send + 'static) {
         let mut state = lock(&self.0.state);
         if let Some(end) = state.end {
@@ -260,7 +263,7 @@ impl StreamHandle {
         }
     }
 
-    /// Waits until the stream is over.
+    /// Waits until the stream has ended.
     pub async fn wait_end(&self) -> StreamEnd {
         let mut notified = std::pin::pin!(self.0.ended.notified());
         loop {
@@ -280,12 +283,12 @@ impl Drop for StreamHandle {
     }
 }
 
-/// The connection was broken off on purpose.
+/// Error of a connection that was cut off on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("the stream was cut off")]
 pub struct StreamCut;
 
-/// The reading end: the body of the response. Dropping it unread means that the client is gone.
+/// The reading end of a stream: the body of the response. Dropping it unread means that the client has disconnected.
 pub(crate) struct Source(Arc<Shared>);
 
 impl fmt::Debug for Source {
@@ -295,7 +298,7 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// Names the switch that breaks the connection off when its socket takes no more bytes.
+    /// Sets the notification that cuts the connection off when its socket accepts no more bytes.
     pub(super) fn attach(&self, cut: Arc<Notify>) {
         let mut state = lock(&self.0.state);
         if let Some(StreamEnd::TooSlow { .. } | StreamEnd::Crowded { .. }) = state.end {

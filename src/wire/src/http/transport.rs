@@ -17,10 +17,10 @@ use crate::libprocess::MessageSink;
 use crate::tls::{Offered, Tls, offered};
 use crate::{Limits, Socket};
 
-/// The answer to a plain client of a server that takes TLS only.
+/// Text of the response to a plain client of a server that accepts TLS only.
 const TEXT: &str = "This server takes TLS connections only: use https://";
 
-/// Serves a connection, after its handshake if it has TLS.
+/// Serves a connection, after its handshake if it uses TLS.
 pub(super) async fn serve<H: Handler, S: MessageSink>(
     stream: TcpStream,
     peer: SocketAddr,
@@ -48,7 +48,7 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
     }
 }
 
-/// The connection, once it can carry requests; none if it is plain and must not be.
+/// Returns the connection once it can carry requests; `None` if it is plain and must not be, or has ended.
 async fn begin(tls: &Tls, stream: TcpStream, slot: &mut Slot, limits: &Limits) -> io::Result<Option<Socket>> {
     match offered(&stream).await? {
         Offered::Tls => {

@@ -1,11 +1,11 @@
-//! The HTTP responses to messages. They do not tell whether a message was handled.
+//! HTTP responses to libprocess messages. They do not tell whether a message was handled.
 
 use std::cell::RefCell;
 use std::time::SystemTime;
 
 use super::Refusal;
 
-/// The `Date` of now (RFC 1123, GMT).
+/// Returns the value of a `Date` header with the current time (RFC 1123, GMT).
 pub(crate) fn date_now() -> String {
     httpdate::fmt_http_date(now())
 }
@@ -15,7 +15,7 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// The second that was last written out, and its text: it is the same for thousands of answers.
+/// Appends the current date. The text of the last second is kept, because it is the same for thousands of responses.
 fn push_date(out: &mut Vec<u8>) {
     thread_local!(static LAST: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) });
     let now = now();
@@ -29,7 +29,7 @@ fn push_date(out: &mut Vec<u8>) {
     });
 }
 
-/// Appends the answer to a message.
+/// Appends the response to a message.
 pub(super) fn push(out: &mut Vec<u8>, outcome: &Result<(), Refusal>, close: bool) {
     let status: &[u8] = match outcome {
         Ok(()) => b"202 Accepted",

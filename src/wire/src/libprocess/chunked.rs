@@ -1,8 +1,8 @@
-//! Decoding of message bodies that arrive in parts. It knows no heads.
+//! Decoder of message bodies that arrive in parts. It does not read heads.
 
 use bytes::{Bytes, BytesMut};
 
-/// Why a body cannot be read.
+/// Reason why a body cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     #[error("the framing of a message's body is malformed")]
@@ -15,11 +15,11 @@ pub(super) enum BodyError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Digits of a chunk's size; how many there were.
+    /// The size of a chunk so far, and the number of its digits.
     Size(usize, u8),
     /// The rest of the size's line: an extension, which is skipped.
     SizeEnd(usize),
-    /// That many bytes of data are still to come.
+    /// The number of bytes of data that are still missing.
     Data(usize),
     /// The line end after a chunk's data.
     DataEnd(u8),
@@ -28,7 +28,7 @@ enum Step {
     Done,
 }
 
-/// A body on its way in.
+/// A body that is being received.
 #[derive(Debug)]
 pub(super) struct BodyDecoder {
     body: BytesMut,
@@ -37,11 +37,11 @@ pub(super) struct BodyDecoder {
     chunked: bool,
 }
 
-/// At most this much is reserved on the word of a header alone.
+/// Maximum number of bytes that are reserved before any of them has arrived.
 const RESERVE: usize = 64 << 10;
 
 impl BodyDecoder {
-    /// A body of known length.
+    /// Creates a decoder for a body of known length.
     pub(super) fn sized(length: usize, limit: usize) -> Result<BodyDecoder, BodyError> {
         if length > limit {
             return Err(BodyError::TooLong(limit));
@@ -50,7 +50,7 @@ impl BodyDecoder {
         Ok(BodyDecoder { body: BytesMut::with_capacity(length.min(RESERVE)), limit, step, chunked: false })
     }
 
-    /// A body in chunks.
+    /// Creates a decoder for a body in chunks.
     pub(super) fn chunked(limit: usize) -> BodyDecoder {
         BodyDecoder { body: BytesMut::new(), limit, step: Step::Size(0, 0), chunked: true }
     }
@@ -59,17 +59,17 @@ impl BodyDecoder {
         self.step == Step::Done
     }
 
-    /// Number of bytes that have arrived.
+    /// Returns the number of bytes that have arrived.
     pub(super) fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// The body; call it when it is done.
+    /// Returns the body, which must be complete.
     pub(super) fn finish(self) -> Bytes {
         self.body.freeze()
     }
 
-    /// Takes what belongs to the body and returns how much that was.
+    /// Reads the part of the input that belongs to the body, and returns its length.
     pub(super) fn feed(&mut self, input: &[u8]) -> Result<usize, BodyError> {
         let mut used = 0;
         while used < input.len() && self.step != Step::Done {
@@ -90,7 +90,7 @@ impl BodyDecoder {
         Ok(used)
     }
 
-    /// One byte of the framing between data.
+    /// Reads one byte of the framing between data.
     fn framing(&mut self, byte: u8) -> Result<Step, BodyError> {
         match (self.step, byte) {
             (Step::Size(size, digits), byte) if byte.is_ascii_hexdigit() && digits < 15 => {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes are read or refused; never more than the limit is kept.
+        /// Any bytes are read or rejected; never more bytes than the limit are kept.
         #[test]
         fn any_bytes(input in prop::collection::vec(any::<u8>(), 0..200), limit in 0usize..50) {
             let mut decoder = BodyDecoder::chunked(limit);
@@ -165,7 +165,7 @@ mod tests {
             }
         }
 
-        /// However the input is cut, the body is the same.
+        /// The body is the same however the input is cut.
         #[test]
         fn any_cut(bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..5), size in 1usize..9) {
             let mut input = Vec::new();

@@ -1,4 +1,4 @@
-//! One outgoing connection: it writes what is queued, reads and ignores the answers, and watches for the end.
+//! Serves one outgoing connection: writes queued messages, reads and ignores the responses, and watches for the end.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,14 +17,14 @@ use super::network::Inner;
 use super::peer::{Peer, Work};
 use crate::Socket;
 
-/// How long a closed temporary connection waits for the peer to have read everything.
+/// Time that a closed temporary connection waits for the peer to read everything.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// How the connection ended.
+/// How the connection has ended.
 enum End {
-    /// Its queue is empty and it has no links: it is closed orderly.
+    /// The queue is empty and there are no links: the connection is closed orderly.
     Idle,
-    /// It broke, was closed by the peer, or is not needed any more.
+    /// The connection broke, was closed by the peer, or is not needed any more.
     Gone,
 }
 
@@ -73,13 +73,13 @@ fn poll(
     peer: &Arc<Peer>,
 ) -> Poll<io::Result<End>> {
     loop {
-        // What TLS holds back comes before more of the queue.
+        // Bytes that TLS has buffered come before more of the queue.
         let is_flushed = Pin::new(&mut *stream).poll_flush(cx)?.is_ready();
         match peer.work(cx.waker(), !writing.is_empty() || !is_flushed) {
             Work::Write(bytes) => *writing = bytes,
             Work::Wait => {}
             Work::Idle if network.retire_if_idle(peer) => return Poll::Ready(Ok(End::Idle)),
-            // Something was queued between the two questions.
+            // A message was queued between the two checks.
             Work::Idle => continue,
             Work::Closed => return Poll::Ready(Ok(End::Gone)),
         }
@@ -91,7 +91,7 @@ fn poll(
             Poll::Pending => break,
         }
         if writing.is_empty() {
-            // Gives the memory back: most connections are idle most of the time.
+            // Frees the memory: most connections are idle most of the time.
             *writing = BytesMut::new();
         }
     }

@@ -1,4 +1,4 @@
-//! The request bytes of a message, exactly as libprocess writes them (docs/mesos/libprocess.md).
+//! Encoder of messages as HTTP requests, byte for byte as libprocess writes them (docs/mesos/libprocess.md).
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::Session;
 
-/// Appends a message; it carries `session`, if there is one.
+/// Appends a message, with the token `session` if there is one.
 pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, session: Option<&Session>, body: &[u8]) {
     out.reserve(250 + to.len() + name.len() + 2 * from.id().len() + body.len());
     let mut writer = out.writer();

@@ -1,5 +1,5 @@
-//! The head of a request on a connection that has carried messages only so far: is it a message, and how is its body
-//! framed? What is not a message, or is malformed, is left to the HTTP server to judge.
+//! Parser of request heads on a connection that has carried only messages so far. It recognizes messages and the
+//! framing of their bodies; other requests, and malformed ones, are left to the HTTP server.
 
 use base::Pid;
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use httparse::{EMPTY_HEADER, Status};
 use super::chunked::{BodyDecoder, BodyError};
 use super::{Message, Origin, Refusal, Session};
 
-/// hyper refuses more headers than this as well.
+/// Maximum number of headers, the same as hyper's.
 const MAX_HEADERS: usize = 100;
 
-/// How a message's body is framed.
+/// Framing of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Sized(usize),
@@ -21,14 +21,14 @@ pub(super) enum Framing {
 /// The head of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Process id, sender and name; or why the message will be refused once its body is read.
+    /// Process id, sender and name of the message; or why it will be refused once its body is read.
     pub(super) message: Result<(String, Pid, String), Refusal>,
     pub(super) framing: Framing,
-    /// The sender asks to close the connection after the response.
+    /// Whether the sender requests that the connection is closed after the response.
     pub(super) close: bool,
-    /// The sender is a libprocess, which reads no answers.
+    /// Whether the sender is libprocess, which does not read responses.
     pub(super) is_libprocess: bool,
-    /// The token that the message carries.
+    /// Token that the message carries.
     pub(super) session: Option<Session>,
 }
 
@@ -41,18 +41,18 @@ impl Head {
     }
 }
 
-/// What some bytes begin with.
+/// Result of parsing the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// The beginning of a head that may be a message's.
     Partial,
-    /// No message.
+    /// A request that is not a message.
     Other,
-    /// A message's head, and how many bytes it took.
+    /// A message's head, and its length in bytes.
     Message(Head, usize),
 }
 
-/// The headers that matter; of each the last value counts.
+/// Values of the relevant headers; of several values the last one counts.
 #[derive(Default)]
 struct Fields<'a> {
     from: Option<&'a str>,
@@ -61,7 +61,7 @@ struct Fields<'a> {
     transfer: Option<&'a str>,
     connection: Option<&'a str>,
     session: Option<&'a str>,
-    /// Something that only the HTTP server understands.
+    /// Whether there is a header that only the HTTP server supports.
     other: bool,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         self.agent.is_some_and(|agent| agent.starts_with("libprocess/"))
     }
 
-    /// None for a framing that is left to the HTTP server to judge.
+    /// Returns the framing of the body; `None` for a framing that is left to the HTTP server.
     fn framing(&self) -> Option<Framing> {
         match (self.transfer, self.length) {
             (Some(transfer), None) if transfer.eq_ignore_ascii_case("chunked") => Some(Framing::Chunked),
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads the head at the beginning of `input`, which came from `origin`.
+/// Parses the head at the beginning of `input`, which came from `origin`.
 pub(super) fn parse(input: &[u8], origin: Origin) -> Parsed {
     let start = input.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(input.len());
     let begin = &input[start..];

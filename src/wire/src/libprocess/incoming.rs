@@ -20,17 +20,17 @@ use crate::budget::{Share, UNCOUNTED};
 use crate::connections::{Slot, WaitsFor};
 use crate::{Limits, Socket};
 
-/// A sender that leaves this many bytes of answers unread is cut off.
+/// Number of unread bytes of responses from which a sender is cut off.
 const UNREAD_ANSWERS: usize = 1 << 20;
 
-/// Answers to senders that do not read them gather for so long, or until there are so many bytes of them: each packet
-/// would wake the sender for nothing.
+/// Time, and number of bytes, for which responses to senders that do not read them are gathered: each packet would wake
+/// the sender for nothing.
 const GATHER: Duration = Duration::from_millis(10);
 const GATHERED: usize = 8 << 10;
 
 thread_local!(static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 64 << 10]));
 
-/// Reads once into the thread's shared buffer and hands what came to `take`. Zero bytes are the end.
+/// Reads once into the thread's shared buffer and passes the bytes to `take`. Zero bytes mean the end.
 pub(crate) fn poll_read_shared<T>(
     stream: &mut Socket,
     cx: &mut Context<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn poll_read_shared<T>(
     })
 }
 
-/// Sends what TLS holds back.
+/// Sends bytes that TLS has buffered.
 fn flush(cx: &mut Context<'_>, stream: &mut Socket) -> io::Result<Poll<()>> {
     match Pin::new(stream).poll_flush(cx) {
         Poll::Ready(flushed) => flushed.map(Poll::Ready),
@@ -51,12 +51,12 @@ fn flush(cx: &mut Context<'_>, stream: &mut Socket) -> io::Result<Poll<()>> {
     }
 }
 
-/// How the message part of a connection ended.
+/// How the part of a connection that carries messages has ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The connection is to be closed.
     Closed,
-    /// A message was refused half-read: the answer is sent, and more may still be coming in.
+    /// A message was refused before all of it was read. The response is sent, and more bytes may still arrive.
     Refused,
     /// A request that is not a message begins with these bytes.
     Http(Bytes),
@@ -65,26 +65,26 @@ pub(crate) enum Outcome {
 /// The state of a connection that has carried messages only.
 pub(crate) struct Incoming {
     origin: Origin,
-    /// What the body on its way has of the budget.
+    /// Share of the budget for the body that is being received.
     share: Share,
     head_limit: usize,
     body_limit: usize,
-    /// The beginning of a head.
+    /// Beginning of an incomplete head.
     partial: BytesMut,
-    /// A message whose body is on its way.
+    /// Message whose body is being received.
     pending: Option<(Head, BodyDecoder)>,
     answers: Vec<u8>,
     sent: usize,
-    /// The client waits for one of the answers.
+    /// Whether the client waits for one of the responses.
     urgent: bool,
-    /// Until when responses gather that no client waits for.
+    /// Timer until which responses are gathered that no client waits for.
     gathering: Option<Pin<Box<Sleep>>>,
     ending: Option<Outcome>,
-    /// A message was delivered: this is a link of a peer.
+    /// Whether a message was delivered: the connection is a link of a peer.
     is_link: bool,
-    /// The sink takes no more at present.
+    /// Whether the sink accepts no messages at present.
     is_held_back: bool,
-    /// Bytes read so far.
+    /// Number of bytes read.
     read: u64,
 }
 
@@ -108,17 +108,17 @@ impl Incoming {
         }
     }
 
-    /// Whether nothing more is read as messages.
+    /// Returns whether nothing more is read as messages.
     pub(super) fn is_over(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// The responses that were not sent.
+    /// Returns the responses that were not sent.
     pub(super) fn into_answers(self) -> Vec<u8> {
         self.answers
     }
 
-    /// Delivers messages and answers them, until something else comes.
+    /// Delivers messages and answers them, until another request arrives or the connection ends.
     pub(crate) async fn run<S: MessageSink>(
         &mut self,
         stream: &mut Socket,
@@ -136,7 +136,8 @@ impl Incoming {
         .await
     }
 
-    /// Says what the connection waits for. A link of a peer is kept: libprocess takes its end for the end of the peer.
+    /// Records in the slot what the connection waits for. A link of a peer is kept: libprocess takes its end for the
+    /// end of the peer.
     fn report(&self, slot: &mut Slot, limits: &Limits) {
         if self.is_link {
             slot.keep();
@@ -196,7 +197,7 @@ impl Incoming {
         flush(cx, stream)
     }
 
-    /// Whether the answers are still to gather; the task is woken when they have.
+    /// Returns whether the responses are still to be gathered; the task is woken when that is over.
     fn gathers(&mut self, cx: &mut Context<'_>) -> bool {
         if self.answers.is_empty() || self.urgent || self.ending.is_some() || self.answers.len() > GATHERED {
             return false;
@@ -206,7 +207,7 @@ impl Incoming {
         !self.urgent
     }
 
-    /// What one read brought; nothing at all is the end of the connection.
+    /// Handles the bytes of one read; an empty slice is the end of the connection.
     pub(super) fn take<S: MessageSink + ?Sized>(&mut self, input: &[u8], sink: &S) {
         self.read += input.len() as u64;
         if input.is_empty() {
@@ -274,7 +275,8 @@ impl Incoming {
         }
     }
 
-    /// A body that cannot be read: its end, and so the next message, cannot be found.
+    /// Refuses a body that cannot be read. The connection ends, because the end of the body, and so the next message,
+    /// cannot be found.
     fn refuse(&mut self, error: BodyError) {
         self.ending = Some(match error {
             BodyError::Malformed => Outcome::Closed,

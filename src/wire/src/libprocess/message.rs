@@ -1,4 +1,4 @@
-//! A received message, and the sink that takes it.
+//! A received libprocess message, and the sink that accepts it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,47 +15,48 @@ use crate::http::percent_decode;
 pub struct ConnectionId(pub u64);
 
 impl ConnectionId {
-    /// The number of a new connection.
+    /// Returns the number of a new connection.
     pub(crate) fn next() -> ConnectionId {
         static LAST: AtomicU64 = AtomicU64::new(0);
         ConnectionId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 
-/// Where a message really came from, whatever sender it names.
+/// Where a message really comes from, whatever sender it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The connection.
+    /// Connection over which the message arrived.
     pub connection: ConnectionId,
-    /// The address of its other end.
+    /// Address of the connection's other end.
     pub peer: SocketAddr,
-    /// The sender is a libprocess, which sends to one address over one connection at a time: its `User-Agent` says so.
+    /// Whether the sender is libprocess, which sends to one address over one connection at a time. Its `User-Agent`
+    /// tells.
     pub is_libprocess: bool,
-    /// The token that the message carries.
+    /// Token that the message carries.
     pub session: Option<Session>,
 }
 
-/// A libprocess message as it came in.
+/// A libprocess message as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The id of the process it is for, decoded: `master`, `slave(1)`.
+    /// Id of the receiving process, decoded: `master`, `slave(1)`.
     pub to: String,
-    /// The sender that the message names.
+    /// Sender that the message names.
     pub from: Pid,
-    /// The message's full protobuf name.
+    /// Full protobuf name of the message.
     pub name: String,
-    /// The serialised message, unchecked.
+    /// Serialized message, unchecked.
     pub body: Bytes,
-    /// Where it really came from.
+    /// Where the message really comes from.
     pub origin: Origin,
 }
 
-/// What a sink did with a message.
+/// How a sink has handled a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// A process with that id exists and takes the message: 202. The connection is one of a peer, and is kept.
+    /// A process with that id exists and handles the message: 202. The connection is one of a peer, and is kept.
     Accepted,
-    /// A process with that id exists and takes no such message: 202, as from libprocess.
+    /// A process with that id exists but does not handle such a message: 202, as in libprocess.
     Ignored,
     /// There is no such process: 404.
     NoSuchProcess,
@@ -63,31 +64,31 @@ pub enum Delivery {
     Forged,
 }
 
-/// Where received messages go, in the order of their connection.
+/// A receiver of messages, which get there in the order of their connection.
 pub trait MessageSink: Send + Sync + 'static {
-    /// Takes a message. It must not block.
+    /// Delivers a message. It must not block.
     fn deliver(&self, message: Message) -> Delivery;
 
-    /// Whether more may be read now: a sink whose queue is full holds senders back with it, and wakes `cx` later. What
-    /// has been read already (up to 64 KiB of messages a connection) is still delivered.
+    /// Returns whether more may be read now. A sink whose queue is full returns `Pending` to make senders wait, and
+    /// wakes `cx` later. Messages that have been read already (up to 64 KiB per connection) are still delivered.
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
         Poll::Ready(())
     }
 
-    /// A connection has closed; it may have carried messages.
+    /// Reports that a connection has closed; it may have carried messages.
     fn closed(&self, connection: ConnectionId) {
         let _ = connection;
     }
 
-    /// Whether a sender that names another IP than its own is refused, as with
+    /// Returns whether a sender that names another IP than its own is refused, as with
     /// `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH`.
     fn require_peer_address_match(&self) -> bool {
         false
     }
 }
 
-/// The sink of a server that has no processes.
+/// The sink of a server without processes, which accepts no messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMessages;
 
@@ -97,45 +98,45 @@ impl MessageSink for NoMessages {
     }
 }
 
-/// Why a message was not taken; the text is the answer's body.
+/// Reason why a message is refused; its text is the body of the response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// 404.
+    /// There is no such process: 404.
     #[error("404 Not Found.")]
     NoProcess,
-    /// 400.
+    /// The sender names another IP than its own: 400.
     #[error("UPID IP address validation failed: Message from {from} was sent from IP {ip}")]
     AddressMismatch {
-        /// The sender that was named.
+        /// Sender that the message names.
         from: Pid,
-        /// Where the message came from.
+        /// IP address that the message comes from.
         ip: IpAddr,
     },
-    /// 400.
+    /// The message comes from another process than it names: 400.
     #[error("The process {from} has registered over another connection")]
     Forged {
-        /// The sender that was named.
+        /// Sender that the message names.
         from: Pid,
     },
-    /// 500.
+    /// The message names no valid sender: 500.
     #[error("The sender of the message cannot be determined: neither header names a pid")]
     NoSender,
-    /// 500.
+    /// The path cannot be decoded: 500.
     #[error("The path of the message cannot be decoded: expecting '/<process>/<message>'")]
     BadPath,
-    /// 413; the connection closes.
+    /// The body is longer than the limit: 413; the connection closes.
     #[error("The request's body is longer than {limit} bytes")]
     TooLong {
-        /// The limit in bytes.
+        /// Limit of a body in bytes.
         limit: usize,
     },
-    /// 503; the connection closes.
+    /// The bodies in progress are too large together: 503; the connection closes.
     #[error("The bodies of the requests in progress are too large together; try again later")]
     TooMany,
 }
 
 impl Message {
-    /// A message out of the parts of its request: the raw path, `Libprocess-From`, `User-Agent`.
+    /// Creates a message from the parts of its request: the raw path, `Libprocess-From`, `User-Agent`.
     ///
     /// # Errors
     /// When no sender is named, or the path cannot be decoded.
@@ -152,7 +153,8 @@ impl Message {
     }
 }
 
-/// The decoded process id, and the message name as it is; a missing name is empty, which no process knows.
+/// Splits a path into the decoded process id, and the message name as it is; a missing name is empty, which no process
+/// handles.
 fn target(path: &str) -> Result<(String, String), Refusal> {
     let path = path.strip_prefix('/').ok_or(Refusal::BadPath)?;
     let (to, name) = path.split_once('/').unwrap_or((path, ""));
@@ -171,7 +173,7 @@ fn sender(from: Option<&str>, agent: Option<&str>) -> Result<Pid, Refusal> {
     }
 }
 
-/// Hands a message to the sink after the check of its address.
+/// Delivers a message to the sink after a check of its address.
 pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Result<Delivery, Refusal> {
     if sink.require_peer_address_match() {
         let ip = message.origin.peer.ip().to_canonical();

@@ -1,10 +1,10 @@
-//! libprocess messages between processes (docs/mesos/libprocess.md): received on the HTTP port, sent over
-//! connections of our own.
+//! libprocess messages between processes (docs/mesos/libprocess.md): received on the HTTP port, sent over connections
+//! of this process.
 //!
-//! A message is an HTTP POST to `/<process>/<name>` that names its sender. There is no reply channel: to answer, one
-//! sends a message back. This module does not know what messages mean.
+//! A message is an HTTP POST to `/<process>/<name>` that names its sender. There is no reply channel: a process answers
+//! with a message of its own. This module does not know what messages mean.
 //!
-//! It differs from Mesos in one point: a sender's host name is not resolved, its pid must hold an IPv4 address.
+//! It differs from Mesos in one point: a sender's host name is not resolved; its pid must have an IPv4 address.
 
 mod answer;
 mod chunked;

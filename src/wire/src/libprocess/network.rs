@@ -1,4 +1,4 @@
-//! The sending side: one connection for each peer address, persistent while there are links to it.
+//! The sending side of libprocess: one connection for each peer address, persistent while there are links to it.
 
 use std::fmt;
 use std::net::SocketAddrV4;
@@ -15,9 +15,10 @@ use crate::sync::lock;
 use crate::tls::Tls;
 use crate::{Connections, Limits};
 
-/// Receives the pids of linked peers whose connections are gone.
+/// A receiver of exited events: the pids of linked peers whose connections have ended.
 pub trait ExitedSink: Send + Sync + 'static {
-    /// The connection to the address of a linked pid failed to open or closed. The link is gone. It must not block.
+    /// Reports that the connection to the address of a linked pid failed to open or has closed. The link is removed. It
+    /// must not block.
     fn exited(&self, pid: Pid);
 }
 
@@ -27,16 +28,18 @@ impl<F: Fn(Pid) + Send + Sync + 'static> ExitedSink for F {
     }
 }
 
-/// Sends messages and keeps links. Cheap to clone; all clones share the connections.
+/// A handle that sends messages and keeps links. Cheap to clone; all clones share the connections.
 ///
-/// Messages to one address keep their order. If connecting or writing fails, what waits is dropped silently, as in
-/// libprocess; a peer that does not read is given up when more than [`Limits::peer`] bytes wait for it.
+/// Messages to one address keep their order. If connecting or writing fails, queued messages are dropped silently, as
+/// in libprocess. The connection to a peer that does not read is closed when more than [`Limits::peer`] bytes wait for
+/// it.
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<Shared>,
 }
 
-/// What the clones of a network share, but its connections do not: when the last clone is gone they close.
+/// State that the clones of a network share, but its connections do not: when the last clone is dropped the connections
+/// close.
 struct Shared {
     inner: Arc<Inner>,
 }
@@ -49,12 +52,12 @@ impl Drop for Shared {
 
 pub(super) struct Inner {
     peers: Mutex<FxHashMap<SocketAddrV4, Arc<Peer>>>,
-    /// The tokens that messages to an address carry.
+    /// Tokens that messages to an address carry.
     sessions: Mutex<FxHashMap<SocketAddrV4, Session>>,
     exited: Arc<dyn ExitedSink>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
-    /// Connections are made with it, if there is any.
+    /// TLS configuration of connections; `None` without TLS.
     pub(super) tls: Option<Tls>,
     runtime: Handle,
 }
@@ -66,15 +69,17 @@ impl fmt::Debug for Network {
 }
 
 impl Network {
-    /// A network whose connections live in the current tokio runtime; the methods may be called from any thread.
+    /// Creates a network whose connections run in the current tokio runtime; its methods may be called from any thread.
     pub fn new(limits: Limits, exited: impl ExitedSink) -> Network {
         let connections = Connections::new(limits.connections, "raise its limit of connections");
         Network::with_connections(limits, connections, None, exited)
     }
 
-    /// A network whose connections count with others of this process. Where none may be opened any more, connecting
-    /// fails. With `tls` they use TLS: with [`support_downgrade`](crate::tls::Settings::support_downgrade), a peer that
-    /// speaks none gets a plain connection.
+    /// Creates a network whose connections count together with others of this process. Where no more may be opened,
+    /// connecting fails.
+    ///
+    /// With `tls` they use TLS. With [`support_downgrade`](crate::tls::Settings::support_downgrade), a peer without TLS
+    /// gets a plain connection.
     pub fn with_connections(
         limits: Limits,
         connections: Connections,
@@ -87,13 +92,13 @@ impl Network {
         Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
     }
 
-    /// Sets the token that messages to an address carry from now on, or removes it.
+    /// Sets the token that messages to an address carry from now on; `None` removes it.
     pub fn set_session(&self, address: SocketAddrV4, session: Option<Session>) {
         match session {
             Some(session) => lock(&self.shared.inner.sessions).insert(address, session),
             None => lock(&self.shared.inner.sessions).remove(&address),
         };
-        // A peer that was made before the change is here by now.
+        // A peer that was created before the change is in the table by now.
         if let Some(peer) = lock(&self.shared.inner.peers).get(&address) {
             peer.set_session(session);
         }
@@ -116,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Links to a pid over a new connection, which replaces the present one. Links of that address move over, without
+    /// Links to a pid over a new connection, which replaces the current one. Links of that address move over, without
     /// an exited event.
     pub fn relink(&self, pid: &Pid) {
         if pid.is_empty() {
@@ -127,7 +132,7 @@ impl Network {
         if let Some(old) = old {
             replacement.take_over(&old);
         }
-        // Before the task starts, so that the connection is never seen without a link.
+        // The link precedes the start of the task, so that the connection is never without a link.
         let _ = replacement.link(pid);
         self.start(replacement);
     }
@@ -140,13 +145,13 @@ impl Network {
         }
     }
 
-    /// Number of connections that are open or being opened.
+    /// Returns the number of connections that are open or being opened.
     pub fn connections(&self) -> usize {
         lock(&self.shared.inner.peers).len()
     }
 
-    /// Waits until everything that was queued is handed to the system, or dropped with its connection; false if that
-    /// takes longer than `within`. For the last message before a process ends.
+    /// Waits until all queued messages are passed to the system, or dropped with their connection. Returns `false` if
+    /// that takes longer than `within`. For the last message before a process ends.
     pub async fn flush(&self, within: Duration) -> bool {
         let flushed = async {
             while lock(&self.shared.inner.peers).values().any(|peer| peer.is_busy()) {
@@ -156,12 +161,12 @@ impl Network {
         tokio::time::timeout(within, flushed).await.is_ok()
     }
 
-    /// Closes every connection, as dropping the last clone does. Waiting messages are lost, no events follow.
+    /// Closes every connection, as dropping the last clone does. Queued messages are lost; there are no exited events.
     pub fn close(&self) {
         self.shared.inner.close();
     }
 
-    /// Does something with the peer at an address. It may be closing at this moment: then a new one takes its place.
+    /// Applies an action to the peer at an address. A peer that is closing at this moment is replaced by a new one.
     fn with_peer(&self, address: SocketAddrV4, mut action: impl FnMut(&Peer) -> Result<(), Closed>) {
         loop {
             let mut peers = lock(&self.shared.inner.peers);
@@ -202,7 +207,8 @@ impl Inner {
         }
     }
 
-    /// Removes an unlinked peer with an empty queue, so that nothing can be queued to it any more.
+    /// Removes an unlinked peer with an empty queue, so that nothing can be queued to it any more. Returns whether it
+    /// did.
     pub(super) fn retire_if_idle(&self, peer: &Arc<Peer>) -> bool {
         let mut peers = lock(&self.peers);
         let retired = peer.close_if_idle();
@@ -212,7 +218,7 @@ impl Inner {
         retired
     }
 
-    /// Removes a peer whose connection is gone, and notifies its links.
+    /// Removes a peer whose connection has ended, and reports its links as exited.
     pub(super) fn finish(&self, peer: &Arc<Peer>) {
         let mut peers = lock(&self.peers);
         if peers.get(&peer.address()).is_some_and(|current| Arc::ptr_eq(current, peer)) {

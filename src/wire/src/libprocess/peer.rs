@@ -1,4 +1,4 @@
-//! The queue of one address, and its links. It does no I/O.
+//! The message queue of one address, and its links. It does no I/O.
 
 use std::net::SocketAddrV4;
 use std::sync::Mutex;
@@ -11,20 +11,20 @@ use rustc_hash::FxHashSet;
 use super::{Session, encode};
 use crate::sync::lock;
 
-/// The peer's connection has ended: a new peer is needed.
+/// Error of a peer whose connection has ended: a new peer is needed.
 pub(super) struct Closed;
 
 #[derive(Default)]
 struct State {
-    /// Requests that no write has begun with.
+    /// Encoded requests whose writing has not begun.
     queue: BytesMut,
     links: FxHashSet<Pid>,
-    /// The connection's task, if it waits.
+    /// Task of the connection, if it waits.
     task: Option<Waker>,
     closed: bool,
-    /// What messages carry that are queued from now on.
+    /// Token that messages carry which are queued from now on.
     session: Option<Session>,
-    /// The connection's task has bytes that it took and has not written.
+    /// Whether the connection's task has bytes that it took and has not written.
     writing: bool,
 }
 
@@ -34,21 +34,21 @@ impl State {
     }
 }
 
-/// One address.
+/// The message queue and the links of one address.
 pub(super) struct Peer {
     address: SocketAddrV4,
     state: Mutex<State>,
 }
 
-/// What the connection's task shall do.
+/// The next action of the connection's task.
 pub(super) enum Work {
     /// Write these bytes.
     Write(BytesMut),
-    /// Nothing now; it is woken.
+    /// Wait; the task is woken.
     Wait,
-    /// Empty queue, no links.
+    /// The queue is empty, and there are no links.
     Idle,
-    /// End.
+    /// The connection must end.
     Closed,
 }
 
@@ -69,7 +69,7 @@ impl Peer {
         lock(&self.state).closed
     }
 
-    /// Whether something is queued or half written.
+    /// Returns whether a message is queued or partly written.
     pub(super) fn is_busy(&self) -> bool {
         let state = lock(&self.state);
         !state.closed && (state.writing || !state.queue.is_empty())
@@ -87,7 +87,7 @@ impl Peer {
         result
     }
 
-    /// Queues a message. If too much waits already, the peer is given up, the message with it.
+    /// Queues a message. If too many bytes wait already, the connection is closed and the message is lost.
     pub(super) fn push(&self, from: &Pid, to: &str, name: &str, body: &[u8], limit: usize) -> Result<(), Closed> {
         self.change(|state| {
             if state.closed {
@@ -120,7 +120,7 @@ impl Peer {
         });
     }
 
-    /// Moves links and unsent messages of a connection that ends to this one.
+    /// Moves the links and unsent messages of a connection that ends to this one.
     pub(super) fn take_over(&self, old: &Peer) {
         let mut moved = State::default();
         let _ = old.change(|state| {
@@ -130,14 +130,14 @@ impl Peer {
             Ok(())
         });
         let mut state = lock(&self.state);
-        // This peer is new: at most what came since it was made stands behind what moved.
+        // This peer is new: messages that were queued to it follow those that moved.
         moved.queue.unsplit(std::mem::take(&mut state.queue));
         moved.links.extend(std::mem::take(&mut state.links));
         state.queue = moved.queue;
         state.links = moved.links;
     }
 
-    /// Ends the connection without telling the links.
+    /// Ends the connection without exited events for its links.
     pub(super) fn abandon(&self) {
         let _ = self.change(|state| {
             state.closed = true;
@@ -146,7 +146,7 @@ impl Peer {
         });
     }
 
-    /// What there is to do for the connection's task, which is woken when that changes.
+    /// Returns the next action of the connection's task, which is woken when that changes.
     pub(super) fn work(&self, task: &Waker, writing: bool) -> Work {
         let mut state = lock(&self.state);
         if state.closed {
@@ -162,7 +162,7 @@ impl Peer {
         if !writing && state.links.is_empty() { Work::Idle } else { Work::Wait }
     }
 
-    /// Closes if the queue is empty and there are no links.
+    /// Closes the peer if the queue is empty and there are no links. Returns whether it did.
     pub(super) fn close_if_idle(&self) -> bool {
         let mut state = lock(&self.state);
         let idle = state.queue.is_empty() && state.links.is_empty();
@@ -170,7 +170,7 @@ impl Peer {
         idle
     }
 
-    /// Closes, drops the queue, and returns the links.
+    /// Closes the peer, drops the queue, and returns the links.
     pub(super) fn close(&self) -> Vec<Pid> {
         let mut state = lock(&self.state);
         state.closed = true;

@@ -1,4 +1,4 @@
-//! Reading recorded bytes of a connection, without the connection.
+//! Replay of the recorded bytes of a connection, without the connection.
 
 use std::net::SocketAddr;
 
@@ -6,8 +6,10 @@ use super::{ConnectionId, Incoming, MessageSink, Origin};
 use crate::Limits;
 use crate::budget::Budget;
 
-/// What a server makes of the bytes of one connection, which arrive in these parts: messages go to the sink, the
-/// answers come back. It ends where the server would close the connection or find a request that is not a message.
+/// Handles the bytes of one connection as a server does, in these parts. Messages go to the sink; the responses are
+/// returned.
+///
+/// It ends where the server would close the connection, or at a request that is not a message.
 pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits, sink: &S) -> Vec<u8> {
     let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, session: None };
     let share = Budget::new(limits.bodies).share(peer.ip());
@@ -23,7 +25,8 @@ pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits
 
 #[cfg(test)]
 mod tests {
-    //! Invariants: no bytes make it panic; how the bytes are cut does not matter; what is sent is what is received.
+    //! Tests the invariants: no bytes cause a panic; it does not matter how the bytes are cut; what is sent is what is
+    //! received.
 
     use std::sync::Mutex;
 
@@ -51,7 +54,7 @@ mod tests {
         Limits { head: 2000, body: 2000, ..Limits::default() }
     }
 
-    /// The messages and the status lines of the answers.
+    /// Returns the messages, and the status lines of the responses.
     fn read(parts: &[&[u8]]) -> (Vec<Message>, Vec<String>) {
         let inbox = Inbox::default();
         let answers = replay(parts, "127.0.0.1:1".parse().unwrap(), &limits(), &inbox);

@@ -13,21 +13,21 @@ const BYTES: usize = 16;
 #[derive(Clone, Copy)]
 pub struct Session([u8; BYTES]);
 
-/// The text is not a token.
+/// Error for a text that is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session is {} lower-case hexadecimal digits", 2 * BYTES)]
 pub struct SessionInvalid;
 
 impl Session {
-    /// The name of the header.
+    /// Name of the header.
     pub const HEADER: &'static str = "Tepui-Session";
 
-    /// The token of these random bytes.
+    /// Creates a token from random bytes.
     pub const fn new(random: [u8; BYTES]) -> Session {
         Session(random)
     }
 
-    /// The digits of the token. It is a secret: it must not be logged.
+    /// Returns the digits of the token. It is a secret: it must not be logged.
     pub fn digits(&self) -> String {
         self.0.iter().fold(String::with_capacity(2 * BYTES), |mut text, byte| {
             // Writing into memory does not fail.
@@ -38,7 +38,7 @@ impl Session {
 }
 
 impl PartialEq for Session {
-    /// Compares in the same time wherever the first difference is.
+    /// Compares in constant time, wherever the first difference is.
     fn eq(&self, other: &Session) -> bool {
         self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
     }

@@ -1,6 +1,6 @@
-//! `Accept` and `Accept-Encoding`. It does not rank by `q`, as Mesos does not.
+//! Parser of `Accept` and `Accept-Encoding`. It does not rank by `q`, as Mesos does not.
 
-/// Whether an entry of a list header names `candidate`, and if so whether its `q` lets it pass.
+/// Returns whether the `q` of an entry for `candidate` in a list header is not zero; `None` if there is no such entry.
 fn verdict(header: &str, candidate: &str) -> Option<bool> {
     header.split(',').find_map(|entry| {
         let mut parts = entry.split(';').map(str::trim);
@@ -15,7 +15,7 @@ fn verdict(header: &str, candidate: &str) -> Option<bool> {
     })
 }
 
-/// Whether an `Accept` header allows a media type. No header allows everything, an empty one nothing.
+/// Returns whether an `Accept` header allows a media type. No header allows everything, an empty one nothing.
 ///
 /// The most specific entry decides: `type/subtype`, else `type/*`, else `*/*`.
 pub fn accepts(accept: Option<&str>, media_type: &str) -> bool {
@@ -25,7 +25,7 @@ pub fn accepts(accept: Option<&str>, media_type: &str) -> bool {
     [media_type, &group, "*/*"].into_iter().find_map(|candidate| verdict(accept, candidate)).unwrap_or(false)
 }
 
-/// Whether an `Accept-Encoding` header allows gzip. No header allows it not.
+/// Returns whether an `Accept-Encoding` header allows gzip. A missing header does not.
 pub fn allows_gzip(accept_encoding: Option<&str>) -> bool {
     let Some(header) = accept_encoding else { return false };
     verdict(header, "gzip").or_else(|| verdict(header, "*")).unwrap_or(false)
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text is read.
+        /// Any text can be parsed.
         #[test]
         fn any_text(text in ".*") {
             accepts(Some(&text), "application/json");

@@ -1,26 +1,27 @@
-//! The checks of an agent's `/api/v1` (docs/mesos/agent-api.md), the only endpoint that knows `application/recordio`.
+//! Checks of the requests to an agent's `/api/v1` (docs/mesos/agent-api.md), the only endpoint that supports
+//! `application/recordio`.
 
 use super::call::require_post;
 use super::{CallTexts, DecodeFailure, Encoding, accepts};
 use crate::http::{HeaderMap, Method, RECORDIO, Response, StatusCode, last_value};
 
-/// The words of the agent operator API.
+/// Texts of errors of the agent operator API.
 pub const AGENT_TEXTS: CallTexts = CallTexts {
     protobuf: "Failed to parse body into a protobuf object",
     syntax: "Failed to parse body into JSON: ",
     convert: "",
 };
 
-/// How a request's messages come in and how its answer's go out.
+/// Encodings of a request and its response, and whether they are streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// The encoding of the request's messages.
+    /// Encoding of the request's messages.
     pub request: Encoding,
-    /// The request's body is a RecordIO stream.
+    /// Whether the request's body is a RecordIO stream.
     pub request_streams: bool,
-    /// The encoding of the answer's messages.
+    /// Encoding of the response's messages.
     pub response: Encoding,
-    /// The client asked for `application/recordio`.
+    /// Whether the client has asked for `application/recordio`.
     pub response_streams: bool,
 }
 
@@ -29,10 +30,10 @@ fn refuse<T>(status: StatusCode, text: &str) -> Result<T, Box<Response>> {
 }
 
 impl Media {
-    /// Rows 3 to 11.
+    /// Determines the encodings of a request and its response: rows 3 to 11 of docs/mesos/agent-api.md.
     ///
     /// # Errors
-    /// The answer to send instead: 405, 400, 415 or 406.
+    /// The response to send instead: 405, 400, 415 or 406.
     pub fn negotiate(method: &Method, headers: &HeaderMap) -> Result<Media, Box<Response>> {
         require_post(method)?;
         let (request, request_streams) = request_side(headers)?;
@@ -40,7 +41,7 @@ impl Media {
         Ok(Media { request, request_streams, response, response_streams })
     }
 
-    /// Row 13: decodes a message of the request.
+    /// Decodes a message of the request (row 13).
     ///
     /// # Errors
     /// 400 with the parser's words.
@@ -52,13 +53,13 @@ impl Media {
         decode(self.request, message).map_err(|failure| Box::new(AGENT_TEXTS.refuse(&failure)))
     }
 
-    /// Row 12: the answer to a stream that ends before its first record.
+    /// Returns the response to a stream that ends before its first record (row 12).
     pub fn refuse_no_record() -> Response {
         Response::bad_request("Received EOF while reading request body")
     }
 
-    /// Rows 15 to 17: whether streams go with a call of type `name`, which `takes` a stream of records or none, and
-    /// may answer with (`gives`) a stream.
+    /// Checks whether streams are allowed with a call of type `name` (rows 15 to 17). The call `takes` a stream of
+    /// records or none, and may answer with a stream if it `gives` one.
     ///
     /// # Errors
     /// 415 or 406.
@@ -82,7 +83,7 @@ impl Media {
     }
 }
 
-/// Rows 4 to 8.
+/// Determines the encoding of the request, and whether it is a stream (rows 4 to 8).
 fn request_side(headers: &HeaderMap) -> Result<(Encoding, bool), Box<Response>> {
     let Some(content_type) = last_value(headers, "content-type") else {
         return refuse(StatusCode::BAD_REQUEST, "Expecting 'Content-Type' to be present");
@@ -110,7 +111,7 @@ fn request_side(headers: &HeaderMap) -> Result<(Encoding, bool), Box<Response>> 
     Ok((encoding, false))
 }
 
-/// Rows 9 to 11.
+/// Determines the encoding of the response, and whether it is a stream (rows 9 to 11).
 fn response_side(headers: &HeaderMap) -> Result<(Encoding, bool), Box<Response>> {
     let accept = last_value(headers, "accept");
     let message_accept = last_value(headers, "message-accept");

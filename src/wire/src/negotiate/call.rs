@@ -1,10 +1,9 @@
-//! The checks that all v1 calls go through before they are examined: docs/mesos/scheduler-api.md,
-//! docs/mesos/executors.md.
+//! Checks that all v1 calls pass before they are handled: docs/mesos/scheduler-api.md, docs/mesos/executors.md.
 
 use super::Encoding;
 use crate::http::{Method, Request, Response, StatusCode, last_value};
 
-/// Why a body does not become a call; the parser's words go into the answer.
+/// Reason why a body is not a call; the parser's words are part of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeFailure {
     /// The protobuf does not parse, or lacks a required field.
@@ -15,18 +14,18 @@ pub enum DecodeFailure {
     JsonConvert(String),
 }
 
-/// What stands before the parser's words.
+/// Texts of errors that precede the parser's words.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTexts {
-    /// The whole text for a broken protobuf.
+    /// Whole text for a broken protobuf.
     pub protobuf: &'static str,
-    /// Before a syntax error.
+    /// Text before a syntax error.
     pub syntax: &'static str,
-    /// Before a conversion error.
+    /// Text before a conversion error.
     pub convert: &'static str,
 }
 
-/// The words of the scheduler, executor, resource provider and master operator APIs.
+/// Texts of errors of the scheduler, executor, resource provider and master operator APIs.
 pub const CALL_TEXTS: CallTexts = CallTexts {
     protobuf: "Failed to parse body into Call protobuf",
     syntax: "Failed to parse body into JSON: ",
@@ -34,7 +33,7 @@ pub const CALL_TEXTS: CallTexts = CallTexts {
 };
 
 impl CallTexts {
-    /// 400 with the words for a failure.
+    /// Returns a 400 with the text for a failure.
     pub fn refuse(&self, failure: &DecodeFailure) -> Response {
         Response::bad_request(match failure {
             DecodeFailure::Protobuf => self.protobuf.to_owned(),
@@ -44,10 +43,10 @@ impl CallTexts {
     }
 }
 
-/// Decodes the call in a request's body, after the checks of method and content type.
+/// Decodes the call in a request's body, after checks of method and content type.
 ///
 /// # Errors
-/// The answer to send instead: 405, 400 or 415.
+/// The response to send instead: 405, 400 or 415.
 pub fn decode_call<T>(
     request: &Request,
     decode: impl FnOnce(Encoding, &[u8]) -> Result<T, DecodeFailure>,
@@ -64,7 +63,7 @@ pub fn decode_call<T>(
     Ok((call, encoding))
 }
 
-/// The encoding of the answer.
+/// Returns the encoding of the response.
 ///
 /// # Errors
 /// 406, when `Accept` allows neither.

@@ -1,6 +1,6 @@
-//! Content negotiation of the v1 APIs (docs/mesos/transport.md): which encoding a call is in, which one its answer has.
+//! Content negotiation of the v1 APIs (docs/mesos/transport.md): the encodings of a call and of its response.
 //!
-//! The checks stand in Mesos's order and answer with Mesos's words. Decoding itself is handed in: this module knows
+//! The checks are in Mesos's order and answer with Mesos's words. The caller passes the decoder: this module knows
 //! neither JSON nor protobuf nor any call.
 
 mod accept;
@@ -13,17 +13,17 @@ pub use call::{CALL_TEXTS, CallTexts, DecodeFailure, accepted_encoding, decode_c
 
 use crate::http::{JSON, PROTOBUF};
 
-/// How a message is written.
+/// Encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// Mesos's JSON dialect.
+    /// JSON in Mesos's dialect.
     Json,
-    /// Protobuf binary.
+    /// Binary protobuf.
     Protobuf,
 }
 
 impl Encoding {
-    /// Its media type.
+    /// Returns the media type of the encoding.
     pub fn media_type(self) -> &'static str {
         match self {
             Encoding::Json => JSON,
@@ -31,7 +31,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding that a `Content-Type` names: compared byte for byte, parameters included.
+    /// Returns the encoding of a `Content-Type`, which is compared byte for byte, parameters included.
     pub fn of_content_type(text: &str) -> Option<Encoding> {
         match text {
             JSON => Some(Encoding::Json),
@@ -40,7 +40,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding of an answer. JSON is tried first: preferences by `q` are not compared.
+    /// Returns the encoding of a response. JSON is tried first: preferences by `q` are not compared.
     pub fn of_accept(accept: Option<&str>) -> Option<Encoding> {
         [Encoding::Json, Encoding::Protobuf].into_iter().find(|encoding| accepts(accept, encoding.media_type()))
     }

@@ -1,4 +1,4 @@
-//! A client's connection for threads that wait: plain, or with TLS. It chooses no address and knows no protocol.
+//! A client's connection for threads that block: plain, or with TLS. It chooses no address and knows no protocol.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,10 +11,10 @@ use rustls::pki_types::ServerName;
 use super::Tls;
 use crate::sync::lock;
 
-/// Bytes that are received at once.
+/// Number of bytes that are received at once.
 const PIECE: usize = 16 << 10;
 
-/// A connection. Clones share it: one thread may read while others write.
+/// A connection of a client for threads that block. Clones share it: one thread may read while others write.
 ///
 /// As with [`Socket`](crate::Socket), the end of a TLS connection without a `close_notify` is an end like any other.
 #[derive(Clone, Debug)]
@@ -26,21 +26,21 @@ struct Inner {
     secure: Option<Secure>,
 }
 
-/// A connection's TLS. No thread waits for the socket while it has the session, so that one can read while another
+/// TLS of a connection. No thread waits for the socket while it holds the session, so that one can read while another
 /// one waits to write.
 #[derive(Debug)]
 struct Secure {
     session: Mutex<Session>,
-    /// What is sent next, in the order of the session; held while it is sent.
+    /// Bytes that are sent next, in the order of the session; locked while they are sent.
     sending: Mutex<Vec<u8>>,
 }
 
-/// The state of TLS, and what has been received and not been read.
+/// State of TLS, and decrypted bytes that have not been read.
 #[derive(Debug)]
 struct Session {
     connection: ClientConnection,
     received: Vec<u8>,
-    /// How much of that has been read.
+    /// Number of these bytes that have been read.
     read: usize,
 }
 
@@ -80,13 +80,13 @@ impl BlockingStream {
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
         let mut session = Session { connection, received: Vec::new(), read: 0 };
-        // What has come with the end of the handshake.
+        // Bytes that arrived with the end of the handshake.
         session.decrypt()?;
         let secure = Some(Secure { session: Mutex::new(session), sending: Mutex::default() });
         Ok(BlockingStream(Arc::new(Inner { socket, secure })))
     }
 
-    /// The longest time that a read waits for bytes; without end if none is given.
+    /// Sets the longest time that a read waits for bytes; `None`: no limit.
     ///
     /// # Errors
     /// The system's error.
@@ -94,7 +94,7 @@ impl BlockingStream {
         self.0.socket.set_read_timeout(time)
     }
 
-    /// The longest time that a write waits for room; without end if none is given.
+    /// Sets the longest time that a write waits for space; `None`: no limit.
     ///
     /// # Errors
     /// The system's error.
@@ -104,7 +104,7 @@ impl BlockingStream {
 }
 
 impl Session {
-    /// Takes bytes that the socket has received; none are its end.
+    /// Handles bytes that the socket has received; an empty slice is its end.
     fn receive(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         loop {
             self.connection.read_tls(&mut bytes)?;
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Takes what the connection has decrypted.
+    /// Stores bytes that the connection has decrypted.
     fn decrypt(&mut self) -> io::Result<()> {
         let mut piece = [0; PIECE];
         loop {
@@ -131,7 +131,7 @@ impl Session {
         }
     }
 
-    /// What has been received and not been read, as far as it fits.
+    /// Returns decrypted bytes that have not been read, as many as fit in the buffer.
     fn take(&mut self, buffer: &mut [u8]) -> usize {
         let left = self.received.get(self.read..).unwrap_or_default();
         let length = left.len().min(buffer.len());
@@ -144,7 +144,7 @@ impl Session {
         length
     }
 
-    /// Encrypts bytes, as many as it takes, and adds what is to be sent.
+    /// Encrypts as many bytes as the session accepts, and appends what must be sent. Returns the number of bytes.
     fn encrypt(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
         let length = self.connection.writer().write(bytes)?;
         while self.connection.wants_write() {
@@ -165,7 +165,7 @@ impl Read for &BlockingStream {
                 return Ok(read);
             }
             let length = socket.read(&mut piece)?;
-            // An answer of the protocol, such as that to new keys, goes out with the next write.
+            // A response of the protocol itself, such as that to new keys, is sent with the next write.
             let mut session = lock(&secure.session);
             session.receive(&piece[..length])?;
             if length == 0 {

@@ -1,4 +1,4 @@
-//! The files of TLS: certificates, keys, authorities, and the stamps by which a change is detected.
+//! Files of TLS: certificates, keys, authorities, and the stamps by which changes are detected.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,18 +12,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{Settings, TlsError};
 
-/// Most files of a directory of authorities that are read.
+/// Maximum number of files of a directory of authorities that are read.
 const AUTHORITY_FILES: usize = 4096;
 
-/// What changes with a file's content: seconds and nanoseconds of its modification time, length and inode.
+/// Properties that change with a file's content: seconds and nanoseconds of its modification time, length and inode.
 type FileStamp = (i64, i64, u64, u64);
 
-/// The stamps of all files; none of a file that is not there.
+/// Stamps of all files; `None` for a file that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl Stamp {
-    /// The stamp of the files as they are now.
+    /// Returns the stamp of the files as they are now.
     pub(super) fn of(settings: &Settings) -> Stamp {
         let files = [&settings.cert_file, &settings.key_file, &settings.ca_file];
         let mut paths: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
@@ -44,7 +44,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads certificate and key, if there are any.
+    /// Reads the certificate and the key; `None` if there are none.
     pub(super) fn read(settings: &Settings) -> Result<Option<Identity>, TlsError> {
         let (Some(cert), Some(key)) = (&settings.cert_file, &settings.key_file) else { return Ok(None) };
         let chain = certificates(cert)?;
@@ -57,7 +57,7 @@ impl Identity {
     }
 }
 
-/// The authorities of the settings, or else those of the system.
+/// Reads the authorities of the settings, or else those of the system.
 pub(super) fn authorities(settings: &Settings) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     let mut files: Vec<PathBuf> = settings.ca_file.iter().cloned().collect();
@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
 }
 
-/// All certificates of a file; there is at least one.
+/// Reads all certificates of a file; there must be at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bytes = read(path)?;
     let error = |source| TlsError::Pem { path: path.to_owned(), what: "certificate", source };
@@ -92,7 +92,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if found.is_empty() { Err(error(None)) } else { Ok(found) }
 }
 
-/// The files of a directory of authorities, in order. Names that begin with a dot are left out.
+/// Returns the files of a directory of authorities, in order. Names that begin with a dot are ignored.
 fn authority_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {

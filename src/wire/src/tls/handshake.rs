@@ -1,4 +1,4 @@
-//! Handshakes of both sides, and what becomes of a peer that speaks no TLS.
+//! TLS handshakes of both sides, and the handling of peers without TLS.
 //!
 //! Those of servers and of the libprocess network run on the thread of handshakes, those of other clients where they
 //! are called.
@@ -17,18 +17,18 @@ use crate::socket::{Io, Socket};
 /// The first byte of a TLS connection: the type of a record with a handshake.
 const HANDSHAKE: u8 = 0x16;
 
-/// What a client begins with.
+/// The beginning of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
-    /// A TLS handshake.
+    /// The first byte of a TLS handshake.
     Tls,
-    /// Anything else.
+    /// Any other byte.
     Plain,
-    /// The end.
+    /// The end of the connection.
     Nothing,
 }
 
-/// Waits for the first byte of a connection, and leaves it there.
+/// Waits for the first byte of a connection, without consuming it.
 pub(crate) async fn offered(stream: &TcpStream) -> io::Result<Offered> {
     let mut first = [0];
     Ok(match (stream.peek(&mut first).await?, first) {
@@ -39,10 +39,10 @@ pub(crate) async fn offered(stream: &TcpStream) -> io::Result<Offered> {
 }
 
 impl Tls {
-    /// The server's side of a handshake, on the thread of handshakes. It has no time limit.
+    /// Accepts a connection with the server's side of a handshake, on the thread of handshakes. It has no time limit.
     ///
     /// # Errors
-    /// The system's error, or that of the handshake: also of a client that speaks no TLS.
+    /// The system's error, or that of the handshake: also for a client without TLS.
     pub async fn accept(&self, stream: TcpStream) -> io::Result<Socket> {
         let (tls, stream) = (self.clone(), stream.into_std()?);
         let accepted = thread::run(async move {
@@ -78,15 +78,15 @@ impl Tls {
         connected.await?.arrive()
     }
 
-    /// The client's side of a handshake, here, over a new connection to a host. Where `is_asked` the address says
-    /// https: its certificate is verified unless that is turned off.
+    /// Secures a new connection to a host with the client's side of a handshake, in the calling task. If `is_asked`,
+    /// the address has the scheme https: the certificate is verified unless that is turned off.
     pub(crate) async fn secure(&self, stream: TcpStream, host: &str, is_asked: bool) -> io::Result<Socket> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         Ok(Socket::Tls(Box::new(self.handshake(stream, name, is_asked).await?)))
     }
 
-    /// Whether a connection without TLS may follow this error of a handshake.
+    /// Returns whether a connection without TLS may follow this error of a handshake.
     pub(crate) fn may_downgrade(&self, error: &io::Error) -> bool {
         self.settings().support_downgrade && is_no_tls(error)
     }
@@ -98,7 +98,7 @@ impl Tls {
     }
 }
 
-/// A connection between two threads, of which each has a driver of its own for sockets.
+/// A connection that moves between two threads, each with its own driver for sockets.
 enum Moving {
     Plain(std::net::TcpStream),
     Tls(Box<TlsStream<Io>>),
@@ -126,12 +126,12 @@ impl Moving {
     }
 }
 
-/// The library's error of a handshake.
+/// Returns the library's error of a handshake.
 fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// Whether a certificate was refused only because it has another name.
+/// Returns whether a certificate was rejected only because it has another name.
 fn is_other_name(error: &io::Error) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
     let refused = |error: &rustls::Error| {
@@ -140,7 +140,7 @@ fn is_other_name(error: &io::Error) -> bool {
     tls_error(error).is_some_and(refused)
 }
 
-/// Whether the peer answered a handshake as a server without TLS does. A rejected certificate does not count.
+/// Returns whether the peer answered a handshake as a server without TLS does. A rejected certificate does not count.
 fn is_no_tls(error: &io::Error) -> bool {
     match tls_error(error) {
         Some(rustls::Error::InvalidMessage(_)) => true,
@@ -156,7 +156,7 @@ fn is_no_tls(error: &io::Error) -> bool {
     }
 }
 
-/// The name of an address in DNS.
+/// Returns the name of an address in DNS.
 async fn name_of(ip: IpAddr) -> Option<ServerName<'static>> {
     let found = tokio::task::spawn_blocking(move || dns_lookup::lookup_addr(&ip)).await;
     ServerName::try_from(found.ok()?.ok()?).ok()

@@ -1,4 +1,4 @@
-//! TLS with the settings of libprocess (docs/security.md): what is configured, the files, handshakes.
+//! TLS with the settings of libprocess (docs/security.md): configuration, files, handshakes.
 //!
 //! - [`Settings`]: the variables `LIBPROCESS_SSL_*`, or flags with the same meaning.
 //! - [`Tls`]: certificates and keys, read again when their files change; accepts and makes TLS connections.

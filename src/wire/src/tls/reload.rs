@@ -1,4 +1,4 @@
-//! The TLS of a process: configurations of the library from the present files. It does no network I/O.
+//! The TLS of a process: the library's configurations, made from the current files. It does no network I/O.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -16,18 +16,18 @@ use crate::sync::lock;
 
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(ring::default_provider()));
 
-/// What a process does with TLS.
+/// Use of TLS by a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It accepts connections, and may make some. It needs its certificate.
+    /// The process accepts connections, and may make some. It needs its certificate.
     Server,
-    /// It only connects. A certificate that it may not read is left out with a warning: an executor has the
-    /// agent's environment, and often not its user.
+    /// The process only connects. A certificate that it may not read is ignored with a warning: an executor has the
+    /// agent's environment, but often runs as another user.
     Client,
 }
 
-/// The TLS of a process. Clones share the files, which are read again within seconds after they change: new connections
-/// use the new ones. Files that cannot be used are logged once, and the former ones stay.
+/// The TLS configuration of a process. Clones share the files, which are read again within seconds after they change:
+/// new connections use the new ones. Files that cannot be used are logged once, and the former ones remain in use.
 #[derive(Clone)]
 pub struct Tls(Arc<Inner>);
 
@@ -43,11 +43,12 @@ struct State {
     looked_at: Instant,
 }
 
-/// What the files were when they were read.
+/// Configurations made from the files, and their stamp when they were read.
 struct Loaded {
     identity: Option<Identity>,
     server: Option<Arc<ServerConfig>>,
-    /// Made when the first connection needs it: reading the system's authorities takes milliseconds.
+    /// Configuration of clients that verify servers, made when the first connection needs it: reading the system's
+    /// authorities takes milliseconds.
     verified: OnceLock<Result<Arc<ClientConfig>, Arc<TlsError>>>,
     unverified: OnceLock<Result<Arc<ClientConfig>, Arc<TlsError>>>,
 }
@@ -62,38 +63,38 @@ impl Tls {
     /// Reads the files of the settings. Settings without effect are logged.
     ///
     /// # Errors
-    /// A file cannot be read, or holds what cannot be used.
+    /// A file cannot be read, or its content cannot be used.
     pub fn load(settings: Settings, role: Role) -> Result<Tls, TlsError> {
         for line in &settings.without_effect {
             tracing::warn!("{line}");
         }
-        // Before the files are read: a change in between is then seen later.
+        // The stamp is taken before the files are read, so that a change in between is detected later.
         let stamp = Stamp::of(&settings);
         let loaded = Arc::new(Loaded::read(&settings, role)?);
         let state = Mutex::new(State { loaded, stamp, looked_at: Instant::now() });
         Ok(Tls(Arc::new(Inner { settings, role, state })))
     }
 
-    /// What is configured.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Checks that this process can be a client that verifies servers, with the present files.
+    /// Checks that this process can be a client that verifies servers, with the current files.
     ///
     /// # Errors
-    /// The authorities cannot be read, or the certificate does not fit its key.
+    /// The authorities cannot be read, or the certificate does not match its key.
     pub fn check_client(&self) -> Result<(), Arc<TlsError>> {
         self.client(true).map(drop)
     }
 
-    /// The configuration of servers, from the present files.
+    /// Returns the configuration of servers, from the current files.
     pub(super) fn server(&self) -> Result<Arc<ServerConfig>, Arc<TlsError>> {
         let server = self.loaded().server.clone();
         server.ok_or_else(|| Arc::new(TlsError::Certificate(rustls::Error::NoCertificatesPresented)))
     }
 
-    /// The configuration of clients, from the present files. `verify` holds where the settings do not say.
+    /// Returns the configuration of clients, from the current files. `verify` applies where the settings do not say.
     pub(super) fn client(&self, verify: bool) -> Result<Arc<ClientConfig>, Arc<TlsError>> {
         let (loaded, settings) = (self.loaded(), &self.0.settings);
         let is_verified = settings.verify_server_cert.unwrap_or(verify);
@@ -102,7 +103,7 @@ impl Tls {
         place.get_or_init(make).clone()
     }
 
-    /// What was read last, after another look at the files if the last one is some time ago.
+    /// Returns the configurations that were made last, after a check of the files if the last check is some time ago.
     fn loaded(&self) -> Arc<Loaded> {
         let mut state = lock(&self.0.state);
         if state.looked_at.elapsed() < self.0.settings.reload_interval {
@@ -130,7 +131,7 @@ impl Tls {
     }
 }
 
-/// An error with its causes, in a line.
+/// Returns an error with its causes, in a line.
 fn why(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -153,7 +154,7 @@ impl Loaded {
             Some(identity) if role == Role::Server => Some(Arc::new(server(settings, identity)?)),
             _ => None,
         };
-        // A server says at its start, and not at its first connection, that its authorities are unusable.
+        // A server reports unusable authorities at its start, and not at its first connection.
         if role == Role::Server && settings.verify_server_cert == Some(true) {
             authorities(settings)?;
         }

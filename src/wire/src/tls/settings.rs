@@ -1,4 +1,4 @@
-//! The settings of libprocess for TLS, from its variables or from flags. It reads no files.
+//! The TLS settings of libprocess, from its variables or from flags. It reads no files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,75 +6,75 @@ use std::time::Duration;
 /// A setting that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// The value is of the wrong kind.
+    /// The value is invalid.
     #[error("invalid value '{value}' for '{name}': expected {expected}")]
     Value {
-        /// The variable or the flag.
+        /// Name of the variable or the flag.
         name: String,
-        /// Its value.
+        /// Value of the setting.
         value: String,
-        /// What it may be.
+        /// Description of valid values.
         expected: &'static str,
     },
-    /// TLS is on without a certificate or a key.
+    /// TLS is enabled without a certificate or a key.
     #[error("'{enabled}' turns TLS on, which needs '{missing}'")]
     Missing {
-        /// The setting that turns TLS on.
+        /// Setting that enables TLS.
         enabled: String,
-        /// The setting that is not there.
+        /// Setting that is missing.
         missing: &'static str,
     },
-    /// A certificate without its key, or the reverse.
+    /// A certificate is set without its key, or the reverse.
     #[error("'{name}' needs '{missing}'")]
     Half {
-        /// The setting that is there.
+        /// Setting that is present.
         name: String,
-        /// The setting that is not there.
+        /// Setting that is missing.
         missing: &'static str,
     },
-    /// No version of TLS is left.
+    /// All versions of TLS are disabled.
     #[error("LIBPROCESS_SSL_ENABLE_TLS_V1_2 and LIBPROCESS_SSL_ENABLE_TLS_V1_3 are both false: no version is left")]
     NoVersion,
 }
 
-/// How a peer that is known by its address alone is checked: `LIBPROCESS_SSL_HOSTNAME_VALIDATION_SCHEME`.
+/// Check of a peer that is known only by its address (`LIBPROCESS_SSL_HOSTNAME_VALIDATION_SCHEME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostnameValidation {
-    /// The certificate has the address, or the name that the address has in DNS.
+    /// The certificate must have the address, or the name that the address has in DNS.
     #[default]
     Legacy,
-    /// The certificate has the address.
+    /// The certificate must have the address.
     OpenSsl,
 }
 
-/// Settings of TLS, named as the variables of libprocess without their prefix.
+/// TLS settings, named as the variables of libprocess without their prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Servers accept TLS and connections to peers use it.
+    /// Whether servers accept TLS, and connections to peers use it.
     pub enabled: bool,
-    /// Certificate chain of this process, PEM.
+    /// File with the certificate chain of this process, PEM.
     pub cert_file: Option<PathBuf>,
-    /// Its private key, PEM.
+    /// File with the private key of the certificate, PEM.
     pub key_file: Option<PathBuf>,
-    /// Certificates of authorities, PEM.
+    /// File with certificates of authorities, PEM.
     pub ca_file: Option<PathBuf>,
-    /// A directory of such files.
+    /// Directory of files with certificates of authorities.
     pub ca_dir: Option<PathBuf>,
-    /// Verify the certificates of servers. Without a value only those of `https://` addresses are verified.
+    /// Whether the certificates of servers are verified; `None`: only those of `https://` addresses.
     pub verify_server_cert: Option<bool>,
-    /// Servers require a valid certificate of each client.
+    /// Whether servers require a valid certificate of each client.
     pub require_client_cert: bool,
-    /// Most certificates between a certificate and its authority.
+    /// Maximum number of certificates between a certificate and its authority.
     pub verify_depth: usize,
-    /// Servers accept plain connections too, and a peer that speaks no TLS gets a plain connection.
+    /// Whether servers accept plain connections too, and peers without TLS get a plain connection.
     pub support_downgrade: bool,
-    /// See [`HostnameValidation`].
+    /// Check of a peer that is known only by its address; see [`HostnameValidation`].
     pub hostname_validation: HostnameValidation,
-    /// TLS 1.2 is allowed.
+    /// Whether TLS 1.2 is allowed.
     pub tls_v1_2: bool,
-    /// TLS 1.3 is allowed. It is by default, unlike in libprocess.
+    /// Whether TLS 1.3 is allowed. It is by default, unlike in libprocess.
     pub tls_v1_3: bool,
-    /// How often the files are examined, at most, to find that they have changed.
+    /// Shortest interval between two checks of the files for changes.
     pub reload_interval: Duration,
     /// Settings that have no effect, each with the reason, for the log.
     pub without_effect: Vec<String>,
@@ -101,11 +101,11 @@ impl Default for Settings {
     }
 }
 
-/// A value, and the variable or the flag that it comes from.
+/// A value, and the name of its variable or flag.
 type Found = (String, String);
 
 impl Settings {
-    /// The settings of this process's environment.
+    /// Reads the settings from the environment of this process.
     ///
     /// # Errors
     /// An invalid value, or values that contradict each other.
@@ -113,9 +113,11 @@ impl Settings {
         Settings::read(|_| None, |name| std::env::var(name).ok())
     }
 
-    /// Settings from `flag`, which knows the flag for a variable's name without its prefix, such as `CERT_FILE`, and
-    /// from `variable`, which reads the environment. A flag wins. The old prefix `SSL_` counts only where `SSL_ENABLED`
-    /// is set: OpenSSL has variables of such names, too.
+    /// Reads the settings from `flag`, which returns the flag for a variable's name without its prefix, such as
+    /// `CERT_FILE`, and from `variable`, which reads the environment.
+    ///
+    /// A flag takes precedence. The old prefix `SSL_` counts only where `SSL_ENABLED` is set: OpenSSL has variables
+    /// with such names, too.
     ///
     /// # Errors
     /// An invalid value, or values that contradict each other.
@@ -168,7 +170,7 @@ impl Settings {
             reload_interval: Settings::default().reload_interval,
             without_effect: without_effect(&find)?,
         };
-        // An address is always checked, in either scheme; a wrong value is an error all the same.
+        // The setting has no effect, because addresses are always checked; an invalid value is still an error.
         boolean(find("VERIFY_IPADD"))?;
         if !settings.tls_v1_2 && !settings.tls_v1_3 {
             return Err(SettingsError::NoVersion);
@@ -204,7 +206,7 @@ fn scheme((name, value): Found) -> Result<HostnameValidation, SettingsError> {
     }
 }
 
-/// What is set and cannot be honoured: the library has no such choice, or no such version.
+/// Returns the settings that have no effect: the library has no such choice, or no such version.
 fn without_effect(find: &impl Fn(&str) -> Option<Found>) -> Result<Vec<String>, SettingsError> {
     let mut lines = Vec::new();
     for key in ["ENABLE_SSL_V3", "ENABLE_TLS_V1_0", "ENABLE_TLS_V1_1"] {
@@ -252,7 +254,7 @@ mod tests {
         ])
         .unwrap();
         assert!(all.enabled && all.require_client_cert && all.support_downgrade);
-        // Requiring certificates means verifying them.
+        // A server that requires certificates verifies them.
         assert_eq!((all.verify_server_cert, all.verify_depth), (Some(true), 2));
         assert_eq!(all.hostname_validation, HostnameValidation::OpenSsl);
         let ciphers = on(&[("LIBPROCESS_SSL_CIPHERS", "AES128-SHA"), ("LIBPROCESS_SSL_ENABLE_TLS_V1_0", "true")]);

@@ -1,5 +1,5 @@
-//! The thread of handshakes. Public-key cryptography takes up to a millisecond, for which the thread that serves would
-//! answer no one; certificates are read from files there, too.
+//! The thread of handshakes. Public-key cryptography takes up to a millisecond, in which the serving thread could
+//! answer no requests. Certificates are read from files there, too.
 
 use std::future::{Future, pending};
 use std::io;
@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 
-/// The runtime of the thread, which lives as long as the process; none if the system has refused it.
+/// Returns the runtime of the thread, which lives as long as the process; `None` if the system has refused to start the
+/// thread.
 fn runtime() -> Option<&'static Handle> {
     static RUNTIME: OnceLock<Option<Handle>> = OnceLock::new();
     let start = || {
@@ -21,7 +22,7 @@ fn runtime() -> Option<&'static Handle> {
     RUNTIME.get_or_init(start).as_ref()
 }
 
-/// Ends the work when its result is not waited for any more.
+/// A task that is aborted when its result is not awaited any more.
 struct Work<T>(JoinHandle<T>);
 
 impl<T> Drop for Work<T> {
@@ -30,10 +31,10 @@ impl<T> Drop for Work<T> {
     }
 }
 
-/// Does work on the thread and waits for the result. The work ends where this future is dropped.
+/// Runs a future on the thread and waits for its result. It is aborted when this future is dropped.
 ///
 /// # Errors
-/// The work's error, or that there is no such thread.
+/// The error of the future, or that there is no such thread.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = io::Result<T>> + Send + 'static,
 ) -> io::Result<T> {

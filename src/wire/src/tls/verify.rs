@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme};
 
-/// A chain has more certificates than `VERIFY_DEPTH` allows.
+/// Error of a chain with more certificates than `VERIFY_DEPTH` allows.
 #[derive(Debug, thiserror::Error)]
 #[error("{found} certificates between the certificate and its authority, of at most {limit} (VERIFY_DEPTH)")]
 struct TooDeep {
@@ -26,7 +26,7 @@ fn check_depth(intermediates: &[CertificateDer<'_>], limit: usize) -> Result<(),
     Err(Error::InvalidCertificate(CertificateError::Other(error)))
 }
 
-/// The methods of a verifier that checks signatures as its `inner` does.
+/// Implements the methods of a verifier that checks signatures as its `inner` does.
 macro_rules! signatures_of_inner {
     () => {
         fn verify_tls12_signature(
@@ -53,7 +53,7 @@ macro_rules! signatures_of_inner {
     };
 }
 
-/// Verifies a server, and the number of certificates that it sends besides its own.
+/// A verifier of servers that also limits the number of certificates which a server sends besides its own.
 #[derive(Debug)]
 pub(super) struct ServerDepth {
     pub(super) inner: Arc<dyn ServerCertVerifier>,
@@ -76,7 +76,7 @@ impl ServerCertVerifier for ServerDepth {
     signatures_of_inner!();
 }
 
-/// Verifies a client, and the number of certificates that it sends besides its own.
+/// A verifier of clients that also limits the number of certificates which a client sends besides its own.
 #[derive(Debug)]
 pub(super) struct ClientDepth {
     pub(super) inner: Arc<dyn ClientCertVerifier>,
@@ -101,7 +101,8 @@ impl ClientCertVerifier for ClientDepth {
     signatures_of_inner!();
 }
 
-/// Accepts every server that has the key of the certificate it shows: libprocess without `VERIFY_SERVER_CERT`.
+/// A verifier that accepts every server which has the key of its certificate, as libprocess does without
+/// `VERIFY_SERVER_CERT`.
 pub(super) struct Unverified(pub(super) Arc<CryptoProvider>);
 
 impl fmt::Debug for Unverified {

@@ -1,4 +1,4 @@
-//! What is done with a request before its body is read, and how much of all bodies is held.
+//! Tests the handling of a request before its body is read, and the limit of all bodies together.
 
 use std::io::Write;
 
@@ -17,11 +17,11 @@ fn head(path: &str, length: usize, more: &str) -> String {
 async fn refusals_are_answered_before_the_body_is_read() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
-    // The body never comes.
+    // The body is never sent.
     let response = raw.ask(head("/secret", 50 << 20, "")).await;
     assert_eq!((response.status(), response.header("connection")), (401, Some("close")));
     assert!(fixture.handler.seen.lock().unwrap().is_empty());
-    // A short body is read, and its connection goes on.
+    // A short body is read, and its connection remains usable.
     let mut raw = Raw::connect(fixture.address).await;
     let response = raw.ask(head("/secret", 5, "") + "12345").await;
     assert_eq!((response.status(), response.header("connection")), (401, None));
@@ -41,9 +41,9 @@ async fn each_route_has_its_limit() {
 #[tokio::test]
 async fn all_bodies_together_are_limited() {
     let fixture = serve_with(Limits { bodies: 256 << 10, ..Limits::default() }, false);
-    // Short enough to be on its way at once: a refused body is read on for two seconds only.
+    // Short enough to be sent at once: a refused body is read for only two seconds.
     let part = "x".repeat(64 << 10);
-    // Half of the budget is what one address may have: two bodies that do not end have it.
+    // One address may use half of the budget: two incomplete bodies use it up.
     let mut slow = Vec::new();
     for _ in 0..2 {
         let mut raw = Raw::connect(fixture.address).await;

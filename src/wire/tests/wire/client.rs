@@ -1,4 +1,4 @@
-//! The client against the server.
+//! Tests the client against the server.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ async fn limits() {
     assert_eq!(small.get("/size?n=1000").await.unwrap().body.len(), 1000);
 }
 
-/// Takes a few bytes.
+/// A writer that fails after a number of bytes.
 struct Full(usize);
 
 impl std::io::Write for Full {
@@ -133,10 +133,10 @@ async fn downloads() {
 #[test]
 fn names_and_ports_are_no_failures_of_tls() {
     let of = |source| ClientError::Connect { address: "h:1".parse().unwrap(), source };
-    // No name server is asked for an empty name.
+    // An empty name is not sent to a name server.
     let name = std::net::ToSocketAddrs::to_socket_addrs(&("", 1)).unwrap_err();
     assert!(!of(name).is_of_tls());
     assert!(!of(std::io::ErrorKind::ConnectionRefused.into()).is_of_tls());
-    // As rustls reports an answer that is none of its protocol.
+    // rustls reports a response that is not of its protocol in this way.
     assert!(of(std::io::Error::new(std::io::ErrorKind::InvalidData, "received corrupt message")).is_of_tls());
 }

@@ -1,4 +1,4 @@
-//! How many connections a server has, which ones it closes to admit others, and which ones for a timeout.
+//! Tests the limit of a server's connections: which ones it closes to admit others, and which ones for a timeout.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn message(to: &str) -> String {
     format!("POST /{to}/n HTTP/1.1\r\nLibprocess-From: slave(1)@127.0.0.1:5051\r\n\r\n")
 }
 
-/// A connection that the server has admitted.
+/// Opens a connection, and waits until the server has admitted it.
 async fn connect(fixture: &Fixture) -> Raw {
     let before = fixture.connections.counts();
     let raw = Raw::connect(fixture.address).await;
@@ -33,7 +33,7 @@ async fn connect(fixture: &Fixture) -> Raw {
     raw
 }
 
-/// A connection from an address of this host.
+/// Opens a connection from an address of this host.
 async fn connect_from(source: &str, to: SocketAddr) -> Raw {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
@@ -54,7 +54,7 @@ async fn the_connection_that_is_idle_for_longest_is_closed_to_admit_another() {
         assert_eq!(raw.ask(ASK).await.status(), 202);
         open.push(raw);
     }
-    // The first one is idle for longest no more.
+    // The first one is no longer the one that has been idle for longest.
     assert_eq!(open[0].ask(ASK).await.status(), 202);
     for closed in 1..=10 {
         let mut raw = Raw::connect(fixture.address).await;
@@ -98,7 +98,7 @@ async fn streams_requests_under_way_links_and_kept_connections_are_never_closed_
     let mut kept = Raw::connect(fixture.address).await;
     assert_eq!(kept.ask(KEEP).await.status(), 202);
 
-    // There is room for one more, which makes room for the next one.
+    // One more connection fits, and is closed to admit the next one.
     for _ in 0..20 {
         let mut other = Raw::connect(fixture.address).await;
         assert_eq!(other.ask(ASK).await.status(), 202);
@@ -151,7 +151,7 @@ async fn a_source_of_many_connections_closes_its_own_ones() {
     for raw in &mut few {
         assert_eq!(raw.ask(ASK).await.status(), 202);
     }
-    // Another one from the first address is at the expense of the second one, too.
+    // Another connection from the first address closes one of the second address, too.
     let mut other = connect_from("127.0.0.1", fixture.address).await;
     assert_eq!(other.ask(ASK).await.status(), 202);
     few.push(other);
@@ -205,7 +205,7 @@ async fn outgoing_connections_count_and_close_idle_ones() {
     assert_eq!((counts.incoming, counts.outgoing, counts.displaced), (1, 1, 1));
     is_closed(&mut Raw::connect(fixture.address).await).await;
 
-    // There is no idle one for a second link.
+    // There is no idle connection that could be closed for a second link.
     let another = format!("slave(1)@{}", serve(1).address).parse().unwrap();
     network.link(&another);
     assert_eq!(soon("the exited event", exited.recv()).await, Some(another));
@@ -216,7 +216,7 @@ async fn outgoing_connections_count_and_close_idle_ones() {
 #[tokio::test]
 async fn slow_requests_and_idle_connections_are_closed_in_time() {
     let mut fixture = serve(100);
-    // One of each, in the order in which they end.
+    // One connection of each kind, in the order in which they end.
     let mut heads = [connect(&fixture).await, connect(&fixture).await];
     heads[0].write("GET /accepted HT").await;
     heads[1].write("POST /master/n HTTP/1.1\r\nLibpro").await;
@@ -285,7 +285,7 @@ fn counts_of_no_connections() {
     assert_eq!(counts, ConnectionCounts { limit: 7, ..ConnectionCounts::default() });
 }
 
-/// Its head is refused.
+/// A request whose head is refused.
 const REFUSED: &str = "GET /secret HTTP/1.1\r\n\r\n";
 
 #[tokio::test]
@@ -344,11 +344,11 @@ async fn refusals_that_close_the_connection_wait_as_well() {
     let head_too_long = format!("GET / HTTP/1.1\r\nX-Long: {}\r\n\r\n", "x".repeat(200 << 10));
     let requests = [(body_too_long, Some(413)), (&head_too_long, Some(431)), ("POST\r\n\r\n", None)];
     let mut open = Vec::new();
-    // The first ones are refused at once.
+    // The first ones are refused without a delay.
     while fixture.connections.counts().delayed < 30 {
         for (request, status) in requests {
             let mut raw = Raw::connect(fixture.address).await;
-            // A refused client may find its connection closed while it sends.
+            // The connection of a refused client may be closed while it sends.
             let _ = raw.stream.write_all(request.as_bytes()).await;
             open.push((raw, status));
         }

@@ -1,4 +1,4 @@
-//! Requests and responses: docs/mesos/transport.md.
+//! Tests requests and responses: docs/mesos/transport.md.
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
@@ -111,7 +111,7 @@ async fn malformed_requests_close_silently() {
         let answer = dialogue(fixture.address, request).await;
         assert_eq!(String::from_utf8_lossy(&answer), "", "{request:?}");
     }
-    // Also behind good requests, which are answered.
+    // The same after valid requests, which are answered.
     let answer = dialogue(fixture.address, "GET /accepted HTTP/1.1\r\n\r\nGARBAGE\r\n\r\n").await;
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 202 Accepted\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
@@ -148,7 +148,7 @@ async fn an_answer_does_not_wait_for_the_next() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
     raw.write("GET /accepted HTTP/1.1\r\n\r\nGET /wait HTTP/1.1\r\n\r\nGET /accepted HTTP/1.1\r\n\r\n").await;
-    // The second is still being worked on.
+    // The second request is still in progress.
     assert_eq!(raw.response().await.status(), 202);
     fixture.handler.release.notify_one();
     assert_eq!(raw.response().await.text(), "waited");
@@ -220,7 +220,7 @@ async fn gzip_in() {
     let mut raw = Raw::connect(fixture.address).await;
     let plain = vec![b'y'; 300_000];
     assert_eq!(raw.ask(post("/echo", "Content-Encoding: gzip\r\n", &gzip(&plain))).await.body, plain);
-    // Another value is not a compression that is known here: the body is taken as it is.
+    // Another value is not a supported compression: the body is used as it is.
     assert_eq!(raw.ask(post("/echo", "Content-Encoding: GZIP\r\n", b"plain")).await.body, b"plain");
 }
 
@@ -271,7 +271,7 @@ async fn a_handler_outlives_its_client() {
     let mut raw = Raw::connect(fixture.address).await;
     raw.write("GET /wait HTTP/1.1\r\n\r\n").await;
     soon("the request", fixture.handler.waiting.notified()).await;
-    // Half-closed: nothing more is asked, but the answer is wanted.
+    // Half-closed: the client sends nothing more, but waits for the response.
     raw.stream.shutdown().await.unwrap();
     fixture.handler.release.notify_one();
     assert_eq!(raw.response().await.text(), "waited");

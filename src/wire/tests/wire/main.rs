@@ -1,4 +1,4 @@
-//! The server, the network and the client over real sockets, byte by byte where the wire facts say so.
+//! Tests the server, the network and the client over real sockets, byte for byte where the wire facts define it.
 
 mod bodies;
 mod client;

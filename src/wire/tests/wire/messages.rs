@@ -1,4 +1,4 @@
-//! Received libprocess messages: docs/mesos/libprocess.md.
+//! Tests received libprocess messages: docs/mesos/libprocess.md.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ async fn every_framing() {
         assert_eq!(got.body, "abcdef");
         assert_eq!(got.from.to_string(), "slave(1)@127.0.0.1:5051");
     }
-    // Byte by byte, so that every cut is met.
+    // Sent byte by byte, so that every cut occurs.
     for byte in message("master", "n", "slowly").bytes() {
         raw.write([byte]).await;
         tokio::task::yield_now().await;
@@ -174,7 +174,7 @@ async fn limits() {
     assert!(raw.rest().await.is_empty(), "a malformed body is answered");
 }
 
-/// A sink that takes nothing until it is opened.
+/// A sink that accepts no messages until it is opened.
 #[derive(Default)]
 struct Gate {
     open: AtomicBool,
@@ -210,7 +210,7 @@ async fn a_full_sink_holds_its_senders_back() {
     let _running = server.serve(Arc::new(Nothing), gate.clone());
     let mut raw = Raw::connect(address).await;
     let batch = message("master", "n", &"x".repeat(10_000)).repeat(1000);
-    // More than the buffers of both sockets hold: writing stops.
+    // More than the buffers of both sockets hold, so that writing blocks.
     let mut written = 0;
     while let Ok(length) =
         tokio::time::timeout(std::time::Duration::from_millis(200), raw.stream.write(&batch.as_bytes()[written..]))

@@ -1,4 +1,4 @@
-//! Sent messages, links and exited events: docs/mesos/libprocess.md.
+//! Tests sent messages, links and exited events: docs/mesos/libprocess.md.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn exact_bytes_and_a_temporary_connection() {
     let expected = "POST /slave(1)/mesos.internal.PingSlaveMessage HTTP/1.1\r\n\
                     User-Agent: libprocess/master@127.0.0.1:5050\r\nLibprocess-From: master@127.0.0.1:5050\r\n\
                     Connection: Keep-Alive\r\nHost: \r\nTransfer-Encoding: chunked\r\n\r\n2\r\n\u{8}\u{1}\r\n0\r\n\r\n";
-    // Nothing else comes: the connection is closed with its queue empty.
+    // Nothing else follows: the connection is closed with its queue empty.
     assert_eq!(String::from_utf8(raw.rest().await).unwrap(), expected);
     until("the connection is forgotten", || network.connections() == 0).await;
 }
@@ -77,7 +77,7 @@ async fn a_link_sends_nothing_and_carries_everything() {
     gone.sort();
     assert_eq!(gone, [two, one.clone()]);
     until("the connection is forgotten", || network.connections() == 0).await;
-    // The link is gone: it must be made anew.
+    // The link was removed with its connection, so it is made again.
     network.link(&one);
     drop(accept(&listener).await);
     assert_eq!(soon("an exited event", exited.recv()).await.unwrap(), one);
@@ -177,7 +177,7 @@ async fn unlinked_messages_all_arrive() {
     let mut fixture = serve();
     let (network, _exited) = network(Limits::default());
     let to = pid("master", fixture.address);
-    // Temporary connections open and close in between; none may take a message with it.
+    // Temporary connections open and close in between; no message may be lost with one.
     for number in 0..300 {
         network.send(&me(), &to, "n", format!("{number}").as_bytes());
         if number % 7 == 0 {

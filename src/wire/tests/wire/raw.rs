@@ -1,4 +1,4 @@
-//! A client that writes and reads bytes, and nothing more.
+//! A client that writes and reads bytes, and does nothing more.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long a test waits for what must come, also on a busy machine.
+/// Longest time that a test waits for an expected event, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Waits for something that must happen.
+/// Waits for an expected event.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -27,11 +27,11 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     .await;
 }
 
-/// A response as it came.
+/// A response in the form in which it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawResponse {
     pub(crate) status_line: String,
-    /// Names in lower case, in order.
+    /// Headers in order, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -50,10 +50,10 @@ impl RawResponse {
     }
 }
 
-/// A connection.
+/// A connection of the client.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
-    /// What was read and not used.
+    /// Bytes that were read and not used yet.
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl Raw {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Reads more; false at the end of the connection.
+    /// Reads more bytes. Returns `false` at the end of the connection.
     async fn more(&mut self) -> bool {
         let mut part = vec![0; 64 << 10];
         match soon("bytes", self.stream.read(&mut part)).await {
@@ -78,7 +78,7 @@ impl Raw {
         }
     }
 
-    /// Takes everything up to and with a marker.
+    /// Reads and returns everything up to a marker, with the marker.
     pub(crate) async fn take_until(&mut self, marker: &[u8]) -> Vec<u8> {
         loop {
             if let Some(at) = self.buffer.windows(marker.len()).position(|window| window == marker) {
@@ -95,13 +95,13 @@ impl Raw {
         self.buffer.drain(..length).collect()
     }
 
-    /// Everything until the server closes.
+    /// Reads and returns everything until the server closes.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.buffer)
     }
 
-    /// The head of the next response.
+    /// Reads the head of the next response.
     pub(crate) async fn head(&mut self) -> RawResponse {
         let head = String::from_utf8(self.take_until(b"\r\n\r\n").await).unwrap();
         let mut lines = head.trim_end().split("\r\n");
@@ -113,7 +113,7 @@ impl Raw {
         RawResponse { status_line, headers, body: Vec::new() }
     }
 
-    /// The next response, whose body has a `Content-Length`.
+    /// Reads the next response, whose body has a `Content-Length`.
     pub(crate) async fn response(&mut self) -> RawResponse {
         let mut response = self.head().await;
         let length = response.header("content-length").map_or(0, |length| length.parse().unwrap());
@@ -121,13 +121,14 @@ impl Raw {
         response
     }
 
-    /// Writes a request and reads its response, which may come, and the connection end, before all is written.
+    /// Writes a request and reads its response. The response, and the end of the connection, may come before all is
+    /// written.
     pub(crate) async fn ask(&mut self, request: impl AsRef<[u8]>) -> RawResponse {
         let _ = self.stream.write_all(request.as_ref()).await;
         self.response().await
     }
 
-    /// One chunk of a chunked body, without its framing.
+    /// Reads one chunk of a chunked body, without its framing.
     pub(crate) async fn chunk(&mut self) -> Vec<u8> {
         let size = String::from_utf8(self.take_until(b"\r\n").await).unwrap();
         let size = usize::from_str_radix(size.trim_end(), 16).unwrap();
@@ -138,7 +139,7 @@ impl Raw {
     }
 }
 
-/// Writes a request on a connection of its own and reads all that comes until the server closes.
+/// Writes a request on a connection of its own, and reads everything until the server closes.
 pub(crate) async fn dialogue(address: SocketAddr, request: impl AsRef<[u8]>) -> Vec<u8> {
     let mut raw = Raw::connect(address).await;
     raw.write(request).await;

@@ -1,4 +1,4 @@
-//! A server whose handler and sink show what reached them.
+//! A server for tests, whose handler and sink record what reached them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,13 @@ use wire::libprocess::{Delivery, Message, MessageSink};
 use wire::tls::Tls;
 use wire::{Connections, Limits};
 
-/// What the tests of a server hold.
+/// A running server, and what its handler and sink have recorded.
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) running: Running,
     pub(crate) handler: Arc<Probe>,
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
-    /// The handles of streams that were opened.
+    /// Handles of streams that were opened.
     pub(crate) streams: mpsc::UnboundedReceiver<StreamHandle>,
     pub(crate) connections: Connections,
 }
@@ -25,12 +25,12 @@ pub(crate) struct Fixture {
 pub(crate) struct Probe {
     streams: mpsc::UnboundedSender<StreamHandle>,
     limit: usize,
-    /// Lets a request for `/wait` go on.
+    /// Notification that releases a request for `/wait`.
     pub(crate) release: Notify,
-    /// A request for `/wait` was dropped before it was answered.
+    /// Whether a request for `/wait` was dropped before it was answered.
     pub(crate) dropped: Arc<AtomicBool>,
     pub(crate) waiting: Notify,
-    /// The paths that were asked for.
+    /// Paths of the requests.
     pub(crate) seen: Mutex<Vec<String>>,
 }
 

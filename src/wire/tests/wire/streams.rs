@@ -1,4 +1,4 @@
-//! RecordIO streams: docs/mesos/transport.md.
+//! Tests RecordIO streams: docs/mesos/transport.md.
 
 use wire::Limits;
 use wire::http::stream::{Record, StreamEnd};
@@ -35,7 +35,7 @@ async fn one_record_is_one_chunk() {
     assert_eq!(raw.take(5).await, b"0\r\n\r\n");
     assert_eq!(soon("the end", handle.wait_end()).await, StreamEnd::Ended);
     assert_eq!(handle.send(b"x"), Err(StreamEnd::Ended));
-    // The connection goes on.
+    // The connection remains usable.
     assert_eq!(raw.ask("GET /accepted HTTP/1.1\r\n\r\n").await.status(), 202);
 }
 
@@ -103,7 +103,7 @@ async fn a_single_record_may_exceed_the_limit() {
     let mut fixture = serve_with(Limits { stream: 1000, ..Limits::default() }, false);
     let (mut raw, handle) = open(&mut fixture).await;
     handle.send(&[b'x'; 100_000]).unwrap();
-    // What follows before it is sent does not cut it off.
+    // Records that follow before it is sent do not cut it off.
     handle.send(&[b'y'; 900]).unwrap();
     assert_eq!(raw.chunk().await.len(), 100_007);
     assert_eq!(raw.chunk().await.len(), 904);

@@ -1,4 +1,4 @@
-//! TLS beside plain connections: handshakes, certificates, downgrade, reload, and clients that break the rules.
+//! Tests TLS beside plain connections: handshakes, certificates, downgrade, reload, and clients that break the rules.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use wire::{Connections, Limits};
 use crate::raw::{Raw, soon, until};
 use crate::server::{Fixture, serve, serve_tls};
 
-/// An authority and its directory.
+/// A certificate authority, and its directory.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: PathBuf,
@@ -76,7 +76,7 @@ fn local() -> SanType {
     SanType::IpAddress([127, 0, 0, 1].into())
 }
 
-/// An authority with the certificate `server` of 127.0.0.1.
+/// Creates an authority with the certificate `server` of 127.0.0.1.
 fn authority(name: &str) -> Authority {
     let authority = Authority::new(name);
     authority.issue("server", local());
@@ -95,7 +95,7 @@ fn client(address: SocketAddr, tls: Tls) -> Client {
     Client::new(&format!("https://{address}")).unwrap().with_tls(tls)
 }
 
-/// The error of a failed connection, with its causes.
+/// Returns the error of a failed connection, with its causes.
 fn why(error: &ClientError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -218,7 +218,7 @@ async fn certificates_are_verified() {
     let wrong = fixture(authority.server("elsewhere"));
     let error = client(wrong.address, trusting(authority.path("ca"))).get("/echo").await.unwrap_err();
     assert!(why(&error).contains("not valid for name"), "{}", why(&error));
-    // Mesos's default for its own connections.
+    // This is Mesos's default for its own connections.
     let off = Settings { verify_server_cert: Some(false), ..Settings::default() };
     let off = Tls::load(off, Role::Client).unwrap();
     assert_eq!(client(wrong.address, off).get("/echo").await.unwrap().status, 200);
@@ -247,7 +247,7 @@ async fn changed_files_are_used_and_broken_ones_are_not() {
     assert!(answers(ca.clone()).await);
     std::fs::write(authority.path("server"), "no certificate").unwrap();
     assert!(answers(ca.clone()).await, "the former certificate stays");
-    // Another authority's, so that a client can tell.
+    // Another authority has issued it, so that a client notices the change.
     let other = self::authority("reload-other");
     std::fs::copy(other.path("server"), authority.path("server")).unwrap();
     assert!(answers(other.path("ca")).await, "the new certificate is used");
@@ -266,7 +266,7 @@ async fn a_half_handshake_ends_and_does_not_block_others() {
     assert_eq!(client(fixture.address, trusting(authority.path("ca"))).get("/echo").await.unwrap().status, 200);
     assert!(half.rest().await.is_empty());
     until("it is counted", || fixture.connections.counts().timed_out == 1).await;
-    // No byte at all: like a plain connection without a request, it has no limit.
+    // The client sends no byte: like a plain connection without a request, it has no limit.
     assert!(tokio::time::timeout(Duration::from_millis(500), silent.stream.read_u8()).await.is_err());
 }
 
@@ -325,7 +325,7 @@ async fn a_client_that_reads_nothing_is_cut_off() {
     let limits = Limits { stalled: Duration::from_millis(300), ..Limits::default() };
     let fixture = serve_tls(limits, false, Some(authority.server("server")));
     let client = client(fixture.address, trusting(authority.path("ca")));
-    // The body is not read while the records are not asked for.
+    // The body is not read until the records are requested.
     let path = format!("/size?n={}", 32 << 20);
     let held = client.subscribe(&path, "a/b", "*/*", &[], bytes::Bytes::new()).await.unwrap();
     until("it is cut off", || fixture.connections.counts().incoming == 0).await;
@@ -348,7 +348,7 @@ fn files_that_cannot_be_used_are_named() {
     assert_eq!(text(mixed), "cannot use the certificate and the key");
 }
 
-/// Bytes of a pattern, in which a lost or doubled part shows.
+/// Returns bytes in a pattern that shows lost or repeated parts.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }

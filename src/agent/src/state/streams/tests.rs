@@ -1,4 +1,4 @@
-//! Random histories of updates, acknowledgements, pauses, restarts and waits against a plain model.
+//! Tests random histories of updates, acknowledgements, pauses, restarts and waits against a plain model.
 //!
 //! Invariants, checked after every step:
 //! * at most one update of a task is outstanding: what is sent is the oldest that is not acknowledged;
@@ -18,20 +18,20 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// An update of this task; with `again` a repeated one.
+    /// An update of this task arrives; with `again` it is a duplicate.
     Receive {
         task: u8,
         last: bool,
         again: bool,
     },
-    /// An acknowledgement of this task's oldest update; with `wrong` of something else.
+    /// This task's oldest update is acknowledged; with `wrong` something else is.
     Acknowledge {
         task: u8,
         wrong: bool,
     },
     Pause,
     Resume,
-    /// This many seconds go by.
+    /// This many seconds pass.
     Wait(u64),
     /// All streams are restored from their records.
     Restart,
@@ -49,13 +49,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a task's stream should be.
+/// Expected state of a task's stream.
 #[derive(Default)]
 struct Model {
     pending: VecDeque<[u8; 16]>,
     seen: Vec<[u8; 16]>,
     records: Vec<StatusUpdateRecord>,
-    /// When the oldest was sent, and how often since it became the oldest or was resent at once.
+    /// Time at which the oldest update was sent, and how often it was sent since it became the oldest or was resent at
+    /// once.
     sent: Option<(Time, u32)>,
     ended: bool,
 }
@@ -165,7 +166,7 @@ impl World {
         self.streams.resume(self.now);
     }
 
-    /// Takes what is due and compares it with what should be.
+    /// Takes the due updates and compares them with the model's.
     fn send(&mut self) {
         let paused = self.streams.paused();
         let mut due = BTreeMap::new();
@@ -205,7 +206,7 @@ proptest! {
     }
 }
 
-/// A running update of a task, with a uuid of its own.
+/// Returns a running update of a task, with a UUID of its own.
 fn numbered(task: &TaskId, number: u64) -> ([u8; 16], Arc<StatusUpdate>) {
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&number.to_be_bytes());
@@ -227,7 +228,7 @@ fn what_is_remembered_and_what_waits_has_limits() {
         let (uuid, _) = numbered(&task, number as u64);
         streams.acknowledge(&framework, &task, &uuid, Time::EPOCH);
     }
-    // Of one delivered update more than are remembered the oldest is forgotten, and no other.
+    // One delivered update more than are remembered: the oldest one is forgotten, and no other.
     let stream = &streams.streams[&(framework.clone(), task.clone())];
     assert_eq!((stream.known.len(), stream.delivered.len()), (MAX_DELIVERED, MAX_DELIVERED));
     assert!(!streams.before(&framework, &task, &numbered(&task, 0).0).has_it);

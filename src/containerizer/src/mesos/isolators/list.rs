@@ -1,5 +1,5 @@
-//! The list of isolators, in the order in which they prepare a container, and what containers may not ask for without
-//! one.
+//! List of the isolators, in the order in which they prepare a container, and of what containers may not request
+//! without one.
 //!
 //! The order matters for mounts, which are made in order, and where an isolator changes what another one has set.
 
@@ -24,29 +24,29 @@ use crate::config::{Config, FILESYSTEM, Isolation};
 use crate::fetcher::Fetcher;
 use crate::mesos::provisioner::Provisioner;
 
-/// What isolators work with.
+/// Components that isolators use.
 pub(crate) struct Parts {
     pub(crate) images: Provisioner,
     pub(crate) fetcher: Fetcher,
-    /// The GPUs, if they are isolated.
+    /// GPUs of the agent; `None` if they are not isolated.
     pub(crate) gpus: Option<Gpus>,
-    /// What the agent has.
+    /// Resources of the agent.
     pub(crate) resources: Vec<protos::mesos::Resource>,
-    /// Tells the time.
+    /// Function that returns the current time.
     pub(crate) now: Arc<dyn Fn() -> base::Time + Send + Sync>,
 }
 
-/// What isolators are made of.
+/// Arguments for the creation of isolators.
 struct Setup<'a> {
     config: &'a Config,
     parts: &'a Parts,
 }
 
-/// What has an isolator in the list.
+/// Condition under which an isolator of the list is created.
 enum When {
-    /// One of these names.
+    /// `--isolation` has one of these names.
     Named(&'static [&'static str]),
-    /// The controller of control groups, which some names stand for.
+    /// Containers use this controller of control groups, which some names stand for.
     Controls(Controller),
 }
 
@@ -72,7 +72,7 @@ const ALL: [(When, Make); 18] = [
     (Controls(Controller::Memory), |setup| Ok(Arc::new(Mem::new(&setup.config.isolation.cgroups)))),
     (Controls(Controller::Pids), |_| Ok(Arc::new(Pids))),
     (Controls(Controller::Blkio), |_| Ok(Arc::new(Blkio))),
-    // After cgroups/devices: it lets more be opened.
+    // It permits more devices than cgroups/devices, so it comes later.
     (Named(&["gpu/nvidia"]), |setup| {
         let gpus = setup.parts.gpus.clone().unwrap_or_default();
         Ok(Arc::new(Nvidia::new(gpus, &setup.config.isolation.cgroups)))
@@ -89,7 +89,7 @@ const WATCHES: [(When, Make); 2] = [
     }),
 ];
 
-/// Makes the isolators that are in force.
+/// Creates the configured isolators.
 ///
 /// # Errors
 /// What the host lacks.
@@ -107,7 +107,7 @@ pub(super) fn make(
     wanted.map(|(_, make)| make(&setup)).collect()
 }
 
-/// The controllers that the names of isolators stand for. `cgroups/all` is all that the host has.
+/// Returns the controllers that the names of isolators stand for. `cgroups/all` stands for all that the host has.
 pub(super) fn controllers(isolation: &Isolation) -> Vec<Controller> {
     CONTROLLERS.into_iter().filter(|(names, _)| isolation.has(names)).map(|(_, controller)| controller).collect()
 }
@@ -126,7 +126,7 @@ const CONTROLLERS: [(&[&str], Controller); 11] = [
     (&["cgroups/perf_event"], Controller::PerfEvent),
 ];
 
-/// The names of all isolators that do something.
+/// Returns the names of all supported isolators.
 pub fn isolators() -> BTreeSet<&'static str> {
     let named = ALL.iter().chain(&WATCHES).filter_map(|(when, _)| match when {
         Named(names) => Some(*names),
@@ -135,17 +135,17 @@ pub fn isolators() -> BTreeSet<&'static str> {
     named.chain(CONTROLLERS.iter().map(|(names, _)| *names)).flatten().copied().chain(["cgroups/all"]).collect()
 }
 
-/// What a container may not ask for without an isolator.
+/// A request of a container that is refused without an isolator.
 pub(super) struct Refusal {
-    /// The isolator's names.
+    /// Names of the isolator.
     without: &'static [&'static str],
-    /// Whether it is passed over with the launcher `posix`.
+    /// Whether the request is ignored, not refused, with the launcher `posix`.
     is_linux: bool,
     pub(super) asks: fn(&ContainerSpec) -> bool,
     pub(super) why: &'static str,
 }
 
-/// A task must not run without what it asked for.
+/// All refusals: a task must not run without what it requests.
 const REFUSALS: [Refusal; 6] = [
     Refusal {
         without: &FILESYSTEM,
@@ -185,7 +185,7 @@ const REFUSALS: [Refusal; 6] = [
     },
 ];
 
-/// What containers may not ask for with these isolators.
+/// Returns the refusals with these isolators.
 pub(super) fn refusals(isolation: &Isolation) -> Vec<&'static Refusal> {
     let is_missing = |refusal: &&Refusal| (isolation.linux || !refusal.is_linux) && !isolation.has(refusal.without);
     REFUSALS.iter().filter(is_missing).collect()

@@ -1,5 +1,5 @@
-//! Isolators: each gives containers one thing of their own, or one limit. This file has their trait, and what all of
-//! them together do to a container.
+//! Isolators: each gives containers one resource or namespace of their own, or one limit. This file has their trait,
+//! and applies all of them to a container.
 //!
 //! The file of an isolator has the path of its name: `cgroups/mem.rs` is `cgroups/mem`. Processes are started and ended
 //! elsewhere.
@@ -39,44 +39,44 @@ use filesystem::view::View;
 pub(crate) struct Container<'a> {
     pub(crate) name: &'a ContainerName,
     pub(crate) spec: &'a ContainerSpec,
-    /// The user that it runs as, if it is another one than the agent's.
+    /// User that the container runs as; `None`: the agent's own user.
     pub(crate) user: Option<&'a User>,
-    /// The first process of the container whose namespaces it shares.
+    /// First process of the container whose namespaces it shares.
     pub(crate) around: Option<i32>,
 }
 
-/// What a container's first process is started with.
+/// Attributes for the start of a container's first process, which isolators add.
 #[derive(Default)]
 pub(crate) struct Launch {
     pub(crate) isolation: Isolation,
     pub(crate) rlimits: Vec<Rlimit>,
-    /// How it sees the host's directories.
+    /// Container's view of the host's directories.
     pub(crate) view: View,
-    /// Whether it needs a first process that is not its own program: that of a pid namespace gets no signal that it
-    /// does not handle, and has to wait for orphans.
+    /// Whether the container needs an init process. The first process of a pid namespace gets no signal that it does
+    /// not handle, and has to reap orphans.
     pub(crate) init: bool,
-    /// Variables that describe what it has.
+    /// Environment variables that describe the container's resources.
     pub(crate) variables: Vec<(&'static str, String)>,
-    /// Its control group; none with the launcher `posix`.
+    /// Control group of the container; `None` with the launcher `posix`.
     pub(crate) group: Option<Group>,
-    /// Tells when it runs out of memory.
+    /// Watch for the event that the container runs out of memory.
     pub(crate) oom: Option<OomWatch>,
-    /// Reports about it to the agent.
+    /// Inputs that report the container to the agent.
     pub(crate) reports: Vec<Input>,
 }
 
-/// One isolator, in Mesos's verbs. All of them may block for as long as a system call takes; `recover`, `provide` and
-/// `cleanup` for longer.
+/// An isolator, with the methods named as in Mesos. All of them may block for as long as a system call takes;
+/// `recover`, `provide` and `cleanup` for longer.
 pub(crate) trait Isolator: Send + Sync {
-    /// Takes back what an earlier agent has given to other containers than these outermost ones.
+    /// Releases what the previous agent process has given to containers other than these top-level ones.
     fn recover(&self, _kept: &BTreeSet<String>) {}
 
-    /// Whether [`Isolator::provide`] has something to do for a container.
+    /// Returns whether [`Isolator::provide`] has something to do for a container.
     fn provides(&self, _spec: &ContainerSpec) -> bool {
         false
     }
 
-    /// Provides what takes long, before the container is prepared. Returns a report to the agent.
+    /// Prepares what takes long, before [`Isolator::prepare`]. Returns a report to the agent.
     ///
     /// # Errors
     /// A request of the container that cannot be satisfied; nothing of it is left then.
@@ -84,70 +84,71 @@ pub(crate) trait Isolator: Send + Sync {
         Ok(None)
     }
 
-    /// Adds to what the container's first process is started with.
+    /// Adds to the attributes with which the container's first process is started.
     ///
     /// # Errors
-    /// What the container asks for and cannot get; [`Isolator::cleanup`] takes back the rest.
+    /// What the container requests but cannot get; [`Isolator::cleanup`] releases the rest.
     fn prepare(&self, _container: Container<'_>, _launch: &mut Launch) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Sets the control group of a container that has its own, before a process enters it.
+    /// Configures the control group of a container with its own, before a process enters it.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     fn isolate(&self, _container: Container<'_>, _group: &Group, _launch: &mut Launch) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Sets what a running container may use from now on.
+    /// Updates the resources and limits of a running container.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     fn update(&self, _: &ContainerName, _group: &Group, _held: &[Resource], _: Limits) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Adds what it has counted of a container.
+    /// Adds the resource use of a container that this isolator has measured.
     fn usage(&self, _container: &ContainerName, _group: &Group, _usage: &mut GroupUse) {}
 
-    /// The report about a running container of an earlier agent.
+    /// Returns the report about a running container of the previous agent process.
     fn status(&self, _container: &ContainerName, _group: Option<&Group>) -> Option<Input> {
         None
     }
 
-    /// Watches running containers from now on, if it has to.
+    /// Starts the task that watches running containers, if this isolator needs one.
     fn watch(self: Arc<Self>, _running: ComposingContainerizer, _held: Holdings) -> Option<JoinHandle<()>> {
         None
     }
 
-    /// What it has seen a container use of the disk.
+    /// Returns the last measured disk use of a container, if this isolator measures it.
     fn disk_use(&self, _container: &ContainerName) -> Option<DiskUse> {
         None
     }
 
-    /// Takes back what a container has that has ended, or has not been started.
+    /// Releases everything that a container holds after it has ended, or could not be started.
     fn cleanup(&self, _container: &ContainerName) {}
 }
 
-/// The isolators in force, and the host's control groups if the launcher is `linux`. Clones share them.
+/// The configured isolators, and the host's control groups if the launcher is `linux`. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Isolators(Arc<Inner>);
 
 struct Inner {
-    /// In the order in which they prepare a container.
+    /// Isolators in the order in which they prepare a container.
     list: Vec<Arc<dyn Isolator>>,
-    /// What containers may not ask for.
+    /// Requests that are refused because their isolator is not configured.
     refusals: Vec<&'static list::Refusal>,
     groups: Option<Hierarchies>,
-    /// The controllers of containers' groups: the freezer, by which they are ended, and those of isolators.
+    /// Controllers of containers' control groups: the freezer, by which containers are destroyed, and those of
+    /// isolators.
     controllers: Vec<Controller>,
     images: Provisioner,
     mounts: bool,
 }
 
 impl Isolators {
-    /// Makes the agent's own control groups and the isolators that are configured.
+    /// Creates the agent's own control groups and the configured isolators.
     ///
     /// # Errors
     /// What the host lacks.
@@ -161,36 +162,36 @@ impl Isolators {
         Ok(Isolators(Arc::new(Inner { list, refusals, groups, controllers, images, mounts })))
     }
 
-    /// Whether containers are in control groups and namespaces.
+    /// Returns whether containers run in control groups and namespaces.
     pub(crate) fn is_linux(&self) -> bool {
         self.0.groups.is_some()
     }
 
-    /// Which limits tasks can have beyond what they hold.
+    /// Returns which resources of a task can have a limit beyond what it holds.
     pub(crate) fn limitable(&self) -> agent::Limitable {
         let has = |controller| self.0.controllers.contains(&controller);
         agent::Limitable { cpus: has(Controller::Cpu), mem: has(Controller::Memory) }
     }
 
-    /// Whether volumes are mounts, not links.
+    /// Returns whether volumes are mounted; otherwise they are symbolic links.
     pub(crate) fn mounts(&self) -> bool {
         self.0.mounts
     }
 
-    /// The images that containers' roots are made of.
+    /// Returns the provisioner of container images.
     pub(crate) fn images(&self) -> &Provisioner {
         &self.0.images
     }
 
-    /// Takes back what an earlier agent has given to other containers than these outermost ones. Blocks.
+    /// Releases what the previous agent process has given to containers other than these top-level ones. Blocks.
     pub(crate) fn recover(&self, kept: &BTreeSet<String>) {
         self.0.list.iter().for_each(|isolator| isolator.recover(kept));
     }
 
-    /// Refuses what needs an isolator that is not in force.
+    /// Refuses a container that needs an isolator which is not configured.
     ///
     /// # Errors
-    /// Names the isolator.
+    /// The name of the isolator.
     pub(crate) fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
         match self.0.refusals.iter().find(|refusal| (refusal.asks)(spec)) {
             Some(refusal) => anyhow::bail!(refusal.why),
@@ -198,12 +199,12 @@ impl Isolators {
         }
     }
 
-    /// Whether a container needs what takes long to make ready.
+    /// Returns whether the preparation of a container takes long.
     pub(crate) fn provides(&self, spec: &ContainerSpec) -> bool {
         self.0.list.iter().any(|isolator| isolator.provides(spec))
     }
 
-    /// Provides that. Returns reports to the agent. Blocks.
+    /// Prepares what takes long. Returns reports to the agent. Blocks.
     ///
     /// # Errors
     /// A request of the container that cannot be satisfied.
@@ -212,20 +213,20 @@ impl Isolators {
         wanted.filter_map(|isolator| isolator.provide(container, spec).transpose()).collect()
     }
 
-    /// The group of a container that may be running.
+    /// Returns the control group of a container, which may not exist; `None` with the launcher `posix`.
     pub(crate) fn group(&self, container: &ContainerName) -> Option<Group> {
         self.0.groups.as_ref().map(|groups| groups.group(container.as_str()))
     }
 
-    /// Makes ready what the container is started with.
+    /// Prepares the attributes with which a container is started.
     ///
     /// # Errors
-    /// What it asks for and cannot get; no group is left then.
+    /// What the container requests but cannot get; no control group is left then.
     pub(crate) fn prepare(&self, container: Container<'_>) -> anyhow::Result<Launch> {
         let mut launch = Launch::default();
         if self.is_linux() {
             if let Some(pid) = container.around {
-                // What the outermost container has of its own, those inside it share.
+                // Nested containers share the namespaces of the top-level container.
                 launch.isolation.enter_which = differing(pid);
                 launch.isolation.enter = launch.isolation.enter_which.any().then(|| pidfd(pid)).transpose()?;
             }
@@ -243,7 +244,7 @@ impl Isolators {
         Ok(launch)
     }
 
-    /// Makes a container's group, and has isolators set it if the container does not share that of the one around it.
+    /// Creates a container's control group. Isolators configure it, unless the container shares that of its parent.
     fn isolate(
         &self,
         groups: &Hierarchies,
@@ -265,7 +266,7 @@ impl Isolators {
         Ok(())
     }
 
-    /// Sets what a running container may use from now on.
+    /// Updates the resources and limits of a running container. Failures are logged.
     pub(crate) fn update(&self, container: &ContainerName, held: &[Resource], limits: Limits) {
         let Some(group) = self.group(container).filter(Group::exists) else { return };
         for isolator in &self.0.list {
@@ -275,13 +276,13 @@ impl Isolators {
         }
     }
 
-    /// Whether the container's memory is limited by a group of its own.
+    /// Returns whether the container's memory is limited by a control group of its own.
     pub(crate) fn limits_memory(&self, container: &ContainerName) -> bool {
         self.0.controllers.contains(&Controller::Memory)
             && self.group(container).is_some_and(|group| group.memory_limit().is_some() || container.parent().is_none())
     }
 
-    /// What a container's group has counted.
+    /// Returns the statistics of a container's control group.
     pub(crate) fn usage(&self, container: &ContainerName) -> Option<GroupUse> {
         let group = self.group(container).filter(Group::exists)?;
         let mut usage = GroupUse { pressures: group.pressures(), ..GroupUse::default() };
@@ -289,30 +290,30 @@ impl Isolators {
         Some(usage)
     }
 
-    /// What a container was last seen to use of the disk, if anything looks.
+    /// Returns the last measured disk use of a container, if an isolator measures it.
     pub(crate) fn disk_use(&self, container: &ContainerName) -> Option<DiskUse> {
         self.0.list.iter().find_map(|isolator| isolator.disk_use(container))
     }
 
-    /// The reports about a running container of an earlier agent.
+    /// Returns the reports about a running container of the previous agent process.
     pub(crate) fn status(&self, container: &ContainerName) -> Vec<Input> {
         let group = self.group(container);
         self.0.list.iter().filter_map(|isolator| isolator.status(container, group.as_ref())).collect()
     }
 
-    /// Watches running containers from now on.
+    /// Starts the tasks that watch running containers.
     pub(crate) fn watch(&self, running: &ComposingContainerizer, held: &Holdings) -> Vec<JoinHandle<()>> {
         let all = self.0.list.iter();
         all.filter_map(|isolator| Arc::clone(isolator).watch(running.clone(), held.clone())).collect()
     }
 
-    /// Takes back what a container has that has ended, or has not been started. Blocks.
+    /// Releases everything that a container holds after it has ended, or could not be started. Blocks.
     pub(crate) fn cleanup(&self, container: &ContainerName) {
         self.0.list.iter().for_each(|isolator| isolator.cleanup(container));
     }
 }
 
-/// Makes the agent's own control groups; none with the launcher `posix`.
+/// Creates the agent's own control groups; `None` with the launcher `posix`.
 fn make_groups(
     isolation: &config::Isolation,
     controllers: &mut Vec<Controller>,
@@ -336,7 +337,7 @@ fn make_groups(
     Ok(Some(groups))
 }
 
-/// The namespaces that a process does not share with this one.
+/// Returns the namespaces that a process does not share with this one.
 fn differing(pid: i32) -> Namespaces {
     let differs = |name: &str| {
         let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/{name}")).ok();

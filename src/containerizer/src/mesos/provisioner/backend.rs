@@ -1,4 +1,4 @@
-//! The provisioner's backends: how the layers of an image become a root or a volume (AGT-122).
+//! Backends of the provisioner: how the layers of an image become a root file system or a volume (AGT-122).
 //!
 //! Mounts are only described here; a container's first process makes them.
 
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use containers::isolation::Mount;
 use fetcher::image::{Backend, has_marks, needs_copy};
 
-/// The longest options of a mount.
+/// Maximum length of the options of a mount.
 const OPTIONS_MAX: usize = 4000;
 
-/// See the module.
+/// The way in which layers become a root file system.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// They are mounted on top of each other.
+    /// The layers are mounted on top of each other.
     Mounted(Mount),
-    /// The only layer, read-only.
+    /// The only layer is used, read-only.
     Single(PathBuf),
-    /// They are copied.
+    /// The layers are copied.
     Copied,
 }
 
 impl Way {
-    /// How a container's root is made of layers, the lowest one first, in its directory `directory`: by mounts, or else
-    /// by copying.
+    /// Returns how the layers, the lowest one first, become the root of a container in its directory `directory`: by
+    /// mounts, or else by copying.
     ///
     /// # Errors
     /// The backend supports one layer only.
@@ -39,10 +39,10 @@ impl Way {
                 };
                 return Ok(Way::Single(layer.clone()));
             }
-            // They may have been unpacked where nothing else could be done.
+            // The layers may have been unpacked where an overlay could not be used.
             Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
             Backend::Overlay => overlay(layers, directory).map(|options| Mount::Overlay { target, options }),
-            // Whiteouts are in the overlay's form.
+            // The whiteouts of these layers are in the overlay's form.
             Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {
                 true => None,
                 false => aufs(layers, directory).map(|options| Mount::Aufs { target, options }),
@@ -53,21 +53,21 @@ impl Way {
     }
 }
 
-/// The options of an overlay mount; none if they would be too long.
+/// Returns the options of an overlay mount; `None` if they would be too long.
 fn overlay(layers: &[PathBuf], directory: &Path) -> Option<String> {
     let (lower, directory) = names(layers, directory, &[])?;
     let options = format!("lowerdir={},upperdir={directory}/upper,workdir={directory}/work", lower.join(":"));
     (options.len() <= OPTIONS_MAX).then_some(options)
 }
 
-/// The same of an aufs mount. The file with inode numbers is in no branch.
+/// Returns the options of an aufs mount; `None` if they would be too long. The file with inode numbers is in no branch.
 fn aufs(layers: &[PathBuf], directory: &Path) -> Option<String> {
     let (lower, directory) = names(layers, directory, &['='])?;
     let options = format!("br:{directory}/upper=rw:{}=ro,xino={directory}/work/xino", lower.join("=ro:"));
     (options.len() <= OPTIONS_MAX).then_some(options)
 }
 
-/// The layers, the highest one first, and the directory, if their names can be mount options.
+/// Returns the layers, the highest one first, and the directory; `None` if a path cannot be a mount option.
 fn names(layers: &[PathBuf], directory: &Path, more: &[char]) -> Option<(Vec<String>, String)> {
     let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
     let directory = directory.to_string_lossy().into_owned();
@@ -75,7 +75,7 @@ fn names(layers: &[PathBuf], directory: &Path, more: &[char]) -> Option<(Vec<Str
     (plain && !lower.is_empty()).then_some((lower, directory))
 }
 
-/// Whether a layer has a directory, or else a file, at this path, without a link on the way.
+/// Returns whether a layer has a directory, or else a file, at this path, without a link on the way.
 pub(crate) fn has(layer: &Path, path: &str, is_directory: bool) -> bool {
     let mut sofar = layer.to_owned();
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
@@ -90,10 +90,10 @@ pub(crate) fn has(layer: &Path, path: &str, is_directory: bool) -> bool {
     true
 }
 
-/// Checks that a read-only layer has the directories where a container's own are mounted.
+/// Checks that a read-only layer has the directories on which a container's own are mounted.
 ///
 /// # Errors
-/// The first missing one.
+/// The first missing directory.
 pub(crate) fn check_points(layer: &Path, sandbox: &str) -> anyhow::Result<()> {
     for point in ["proc", "dev", sandbox] {
         anyhow::ensure!(

@@ -4,7 +4,7 @@
 
 use super::Provisioner;
 
-/// Looks at the disk of the images now and then, if the flag is set.
+/// Starts the task that checks the disk of the images at intervals, if the flag is set.
 pub(crate) fn watch(images: Provisioner) -> Option<tokio::task::JoinHandle<()>> {
     let (collection, store) = images.collection()?;
     let (collection, store) = (collection.clone(), store.to_owned());

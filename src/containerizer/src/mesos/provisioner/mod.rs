@@ -1,7 +1,7 @@
-//! The provisioner: it brings container images into the store before a container starts, and makes its root of them
-//! (docs/mesos/containerizer.md, AGT-103).
+//! The provisioner: fetches container images into the store before a container starts, and builds its root file system
+//! from them (docs/mesos/containerizer.md, AGT-103).
 //!
-//! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
+//! The crate `fetcher` has the format of images and the store; a container's first process mounts.
 
 mod backend;
 pub(crate) mod gc;
@@ -29,9 +29,9 @@ use crate::credential_helpers::{self, Logins};
 use crate::fetcher::Fetcher;
 use backend::Way;
 
-/// Records the image of a root or a volume, for garbage collection.
+/// Name of the file with the image of a root or a volume, which garbage collection reads.
 const NOTE: &str = "image.json";
-/// What a container's `/dev` has of the host's.
+/// Devices of the host in a container's `/dev`.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
     ("fd", "/proc/self/fd"),
@@ -42,20 +42,20 @@ const LINKS: [(&str, &str); 5] = [
 ];
 /// Files of the host that a container on the host's network needs.
 const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
-/// `PATH` if neither the image nor the task sets it.
+/// Value of `PATH` if neither the image nor the task sets it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Tell the command executor how its task is started if the task does not say (see crate `executor`).
+/// Variables that tell the command executor how its task is started if the task does not (see crate `executor`).
 const ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
 const CMD: &str = "TEPUI_IMAGE_CMD";
 
-/// The images of this agent. Cheap to clone.
+/// The container images of this agent. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Provisioner(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// `--image_providers=docker`
+    /// Whether Docker images are enabled (`--image_providers=docker`).
     enabled: bool,
     registry: String,
     store: PathBuf,
@@ -63,49 +63,49 @@ struct Inner {
     logins: Logins,
     ignore_runtime: bool,
     stall: u64,
-    /// Where a container finds its sandbox.
+    /// Path of the sandbox in a container with a root file system of its own.
     sandbox: String,
-    /// `--image_gc_config`
+    /// Configuration of image garbage collection (`--image_gc_config`).
     gc: Option<ImageGc>,
-    /// `<work_dir>/provisioner/containers`
+    /// Directory of root file systems, `<work_dir>/provisioner/containers`.
     roots: PathBuf,
-    /// Held for reading from an image's way into the store until its container names its layers; for writing while
-    /// pruning.
+    /// Lock against garbage collection. It is held for reading from the fetch of an image until the container's file
+    /// names the layers, and for writing while images are deleted.
     pruning: RwLock<()>,
 }
 
-/// A container's root that is ready to be mounted.
+/// A container's root file system that is ready to be mounted.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    /// Where it is, in the container's mount namespace.
+    /// Path of the root in the container's mount namespace.
     path: PathBuf,
-    /// The part of it that is written to now, and what lies below that.
+    /// Writable part of the root, and the layers below it.
     written: PathBuf,
     lower: Vec<PathBuf>,
-    /// Whether it is read-only.
+    /// Whether the root is read-only.
     is_fixed: bool,
-    /// The directory that is its `/dev`.
+    /// Directory that becomes `/dev`.
     devices: PathBuf,
     mounts: Vec<Mount>,
     defaults: Defaults,
     gpu_driver: bool,
 }
 
-/// An image that is a volume.
+/// An image that is mounted as a volume.
 pub(crate) struct Shown {
-    /// What has to be mounted first.
+    /// Mount that has to be made first.
     pub(crate) mount: Option<Mount>,
-    /// Where it is.
+    /// Directory with the content of the image.
     pub(crate) path: PathBuf,
-    /// Whether it is read-only.
+    /// Whether the volume is read-only.
     pub(crate) is_fixed: bool,
 }
 
 impl Provisioner {
-    /// Chooses the backend, which is tried.
+    /// Creates the provisioner with a backend that works on this host.
     ///
     /// # Errors
-    /// A backend that this host does not have.
+    /// A backend that this host does not support.
     pub(crate) fn start(config: &config::Config) -> Result<Provisioner, Refused> {
         let roots = config.work_dir.join("provisioner/containers");
         let config::Provisioner { enabled, registry, store, backend: name, .. } = config.provisioner.clone();
@@ -137,12 +137,12 @@ impl Provisioner {
         })))
     }
 
-    /// Whether a container of this kind needs images first.
+    /// Returns whether a container needs images.
     pub(crate) fn are_wanted(spec: &ContainerSpec) -> bool {
         Provisioner::wanted(spec).is_some() || volumes(spec).next().is_some()
     }
 
-    /// The image of a container's root.
+    /// Returns the image of a container's root file system, if it requests one.
     fn wanted(spec: &ContainerSpec) -> Option<&mesos::Image> {
         spec.container.as_ref()?.mesos.as_ref()?.image.as_ref().filter(|_| spec.session.is_none())
     }
@@ -150,7 +150,7 @@ impl Provisioner {
     /// Fetches the images of a container, and prepares its root and its volumes. Blocks.
     ///
     /// # Errors
-    /// An image that is not available, or a root that cannot be made; nothing is left of it then.
+    /// An image that is not available, or a root that cannot be built; nothing is left of it then.
     pub(crate) fn provide(
         &self,
         container: &ContainerName,
@@ -172,7 +172,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Brings an image into the store.
+    /// Fetches an image into the store, unless it is there already.
     fn bring(
         &self,
         container: &ContainerName,
@@ -187,7 +187,7 @@ impl Provisioner {
         let logins = match logins {
             Some(own) => String::from_utf8_lossy(&own).into_owned(),
             None => {
-                // HDFS knows no logins.
+                // HDFS has no logins.
                 let own = Some(self.0.registry.as_str()).filter(|registry| !registry.starts_with("hdfs:"));
                 match wanted.cached() && self.has(&docker.name) {
                     true => String::new(),
@@ -208,7 +208,7 @@ impl Provisioner {
         serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
     }
 
-    /// Whether an image is in the store, protected from garbage collection meanwhile.
+    /// Returns whether an image is in the store.
     fn has(&self, name: &str) -> bool {
         let found = |name| Some(Store::open(&self.0.store).ok()?.find(&name).is_some());
         fetcher::image::Name::parse(name).ok().and_then(found).unwrap_or(false)
@@ -224,12 +224,12 @@ impl Provisioner {
         let directory = self.directory(container);
         let layers = self.layers(image)?;
         let root = directory.join("rootfs");
-        // Others may not look into what may have set-user-id programs.
+        // Other users may not access the directory, because the image may have set-user-id programs.
         store::create_private(&directory)?;
         for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
             store::create_directories(&directory.join(part), Access::All)?;
         }
-        // Written before the layers are used: garbage collection reads it.
+        // The file is written before the layers are used, because garbage collection reads it.
         store::write_file(&directory.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
         make_devices(&directory)?;
         let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &directory)? {
@@ -240,14 +240,14 @@ impl Provisioner {
             }
             Way::Mounted(_) => (directory.join("upper"), &layers),
         };
-        // An overlay shows the mode of the upper directory as that of the root.
+        // An overlay uses the mode of the upper directory as that of the root.
         fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
         for (point, mode) in [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("tmp", 0o1777), ("etc", 0o755)] {
             mount_point(&written, lower, point, mode)?;
         }
         let mut inside = vec![self.0.sandbox.trim_start_matches('/').to_owned()];
         let asked = [&image.defaults.working_dir].into_iter().chain(&image.defaults.volumes);
-        // A path with `..` is rejected.
+        // A path with `..` is ignored.
         let plain = |path: &str| !path.is_empty() && path.split('/').all(|part| part != "..");
         inside.extend(asked.map(|path| path.trim_matches('/').to_owned()).filter(|path| plain(path)));
         for path in inside {
@@ -269,7 +269,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Makes an image the container's volume of this number.
+    /// Prepares an image as the container's volume with this number.
     fn make_volume(&self, container: &ContainerName, number: usize, image: &Image) -> anyhow::Result<()> {
         let directory = self.volume_directory(container, number);
         let layers = self.layers(image)?;
@@ -289,10 +289,10 @@ impl Provisioner {
         Ok(fs::set_permissions(written, fs::Permissions::from_mode(0o755))?)
     }
 
-    /// What shows the container's volume of this number, and where.
+    /// Returns the container's volume with this number.
     ///
     /// # Errors
-    /// If it has not been made.
+    /// If the volume has not been prepared.
     pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<Shown> {
         let directory = self.volume_directory(container, number);
         let image = fs::read(directory.join(NOTE)).context("The volume's image has not been made ready")?;
@@ -314,7 +314,10 @@ impl Provisioner {
         Ok(image.layers.iter().map(|id| store.layer(id)).collect())
     }
 
-    /// The root that was made for a container, if it has one of its own.
+    /// Returns the root that was built for a container; `None` if it has no image.
+    ///
+    /// # Errors
+    /// A damaged file about the image, or a store that cannot be read.
     pub(crate) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
         let directory = self.directory(container);
         let Ok(text) = fs::read(directory.join(NOTE)) else { return Ok(None) };
@@ -329,7 +332,7 @@ impl Provisioner {
                 mounts.push(mount);
                 (directory.join("upper"), layers)
             }
-            // Only a mount can become the root.
+            // Only a mount point can become the root.
             Way::Copied => {
                 mounts.push(bind(&path, &path, false));
                 (path.clone(), Vec::new())
@@ -359,7 +362,7 @@ impl Provisioner {
         Ok(Some(Root { path, written, lower, is_fixed, devices, mounts, defaults, gpu_driver }))
     }
 
-    /// Whether a container, or one around it, has a root of its own.
+    /// Returns whether a container, or one around it, has a root of its own.
     pub(crate) fn is_below_root(&self, container: &ContainerName) -> bool {
         let mut around = Some(container.clone());
         while let Some(name) = around {
@@ -371,18 +374,17 @@ impl Provisioner {
         false
     }
 
-    /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one
-    /// sees as its sandbox.
+    /// Returns whether a container has a root of its own.
     pub(crate) fn has_root(&self, container: &ContainerName) -> bool {
         self.directory(container).join(NOTE).exists()
     }
 
-    /// Where a container with a root of its own finds its sandbox.
+    /// Returns the path of the sandbox in a container with a root of its own.
     pub(crate) fn sandbox(&self) -> &str {
         &self.0.sandbox
     }
 
-    /// Deletes what was made for a container and those inside it.
+    /// Deletes the roots and volumes of a container and of those inside it.
     pub(crate) fn remove(&self, container: &ContainerName) {
         let directory = self.directory(container);
         match fs::remove_dir_all(&directory) {
@@ -393,7 +395,7 @@ impl Provisioner {
         }
     }
 
-    /// Deletes what an earlier agent has left of containers that are not among these.
+    /// Deletes the roots that the previous agent process has left, except those of these containers.
     pub(crate) fn clean(&self, wanted: &BTreeSet<String>) {
         if self.0.enabled
             && let Ok(store) = Store::open(&self.0.store)
@@ -407,16 +409,16 @@ impl Provisioner {
         }
     }
 
-    /// Settings of automatic garbage collection, and the store's directory.
+    /// Returns the configuration of image garbage collection, and the store's directory; `None` if it is disabled.
     pub(crate) fn collection(&self) -> Option<(&ImageGc, &Path)> {
         Some((self.0.gc.as_ref()?, &self.0.store))
     }
 
-    /// Deletes the images that no container uses, but for those named here and in `--image_gc_config`. Blocks; waits
-    /// for images on their way.
+    /// Deletes the images that no container uses, except those of `keep` and of `--image_gc_config`. Blocks, and waits
+    /// for images that are being fetched.
     ///
     /// # Errors
-    /// If there is no store.
+    /// If the store cannot be read.
     pub fn prune(&self, keep: &[String]) -> anyhow::Result<Pruned> {
         if !self.0.enabled {
             return Ok(Pruned::default());
@@ -431,15 +433,15 @@ impl Provisioner {
 }
 
 impl Root {
-    /// Adds the root to what a container is kept apart by. `sandbox` is the host's path of its sandbox, `volumes` are
-    /// mounts in there and `later` those elsewhere.
+    /// Adds the root to a container's isolation. `sandbox` is the host's path of its sandbox, `seen` that in the
+    /// container. Mounts within the sandbox come before the sandbox, other ones after it.
     pub(crate) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
         let own = std::mem::take(&mut isolation.mounts);
-        // A nested sandbox lies in its parent's, whose user may replace any directory by a link.
+        // A nested sandbox is in its parent's, whose user may replace any directory by a link.
         let sandbox = Place::without_links(sandbox);
         let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
             Mount::Bind { target, .. } => target.is_within(&sandbox),
-            // What a volume shows comes before the volume.
+            // The mount of an image must precede its bind mount.
             other => matches!(other, Mount::Overlay { .. } | Mount::Aufs { .. }),
         });
         isolation.mounts = self.mounts.clone();
@@ -451,10 +453,10 @@ impl Root {
         isolation.root = Some(self.path.clone());
     }
 
-    /// The place in the root where something absolute is to be mounted; it is made if the image does not have it.
+    /// Returns the mount point of an absolute path in the root. It is created if the image does not have it.
     ///
     /// # Errors
-    /// What the system refuses, or a path that leads out.
+    /// An error of the system, a path outside the root, or a read-only root without this path.
     pub(crate) fn point(&self, path: &Path, is_directory: bool) -> anyhow::Result<Place> {
         let inside = path.strip_prefix("/").unwrap_or(path);
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
@@ -473,17 +475,17 @@ impl Root {
         }
         let file = self.written.join(inside);
         if !is_directory && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            // A link of that name would lead the mount elsewhere.
+            // A link of that name would redirect the mount.
             let _ = fs::remove_file(&file);
             store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
         }
         Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
     }
 
-    /// Makes a device in the container's `/dev`, unless it has a file of that name.
+    /// Creates a device in the container's `/dev`, unless it has a file with that name.
     ///
     /// # Errors
-    /// What the system refuses, or a directory of roots on a file system without devices.
+    /// An error of the system, or a directory of roots on a file system that is mounted with nodev.
     pub(crate) fn make_device(&self, file: &DeviceFile) -> anyhow::Result<()> {
         let flags = nix::sys::statvfs::statvfs(&self.devices)?.flags();
         anyhow::ensure!(
@@ -505,22 +507,22 @@ impl Root {
         fs::set_permissions(&path, fs::Permissions::from_mode(file.mode)).with_context(what)
     }
 
-    /// The directory of the root.
+    /// Returns the path of the root.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the image requires the driver of the host's GPUs.
+    /// Returns whether the image requires the driver of the host's GPUs.
     pub(crate) fn wants_gpu_driver(&self) -> bool {
         self.gpu_driver
     }
 
-    /// The working directory of the image.
+    /// Returns the working directory of the image, if it has one.
     pub(crate) fn working_dir(&self) -> Option<&str> {
         Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
     }
 
-    /// The image's variables that neither the task nor the agent sets, without those that configure executors.
+    /// Adds the image's variables that neither the task nor the agent sets, without those that configure executors.
     pub(crate) fn add_variables(&self, environment: &mut Vec<(String, String)>) {
         for variable in &self.defaults.env {
             let Some((name, value)) = variable.split_once('=') else { continue };
@@ -539,7 +541,7 @@ impl Root {
         }
     }
 
-    /// The program and argv of a command that names no program.
+    /// Returns the program and argv of a command that names no program.
     ///
     /// # Errors
     /// If the image names none either.
@@ -563,7 +565,7 @@ fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
     Mount::Bind { source: Place::trusted(source), target: Place::trusted(target), read_only }
 }
 
-/// What a container finds in its `/dev`.
+/// Creates the mount points and links in a container's `/dev`.
 fn make_devices(directory: &Path) -> anyhow::Result<()> {
     for device in DEVICES {
         store::write_file(&directory.join("dev").join(device), b"", Access::All)?;
@@ -574,7 +576,7 @@ fn make_devices(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates a directory in the writable part of a root unless the root has it already.
+/// Creates a directory in the writable part of a root, unless it exists there.
 fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> anyhow::Result<()> {
     let path = written.join(point);
     match path.symlink_metadata() {
@@ -584,13 +586,13 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
     }
     let below = lower.iter().rev().find_map(|layer| layer.join(point).symlink_metadata().ok());
     store::create_directory(&path, Access::All).with_context(|| format!("'{point}'"))?;
-    // A directory of the image keeps its mode.
+    // The mode of a directory in the image is kept.
     let mode = below.filter(fs::Metadata::is_dir).map_or(mode, |below| below.permissions().mode() & 0o7777);
     fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
     Ok(())
 }
 
-/// The layers of all containers with roots.
+/// Adds the layers of all containers with roots below this directory.
 fn layers_below(directory: &Path, used: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -605,20 +607,20 @@ fn layers_below(directory: &Path, used: &mut BTreeSet<String>) {
     }
 }
 
-/// The container's volumes that are images, by their numbers among all of its volumes.
+/// Returns the container's volumes that are images, with their numbers among all of its volumes.
 fn volumes(spec: &ContainerSpec) -> impl Iterator<Item = (usize, &mesos::Image)> {
     let all = spec.container.iter().filter(|_| spec.session.is_none()).flat_map(|container| &container.volumes);
     all.enumerate().filter_map(|(number, volume)| Some((number, volume.image.as_ref()?)))
 }
 
-/// The variables of `spec` for a container that finds its sandbox at `seen`.
+/// Sets the variable of the sandbox for a container in which its path is `seen`.
 pub(crate) fn see_sandbox(environment: &mut [(String, String)], seen: &str) {
     if let Some((_, value)) = environment.iter_mut().find(|(name, _)| name == "MESOS_SANDBOX") {
         seen.clone_into(value);
     }
 }
 
-/// For `Spec`.
+/// Converts variables for a `Spec`.
 pub(crate) fn os(environment: &[(String, String)]) -> Vec<(OsString, OsString)> {
     environment.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }

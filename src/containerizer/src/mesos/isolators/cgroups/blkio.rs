@@ -1,4 +1,4 @@
-//! `cgroups/blkio`: what a container does with block devices is counted. It limits nothing.
+//! Isolator `cgroups/blkio`, which counts a container's use of block devices. It limits nothing.
 
 use agent::ContainerName;
 use containers::cgroups::Group;
@@ -6,7 +6,7 @@ use containers::cgroups::Group;
 use super::GroupUse;
 use crate::mesos::isolators::Isolator;
 
-/// The isolator.
+/// The isolator `cgroups/blkio`.
 pub(crate) struct Blkio;
 
 impl Isolator for Blkio {

@@ -1,4 +1,4 @@
-//! `cgroups/cpu`: shares of the processors, and quotas with `--cgroups_enable_cfs`.
+//! Isolator `cgroups/cpu`, which sets CPU shares, and quotas with `--cgroups_enable_cfs`.
 
 use agent::{ContainerName, Limits};
 use containers::cgroups::{CgroupError, Group};
@@ -8,10 +8,10 @@ use super::{GroupUse, held};
 use crate::config::Cgroups;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `cgroups/cpu`.
 pub(crate) struct Cpu {
     enable_cfs: bool,
-    /// `--revocable_cpu_low_priority`
+    /// Whether containers with revocable CPUs have a low priority (`--revocable_cpu_low_priority`).
     revocable_low: bool,
 }
 
@@ -45,14 +45,14 @@ impl Cpu {
             None => Some(cpus).filter(|_| self.enable_cfs),
         };
         match (limit, limits.cpus.is_some() || self.enable_cfs) {
-            // The default is not a quota; it is only taken away where one may have been set.
+            // By default there is no quota, so it is only removed where one may have been set.
             (None, false) => Ok(()),
             (limit, _) => group.set_cpu_limit(limit.map(thousandths)),
         }
     }
 }
 
-/// Thousandths of processors.
+/// Returns an amount of CPUs in thousandths.
 fn thousandths(cpus: f64) -> u64 {
     (cpus * 1000.0).round() as u64
 }

@@ -1,12 +1,12 @@
-//! `cgroups/devices`: the devices that every container may open (`--allowed_devices`). Those that a container holds are
-//! `gpu/nvidia`'s.
+//! Isolator `cgroups/devices`, which allows every container to open the devices of `--allowed_devices`. Devices that a
+//! container holds are allowed by `gpu/nvidia`.
 
 use containers::cgroups::{Device, Group};
 
 use crate::config::Cgroups;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `cgroups/devices`.
 pub(crate) struct Devices(Vec<Device>);
 
 impl Devices {

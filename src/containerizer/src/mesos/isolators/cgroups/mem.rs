@@ -1,4 +1,4 @@
-//! `cgroups/mem`: limits of memory, and the end of containers that need more.
+//! Isolator `cgroups/mem`, which limits memory, and destroys containers that need more.
 
 use agent::{ContainerName, Limits};
 use containers::cgroups::Group;
@@ -10,14 +10,14 @@ use crate::config::Cgroups;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
 const MEGABYTE: u64 = 1 << 20;
-/// The least memory that a container gets.
+/// Minimum memory of a container in bytes.
 const LEAST_MEMORY: u64 = 32 * MEGABYTE;
-/// The OOM score of a container without resources: it is killed first.
+/// OOM score of a container without resources, which is killed first.
 const OOM_SCORE_MAX: f64 = 1000.0;
 
-/// The isolator.
+/// The isolator `cgroups/mem`.
 pub(crate) struct Mem {
-    /// `--cgroups_limit_swap`
+    /// Whether swap is limited too (`--cgroups_limit_swap`).
     swap: bool,
     shortages: Shortages,
 }
@@ -40,7 +40,7 @@ impl Isolator for Mem {
         Ok(())
     }
 
-    /// The hard limit only ever grows: less than is in use cannot be taken away.
+    /// Updates the limits of memory. The hard limit is only ever raised, because it cannot be set below what is in use.
     fn update(&self, _: &ContainerName, group: &Group, held: &[mesos::Resource], limits: Limits) -> anyhow::Result<()> {
         let (soft, hard) = memory(held, limits);
         group.set_memory_soft(soft)?;
@@ -53,7 +53,7 @@ impl Isolator for Mem {
 
     fn usage(&self, container: &ContainerName, group: &Group, usage: &mut GroupUse) {
         usage.memory = group.memory_statistics();
-        // Containers that share another one's group have nothing of their own to be short of.
+        // Containers that share another one's group have no pressure counters of their own.
         usage.shortages = usage.memory.and_then(|_| self.shortages.of(container.as_str(), group));
     }
 
@@ -66,7 +66,7 @@ fn bytes(megabytes: f64) -> u64 {
     ((megabytes * MEGABYTE as f64) as u64).max(LEAST_MEMORY)
 }
 
-/// The soft and the hard limit in bytes; no hard one if the container may use all there is.
+/// Returns the soft and the hard limit in bytes; no hard one if the container may use all memory.
 fn memory(list: &[mesos::Resource], limits: Limits) -> (u64, Option<u64>) {
     let soft = bytes(held(list).mem().to_f64());
     match limits.mem {
@@ -76,13 +76,14 @@ fn memory(list: &[mesos::Resource], limits: Limits) -> (u64, Option<u64>) {
     }
 }
 
-/// A container that may use more than it holds is ended the sooner by the kernel, the less it holds.
+/// Returns the OOM score of a container that may use more than it holds. The less it holds, the sooner the kernel kills
+/// it.
 fn oom_score(soft: u64, total: u64) -> i32 {
     let score = OOM_SCORE_MAX - OOM_SCORE_MAX * soft as f64 / total.max(1) as f64;
     (score as i32).clamp(2, 999)
 }
 
-/// The message about a container that ran out of memory, and the limit that it exceeded (in megabytes).
+/// Returns the message about a container that ran out of memory, and the limit that it exceeded, in megabytes.
 pub(crate) fn out_of_memory(group: &Group) -> (String, u64) {
     let (most, account) = group.memory_account();
     let limit = group.memory_limit().unwrap_or(0) / MEGABYTE;

@@ -1,4 +1,4 @@
-//! `cgroups/...`: a container's control group, its limits and what it counts (AGT-91 to AGT-93).
+//! Isolators `cgroups/...`: a container's control group, its limits and its statistics (AGT-91 to AGT-93).
 //!
 //! `cgroups/cpuset`, `cgroups/hugetlb` and `cgroups/net_prio` only give a container a group of its own, which the list
 //! of controllers does: they have no file.
@@ -16,24 +16,24 @@ use containers::cgroups::{CpuStatistics, IoStatistics, MemoryStatistics, PidStat
 use protos::mesos;
 use resources::Resources;
 
-/// What a container's group has counted.
+/// Statistics of a container's control group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupUse {
-    /// Processor time.
+    /// CPU time.
     pub cpu: Option<CpuStatistics>,
-    /// In processors.
+    /// Limit of CPUs; `None` without a quota.
     pub cpu_limit: Option<f64>,
-    /// Memory.
+    /// Memory statistics.
     pub memory: Option<MemoryStatistics>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: Option<PidStatistics>,
-    /// Block devices.
+    /// Statistics of block devices.
     pub io: Option<IoStatistics>,
     /// Pressure stall information.
     pub pressures: Option<Pressures>,
-    /// How often it was short of memory: little, more, very.
+    /// Numbers of low, medium and critical memory pressure events.
     pub shortages: Option<[u64; 3]>,
-    /// Events that were counted for a while.
+    /// Statistics of the last `perf` sample.
     pub perf: Option<mesos::PerfStatistics>,
 }
 

@@ -1,8 +1,8 @@
-//! `cgroups/net_cls`: handles by which traffic control distinguishes the packets of containers (
-//! AGT-93).
+//! Isolator `cgroups/net_cls`, which assigns handles by which traffic control distinguishes the packets of containers
+//! (AGT-93).
 //!
-//! Rules for traffic are the operator's. A handle is `primary << 16 | secondary`. After a restart of the agent the
-//! control groups contain the handles in use.
+//! The operator defines the rules for traffic. A handle is `primary << 16 | secondary`. After a restart of the agent
+//! the control groups contain the handles in use.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,14 +15,14 @@ use containers::cgroups::Group;
 use crate::config;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator; without handles it gives none.
+/// The isolator `cgroups/net_cls`; without configured handles it assigns none.
 pub(crate) struct NetCls {
     handles: Option<config::NetCls>,
     held: Mutex<BTreeMap<String, u16>>,
 }
 
 impl Isolator for NetCls {
-    /// Those inside an outermost container send as it does.
+    /// Assigns a handle to a top-level container. Nested containers use that of their root.
     fn isolate(&self, container: Container<'_>, group: &Group, launch: &mut Launch) -> anyhow::Result<()> {
         let container = container.name;
         let class = if container.parent().is_none() { self.give(container)? } else { None };
@@ -50,10 +50,10 @@ impl NetCls {
         NetCls { handles, held: Mutex::default() }
     }
 
-    /// The handle of a container, which is given one if it has none.
+    /// Returns the handle of a container, and assigns one if it has none.
     ///
     /// # Errors
-    /// All are given.
+    /// All handles are in use.
     fn give(&self, container: &ContainerName) -> anyhow::Result<Option<u32>> {
         let Some(handles) = self.handles else { return Ok(None) };
         let mut held = lock(&self.held);
@@ -69,7 +69,7 @@ impl NetCls {
         Ok(Some(u32::from(handles.primary) << 16 | u32::from(secondary)))
     }
 
-    /// Notes what a container of an earlier agent has.
+    /// Records the handle of a container of the previous agent process.
     fn note(&self, container: &ContainerName, class: u32) {
         if self.handles.is_some_and(|handles| class >> 16 == u32::from(handles.primary)) {
             lock(&self.held).insert(container.as_str().to_owned(), (class & 0xffff) as u16);

@@ -1,7 +1,8 @@
-//! `cgroups/perf_event`: hardware and kernel events of containers (`--perf_events`, AGT-93), which
-//! the program `perf` counts for a while in each interval.
+//! Isolator `cgroups/perf_event`, which runs the program `perf` to count hardware and kernel events of containers for a
+//! while in each interval (`--perf_events`, AGT-93).
 //!
-//! It counts for containers with a control group of their own; what is inside another one's group is counted there.
+//! It counts for containers with a control group of their own. What is inside another container's group is counted
+//! there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,27 +23,27 @@ use crate::credential_helpers;
 use crate::external_program::{self, ExternalProgram};
 use crate::mesos::isolators::Isolator;
 
-/// How much longer than it is asked to count `perf` may take.
+/// Time that `perf` may take beyond the duration of a sample.
 const GRACE: Duration = Duration::from_secs(30);
-/// The most that `perf` may write.
+/// Maximum size of the output of `perf` in bytes.
 const TEXT_MAX: u64 = 16 << 20;
 
-/// The isolator: what is counted, and what has been. Clones share it.
+/// The isolator `cgroups/perf_event` with its last sample. Clones share it.
 #[derive(Clone)]
 pub(crate) struct PerfEvent(Arc<Inner>);
 
 struct Inner {
-    /// None if nothing is counted.
+    /// Configuration of the samples; `None` if nothing is counted.
     config: Option<Perf>,
-    /// `--cgroups_root`
+    /// Parent of the containers' control groups (`--cgroups_root`).
     root: String,
-    /// Where `perf` writes.
+    /// Output file of `perf`.
     file: PathBuf,
     now: Arc<dyn Fn() -> Time + Send + Sync>,
     latest: Mutex<BTreeMap<String, PerfStatistics>>,
 }
 
-/// Whether the statistics have a place for an event of `perf`.
+/// Returns whether the statistics have a field for an event of `perf`.
 pub fn is_perf_event(event: &str) -> bool {
     set(&mut PerfStatistics::default(), event, "0")
 }
@@ -52,7 +53,7 @@ impl Isolator for PerfEvent {
         usage.perf = lock(&self.0.latest).get(container.as_str()).copied();
     }
 
-    /// Counts from now on, if there is something to be counted.
+    /// Starts the task that takes samples, if events are configured.
     fn watch(self: Arc<Self>, running: ComposingContainerizer, _: Holdings) -> Option<JoinHandle<()>> {
         let config = self.0.config.as_ref()?;
         let pause = config.interval - config.duration;
@@ -64,14 +65,14 @@ impl Isolator for PerfEvent {
                 match sampled {
                     Ok(Err(error)) => {
                         failures = failures.saturating_add(1);
-                        // A container that ends in the meantime makes the sample fail: one failure is not logged.
+                        // A container that ends during a sample makes it fail, so a single failure is not logged.
                         if failures == 2 {
                             tracing::warn!("The events of containers are not counted (--perf_events): {error:#}");
                         }
                     }
                     Ok(Ok(())) | Err(_) => failures = 0,
                 }
-                // Without containers nothing has taken time.
+                // Without containers a sample takes no time.
                 tokio::time::sleep(pause.max(Duration::from_secs(1))).await;
             }
         }))
@@ -79,10 +80,10 @@ impl Isolator for PerfEvent {
 }
 
 impl PerfEvent {
-    /// Takes the settings, and tries `perf` if it is to count. Blocks meanwhile.
+    /// Creates the isolator, and runs `perf` once if events are configured. Blocks meanwhile.
     ///
     /// # Errors
-    /// An event that cannot be counted, no `perf`.
+    /// An event cannot be counted, or there is no `perf`.
     pub(crate) fn start(config: &Config, now: Arc<dyn Fn() -> Time + Send + Sync>) -> Result<PerfEvent, Refused> {
         let cgroups = &config.isolation.cgroups;
         let (root, file) = (cgroups.root.clone(), config.runtime_dir.join("isolators/perf"));
@@ -95,7 +96,7 @@ impl PerfEvent {
         }
     }
 
-    /// Counts for a while. Blocks.
+    /// Takes one sample of all containers. Blocks for its duration.
     fn sample(&self, containers: &ComposingContainerizer) -> anyhow::Result<()> {
         let Some(Perf { events, duration, .. }) = &self.0.config else { return Ok(()) };
         let running = containers.pids().into_iter().map(|(name, _)| name).filter(|name| name.parent().is_none());
@@ -119,14 +120,14 @@ impl PerfEvent {
         Ok(())
     }
 
-    /// Selects containers that have a group of `perf_event`: `perf` counts nothing at all if one of the groups is not
-    /// there. Docker's containers have none, and those have none that are older than the isolator.
+    /// Returns a filter for containers with a control group of `perf_event`: `perf` counts nothing at all if one of the
+    /// groups does not exist. Docker's containers have none, and containers that are older than the isolator have none.
     fn counting(&self) -> anyhow::Result<impl Fn(&String) -> bool> {
         let hierarchies = Hierarchies::of_this_host(&self.0.root)?;
         Ok(move |name: &String| hierarchies.group(name).exists_for(Controller::PerfEvent))
     }
 
-    /// What `perf` writes about these groups; without any, about a program that does nothing.
+    /// Returns the output of `perf` about these groups; without any, about a program that does nothing.
     fn run(&self, events: &[String], groups: &[String], duration: Duration) -> anyhow::Result<String> {
         let inner = &self.0;
         if let Some(directory) = inner.file.parent() {
@@ -159,8 +160,8 @@ impl PerfEvent {
     }
 }
 
-/// What `perf` has counted by control group. Lines have a value, a unit, the event and the group; those of old versions
-/// no unit.
+/// Parses the output of `perf` into statistics by control group. Lines have a value, a unit, the event and the group;
+/// old versions have no unit.
 fn read(text: &str) -> BTreeMap<String, PerfStatistics> {
     let mut all = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -180,9 +181,9 @@ fn read(text: &str) -> BTreeMap<String, PerfStatistics> {
     all
 }
 
-/// Sets the count of an event; `false` if it is unknown, or the count is not a number.
+/// Sets the count of an event. Returns `false` if the event is unknown, or the count is not a number.
 fn set(statistics: &mut PerfStatistics, event: &str, value: &str) -> bool {
-    // The part after a colon states where it is counted.
+    // The part after a colon states where the event is counted.
     let name = event.split(':').next().unwrap_or_default().to_lowercase().replace('-', "_");
     macro_rules! whole {
         ($($field:ident)*) => {

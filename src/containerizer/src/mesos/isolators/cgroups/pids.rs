@@ -1,4 +1,4 @@
-//! `cgroups/pids`: processes and threads of a container are counted. It limits nothing.
+//! Isolator `cgroups/pids`, which counts the processes and threads of a container. It limits nothing.
 
 use agent::ContainerName;
 use containers::cgroups::Group;
@@ -6,7 +6,7 @@ use containers::cgroups::Group;
 use super::GroupUse;
 use crate::mesos::isolators::Isolator;
 
-/// The isolator.
+/// The isolator `cgroups/pids`.
 pub(crate) struct Pids;
 
 impl Isolator for Pids {

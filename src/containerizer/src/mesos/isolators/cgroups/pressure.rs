@@ -1,7 +1,7 @@
-//! The pressure counters of `cgroups/mem`: how often a container was short of memory (AGT-92).
+//! Memory pressure counters of `cgroups/mem` (AGT-92).
 //!
-//! The kernel counts for a process that has asked for it, at the cost of some system calls for each container. So a
-//! container is counted from the first request for its statistics on: most tasks have ended before.
+//! The kernel counts for a process that has registered for it, at the cost of some system calls for each container. So
+//! a container is counted from the first request for its statistics on: most tasks have ended before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use base::lock;
 use containers::cgroups::{Group, ShortageWatch};
 
-/// The counters, by container. Clones share them.
+/// Memory pressure counters by container. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shortages(Arc<Mutex<BTreeMap<String, ShortageWatch>>>);
 
 impl Shortages {
-    /// The counters of low, medium and critical pressure; `None` without counters.
+    /// Returns the counters of low, medium and critical pressure; `None` without counters.
     pub(super) fn of(&self, container: &str, group: &Group) -> Option<[u64; 3]> {
         let mut all = lock(&self.0);
         if let Some(watch) = all.get_mut(container) {
@@ -23,14 +23,14 @@ impl Shortages {
         let mut watch = group.watch_shortages().ok()??;
         let counts = watch.counts();
         all.insert(container.to_owned(), watch);
-        // It may have ended meanwhile: then its counters would never be removed.
+        // The container may have ended meanwhile: then its counters would never be removed.
         if !group.exists() {
             all.remove(container);
         }
         Some(counts)
     }
 
-    /// Forgets a container that has ended.
+    /// Removes the counters of a container that has ended.
     pub(super) fn take_back(&self, container: &str) {
         lock(&self.0).remove(container);
     }

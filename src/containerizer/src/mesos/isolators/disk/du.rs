@@ -1,7 +1,7 @@
-//! `disk/du`: how much disk executors' containers use (AGT-101).
+//! Isolator `disk/du`, which measures the disk use of executors' containers (AGT-101).
 //!
-//! Sandboxes are measured one after the other on a thread that may block. With `--enforce_container_disk_quota` a
-//! container that uses too much is reported and ended.
+//! Sandboxes are measured one after the other on a blocking thread. With `--enforce_container_disk_quota` a container
+//! that exceeds its disk is reported and destroyed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,19 +20,19 @@ use crate::mesos::isolators::Isolator;
 /// Shortest interval between measurements of all sandboxes.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// What a container was last seen to use, and may use, in bytes.
+/// Last measured disk use of a container, and its limit, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskUse {
-    /// Bytes in use.
+    /// Number of bytes in use.
     pub used: u64,
-    /// The most bytes, if the container holds disk at all.
+    /// Maximum number of bytes; `None` if the container holds no disk.
     pub limit: Option<u64>,
 }
 
-/// The isolator.
+/// The isolator `disk/du`.
 pub(crate) struct Du {
     config: Disk,
-    /// The last measurement of the sandboxes.
+    /// Last measurements of the sandboxes.
     uses: Mutex<BTreeMap<ContainerName, DiskUse>>,
 }
 
@@ -69,7 +69,7 @@ impl Isolator for Du {
     }
 }
 
-/// What an executor's sandbox takes; volumes in it are links, and are not its own.
+/// Measures an executor's sandbox. Volumes in it are links, which do not count.
 fn look(held: &Holding) -> DiskUse {
     let own = held.resources.filter(|resource| *resource.name() == Name::Disk && !resource.is_persistent_volume());
     let megabytes = own.disk().to_f64();

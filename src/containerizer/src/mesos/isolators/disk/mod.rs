@@ -1,3 +1,3 @@
-//! `disk/...`: what containers use of the disk.
+//! Isolators `disk/...`: the disk use of containers.
 
 pub(crate) mod du;

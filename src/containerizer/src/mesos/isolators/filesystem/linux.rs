@@ -1,8 +1,8 @@
-//! `filesystem/linux`, and `volume/...` and `docker/runtime` with it: the root and the volumes of a container
-//! (AGT-95 to AGT-98).
+//! Isolator `filesystem/linux`, with `volume/...` and `docker/runtime`: the root file system and the volumes of a
+//! container (AGT-95 to AGT-98).
 //!
-//! Mount points are made here; the container's first process mounts. Paths that the task's user owns are walked without
-//! following links.
+//! Mount points are created here; the container's first process mounts. Paths that the task's user owns are resolved
+//! without following links.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::fetcher::Fetcher;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 use crate::mesos::provisioner::Provisioner;
 
-/// The isolator: the root, the persistent volumes and the volumes of containers.
+/// The isolator `filesystem/linux`: root file systems, persistent volumes and volumes of containers.
 pub(crate) struct Filesystem {
     images: Provisioner,
     fetcher: Fetcher,
-    /// Where secrets are written for containers to read.
+    /// Directory in which secrets are written for containers to read.
     secrets: PathBuf,
-    /// `--host_path_volume_force_creation`
+    /// Directories below which missing host paths are created (`--host_path_volume_force_creation`).
     force_creation: Vec<PathBuf>,
 }
 
@@ -67,7 +67,7 @@ impl Isolator for Filesystem {
     }
 }
 
-/// Whether a container asks for volumes.
+/// Returns whether a container requests volumes.
 pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     spec.container.as_ref().is_some_and(|container| !container.volumes.is_empty())
 }
@@ -82,19 +82,19 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Adds the mounts that the container asks for.
+    /// Adds the mounts that the container requests.
     ///
     /// # Errors
-    /// A volume that is not there, that leads out of the sandbox, or that this agent cannot give.
+    /// A volume that does not exist, that is outside the sandbox, or that this agent does not support.
     fn add(&self, isolation: &mut Isolation) -> anyhow::Result<()> {
         let spec = self.spec;
         let asked = spec.container.as_ref().map(|container| container.volumes.as_slice()).unwrap_or_default();
         let is_inside = isolation.enter.is_some() && self.view.root().is_none();
-        // Nested containers see their directories through links, as they share the root of their parent.
+        // Nested containers share the root of their parent, where these directories are symbolic links.
         for link in spec.volumes.iter().filter(|_| !is_inside) {
             crate::volumes::ready(link, self.user)?;
             let source = match &link.prepare {
-                // A sandbox may lie in a directory of a user, who may replace any part of it by a link.
+                // A sandbox may be in a directory of a user, who may replace any part of the path by a link.
                 Prepare::Make { .. } => Place::without_links(&link.directory),
                 Prepare::Give | Prepare::Leave => Place::trusted(&link.directory),
             };
@@ -121,7 +121,7 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// The source of a volume, and whether it is a directory.
+    /// Returns the source of a volume, and whether it is a directory.
     fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
         use mesos::volume::source::Type;
         let (isolator, spec) = (self.isolator, self.spec);
@@ -154,8 +154,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// Where a volume is seen: in the sandbox, where the place is made; in a root of its own, where it is made too; or
-    /// anywhere else, where it must be.
+    /// Returns the mount point of a volume. It is created in the sandbox, and in a root file system of the container's
+    /// own; anywhere else it must exist.
     fn point(&self, seen: &str, is_directory: bool) -> anyhow::Result<Place> {
         let path = Path::new(seen);
         let path = match self.view.root() {
@@ -197,7 +197,7 @@ fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::
     Ok((Place::trusted(path), metadata.is_dir()))
 }
 
-/// A directory of the container's own sandbox, which is created for its owner.
+/// Returns a directory of the container's own sandbox, which is created for its owner.
 fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
     let sandbox = Path::new(&spec.sandbox);
     containers::make_inside(sandbox, Path::new(path))?;

@@ -1,4 +1,4 @@
-//! `filesystem/...` and `volume/...`: the directories that containers see.
+//! Isolators `filesystem/...` and `volume/...`: the directories that are visible in containers.
 
 pub(crate) mod linux;
 pub(crate) mod view;

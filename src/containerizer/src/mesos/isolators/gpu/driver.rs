@@ -1,8 +1,7 @@
-//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (
-//! AGT-108).
+//! Mounts the host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (AGT-108).
 //!
-//! The driver's programs and libraries must fit the kernel's module, so images do not have them. Each is mounted below
-//! `/usr/local/nvidia`, where such images look for it; nothing is copied.
+//! The driver's programs and libraries must match the kernel's module, so images do not contain them. Each file is
+//! mounted below `/usr/local/nvidia`, where such images expect it; nothing is copied.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +12,16 @@ use containers::isolation::{Isolation, Mount, Place};
 
 use crate::mesos::provisioner::Root;
 
-/// Where images look for it.
+/// Directory in which images expect the driver.
 const TARGET: &str = "/usr/local/nvidia";
-/// Where hosts have programs, and libraries.
+/// Directories of programs on hosts, and of libraries.
 const PROGRAMS: [&str; 3] = ["usr/bin", "usr/local/bin", "usr/local/nvidia/bin"];
 const LIBRARIES: [&str; 5] =
     ["usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib", "usr/local/nvidia/lib64"];
-/// The driver's programs.
+/// Names of the driver's programs.
 const OWN: [&str; 5] =
     ["nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "nvidia-debugdump", "nvidia-persistenced", "nvidia-smi"];
-/// The driver's libraries, by what comes before `.so`.
+/// Names of the driver's libraries, without `.so` and what follows it.
 const NAMES: [&str; 9] = [
     "libcuda",
     "libcudadebugger",
@@ -34,16 +33,16 @@ const NAMES: [&str; 9] = [
     "libGLESv1_CM_nvidia",
     "libGLESv2_nvidia",
 ];
-/// The rest of its libraries, and what is called alike but is not part of it.
+/// Prefix of the other libraries of the driver, and the prefix of similar names that are not part of it.
 const PREFIX: &str = "libnvidia-";
 const FOREIGN: &str = "libnvidia-container";
-/// A driver has some sixty files, each of a few names.
+/// Maximum number of files. A driver has some sixty files, each with a few names.
 const MOST: usize = 1000;
 
 /// Mounts the driver in a container, if its image requires it.
 ///
 /// # Errors
-/// The host has none, or it cannot be mounted in the image.
+/// The host has no driver, or it cannot be mounted in the image.
 pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> {
     if !root.wants_gpu_driver() {
         return Ok(());
@@ -60,13 +59,13 @@ pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The driver's files below `host`: what each is called in the container, and where it is.
+/// Returns the driver's files below `host`: paths in the container and on the host.
 fn files(host: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let mut found = BTreeMap::new();
     let mut look = |directories: &[&str], target: &str, is_one: fn(&str) -> bool| {
         for entry in directories.iter().flat_map(|directory| fs::read_dir(host.join(directory))).flatten().flatten() {
             let name = entry.file_name();
-            // A link is what it leads to: what it is called is how programs find it.
+            // A link is resolved, but keeps its own name, by which programs find the library.
             let file = entry.path().canonicalize().ok().filter(|file| file.is_file());
             if let (Some(name), Some(file)) = (name.to_str().filter(|name| is_one(name)), file)
                 && found.len() < MOST

@@ -1,4 +1,4 @@
-//! `gpu/...`: GPUs, and their driver in containers with an image.
+//! Isolators `gpu/...`: GPUs, and their driver in containers with an image.
 
 mod driver;
 pub(crate) mod nvidia;

@@ -1,7 +1,7 @@
-//! `gpu/nvidia`: GPUs as devices with identities: their assignment, the access to devices, and CUDA's variables
+//! Isolator `gpu/nvidia`, which assigns GPUs to containers, permits access to their devices, and sets CUDA's variables
 //! (AGT-108). Mesos has no shares of a GPU.
 //!
-//! `gpus` are whole devices. `gpu_share` are parts of devices that are kept for sharing (`--gpu_share_devices`): a
+//! `gpus` are whole devices. `gpu_share` are parts of devices that are reserved for sharing (`--gpu_share_devices`): a
 //! container has its share of one device, and CUDA's multi-process service limits it to that part of the processors.
 //! Assignments are recorded in `--runtime_dir`, as containers outlive the agent.
 
@@ -23,41 +23,42 @@ use super::driver;
 use crate::config::{Cgroups, Config, DeviceFile, Refused};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The resource that is a part of a device.
+/// Name of the resource that is a part of a device.
 const SHARE: &str = "gpu_share";
-/// A whole device, in thousandths.
+/// A whole device in thousandths.
 const WHOLE: u64 = 1000;
-/// What every container with a device needs besides it.
+/// Devices that every container with a GPU needs in addition.
 const COMMON: [&str; 3] = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"];
 
-/// The devices of this agent. Clones share them.
+/// GPUs of this agent with their assignments. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Gpus(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// `/dev`
+    /// Directory of devices, `/dev`.
     devices: PathBuf,
-    /// The records of assignments.
+    /// Directory of the records of assignments.
     notes: PathBuf,
     whole: Vec<u32>,
     shared: Vec<u32>,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
-/// What a container has.
+/// GPUs that a container holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Held {
     whole: Vec<u32>,
-    /// A device, and the part of it in thousandths.
+    /// Shared device, and the part of it in thousandths.
     share: Option<(u32, u64)>,
 }
 
 impl Gpus {
-    /// Finds the devices, and what an earlier agent has given; none if GPUs are not isolated.
+    /// Finds the GPUs, and recovers the assignments of the previous agent process. Returns `None` if GPUs are not
+    /// isolated.
     ///
     /// # Errors
-    /// Devices that are not there, or that are both shared and not.
+    /// Devices that do not exist, or that are configured both as shared and as whole.
     pub fn start(config: &Config) -> Result<Option<Gpus>, Refused> {
         let isolation = &config.isolation;
         if !isolation.has(&["gpu/nvidia"]) {
@@ -98,15 +99,15 @@ impl Gpus {
         Ok(Gpus(Arc::new(Inner { devices, notes, whole, shared, held })))
     }
 
-    /// Number of devices to be given as a whole, and to be shared.
+    /// Returns the numbers of whole and of shared devices.
     pub fn count(&self) -> (usize, usize) {
         (self.0.whole.len(), self.0.shared.len())
     }
 
-    /// Gives a container what it holds, more than before if it has grown.
+    /// Assigns GPUs to a container for the resources that it holds. It keeps those that it has.
     ///
     /// # Errors
-    /// More than there is left.
+    /// The container holds more than is free.
     fn give(&self, container: &ContainerName, list: &[mesos::Resource]) -> anyhow::Result<Held> {
         let (count, share) = (thousandths(list, "gpus") / WHOLE, thousandths(list, SHARE));
         let mut all = lock(&self.0.held);
@@ -141,18 +142,18 @@ impl Gpus {
         Ok(own)
     }
 
-    /// What a container has.
+    /// Returns the GPUs of a container.
     fn of(&self, container: &ContainerName) -> Held {
         lock(&self.0.held).get(container.as_str()).cloned().unwrap_or_default()
     }
 
-    /// The device with the least left that is enough: large parts stay whole for others.
+    /// Returns the device with the smallest sufficient free part, so that large parts remain for others.
     fn fullest(&self, all: &BTreeMap<String, Held>, share: u64) -> Option<u32> {
         let fits = self.0.shared.iter().map(|device| (left(all, *device), *device)).filter(|(left, _)| *left >= share);
         fits.min().map(|(_, device)| device)
     }
 
-    /// Takes back what a container has.
+    /// Releases the GPUs of a container.
     pub(crate) fn take_back(&self, container: &str) {
         if lock(&self.0.held).remove(container).is_some() {
             let note = self.0.notes.join(container);
@@ -162,16 +163,16 @@ impl Gpus {
         }
     }
 
-    /// Takes back what others than these outermost containers have.
+    /// Releases the GPUs of all containers except these top-level ones.
     fn clean(&self, wanted: &BTreeSet<String>) {
         let gone: Vec<String> = lock(&self.0.held).keys().filter(|name| !wanted.contains(*name)).cloned().collect();
         gone.iter().for_each(|name| self.take_back(name));
     }
 
-    /// What a container may open, in the words of the device controller.
+    /// Returns the devices that a container may open, in the format of the device controller.
     ///
     /// # Errors
-    /// A device that is not there any more.
+    /// A device does not exist any more.
     fn devices(&self, held: &Held) -> anyhow::Result<Vec<Device>> {
         let number = |(_, device): (PathBuf, u64)| {
             let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
@@ -180,7 +181,7 @@ impl Gpus {
         Ok(self.files(held)?.into_iter().map(number).collect())
     }
 
-    /// The files of a container's devices, with their numbers.
+    /// Returns the paths of a container's devices, with their numbers.
     fn files(&self, held: &Held) -> anyhow::Result<Vec<(PathBuf, u64)>> {
         let own: Vec<u32> = held.indexes();
         let needed = own.iter().map(|index| (format!("nvidia{index}"), true));
@@ -196,7 +197,7 @@ impl Gpus {
         Ok(files)
     }
 
-    /// A container's devices as files in its `/dev`, if it has one of its own.
+    /// Returns a container's devices as files in its `/dev`, for a container with a `/dev` of its own.
     fn device_files(&self, held: &Held) -> anyhow::Result<Vec<DeviceFile>> {
         let file = |(path, number): (PathBuf, u64)| {
             let path = path.strip_prefix(&self.0.devices).map(Path::to_owned).unwrap_or(path);
@@ -205,10 +206,11 @@ impl Gpus {
         Ok(self.files(held)?.into_iter().map(file).collect())
     }
 
-    /// Assigns devices to one of Docker's containers. Returns the variables of its executor, if it has any.
+    /// Assigns GPUs to a Docker container. Returns a description of its devices and variables for its executor; `None`
+    /// if it holds no GPUs.
     ///
     /// # Errors
-    /// More than are left, or a device that no longer exists.
+    /// The container holds more than is free, or a device no longer exists.
     pub(crate) fn give_docker(
         &self,
         container: &ContainerName,
@@ -223,10 +225,10 @@ impl Gpus {
     }
 }
 
-/// The isolator.
+/// The isolator `gpu/nvidia`.
 pub(crate) struct Nvidia {
     gpus: Gpus,
-    /// What every container may open.
+    /// Devices that every container may open.
     allowed: Vec<Device>,
 }
 
@@ -235,7 +237,7 @@ impl Nvidia {
         Nvidia { gpus, allowed: config.devices.clone() }
     }
 
-    /// Lets an outermost container open what it holds; those inside it have its group's rights.
+    /// Permits a top-level container to open its devices; nested containers have the rights of its group.
     fn allow(&self, container: &ContainerName, group: &Group, held: &Held) -> anyhow::Result<()> {
         if container.parent().is_some() {
             return Ok(());
@@ -250,7 +252,7 @@ impl Isolator for Nvidia {
         self.gpus.clean(kept);
     }
 
-    /// What is inside an outermost container has what that one has.
+    /// Prepares a container with its GPUs. Nested containers have those of their top-level container.
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
         let held = match container.name.parent() {
             None => self.gpus.give(container.name, &container.spec.resources)?,
@@ -285,7 +287,7 @@ impl Isolator for Nvidia {
     }
 }
 
-/// What is left of a device, in thousandths.
+/// Returns the free part of a device in thousandths.
 fn left(all: &BTreeMap<String, Held>, device: u32) -> u64 {
     let parts = all.values().filter_map(|held| held.share).filter(|(shared, _)| *shared == device);
     WHOLE.saturating_sub(parts.map(|(_, part)| part).sum())
@@ -296,7 +298,7 @@ impl Held {
         self.whole.iter().copied().chain(self.share.map(|(device, _)| device)).collect()
     }
 
-    /// What CUDA and the containers' tools read. Without devices they see none.
+    /// Returns the variables that CUDA and container tools read. Without GPUs the variables hide all devices.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let list: Vec<String> = self.indexes().iter().map(u32::to_string).collect();
         if list.is_empty() {
@@ -305,7 +307,7 @@ impl Held {
         let list = list.join(",");
         let mut variables = vec![("CUDA_VISIBLE_DEVICES", list.clone()), ("NVIDIA_VISIBLE_DEVICES", list)];
         if let Some((_, part)) = self.share.filter(|_| self.whole.is_empty()) {
-            // Whole percents, at least one: the service knows no smaller part.
+            // The service supports whole percents only, at least one.
             let percent = (part * 100 / WHOLE).max(1);
             variables.push(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent.to_string()));
         }
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!(give("b", 2.0).unwrap_err().to_string(), "There are fewer GPUs left than the container holds");
         assert_eq!(seen(&give("b", 0.0).unwrap()), "CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ");
         assert_eq!(give("b", 1.0).unwrap().whole, [2]);
-        // The next agent knows.
+        // The next agent process recovers the assignments.
         let again = Gpus::new(directory.join("dev"), directory.join("notes"), Vec::new(), vec![3]).unwrap();
         assert!(again.give(&container("c"), &scalar("gpus", 1.0)).is_err());
         again.clean(&["b".to_owned()].into());
@@ -403,7 +405,7 @@ mod tests {
         assert!(missing.unwrap_err().1.contains("nvidia7"));
         assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
         let (plain, _) = gpus("flags", &[1], &[]);
-        // A file is not a device.
+        // A regular file is not a device.
         assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
         fs::remove_dir_all(directory).unwrap();
     }

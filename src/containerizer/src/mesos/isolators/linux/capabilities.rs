@@ -1,4 +1,4 @@
-//! `linux/capabilities`: what a container's root may do (capabilities(7), AGT-105).
+//! Isolator `linux/capabilities`, which limits the capabilities of a container (capabilities(7), AGT-105).
 
 use agent::ContainerSpec;
 use containers::isolation;
@@ -8,13 +8,13 @@ use protos::mesos::{CapabilityInfo, LinuxInfo};
 use crate::config::Isolation;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// Capability 0 has the number 1000 in messages.
+/// Number of capability 0 in messages, 1000.
 const FIRST: i32 = 1000;
 
-/// The isolator.
+/// The isolator `linux/capabilities`.
 #[derive(Default)]
 pub(crate) struct Capabilities {
-    /// `--effective_capabilities` and `--bounding_capabilities`, as sets of bits.
+    /// Default effective and bounding capabilities as bit sets (`--effective_capabilities`, `--bounding_capabilities`).
     effective: Option<u64>,
     bounding: Option<u64>,
 }
@@ -27,7 +27,7 @@ impl Isolator for Capabilities {
     }
 }
 
-/// Whether a container asks for capabilities.
+/// Returns whether a container requests capabilities.
 #[allow(deprecated)]
 pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
@@ -43,6 +43,8 @@ impl Capabilities {
         Capabilities { effective: config.effective, bounding: config.bounding }
     }
 
+    /// Returns the capabilities of a container; `None` if neither it nor the agent sets any.
+    ///
     /// # Errors
     /// A capability that is not within the bounding ones.
     #[allow(deprecated)]
@@ -64,14 +66,14 @@ impl Capabilities {
     }
 }
 
-/// Capabilities as a set of bits; unknown numbers are left out.
+/// Returns capabilities as a bit set; unknown numbers are ignored.
 pub fn bits(info: &CapabilityInfo) -> u64 {
     let number = |capability: &i32| u32::try_from(capability.checked_sub(FIRST)?).ok();
     let numbers = info.capabilities.iter().filter_map(number).filter(|number| *number < u64::BITS);
     numbers.fold(0, |bits, number| bits | 1 << number)
 }
 
-/// The number of a capability by its name without `CAP_`.
+/// Returns the number of a capability from its name without `CAP_`.
 pub(crate) fn number(name: &str) -> Option<u32> {
     u32::try_from(Capability::from_str_name(name)? as i32 - FIRST).ok().filter(|number| *number < u64::BITS)
 }

@@ -1,10 +1,13 @@
-//! `linux/devices`: the devices of `--allowed_devices` as files in the `/dev` of containers with images (AGT-106).
-//! Containers without an image see the host's `/dev`. Whether a container may open a device is `cgroups/devices`.
+//! Isolator `linux/devices`, which creates the devices of `--allowed_devices` as files in the `/dev` of containers with
+//! images (AGT-106).
+//!
+//! Containers without an image see the host's `/dev`. Whether a container may open a device is decided by
+//! `cgroups/devices`.
 
 use crate::config::{Cgroups, DeviceFile};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `linux/devices`.
 pub(crate) struct Devices(Vec<DeviceFile>);
 
 impl Devices {

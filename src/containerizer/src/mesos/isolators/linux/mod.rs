@@ -1,4 +1,4 @@
-//! `linux/...`: rights of processes, files of devices, and what resctrl divides.
+//! Isolators `linux/...`: rights of processes, device files, and resources of resctrl.
 
 pub(crate) mod capabilities;
 pub(crate) mod devices;

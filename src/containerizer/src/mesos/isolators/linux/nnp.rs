@@ -1,9 +1,8 @@
-//! `linux/nnp`: programs of a container cannot get more rights than it has (PR_SET_NO_NEW_PRIVS,
-//! AGT-106).
+//! Isolator `linux/nnp`: programs of a container cannot gain privileges (PR_SET_NO_NEW_PRIVS, AGT-106).
 
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `linux/nnp`.
 pub(crate) struct NoNewPrivileges;
 
 impl Isolator for NoNewPrivileges {

@@ -1,4 +1,4 @@
-//! `linux/resctrl`: cache ways and memory bandwidth of containers. Mesos has no such isolator.
+//! Isolator `linux/resctrl`, which assigns cache ways and memory bandwidth to containers. Mesos has no such isolator.
 //!
 //! `cache_ways` are exclusive ways of the last-level cache; `membw` is a percentage of the memory bandwidth. A
 //! container with one of them is in a group `tepui-<container>` of `/sys/fs/resctrl`, from which an agent recovers the
@@ -20,12 +20,12 @@ use crate::mesos::isolators::{Container, Isolator, Launch};
 
 const ROOT: &str = "/sys/fs/resctrl";
 const PREFIX: &str = "tepui-";
-/// All of the bandwidth, in percent.
+/// The whole bandwidth in percent.
 const ALL: u64 = 100;
-/// More ways than any processor has.
+/// Limit of the number of ways; no processor has more.
 const WAYS_MAX: u32 = 32;
 
-/// The groups of this host. Clones share them.
+/// Resctrl groups of this host. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Resctrl(Arc<Inner>);
 
@@ -34,25 +34,25 @@ struct Inner {
     root: PathBuf,
     cache: Option<Cache>,
     bandwidth: Option<Bandwidth>,
-    /// Held while ways are looked for and taken.
+    /// Lock that is held while ways are searched and assigned.
     taking: Mutex<()>,
 }
 
-/// The last cache.
+/// Properties of the last-level cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cache {
-    /// The number of ways.
+    /// Number of ways.
     ways: u32,
-    /// The fewest that a group can have.
+    /// Minimum number of ways of a group.
     least: u32,
-    /// The number of ways that are a resource; the others are shared.
+    /// Number of ways that are a resource; the others are shared.
     given: u32,
     domains: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bandwidth {
-    /// The least, and the step, in percent.
+    /// Minimum and step of a group's bandwidth in percent.
     least: u64,
     step: u64,
     domains: Vec<String>,
@@ -62,7 +62,7 @@ impl Resctrl {
     /// Reads the properties of the host. `resources` are those of the agent.
     ///
     /// # Errors
-    /// The host cannot do it, or has fewer ways than are resources.
+    /// The host does not support resctrl, or has fewer ways than are resources.
     pub(crate) fn start(resources: &[mesos::Resource]) -> Result<Resctrl, Refused> {
         Resctrl::at(Path::new(ROOT), amount(resources, "cache_ways") as u64)
             .map_err(|error| Refused::new("isolation", format!("linux/resctrl: {error:#}")))
@@ -93,17 +93,18 @@ impl Resctrl {
         }
         let own = Arc::new(own);
         if given > 0 {
-            // A container without ways of its own does not use those of others.
+            // A container without ways of its own uses only the shared ones.
             let line = own.line_of_cache(own.shared_ways());
             fs::write(root.join("schemata"), line).context("the cache cannot be divided")?;
         }
         Ok(Resctrl(own))
     }
 
-    /// Makes the group of a container that holds some of this; the file by which its first process enters it.
+    /// Creates the group of a container that holds cache ways or bandwidth. Returns the file by which its first process
+    /// enters the group; `None` if it holds neither.
     ///
     /// # Errors
-    /// What is not there or not left; nothing is made then.
+    /// The host does not support the resource, or has too little of it left. No group is created then.
     fn give(&self, container: &ContainerName, list: &[mesos::Resource]) -> anyhow::Result<Option<Arc<OwnedFd>>> {
         let (ways, percent) = (amount(list, "cache_ways"), amount(list, "membw"));
         let own = &self.0;
@@ -129,7 +130,7 @@ impl Isolator for Resctrl {
         gone.for_each(|name| self.0.remove(&name));
     }
 
-    /// What is inside an outermost container is in its group.
+    /// Prepares a top-level container. Nested containers are in its group.
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
         if container.name.parent().is_none() {
             launch.isolation.tasks = self.give(container.name, &container.spec.resources)?;
@@ -152,10 +153,10 @@ impl Inner {
         entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix(PREFIX)?.to_owned())).collect()
     }
 
-    /// Its remaining processes, if any, return to the default group.
+    /// Removes the group of a container. Its remaining processes, if any, return to the default group.
     fn remove(&self, container: &str) {
         let group = self.group(container);
-        // In a tree of plain files the files are there, too.
+        // In tests the group is a plain directory with files.
         let removed = if cfg!(test) { fs::remove_dir_all(&group) } else { fs::remove_dir(&group) };
         match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -165,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// The lowest ways of the cache, which are not offered as a resource.
+    /// Returns the mask of the lowest ways of the cache, which are not a resource.
     fn shared_ways(&self) -> u32 {
         self.cache.as_ref().map_or(0, |cache| ones(cache.ways - cache.given, 0))
     }
@@ -192,7 +193,7 @@ impl Inner {
         Ok(text)
     }
 
-    /// Neighbouring ways that no other group has: the smallest gap that is large enough.
+    /// Returns the mask of adjacent ways that no other group has, in the smallest sufficient gap.
     fn free_ways(&self, wanted: u32) -> anyhow::Result<u32> {
         let cache = self.cache.as_ref().context("This processor cannot divide its cache")?;
         ensure!(wanted >= cache.least, "A container can hold no fewer than {} 'cache_ways'", cache.least);
@@ -218,12 +219,12 @@ impl Inner {
     }
 }
 
-/// This many ones, from this bit on.
+/// Returns a mask of `count` ones from bit `at` on.
 fn ones(count: u32, at: u32) -> u32 {
     (((1_u64 << count) - 1) << at) as u32
 }
 
-/// The domains that a line of `schemata` names: `L3:0=fff;1=fff`.
+/// Returns the domains in a line of `schemata`, such as `L3:0=fff;1=fff`.
 fn domains(schemata: &str, kind: &str) -> Option<Vec<String>> {
     let line = schemata.lines().find_map(|line| line.trim().strip_prefix(kind)?.strip_prefix(':'))?;
     Some(line.split(';').filter_map(|part| Some(part.split_once('=')?.0.trim().to_owned())).collect())
@@ -243,7 +244,7 @@ fn amount(list: &[mesos::Resource], name: &str) -> f64 {
 mod tests {
     use super::*;
 
-    /// A tree of files as a processor with two caches of 12 ways has it.
+    /// Returns a directory with the files of a processor with two caches of 12 ways.
     fn tree(name: &str) -> PathBuf {
         let root = std::env::temp_dir().join(format!("tepui-resctrl-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(give(&own, "d", 4.0, 0.0), Err("There are no 4 ways of the cache left beside each other".into()));
         assert_eq!(give(&own, "d", 1.5, 0.0), Err("'cache_ways' must be a whole number".into()));
         assert!(!root.join("tepui-d").exists());
-        // The next agent recovers the assignments, and removes unused ones.
+        // The next agent process recovers the assignments, and removes unused ones.
         let next = Resctrl::at(&root, 8).unwrap();
         next.recover(&["b".to_owned(), "c".to_owned()].into());
         assert_eq!(give(&next, "e", 3.0, 0.0), Ok(true));

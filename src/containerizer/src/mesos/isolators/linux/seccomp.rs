@@ -1,7 +1,7 @@
-//! `linux/seccomp`: seccomp profiles in Docker's JSON, turned into the kernel's filters (AGT-106).
+//! Isolator `linux/seccomp`, which compiles seccomp profiles in Docker's JSON to the kernel's filters (AGT-106).
 //!
-//! A profile gives each system call an action. The compiler knows filters with one action beside the default, so a
-//! profile becomes a few of them: the kernel runs all and takes the strictest answer, of equals the newest.
+//! A profile gives each system call an action. The compiler supports filters with one action besides the default, so a
+//! profile becomes several of them: the kernel runs all of them and takes the strictest action, of equals the newest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -21,13 +21,14 @@ use syscalls::Sysno;
 use crate::config::{Isolation, Refused};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// A profile is a few thousand bytes; Docker's own is 15 KB.
+/// Maximum size of a profile in bytes. A profile has a few thousand bytes; Docker's own has 15 KB.
 const PROFILE_MAX: u64 = 1 << 20;
 const EPERM: u32 = 1;
-/// The most rules of a system call. The kernel takes filters of as many steps, and a rule is more than one.
+/// Maximum number of rules for a system call. The kernel accepts filters of as many steps, and a rule takes more than
+/// one.
 const RULES_MAX: usize = 4096;
 
-/// The filters of a process, in the order in which they are installed.
+/// Filters of a process, in the order in which they are installed.
 pub type Filters = Vec<Arc<[FilterStep]>>;
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +45,7 @@ struct Profile {
 struct Group {
     #[serde(default)]
     names: Vec<String>,
-    /// Of older profiles.
+    /// Name of a single system call, in older profiles.
     name: Option<String>,
     action: String,
     errno_ret: Option<u32>,
@@ -73,17 +74,18 @@ struct Conditions {
     min_kernel: Option<String>,
 }
 
-/// The isolator.
+/// The isolator `linux/seccomp`.
 #[derive(Default)]
 pub(crate) struct Seccomp {
-    /// `--seccomp_config_dir`
+    /// Directory of profiles (`--seccomp_config_dir`).
     profiles: Option<PathBuf>,
-    /// `--seccomp_profile_name`
+    /// Name of the default profile (`--seccomp_profile_name`).
     default: Option<String>,
 }
 
 impl Isolator for Seccomp {
-    /// `linux/capabilities` comes before: what a profile lets pass may depend on what the container may do.
+    /// Adds the filters of a container. It runs after `linux/capabilities`, because what a profile permits may depend
+    /// on the container's capabilities.
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
         let linux = container.spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
         let capabilities = launch.isolation.capabilities.as_ref();
@@ -93,14 +95,14 @@ impl Isolator for Seccomp {
     }
 }
 
-/// Whether a container has seccomp settings.
+/// Returns whether a container has seccomp settings.
 pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
     linux.is_some_and(|linux| linux.seccomp.is_some())
 }
 
 impl Seccomp {
-    /// Takes the settings. A default profile that cannot be used stops the agent, not each task.
+    /// Creates the isolator. A default profile that cannot be used stops the agent, not each task.
     ///
     /// # Errors
     /// The default profile cannot be used.
@@ -113,8 +115,8 @@ impl Seccomp {
         Ok(Seccomp { profiles, default })
     }
 
-    /// The filters of a container: of the profile that it names, or of the agent's default one. `capabilities` is what
-    /// it can have at most.
+    /// Returns the filters of a container, from the profile that it names, or from the agent's default one.
+    /// `capabilities` are those that it can have at most.
     ///
     /// # Errors
     /// A profile that is missing or invalid.
@@ -131,7 +133,7 @@ impl Seccomp {
     }
 }
 
-/// Reads a profile by its name in the directory of profiles.
+/// Compiles the profile of this name in the directory of profiles.
 fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filters> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     anyhow::ensure!(inside && !name.is_empty(), "it is not a name of a file below '{}'", directory.display());
@@ -142,7 +144,7 @@ fn read(directory: &Path, name: &str, capabilities: u64) -> anyhow::Result<Filte
     compile(&text, capabilities)
 }
 
-/// Turns the text of a profile into filters, for a container that can have these capabilities at most.
+/// Compiles the text of a profile to filters, for a container that can have these capabilities at most.
 ///
 /// # Errors
 /// The text is not a profile, or one that the kernel's filters cannot express.
@@ -167,7 +169,7 @@ pub fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
     let mut programs = Vec::new();
     let mut passing = BTreeMap::new();
     for (action, rules) in by_action.into_iter().filter(|(action, _)| *action != default) {
-        // What another filter decides about has to pass the one with the default.
+        // The filter with the default action must allow what another filter decides.
         for (number, rules) in &rules {
             add(&mut passing, *number, rules)?;
         }
@@ -176,16 +178,16 @@ pub fn compile(text: &[u8], capabilities: u64) -> anyhow::Result<Filters> {
         }
     }
     if default != SeccompAction::Allow {
-        // The last one: it may refuse the call that installs filters.
+        // This filter is the last one, because it may deny the system call that installs filters.
         programs.push(program(passing, default, SeccompAction::Allow)?);
     }
     Ok(programs)
 }
 
-/// Adds rules for a call; none stand for "whatever its arguments are", which makes others needless.
+/// Adds rules for a system call. An empty list of rules matches all arguments, and makes others unnecessary.
 ///
 /// # Errors
-/// The call has more rules than a filter has room for.
+/// The call has more rules than fit in a filter.
 fn add(all: &mut BTreeMap<i64, Vec<SeccompRule>>, number: i64, rules: &[SeccompRule]) -> anyhow::Result<()> {
     let known = all.get(&number).map_or(0, Vec::len);
     anyhow::ensure!(known + rules.len() <= RULES_MAX, "a system call has more than {RULES_MAX} rules");
@@ -229,7 +231,8 @@ fn action(name: &str, errno: Option<u32>) -> anyhow::Result<SeccompAction> {
     })
 }
 
-/// All conditions must hold; several on one argument are alternatives, as libseccomp cannot have both.
+/// Returns the rules for some conditions on arguments. All of them must hold; but several conditions on the same
+/// argument are alternatives, because libseccomp cannot combine them.
 fn rules(arguments: &[Argument]) -> anyhow::Result<Vec<SeccompRule>> {
     if arguments.is_empty() {
         return Ok(Vec::new());
@@ -258,7 +261,7 @@ fn condition(argument: &Argument) -> anyhow::Result<SeccompCondition> {
 }
 
 impl Group {
-    /// The numbers of its calls; names that this processor does not have are of other ones.
+    /// Returns the numbers of the system calls; names that this processor does not have are ignored.
     fn numbers(&self) -> impl Iterator<Item = i64> {
         let names = self.names.iter().chain(&self.name);
         names.filter_map(|name| Some(i64::from(Sysno::from_str(name).ok()?.id())))
@@ -285,7 +288,7 @@ impl Group {
     }
 }
 
-/// That a version is of the form that Docker has: `4.8`.
+/// Checks that a kernel version has Docker's format: `4.8`.
 fn check_version(version: &str) -> anyhow::Result<()> {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok();
     let is_version = version.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor));
@@ -306,7 +309,7 @@ mod tests {
     const RETURN: u16 = 0x06;
     const ALL: u64 = u64::MAX;
 
-    /// What a filter can answer.
+    /// Returns the actions that a filter can return.
     fn answers(filter: &[FilterStep]) -> BTreeSet<u32> {
         filter.iter().filter(|step| step.code == RETURN).map(|step| step.value).collect()
     }

@@ -1,4 +1,4 @@
-//! `namespaces/ipc`: a container has System V IPC objects, message queues and `/dev/shm` of its own.
+//! Isolator `namespaces/ipc`: a container has System V IPC objects, message queues and `/dev/shm` of its own.
 
 use agent::ContainerSpec;
 use containers::isolation::Mount;
@@ -7,15 +7,15 @@ use protos::mesos::{LinuxInfo, linux_info::IpcMode};
 use crate::config::Isolation;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// Why a size of `/dev/shm` is refused.
+/// Text of the error if a size of `/dev/shm` is refused.
 pub(crate) const NEEDS_OWN: &str =
     "'shm_size' needs a private ipc namespace (the isolator namespaces/ipc and ipc_mode PRIVATE)";
 
-/// The isolator.
+/// The isolator `namespaces/ipc`.
 pub(crate) struct Ipc {
-    /// `--disallow_sharing_agent_ipc_namespace`
+    /// Whether containers may not share the agent's IPC namespace (`--disallow_sharing_agent_ipc_namespace`).
     is_forced: bool,
-    /// `--default_container_shm_size`, in bytes.
+    /// Default size of `/dev/shm` in bytes (`--default_container_shm_size`).
     shm_size: Option<u64>,
 }
 
@@ -46,16 +46,16 @@ impl Isolator for Ipc {
     }
 }
 
-/// Whether a container asks for a size of `/dev/shm`.
+/// Returns whether a container requests a size of `/dev/shm`.
 pub(crate) fn asks(spec: &ContainerSpec) -> bool {
     let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
     linux.is_some_and(|linux| linux.shm_size.is_some())
 }
 
-/// The bytes of `/dev/shm` that a container asks for; `is_private` if it gets one of its own.
+/// Returns the size of `/dev/shm` in bytes that a container requests; `is_private` if it gets a `/dev/shm` of its own.
 ///
 /// # Errors
-/// If it has not asked for that one, too.
+/// A size without the request for a private IPC namespace.
 fn own_memory(linux: &LinuxInfo, is_private: bool) -> anyhow::Result<Option<u64>> {
     let size = linux.shm_size.map(|megabytes| u64::from(megabytes) << 20);
     anyhow::ensure!(size.is_none() || is_private && linux.ipc_mode() == IpcMode::Private, NEEDS_OWN);

@@ -1,4 +1,4 @@
-//! `namespaces/...`: namespaces that a container has of its own. Those inside it share them.
+//! Isolators `namespaces/...`: namespaces of a container's own. Nested containers share them.
 
 pub(crate) mod ipc;
 pub(crate) mod pid;

@@ -1,13 +1,13 @@
-//! `namespaces/pid`: a container sees no processes but its own.
+//! Isolator `namespaces/pid`: a container sees only its own processes.
 
 use containers::isolation::Mount;
 
 use crate::config::Isolation;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `namespaces/pid`.
 pub(crate) struct Pid {
-    /// `--disallow_sharing_agent_pid_namespace`
+    /// Whether containers may not share the agent's pid namespace (`--disallow_sharing_agent_pid_namespace`).
     is_forced: bool,
 }
 
@@ -32,7 +32,7 @@ impl Isolator for Pid {
         }
         launch.isolation.namespaces.pid = true;
         launch.isolation.namespaces.mount = true;
-        // A root of its own has one already.
+        // A root file system of the container's own has a `/proc` already.
         if launch.view.root().is_none() {
             launch.isolation.mounts.push(Mount::Processes { target: "/proc".into() });
         }

@@ -1,8 +1,8 @@
-//! `network/ports`: which ports containers on the host's network listen on (AGT-111).
+//! Isolator `network/ports`, which checks the ports that containers on the host's network listen on (AGT-111).
 //!
-//! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for
-//! such ports at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is
-//! looked at.
+//! Nothing prevents a process from listening on a port that its container does not hold. A blocking thread searches for
+//! such ports at intervals. They are logged, and with `--enforce_container_ports` the container is destroyed. Only TCP
+//! is checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::composing::{ComposingContainerizer, Holding, Holdings};
 use crate::config::{self, PortRange};
 use crate::mesos::isolators::Isolator;
 
-/// The shortest time between two looks.
+/// Shortest interval between two checks.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// The isolator.
+/// The isolator `network/ports`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
     interval: Duration,
     enforce: bool,
-    /// Ports outside are ignored; `None`: none are.
+    /// Ports that are checked; `None`: all ports.
     within: Option<Ranges>,
 }
 
@@ -47,7 +47,7 @@ impl Isolator for Ports {
                         tracing::warn!("cannot look at the ports of containers: {error}");
                         continue;
                     }
-                    // A failure of one look is no reason not to look again.
+                    // A panic in one check must not end the task.
                     Err(_) => continue,
                 };
                 for (container, ports) in &found {
@@ -67,7 +67,7 @@ impl Isolator for Ports {
 }
 
 impl Ports {
-    /// Takes the settings; `own` is what the agent has.
+    /// Creates the isolator; `own` are the agent's resources.
     pub(crate) fn new(config: &config::Ports, own: &[mesos::Resource]) -> Ports {
         let within = match &config.within {
             PortRange::All => None,
@@ -77,7 +77,7 @@ impl Ports {
         Ports { interval: config.interval.max(INTERVAL_MIN), enforce: config.enforce, within }
     }
 
-    /// The containers that listen where they may not, and where.
+    /// Returns the containers that listen on ports that they do not hold, with these ports.
     fn look(
         &self,
         live: &ComposingContainerizer,
@@ -89,7 +89,7 @@ impl Ports {
         }
         let mut found = BTreeMap::new();
         for (container, processes) in live.processes() {
-            // What runs inside another container shares what that one holds.
+            // Nested containers use the ports that the top-level container holds.
             let Some(held) = held.get(&container.root()) else { continue };
             let ports: BTreeSet<u16> = processes.into_iter().flat_map(|pid| listeners.of(pid)).collect();
             let wrong = self.wrong(&ports, held);
@@ -100,7 +100,7 @@ impl Ports {
         Ok(found)
     }
 
-    /// Those of `ports` that matter and are not held.
+    /// Returns those of `ports` that are checked and are not held.
     fn wrong(&self, ports: &BTreeSet<u16>, held: &Ranges) -> Ranges {
         let matter = |port: &u64| {
             let single = Ranges::single(*port, *port);
@@ -111,10 +111,10 @@ impl Ports {
     }
 }
 
-/// The ports that a container holds, as ranges.
+/// Ports that a container holds, as ranges.
 pub(crate) type Held = Vec<(u64, u64)>;
 
-/// The ports of a standalone container; `None` for executors and nested containers.
+/// Returns the ports of a standalone container; `None` for executors and nested containers.
 pub(crate) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<Held> {
     if spec.latest.is_some() || container.parent().is_some() {
         return None;
@@ -127,7 +127,7 @@ fn resource(ports: &Ranges) -> Resources {
     Resources::from(Resource::ranges(Name::Ports, ports.clone()))
 }
 
-/// In Mesos's words.
+/// Returns the message about a container's ports, in Mesos's words.
 fn said(container: &ContainerName, ports: &Ranges) -> String {
     format!("Container {container} is listening on unallocated port(s): {ports}")
 }

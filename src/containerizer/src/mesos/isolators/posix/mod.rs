@@ -1,3 +1,3 @@
-//! `posix/...`: isolators that need neither control groups nor namespaces.
+//! Isolators `posix/...`, which need neither control groups nor namespaces.
 
 pub(crate) mod rlimits;

@@ -1,4 +1,4 @@
-//! `posix/rlimits`: the resource limits that a container asks for (setrlimit(2), AGT-107).
+//! Isolator `posix/rlimits`, which sets the resource limits that a container requests (setrlimit(2), AGT-107).
 
 use agent::ContainerSpec;
 use containers::{Rlimit, RlimitKind};
@@ -6,7 +6,7 @@ use protos::mesos::r_limit_info::r_limit::Type;
 
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
-/// The isolator.
+/// The isolator `posix/rlimits`.
 pub(crate) struct Rlimits;
 
 impl Isolator for Rlimits {
@@ -16,10 +16,10 @@ impl Isolator for Rlimits {
     }
 }
 
-/// The limits that a container asks for.
+/// Returns the resource limits that a container requests.
 ///
 /// # Errors
-/// A limit of no known kind, with one of its two values only, or with the soft one above the hard one.
+/// A limit of an unknown kind, with only one of its two values, or with the soft one above the hard one.
 pub(crate) fn rlimits(spec: &ContainerSpec) -> anyhow::Result<Vec<Rlimit>> {
     let info = spec.container.as_ref().and_then(|container| container.rlimit_info.as_ref());
     let limits = info.map(|info| info.rlimits.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The configuration of a CNI network: its file, what is added to it for a container, and the results of its plugins.
+//! Configuration of a CNI network: its file, the additions for a container, and the results of its plugins.
 //!
 //! It reads configurations of one plugin and lists of plugins, of all versions of the CNI specification up to 1.0.
 
@@ -12,15 +12,15 @@ use serde_json::{Map, Value, json};
 
 use super::plugin::Plugins;
 
-/// Version of a list that states none.
+/// CNI version of a list that states none.
 const VERSION: &str = "0.4.0";
-/// The plugin for port mappings where a network has none of its own.
+/// Name of the plugin for port mappings, for networks without one of their own.
 const PORTMAP: &str = "portmap";
 
-/// The object among the arguments of a plugin that is Mesos's.
+/// Name of Mesos's object among the arguments of a plugin.
 const MESOS: &str = "org.apache.mesos";
 
-/// The configurations of a network's plugins for one container. The files are read each time.
+/// Returns the configurations of a network's plugins for one container. The files are read each time.
 ///
 /// # Errors
 /// There is no such network, or it cannot map ports as requested.
@@ -35,8 +35,8 @@ pub(crate) fn find(directory: &Path, info: &NetworkInfo, plugins: &Plugins) -> a
     configurations(&found, info, |plugin| plugins.has(plugin))
 }
 
-/// The configurations of a network's plugins for one container, from the network's own. `has` tells which plugins are
-/// installed.
+/// Returns the configurations of a network's plugins for one container, from the configuration of the network. `has`
+/// returns whether a plugin is installed.
 ///
 /// # Errors
 /// The network has no plugin, or cannot map ports as requested.
@@ -75,12 +75,12 @@ pub fn configurations(network: &Value, info: &NetworkInfo, has: impl Fn(&str) ->
     Ok(configs)
 }
 
-/// An object within a configuration, which is made if it is missing; none if something else is in its place.
+/// Returns an object within a configuration, which is created if it is missing; `None` if its name has another value.
 fn part<'a>(config: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
     object(config.as_object_mut()?.entry(name).or_insert(Value::Null))
 }
 
-/// A value as an object, which it becomes if it is null.
+/// Returns a value as an object; a null value becomes one. `None` for other values.
 fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
     if value.is_null() {
         *value = json!({});
@@ -92,7 +92,7 @@ fn malformed(info: &NetworkInfo, name: &str) -> String {
     format!("The network '{}' is malformed: '{name}' is not an object", info.name())
 }
 
-/// The addresses that a plugin's result names, without their prefixes' lengths.
+/// Returns the addresses in a plugin's result, without the lengths of their prefixes.
 pub fn addresses(result: &Value) -> Vec<String> {
     let new = result["ips"].as_array().into_iter().flatten().map(|ip| &ip["address"]);
     let old = [&result["ip4"]["ip"], &result["ip6"]["ip"]];
@@ -100,7 +100,7 @@ pub fn addresses(result: &Value) -> Vec<String> {
     texts.map(|text| text.split('/').next().unwrap_or(text).to_owned()).collect()
 }
 
-/// The text of `resolv.conf`, if a result names servers.
+/// Returns the text of `resolv.conf`; `None` if a result has no name servers.
 pub fn resolver(result: &Value) -> Option<String> {
     let words = |dns: &Value, name: &str| -> Vec<String> {
         let list = dns[name].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -122,10 +122,10 @@ pub fn resolver(result: &Value) -> Option<String> {
     Some(text)
 }
 
-/// A container may map no ports of the host but its own.
+/// Checks that a container maps only ports of the host that it holds.
 ///
 /// # Errors
-/// The first one that it does not hold.
+/// The first port that it does not hold.
 pub(crate) fn check_ports(info: &NetworkInfo, held: &[Resource]) -> anyhow::Result<()> {
     let ranges =
         held.iter().filter(|resource| resource.name == "ports").filter_map(|resource| resource.ranges.as_ref());

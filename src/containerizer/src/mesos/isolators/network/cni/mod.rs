@@ -1,6 +1,6 @@
-//! `network/cni`: containers in network namespaces of their own, which plugins connect (AGT-109).
+//! Isolator `network/cni`: containers in network namespaces of their own, which plugins connect (AGT-109).
 //!
-//! A namespace is made and connected before its container starts, and found again by the files below `--runtime_dir`.
+//! A namespace is created and connected before its container starts, and recovered from files below `--runtime_dir`.
 //! `config.rs` reads the networks, `plugin.rs` runs the plugins.
 
 pub(crate) mod config;
@@ -27,50 +27,51 @@ use crate::mesos::isolators::filesystem::view::View;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 use plugin::{Plugins, Verb};
 
-/// Files of a container's own that name hosts.
+/// Files below `/etc` that each container has of its own.
 const FILES: [&str; 3] = ["hosts", "hostname", "resolv.conf"];
-/// The longest host name of Linux.
+/// Maximum length of a host name on Linux.
 const HOSTNAME_MAX: usize = 63;
 
-/// The isolator.
+/// The isolator `network/cni`.
 #[derive(Clone)]
 pub(crate) struct Cni {
-    /// `--network_cni_config_dir`
+    /// Directory of network configurations (`--network_cni_config_dir`).
     configs: PathBuf,
     plugins: Plugins,
-    /// For networks whose plugins name no servers.
+    /// Name servers for networks whose plugins name none.
     dns: DefaultDns,
-    /// The directory with a directory for each container.
+    /// Directory with a subdirectory for each container.
     root: PathBuf,
 }
 
-/// One connection of a container, as it is noted.
+/// Record of one connection of a container to a network.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Attachment {
     interface: String,
-    /// The plugins' configurations, in the order in which they connect.
+    /// Configurations of the plugins, in the order in which they connect.
     plugins: Vec<Value>,
-    /// The result of the last plugin.
+    /// Result of the last plugin.
     result: Option<Value>,
-    /// What is known of it, as JSON of `NetworkInfo`'s parts.
+    /// Name of the network, and the container's addresses on it.
     name: String,
     addresses: Vec<String>,
 }
 
-/// A container's namespace.
+/// The network namespace of a container.
 struct Connected {
     namespace: File,
     directory: PathBuf,
     hostname: String,
 }
 
-/// Whether a container is to be connected to networks of its own.
+/// Returns whether a container requests networks of its own.
 pub(crate) fn wanted(spec: &ContainerSpec) -> bool {
     spec.session.is_none() && named(spec).next().is_some()
 }
 
 impl Isolator for Cni {
-    /// Disconnects what an earlier agent has left, in the background: plugins may take long.
+    /// Disconnects containers that the previous agent process has left, in the background because plugins may take
+    /// long.
     fn recover(&self, kept: &BTreeSet<String>) {
         let (cni, kept) = (self.clone(), kept.clone());
         tokio::task::spawn_blocking(move || cni.clean(&kept));
@@ -80,7 +81,7 @@ impl Isolator for Cni {
         wanted(spec)
     }
 
-    /// Makes a container's namespace and connects it; what it is known by.
+    /// Creates a container's network namespace and connects it. Returns its networks and addresses.
     fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
         let connected = self.try_connect(container, spec);
         let networks = connected.inspect_err(|_| self.cleanup(container))?;
@@ -94,7 +95,7 @@ impl Isolator for Cni {
         Ok(())
     }
 
-    /// What a running container is known by; nothing if it is on the host's network.
+    /// Returns the networks and addresses of a running container; `None` if it is on the host's network.
     fn status(&self, container: &ContainerName, _: Option<&Group>) -> Option<Input> {
         let info =
             |attachment: &Attachment| NetworkInfo { name: Some(attachment.name.clone()), ..NetworkInfo::default() };
@@ -104,7 +105,7 @@ impl Isolator for Cni {
         (!networks.is_empty()).then_some(Input::ContainerNetworks { container, networks })
     }
 
-    /// Undoes the work of plugins. Failures are logged.
+    /// Disconnects a container with its plugins, and removes its namespace. Failures are logged.
     fn cleanup(&self, container: &ContainerName) {
         let directory = self.directory(container);
         if !directory.exists() {
@@ -161,7 +162,7 @@ impl Cni {
             let plugins = config::find(&self.configs, info, &self.plugins)?;
             let (interface, name) = (format!("eth{index}"), info.name().to_owned());
             let mut attachment = Attachment { interface, plugins, result: None, name, addresses: Vec::new() };
-            // Before anything is done: what is half connected is disconnected by the note.
+            // The record is written first, so that a partial connection can be undone.
             note(&directory, index, &attachment)?;
             for config in attachment.plugins.clone() {
                 let call = plugin::Call { verb: Verb::Add, container, namespace: &namespace, attachment: &attachment };
@@ -196,16 +197,16 @@ impl Cni {
         for (file, text) in FILES.into_iter().zip([hosts, format!("{hostname}\n"), resolver]) {
             let path = directory.join(file);
             store::write_file(&path, text.as_bytes(), Access::All).with_context(|| format!("'{}'", path.display()))?;
-            // The task's user reads it, through a mount; the umask may have been against it.
+            // The task's user reads the file through a mount. The umask may have removed the permission.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
         }
         Ok(())
     }
 
-    /// The namespace of a container that is about to start.
+    /// Opens the network namespace of a container that is about to start; `None` if it has none.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the namespace cannot be opened.
     fn open(&self, container: &ContainerName) -> anyhow::Result<Option<Connected>> {
         let directory = self.directory(container);
         if !directory.join("ns").exists() {
@@ -227,7 +228,7 @@ fn container_of(name: &str) -> Option<ContainerName> {
     ids.try_fold(top, |container, id| Some(container.child(&id?)))
 }
 
-/// The networks that a container names; those without a name are the host's.
+/// Returns the networks that a container names; those without a name are the host's.
 fn named(spec: &ContainerSpec) -> impl Iterator<Item = &NetworkInfo> {
     let infos = spec.container.as_ref().map(|container| container.network_infos.as_slice()).unwrap_or_default();
     infos.iter().filter(|info| !info.name().is_empty())
@@ -256,7 +257,7 @@ fn attachments(directory: &Path) -> Vec<(usize, Attachment)> {
 }
 
 impl Connected {
-    /// Adds the namespace, the host's name and the files that go with it.
+    /// Adds the namespace, the host name and the files that belong to it.
     fn enter(self, isolation: &mut Isolation, view: &View) {
         for file in FILES {
             let inside = Path::new("etc").join(file);

@@ -1,6 +1,6 @@
 //! Runs CNI plugins: programs that read a configuration and answer with JSON.
 //!
-//! Their configurations are `config.rs`'s.
+//! `config.rs` makes their configurations.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::Attachment;
 use crate::external_program::{self, ExternalProgram, LIMIT, TEXT_MAX};
 
-/// What a plugin is to do.
+/// Operation of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Add,
     Del,
 }
 
-/// The container and the interface of a call.
+/// A call of a plugin for an interface of a container.
 pub(crate) struct Call<'a> {
     pub(crate) verb: Verb,
     pub(crate) container: &'a ContainerName,
@@ -27,19 +27,19 @@ pub(crate) struct Call<'a> {
     pub(crate) attachment: &'a Attachment,
 }
 
-/// Where the plugins are.
+/// Directories of installed plugins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plugins {
     path: String,
 }
 
 impl Plugins {
-    /// `path` is a list of directories with colons in between.
+    /// Creates the list of directories from `path`, in which colons separate them.
     pub(crate) fn new(path: &str) -> Plugins {
         Plugins { path: path.to_owned() }
     }
 
-    /// Whether there is a plugin of this name.
+    /// Returns whether a plugin with this name is installed.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -49,10 +49,10 @@ impl Plugins {
         directories.map(|directory| Path::new(directory).join(name)).find(|path| path.is_file())
     }
 
-    /// Calls a plugin for an interface. Returns its result, if it gives one. Blocks.
+    /// Calls a plugin for an interface. Returns its result, if it has one. Blocks.
     ///
     /// # Errors
-    /// It does not exist, takes too long, or fails.
+    /// The plugin does not exist, takes too long, or fails.
     pub(crate) fn run(&self, call: &Call<'_>, config: &Value) -> anyhow::Result<Option<Value>> {
         let name = config["type"].as_str().unwrap_or_default();
         let program = self.find(name).with_context(|| format!("there is no plugin '{name}' in '{}'", self.path))?;
@@ -97,7 +97,7 @@ impl Plugins {
     }
 }
 
-/// The message of a plugin's error.
+/// Returns the message in the output of a plugin that has failed.
 fn complaint(text: &[u8]) -> String {
     let said: Value = serde_json::from_slice(text).unwrap_or_default();
     let words: Vec<&str> = [&said["msg"], &said["details"]].into_iter().filter_map(Value::as_str).collect();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A plugin that is a script.
+    /// Runs a plugin that is this shell script.
     fn run(script: &str) -> Result<Option<Value>, String> {
         use std::os::unix::fs::PermissionsExt;
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
