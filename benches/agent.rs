@@ -1,8 +1,8 @@
-//! What does an agent take? Tasks a second with each launcher, memory beside a running task, recovery with 500 running
-//! tasks, and CPU at rest with 1,000 running tasks.
+//! Measures an agent: tasks a second with each launcher, memory beside a running task, recovery with 500 running tasks,
+//! and CPU at rest with 1,000 running tasks.
 //!
-//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks, `--only=short` leaves running tasks out
-//! and `--only=long` short ones. The launcher `linux` needs root.
+//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks, `--only=short` omits running tasks and
+//! `--only=long` short ones. The launcher `linux` needs root.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Removes a control group with all below it: what a killed agent has left. What is not empty by now stays.
+/// Removes a control group with all groups below it, which a killed agent has left. A group with processes stays.
 fn remove_groups(directory: &Path) {
     let below = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     below.filter(|path| path.is_dir()).for_each(|path| remove_groups(&path));
@@ -63,7 +63,7 @@ fn start(flags: &[&str]) -> Result<(Daemon, Daemon)> {
     Ok((master, agent))
 }
 
-/// Launches tasks until `count` are in a state; the time from the first launch.
+/// Launches tasks until `count` are in a state, and returns the time from the first launch.
 fn launch(
     scheduler: &mut Scheduler,
     role: &str,
@@ -140,7 +140,7 @@ fn long_tasks(report: &Report, name: &str, flags: &[&str]) -> Result<()> {
     let what = format!("recovery with {count} running tasks, {name}");
     report.row(&what, &millis(start.elapsed()), "", "500 ms", "");
     scheduler.teardown()?;
-    // After a restart they have no parent among these processes.
+    // Waits for the end of the tasks: after a restart they have no parent among these processes.
     std::thread::sleep(Duration::from_secs(if quick() { 2 } else { 8 }));
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! How long does a command take? A real master on loopback with fake agents and running tasks; the released program
+//! Measures the time of commands. With a real master on loopback, fake agents and running tasks, the released program
 //! runs each command as a shell does, from the start of its process to its end.
 //!
-//! Run with `cargo bench --bench commands`; 100 runs of each command, `--quick` 10, `--runs=N` others.
+//! Run with `cargo bench --bench commands`; 100 runs of each command, `--quick` 10, `--runs=N` another number.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -17,12 +17,12 @@ use support::report::{Report, millis};
 use support::scheduler::{Encoding, Scheduler};
 use support::{number, quantile, quick};
 
-/// A small cluster: what a command costs by itself. What big answers cost is in `reads`.
+/// Number of agents of a small cluster, with which the command itself is measured. `reads` measures big answers.
 const AGENTS: usize = 10;
 const AGENT: [(&str, f64); 2] = [("cpus", 10.0), ("mem", 10_240.0)];
 /// Commands that operators give most often.
 const COMMANDS: [&[&str]; 5] = [&["agents"], &["roles"], &["tasks"], &["frameworks"], &["agents", "-o", "json"]];
-/// The goal of each command.
+/// Promised time of each command.
 const GOAL: &str = "15 ms";
 
 fn main() -> Result<()> {
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Protobuf, "bench")?;
     scheduler.fill(AGENTS, AGENTS)?;
     master.settle();
-    // What the start of any process of this size costs.
+    // The time to start any process of this size.
     let mut starts = (0..runs).map(|_| time(&["--version"])).collect::<Result<Vec<_>>>()?;
     report.note("tepui --version, p50", &millis(quantile(&mut starts, 0.5)));
     let at = format!("--master={}", master.address);
@@ -50,7 +50,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end: how long that took.
+/// Runs a command to its end and returns the time that it took.
 fn time(words: &[&str]) -> Result<Duration> {
     let mut command = Command::new(binary());
     command.args(words).stdin(Stdio::null()).stderr(Stdio::inherit());

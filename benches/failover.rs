@@ -1,5 +1,5 @@
-//! The cost of a failover for the new master. A master with 10,000 fake agents and 100,000 running tasks is killed and
-//! started again; its framework subscribes with its id, then all agents register again at once.
+//! Measures the cost of a failover for the new master. A master with 10,000 fake agents and 100,000 running tasks is
+//! killed and restarted; its framework subscribes with its id, then all agents reregister at once.
 //!
 //! Run with `cargo bench --bench failover`; `--quick` takes a tenth of it all; `--agents=N` and `--tasks=N` set other
 //! numbers.
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     let tasks = number("tasks", agents * 10);
     let report =
         Report::new(&format!("a master that is started again, with {agents} agents and {tasks} running tasks"));
-    // What it knows of its agents must survive.
+    // The registry must survive the restart.
     let mut master = Daemon::start("master", &["--registry=replicated_log", "--hostname=127.0.0.1"])?;
     let fleet =
         Fleet::start(master.address, agents, &[("cpus", 100.0), ("mem", 102_400.0), ("disk", 102_400.0)], false)?;
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A number that the master counts.
+/// Returns the value of one of the master's metrics.
 fn metric(master: &Daemon, name: &str) -> Result<usize> {
     let answer = Connection::open(master.address)?.get("/metrics/snapshot")?;
     let all: serde_json::Value = serde_json::from_slice(&answer.body)?;

@@ -1,11 +1,12 @@
-//! What do an agent and a task cost the master? Fake agents of this process, so only the master works: 1,000 and 10,000
-//! agents register at once; 20,000 tasks run through 1,000 of them (RUNNING, acknowledged, FINISHED, acknowledged).
+//! Measures the cost of an agent and of a task for the master. The agents are fakes in this process, so that the daemon
+//! is the master alone: 1,000 and 10,000 agents register at once; 20,000 tasks run through 1,000 of them (RUNNING,
+//! acknowledged, FINISHED, acknowledged).
 //!
-//! `--only=tls` runs the tasks through tunnels, plain and with TLS in turn, and says what TLS adds to the CPU of a
-//! task.
+//! `--only=tls` runs the tasks through tunnels, alternately plain and with TLS, and prints what TLS adds to the CPU of
+//! a task.
 //!
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
-//! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
+//! address, so that one connection in each direction has all of their messages, unless `--addresses=N` spreads them.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -24,9 +25,9 @@ use support::scheduler::{Encoding, Scheduler, task};
 use support::tunnel::{Certificates, Tunnels};
 use support::{number, option, proc, quantile, quick, wait_for};
 
-/// What an agent has: room for 100 tasks at once.
+/// Resources of an agent, for 100 tasks at once.
 const AGENT: [(&str, f64); 3] = [("cpus", 100.0), ("mem", 102_400.0), ("disk", 102_400.0)];
-/// What a task takes.
+/// Resources of a task.
 const TASK: [(&str, f64); 2] = [("cpus", 1.0), ("mem", 32.0)];
 
 fn main() -> Result<()> {
@@ -52,7 +53,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The same tasks without TLS and with it, in turn; connections are kept.
+/// Runs the same tasks alternately without TLS and with it; connections are kept.
 fn beside_tls(report: &Report, agents: usize, tasks: usize) -> Result<()> {
     let certificates = Certificates::make()?;
     let mut cpu: [Vec<Duration>; 2] = Default::default();
@@ -73,7 +74,7 @@ fn beside_tls(report: &Report, agents: usize, tasks: usize) -> Result<()> {
     Ok(())
 }
 
-/// All register at once.
+/// Registers all agents at once.
 fn storm(report: &Report, agents: usize) -> Result<()> {
     let master = Daemon::master(&[])?;
     let (before, rss, mine) = (master.cpu(), proc::memory(master.pid(), "VmRSS"), proc::cpu(std::process::id()));
@@ -93,8 +94,8 @@ fn storm(report: &Report, agents: usize) -> Result<()> {
     Ok(())
 }
 
-/// Tasks, spread evenly over the agents, at most 100 in an ACCEPT.
-/// Returns the CPU that they have taken of the master, which is reached at an address.
+/// Runs tasks, spread evenly over the agents, at most 100 in an ACCEPT. Returns the CPU time that they took of the
+/// master, which is reached at `address`.
 fn through(
     report: &Report,
     encoding: Encoding,

@@ -1,5 +1,5 @@
-//! How much does it take to be there? The binary's size, the time from `tepui local` to the first finished task, the
-//! memory of idle daemons, and of an executor beside its task.
+//! Measures the footprint: the binary's size, the time from `tepui local` to the first finished task, the memory of
+//! idle daemons, and of an executor beside its task.
 //!
 //! Run with `cargo bench --bench footprint`; `--quick` starts one local cluster instead of ten.
 
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
 
     let master = Daemon::master(&[])?;
     let agent = Daemon::agent(&master, "cpus:64;mem:65536;disk:65536;ports:[]")?;
-    // Registered, and quiet again.
+    // The agent has registered, and is idle again.
     std::thread::sleep(Duration::from_secs(2));
     report.row("idle master, resident", &rss(&master), "15 MiB", "12 MiB", "76 MiB");
     report.row("idle agent, resident", &rss(&agent), "12 MiB", "10 MiB", "75 MiB");
@@ -50,7 +50,7 @@ fn rss(daemon: &Daemon) -> String {
     mib(proc::memory(daemon.pid(), "VmRSS"))
 }
 
-/// From the start of the process until a scheduler has its first task finished.
+/// Returns the time from the start of the process until the first task of a scheduler has finished.
 fn local() -> Result<Duration> {
     let start = Instant::now();
     let cluster = Daemon::start("local", &[])?;
@@ -83,7 +83,7 @@ fn launch(scheduler: &mut Scheduler, command: &str, tasks: usize, wanted: TaskSt
     scheduler.flush()
 }
 
-/// The memory of executors while their tasks sleep, each beside its task.
+/// Measures the memory of executors while their tasks sleep.
 fn executors(report: &Report, master: &Daemon, agent: &Daemon, tasks: usize) -> Result<()> {
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
     launch(&mut scheduler, "exec sleep 1000", tasks, TaskState::TaskRunning)?;

@@ -1,4 +1,4 @@
-//! How long does one task take on an idle cluster? Each round subscribes a framework, launches `true` on the first
+//! Measures the time of one task on an idle cluster. Each round subscribes a framework, launches `true` on the first
 //! offer, waits until it runs and has finished, and tears the framework down.
 //!
 //! Run with `cargo bench --bench latency`; 50 rounds, `--quick` 10.
@@ -16,7 +16,7 @@ use support::report::{Report, millis};
 use support::scheduler::{Encoding, Scheduler, task};
 use support::{number, quantile, quick};
 
-/// The stages of a round, each a time of its own.
+/// Stages of a round, which are timed separately.
 const STAGES: [(&str, [&str; 3]); 5] = [
     ("SUBSCRIBE to SUBSCRIBED", ["", "", "1.5 ms"]),
     ("SUBSCRIBE to the first offer", ["", "", "1.7 ms"]),

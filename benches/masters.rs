@@ -1,11 +1,11 @@
-//! What does a group of three masters (`--peers`) cost, and how long is a cluster without its leader?
+//! Measures the cost of a group of three masters (`--peers`), and the time that a cluster is without a leader.
 //!
-//! Registry writes and the registration of fake agents, with one master and with three; then the leader is killed or
-//! asked to end, round after round, with a real agent and a framework: until another master has accepted the framework,
-//! and until a task that the framework launches there has reported that it runs.
+//! Registry writes and the registration of fake agents are measured with one master and with three. Then the leader is
+//! killed or stopped, round after round, with a real agent and a framework: until another master has accepted the
+//! framework, and until a task that the framework launches there has reported that it runs.
 //!
-//! Run with `cargo bench --bench masters`; `--quick` does less, `--rounds=N`, `--agents=N` and `--writes=N` something
-//! else.
+//! Run with `cargo bench --bench masters`; `--quick` does less, `--rounds=N`, `--agents=N` and `--writes=N` set other
+//! numbers.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -25,7 +25,7 @@ use support::report::{Report, each, millis};
 use support::scheduler::{Encoding, Scheduler, task};
 use support::{number, quantile, quick, wait_for};
 
-/// Three masters with the same list.
+/// A group of three masters with the same list of peers.
 struct Group {
     masters: Vec<Daemon>,
     list: String,
@@ -43,7 +43,7 @@ impl Group {
         Ok(Group { masters, list })
     }
 
-    /// The index of the leader.
+    /// Returns the index of the leader.
     fn leader(&self) -> Result<usize> {
         let mut found = None;
         let leads = || self.masters.iter().position(|master| leads(master.address).unwrap_or(false));
@@ -82,7 +82,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Sets a weight again and again: each is one write.
+/// Sets a weight repeatedly; each time is one registry write.
 fn writes(report: &Report) -> Result<()> {
     let count = number("writes", if quick() { 200 } else { 2_000 });
     let alone = Daemon::start("master", &["--registry=replicated_log", "--hostname=127.0.0.1"])?;
@@ -113,7 +113,7 @@ fn weights(master: SocketAddrV4, count: usize) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// All agents register at once.
+/// Registers all agents at once.
 fn registrations(report: &Report) -> Result<()> {
     let count = number("agents", if quick() { 1_000 } else { 10_000 });
     let resources = [("cpus", 4.0), ("mem", 4096.0)];
@@ -140,7 +140,7 @@ fn registrations(report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// The leader gets a signal, `rounds` times, and is started again.
+/// Sends a signal to the leader, `rounds` times, and restarts it.
 fn interruptions(
     report: &Report,
     settings: &str,
@@ -168,7 +168,7 @@ fn interruptions(
         runs.push(start.elapsed());
         group.masters[leader].wait_until_healthy()?;
         leader = group.leader()?;
-        // The others see the restarted master before the next round.
+        // Lets the others detect the restarted master before the next round.
         std::thread::sleep(Duration::from_millis(1500));
     }
     let name = signal.as_str();
@@ -202,8 +202,8 @@ fn subscribe_with_any(masters: &[SocketAddrV4], id: &protos::mesos::v1::Framewor
     subscribed.context("a master accepts the framework")
 }
 
-/// Launches a task on the next offer and waits until it runs. Offers of an agent that registers once more are no longer
-/// valid: then it launches it on the next one.
+/// Launches a task on the next offer and waits until it runs. Offers of an agent that reregisters are no longer valid:
+/// then the task is launched on the next one.
 fn run_task(scheduler: &mut Scheduler, round: usize) -> Result<()> {
     let mut launched = false;
     loop {

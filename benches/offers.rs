@@ -1,5 +1,5 @@
-//! What does an offer cost the master? 10 frameworks decline everything with refuse_seconds 0, one call for every
-//! event, on 1,000 fake agents with an allocation interval of 50 ms.
+//! Measures the cost of an offer for the master. 10 frameworks decline everything with refuse_seconds 0, one call for
+//! every event, on 1,000 fake agents with an allocation interval of 50 ms.
 //!
 //! Run with `cargo bench --bench offers`; `--quick` measures for 1 s instead of 5.
 
@@ -19,7 +19,7 @@ use support::report::{Report, each, rate};
 use support::scheduler::{Encoding, Scheduler};
 use support::{number, option, proc, quick};
 
-/// What the decliners saw.
+/// Counts of offers and events that the frameworks have received.
 #[derive(Default)]
 struct Seen {
     offers: AtomicUsize,
@@ -66,7 +66,7 @@ fn counts(seen: &Seen) -> (usize, usize) {
     (seen.offers.load(Ordering::Relaxed), seen.events.load(Ordering::Relaxed))
 }
 
-/// A framework with a role of its own, in a thread of its own.
+/// Starts a framework with a role of its own, in a thread of its own, that declines all offers.
 fn decliner(master: &Daemon, number: usize, seen: &Arc<Seen>) -> Result<JoinHandle<Result<()>>> {
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Protobuf, &format!("role{number}"))?;
     let seen = seen.clone();

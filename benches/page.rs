@@ -1,5 +1,5 @@
-//! How soon does the master's page show a large cluster, and what do open pages cost the master? A real master with
-//! fake agents and running tasks, and a headless Chromium; needs the packages chromium and chromium-driver.
+//! Measures how soon the master's page shows a large cluster, and the cost of open pages for the master. A real master
+//! with fake agents and running tasks, and a headless Chromium; needs the packages chromium and chromium-driver.
 //!
 //! Run with `cargo bench --bench page`; `--quick` takes 1,000 agents and 10,000 tasks, `--agents=N --tasks=N` others.
 
@@ -32,14 +32,15 @@ const TASK: [(&str, f64); 2] = [("cpus", 1.0), ("mem", 32.0)];
 /// Time over which the master's CPU is measured.
 const WINDOW: Duration = Duration::from_secs(30);
 const PAGES: usize = 10;
-/// Tasks that start, and end, each second while the pages are open: 100,000 tasks that run for an hour and a half each.
+/// Number of tasks that start, and that end, each second while the pages are open: as with 100,000 tasks that run for
+/// an hour and a half each.
 const RATE: usize = 20;
-/// How often some of them are started.
+/// Interval at which some of them are started.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits in the page until the overview shows the number of running tasks, and until the whole state is there, which
-/// ends with the plots over time. Milliseconds of both since the navigation began, and the longest time between in
-/// which the page did not react.
+/// Script that waits in the page until the overview shows the number of running tasks, and until the whole state is
+/// loaded, which ends with the plots over time. It returns milliseconds of both since the start of the navigation, and
+/// the longest time in between in which the page did not react.
 const SHOWN: &str = "const [tasks, done] = arguments;
     let [first, last, longest] = [0, performance.now(), 0];
     const look = () => {
@@ -101,7 +102,7 @@ fn run_tasks(master: &Daemon, agents: usize, tasks: usize) -> Result<Scheduler> 
     Ok(scheduler)
 }
 
-/// How soon a browser shows the overview.
+/// Measures how soon a browser shows the overview.
 async fn first_page(report: &Report, master: &Daemon, name: &str, tasks: usize) -> Result<()> {
     let url = format!("http://{}/", master.address);
     let driver = Driver::start()?;
@@ -127,7 +128,7 @@ async fn first_page(report: &Report, master: &Daemon, name: &str, tasks: usize) 
     Ok(())
 }
 
-/// What open pages cost the master of a cluster that changes.
+/// Measures the cost of open pages for the master of a cluster that changes.
 fn open_pages(report: &Report, master: &Daemon) -> Result<()> {
     std::thread::sleep(Duration::from_secs(5));
     let without = busy(master);
@@ -141,7 +142,7 @@ fn open_pages(report: &Report, master: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// Tasks that start and end at a steady rate.
+/// A load of tasks that start and end at a steady rate.
 struct Churn {
     stopped: Arc<AtomicBool>,
     thread: JoinHandle<Result<usize>>,
@@ -154,7 +155,7 @@ impl Churn {
         Churn { stopped, thread: std::thread::spawn(move || churn(scheduler, &until)) }
     }
 
-    /// Ends it; how many tasks there were.
+    /// Stops the load and returns the number of tasks.
     fn stop(self) -> Result<usize> {
         self.stopped.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("the scheduler has panicked"))?
@@ -185,7 +186,7 @@ fn churn(mut scheduler: Scheduler, stopped: &AtomicBool) -> Result<usize> {
     Ok(ended)
 }
 
-/// The share of a core that the master uses.
+/// Returns the share of a core that the master uses.
 fn busy(master: &Daemon) -> f64 {
     let before = master.cpu();
     std::thread::sleep(WINDOW);
@@ -196,7 +197,7 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// A running chromedriver, ended when dropped.
+/// A running chromedriver, which is killed when this is dropped.
 struct Driver {
     process: Child,
     address: String,

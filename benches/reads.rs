@@ -1,5 +1,5 @@
-//! What do reads of a big cluster cost, and do they hold others up? /state with 10,000 fake agents and 100,000 running
-//! tasks, alone; and /health while four clients loop on /state.
+//! Measures the cost of reads of a big cluster, and whether they delay other requests. Reads /state with 10,000 fake
+//! agents and 100,000 running tasks, alone; and /health while four clients read /state in a loop.
 //!
 //! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all; `--agents=N` and `--tasks=N` set other
 //! numbers.
@@ -37,12 +37,12 @@ fn main() -> Result<()> {
     }
     beside_readers(&report, &master)?;
     report.row("master's peak memory", &mib(proc::memory(master.pid(), "VmHWM")), "", "", "3214 MiB");
-    // So that the stream stays open until here.
+    // Keeps the stream open until here.
     scheduler.flush()
 }
 
-/// Eight reads, one after the other, with nothing else going on. Each asks for something that was not requested before,
-/// so that none is given what was written for another.
+/// Measures eight reads, one after the other, without other load. Each requests something new, so that none is answered
+/// with the cached document of another one.
 fn alone(report: &Report, master: &Daemon, path: &str) -> Result<()> {
     let mut connection = Connection::open(master.address)?;
     let reads = 8;
@@ -82,7 +82,7 @@ fn alone(report: &Report, master: &Daemon, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// /health alone, and while four clients read /state without a pause.
+/// Measures /health alone, and while four clients read /state without a pause.
 fn beside_readers(report: &Report, master: &Daemon) -> Result<()> {
     let mut quiet = health(master, Duration::from_millis(500))?;
     report.row("/health alone, p50", &millis(quantile(&mut quiet, 0.5)), "", "", "0.21 ms");
@@ -126,7 +126,7 @@ fn beside_readers(report: &Report, master: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// How long each GET /health takes, one every 2 ms.
+/// Returns the time of each GET /health, one every 2 ms.
 fn health(master: &Daemon, span: Duration) -> Result<Vec<Duration>> {
     let mut connection = Connection::open(master.address)?;
     let mut times = Vec::new();

@@ -1,14 +1,14 @@
-//! What does the framework of jobs of stages cost beside a plain scheduler, and what do sizes that are found at run
-//! time (Libra) gain on real files?
+//! Measures the cost of the framework of jobs of stages compared with a plain scheduler, and the gain of sizes that are
+//! found at run time (Libra) on real files.
 //!
-//! - `tasks`: 10,000 times `true` in one stage on one agent, in turn with the same tasks of the scheduler of
-//!   `benches/tasks.rs`; with the state of the framework in memory and on disk. The framework asks for checkpoints, so
+//! - `tasks`: 10,000 times `true` in one stage on one agent, alternately with the same tasks of the scheduler of
+//!   `benches/tasks.rs`; with the state of the framework in memory and on disk. The framework requests checkpoints, so
 //!   that its tasks survive a restart of the agent; the other scheduler runs once without and once with them.
-//! - `sizes`: the words of made text files, counted by two slots: fixed sizes of parts, one file a task, one part a
-//!   slot, and `size = "auto"` without and with what an earlier run has learned.
+//! - `sizes`: the words of generated text files, counted by two slots: fixed sizes of parts, one file a task, one part
+//!   a slot, and `size = "auto"` without and with what an earlier run has learned.
 //!
 //! Run with `cargo bench --bench stages`; `--quick` does less, `--only=tasks` or `--only=sizes` one of both,
-//! `--tasks=N`, `--rounds=N`, `--megabytes=N` and `--files=N` something else.
+//! `--tasks=N`, `--rounds=N`, `--megabytes=N` and `--files=N` set other numbers.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A directory that is removed when dropped.
+/// A directory that is deleted when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -64,7 +64,7 @@ impl Drop for Scratch {
     }
 }
 
-/// `tepui framework dag`, ended when dropped.
+/// A process of `tepui framework dag`, which is interrupted when this is dropped.
 struct Framework {
     child: Child,
     master: String,
@@ -89,7 +89,7 @@ impl Framework {
         Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success())
     }
 
-    /// Runs a job to its end; how long that took.
+    /// Runs a job to its end and returns the time that it took.
     fn run(&self, name: &str, file: &Path) -> Result<Duration> {
         let start = Instant::now();
         let file = file.display().to_string();
@@ -105,7 +105,7 @@ impl Drop for Framework {
     }
 }
 
-/// A master and an agent with its resources.
+/// Starts a master and an agent with these resources.
 fn cluster(resources: &str) -> Result<(Daemon, Daemon)> {
     let master = Daemon::master(&["--allocation_interval=50ms"])?;
     let agent = Daemon::agent(&master, resources)?;
@@ -147,7 +147,7 @@ fn tasks() -> Result<()> {
     Ok(())
 }
 
-/// Lines of made words, the same ones each time.
+/// Returns lines of generated words, the same ones each time.
 fn text(bytes: usize, seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: u64| {
@@ -173,7 +173,7 @@ fn text(bytes: usize, seed: u64) -> String {
     text
 }
 
-/// Counts words as `examples/pipelines/wordcount.toml` does, with parts of this size.
+/// Returns a job that counts words as `examples/pipelines/wordcount.toml` does, with parts of this size.
 fn count(name: &str, by: &str, size: &str, files: &str) -> String {
     let map = "tr -cs '[:alpha:]' '\\n' | grep . | sort | uniq -c > $TEPUI_OUTPUT/counts";
     let reduce =
@@ -192,7 +192,7 @@ fn sizes() -> Result<()> {
     let scratch = Scratch::new("sizes")?;
     let directory = scratch.0.join("text");
     fs::create_dir_all(&directory)?;
-    // Sizes of files differ by a factor of 16, as those of real directories do.
+    // Sizes of files differ by a factor of 16, as in real directories.
     let weights: Vec<usize> = (0..files).map(|file| 1 << (file % 5)).collect();
     let unit = megabytes * 1_000_000 / weights.iter().sum::<usize>().max(1);
     for (file, weight) in weights.iter().enumerate() {
@@ -215,7 +215,7 @@ fn sizes() -> Result<()> {
     for round in 0..rounds {
         let mut framework = Framework::start(&master, &format!("sizes-{round}"), &[&shared])?;
         for (kind, (what, by, size)) in kinds.iter().enumerate() {
-            // What is known of a stage is kept for the second run with `auto` only: it is the last.
+            // The history of a stage is kept for the second run with `auto` only, which is the last.
             if what.starts_with("auto, nothing") {
                 framework = Framework::start(&master, &format!("auto-{round}"), &[&shared])?;
             }

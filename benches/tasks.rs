@@ -1,8 +1,8 @@
-//! How many real tasks a second does one agent run? 1,000 times `true` through an agent with cpus:64, each with 1 cpu,
-//! launched by one JSON scheduler over HTTP, every update acknowledged; and what one costs in CPU.
+//! Measures how many real tasks a second one agent runs, and the CPU time of a task. 1,000 times `true` through an
+//! agent with cpus:64, each with 1 cpu, launched by one JSON scheduler over HTTP, with every update acknowledged.
 //!
 //! Run with `cargo bench --bench tasks`; `--quick` runs 200 tasks, `--interval=50ms` sets the allocation interval. With
-//! `--tasks=50000 --gc_delay=1secs` the agent deletes sandboxes as fast as it makes them.
+//! `--tasks=50000 --gc_delay=1secs` the agent deletes sandboxes as fast as it creates them.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

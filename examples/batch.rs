@@ -1,5 +1,5 @@
-//! A batch of shell commands, each tried up to three times with growing waits. Killed and started again with the same
-//! directory, it goes on: what runs is taken over, what is done is not done again.
+//! Runs a batch of shell commands, each up to three times with growing waits. If it is killed and started again with
+//! the same directory, it continues: it takes over running tasks, and does not repeat finished ones.
 //!
 //! Run it: cargo run --example batch -- 127.0.0.1:5050 /tmp/batch-state 'echo one' 'sleep 5' 'exit 1'
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]

@@ -1,5 +1,5 @@
-//! A framework with an executor of its own, the same program: one process an agent counts primes for all tasks there.
-//! Run it: cargo run --example executor -- 127.0.0.1:5050
+//! A framework with a custom executor, which is the same program: one process on each agent counts primes for all tasks
+//! there. Run it: cargo run --example executor -- 127.0.0.1:5050
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 

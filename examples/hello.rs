@@ -1,4 +1,4 @@
-//! A framework on one page: ten tasks that say hello, each on whatever agent has room.
+//! A framework on one page: ten tasks that say hello, each on any agent where it fits.
 //!
 //! Run it against a cluster: cargo run --example hello -- 127.0.0.1:5050
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]

@@ -1,8 +1,8 @@
-//! Compiles `proto/` into Rust types and their JSON dialect: no `protoc` is needed on the machine.
+//! Compiles `proto/` into Rust types and their JSON dialects. It does not need `protoc`.
 //!
-//! prost makes the types, of which `codegen/fields.rs` gives some fields another type; the rest of `codegen/` makes,
-//! from the same descriptors, the JSON readers and writers, the tables that strict decoding walks, and the pairs of v0
-//! and v1 types. It decides nothing about what a message means.
+//! prost generates the types, and `codegen/fields.rs` changes the types of some fields. The rest of `codegen/`
+//! generates, from the same descriptors, the JSON readers and writers, the tables for strict decoding, and the pairs of
+//! v0 and v1 types. It does not define the meaning of messages.
 
 #![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     text.push_str(&read::generate(&model));
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("dialect.rs"), text)?;
-    // For the tests: the descriptors themselves, and the list of all messages.
+    // For the tests: the descriptors, and the list of all messages.
     std::fs::write(out.join("wire.bin"), set.encode_to_vec())?;
     std::fs::write(out.join("every.rs"), tables::list(&model))?;
     for file in &mut set.file {
@@ -66,9 +66,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Large and rare parts of frequent messages. Behind a pointer they cost eight bytes where they are not set. Without
-/// this a plain resource has 1,160 bytes, a task 2,656, and a busy master spends most of its time on moving empty
-/// fields.
+/// Large and rare parts of frequent messages, which are boxed: an unset one then takes eight bytes. Without this a
+/// plain resource has 1,160 bytes, a task 2,656, and a busy master spends most of its time on moving empty fields.
 const BOXED: &[&str] = &[
     ".mesos.Resource.disk",
     ".mesos.v1.Resource.disk",
@@ -127,8 +126,8 @@ const BOXED: &[&str] = &[
     ".mesos.executor.Event.launch",
 ];
 
-/// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a
-/// warning.
+/// Removes `deprecated` from fields and enum values: Mesos still reads and writes them, so Rust code must too, without
+/// a warning.
 fn silence(message: &mut prost_types::DescriptorProto) {
     for field in &mut message.field {
         if let Some(options) = &mut field.options {

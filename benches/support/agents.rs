@@ -1,10 +1,10 @@
 //! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address or at several.
 //!
-//! They register, answer pings, and report each task of theirs as running, and after the acknowledgement as finished,
-//! with minimal updates; what an acknowledgement is for is in the update's uuid. If tasks are to stay, they are
-//! remembered, so that the agents can register again with them. One connection carries what all of them send, and one
-//! for each address what the master sends to them. `--addresses=N` spreads them over N addresses of 127.0.0.0/8; each
-//! costs this process a thread.
+//! They register, answer pings, and report each of their tasks as running, and after the acknowledgement as finished,
+//! with minimal updates; the update's uuid states what an acknowledgement is for. Tasks that keep running are
+//! remembered, so that the agents can reregister with them. One connection has all messages to the master, and one for
+//! each address those from it. `--addresses=N` spreads the agents over N addresses of 127.0.0.0/8; each costs this
+//! process a thread.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ use protos::mesos::{
 use super::http::Connection;
 use super::{message, number, wait_for};
 
-/// Some fake agents of one master.
+/// The fake agents of one master.
 pub struct Fleet {
     shared: Arc<Shared>,
     count: usize,
@@ -35,18 +35,18 @@ pub struct Fleet {
 struct Shared {
     port: u16,
     addresses: usize,
-    /// To the master; whole messages are written at a time.
+    /// Connection to the master; each write is one or more whole messages.
     out: Mutex<TcpStream>,
     registered: AtomicUsize,
     updates: AtomicUsize,
-    /// Whether a task finishes once its running is acknowledged.
+    /// Whether a task finishes once its TASK_RUNNING is acknowledged.
     finish: AtomicBool,
-    /// What agents have to say of themselves when they register again.
+    /// State of the agents by name, which they report when they reregister.
     hosts: Mutex<BTreeMap<String, Host>>,
     resources: Vec<Resource>,
 }
 
-/// What an agent remembers.
+/// State of an agent.
 #[derive(Default)]
 struct Host {
     id: SlaveId,
@@ -55,18 +55,19 @@ struct Host {
 }
 
 impl Fleet {
-    /// Lets `count` agents with these scalar resources register, all at once.
+    /// Registers `count` agents with these scalar resources, all at once.
     ///
     /// # Errors
-    /// No socket, or the master does not take the messages.
+    /// No socket, or the master does not accept the messages.
     pub fn start(master: SocketAddrV4, count: usize, resources: &[(&str, f64)], finish: bool) -> Result<Fleet> {
         Fleet::start_behind(master, count, resources, finish, Ok)
     }
 
-    /// As [`Fleet::start`]; `port` returns where the master reaches a port of this process.
+    /// Registers agents like [`Fleet::start`]; `port` returns the port at which the master reaches a port of this
+    /// process.
     ///
     /// # Errors
-    /// No socket, or the master does not take the messages.
+    /// No socket, or the master does not accept the messages.
     pub fn start_behind(
         master: SocketAddrV4,
         count: usize,
@@ -109,15 +110,15 @@ impl Fleet {
         Ok(Fleet { shared, count })
     }
 
-    /// Lets the tasks that start from now on finish, each once its running is acknowledged.
+    /// Lets the tasks that start from now on finish, each once its TASK_RUNNING is acknowledged.
     pub fn finish_new_tasks(&self) {
         self.shared.finish.store(true, Ordering::Relaxed);
     }
 
-    /// Registers all agents again with a restarted master, all at once, with their tasks.
+    /// Reregisters all agents with a restarted master, all at once, with their tasks.
     ///
     /// # Errors
-    /// The master does not take the messages.
+    /// The master does not accept the messages.
     pub fn register_again(&self, master: SocketAddrV4) -> Result<()> {
         *lock(&self.shared.out) = connect(master)?;
         self.shared.registered.store(0, Ordering::Relaxed);
@@ -137,27 +138,27 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until the master has sent every agent its id.
+    /// Waits until the master has sent every agent its id, and returns the time that it took.
     ///
     /// # Errors
-    /// It did not within a minute.
+    /// This did not happen within a minute.
     pub fn wait_registered(&self) -> Result<Duration> {
         wait_for("all agents registered", || self.shared.registered.load(Ordering::Relaxed) >= self.count)
     }
 
-    /// How many status updates they sent.
+    /// Returns the number of status updates that the agents have sent.
     pub fn updates(&self) -> usize {
         self.shared.updates.load(Ordering::Relaxed)
     }
 
-    /// Number of agents.
+    /// Returns the number of agents.
     pub fn len(&self) -> usize {
         self.count
     }
 }
 
 impl Shared {
-    /// The pid of `slave(n)`: its number determines its address.
+    /// Returns the PID of `slave(n)`: its number determines its address.
     fn pid(&self, agent: &str) -> String {
         let number = agent.trim_start_matches("slave(").trim_end_matches(')').parse().unwrap_or(0);
         let first = Ipv4Addr::LOCALHOST.to_bits() as usize;
@@ -167,11 +168,11 @@ impl Shared {
 
     fn send(&self, bytes: &[u8]) {
         let mut out = lock(&self.out);
-        // The caller notices a master that has ended when it waits for its answer.
+        // The caller detects a master that has ended when it waits for its answer.
         let _ = out.write_all(bytes);
     }
 
-    /// Answers what the master sends over one connection, until it closes.
+    /// Answers the master's messages on one connection, until it closes.
     fn serve(&self, stream: TcpStream) {
         let Ok(mut connection) = Connection::over(stream) else { return };
         let mut out = Vec::new();
@@ -228,7 +229,7 @@ impl Shared {
         }
     }
 
-    /// Says, as agents do once they are registered, that nothing is oversubscribed.
+    /// Reports, as agents do once they are registered, that no resources are oversubscribed.
     fn registered(&self, agent: &str, slave_id: SlaveId, out: &mut Vec<u8>) {
         let update = UpdateSlaveMessage {
             slave_id,
@@ -242,7 +243,7 @@ impl Shared {
         self.registered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers a task that stays, as running and acknowledged.
+    /// Remembers a task that keeps running, as running and acknowledged.
     fn remember(&self, agent: &str, run: &RunTaskMessage) {
         let framework_id = run.framework.id.clone().unwrap_or_default();
         let status = mesos::TaskStatus {
@@ -358,7 +359,7 @@ fn resource((name, amount): &(&str, f64)) -> Resource {
     }
 }
 
-/// A connection to the master that nothing is read from.
+/// Opens a connection to the master that is not read.
 fn connect(master: SocketAddrV4) -> Result<TcpStream> {
     let out = TcpStream::connect(master)?;
     out.set_nodelay(true)?;
@@ -370,7 +371,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads what comes back on a connection and forgets it, until it closes.
+/// Reads a connection and discards the data, until it closes.
 pub fn drain(mut stream: TcpStream) {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];

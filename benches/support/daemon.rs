@@ -1,4 +1,5 @@
-//! A master or an agent of the release binary, as a process in its own directory, ended and removed when dropped.
+//! A master or an agent of the release binary, as a process in its own directory; dropping it stops the process and
+//! deletes the directory.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
@@ -14,13 +15,13 @@ use nix::unistd::Pid;
 use super::http::Connection;
 use super::proc;
 
-/// The binary: $TEPUI, else the one that cargo built for this benchmark.
+/// Returns the path of the binary: $TEPUI, otherwise the one that cargo built for this benchmark.
 pub fn binary() -> PathBuf {
     let built = option_env!("CARGO_BIN_EXE_tepui").unwrap_or("target/release/tepui");
     std::env::var_os("TEPUI").map_or_else(|| PathBuf::from(built), PathBuf::from)
 }
 
-/// A port of 127.0.0.1 that is free.
+/// Returns a free port of 127.0.0.1.
 ///
 /// # Errors
 /// There is none.
@@ -31,9 +32,9 @@ pub fn free_port() -> Result<u16> {
 /// A process that serves HTTP on 127.0.0.1.
 pub struct Daemon {
     child: Child,
-    /// How it was started, to start it again.
+    /// Command with which it was started, for a restart.
     process: Command,
-    /// Where it listens.
+    /// Address at which it listens.
     pub address: SocketAddrV4,
     directory: PathBuf,
 }
@@ -95,7 +96,7 @@ impl Daemon {
         Ok(Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), directory })
     }
 
-    /// Kills it with SIGKILL, and starts it again with the same work directory.
+    /// Kills the daemon with SIGKILL, and restarts it with the same work directory.
     ///
     /// # Errors
     /// It does not start again.
@@ -103,7 +104,7 @@ impl Daemon {
         self.restart_after(Signal::SIGKILL)
     }
 
-    /// Ends it with a signal, waits for its end, and starts it again with the same work directory.
+    /// Ends the daemon with a signal, waits for its end, and restarts it with the same work directory.
     ///
     /// # Errors
     /// It does not start again.
@@ -114,7 +115,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Waits until it has done what it has to do: until it is idle for 50 ms.
+    /// Waits until the daemon has been idle for 50 ms.
     pub fn settle(&self) {
         let mut last = self.cpu();
         loop {
@@ -127,7 +128,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until it answers.
+    /// Waits until the daemon answers.
     ///
     /// # Errors
     /// It ended, or does not answer.
@@ -135,7 +136,7 @@ impl Daemon {
         let start = Instant::now();
         loop {
             if let Ok(mut connection) = Connection::open(self.address)
-                // With TLS it answers 400 to what is plain.
+                // With TLS it answers plain requests with 400.
                 && connection.get("/health").is_ok_and(|answer| matches!(answer.status, 200 | 400))
             {
                 return Ok(());
@@ -148,19 +149,19 @@ impl Daemon {
         }
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of the daemon's log.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// Its process id.
+    /// Returns the process id of the daemon.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its CPU so far, without children.
+    /// Returns the CPU time that the daemon has used so far, without children.
     pub fn cpu(&self) -> Duration {
         proc::cpu(self.pid())
     }
@@ -168,7 +169,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // What does not end in time is killed.
+        // A process that does not end in time is killed.
         let _ = kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM);
         let start = Instant::now();
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {

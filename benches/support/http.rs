@@ -1,74 +1,74 @@
-//! The little of HTTP/1.1 that load needs: requests over a connection that stays, chunked streams, pipelined calls.
+//! The part of HTTP/1.1 that load needs: requests over a persistent connection, chunked streams, pipelined calls.
 //!
-//! Blocking and without copies where it counts, so that the daemon is what is measured.
+//! Blocking and without copies where that matters, so that the daemon is measured and not the load.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// How long a read may take before the benchmark gives up.
+/// Maximum time of a read before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An answer, whole.
+/// A complete response.
 pub struct Answer {
-    /// The status code.
+    /// Status code of the response.
     pub status: u16,
-    /// Headers as they came.
+    /// Headers as they were received.
     pub head: String,
-    /// The body, decoded.
+    /// Decoded body.
     pub body: Vec<u8>,
 }
 
 /// A connection with a read buffer.
 pub struct Connection {
     stream: TcpStream,
-    /// What came and was not taken is in `start..end`.
+    /// Read buffer; received bytes that were not consumed are in `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
-    /// As of the socket.
+    /// Those of the socket.
     pub fn open(address: SocketAddrV4) -> io::Result<Connection> {
         Connection::over(TcpStream::connect(address)?)
     }
 
-    /// A connection over an open socket.
+    /// Creates a connection over an open socket.
     ///
     /// # Errors
-    /// As of the socket.
+    /// Those of the socket.
     pub fn over(stream: TcpStream) -> io::Result<Connection> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Connection { stream, buffer: vec![0; 1 << 18], start: 0, end: 0 })
     }
 
-    /// The socket, for a writer of its own.
+    /// Returns the socket, for a writer of its own.
     ///
     /// # Errors
-    /// As of the socket.
+    /// Those of the socket.
     pub fn socket(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
     }
 
-    /// Bytes that came and were not taken.
+    /// Returns the received bytes that were not consumed.
     pub fn waiting(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Takes the first `count` bytes of what waits.
+    /// Consumes the first `count` received bytes.
     pub fn take(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// Reads some more.
+    /// Reads further bytes.
     ///
     /// # Errors
-    /// The socket's, or the other side closed.
+    /// Those of the socket, or the other side closed.
     pub fn read_more(&mut self) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -87,19 +87,20 @@ impl Connection {
         Ok(())
     }
 
-    /// GET of a path.
+    /// Sends a GET request for a path and returns the response.
     ///
     /// # Errors
-    /// The socket's.
+    /// Those of the socket.
     pub fn get(&mut self, path: &str) -> io::Result<Answer> {
         self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
         self.answer()
     }
 
-    /// Gets a path and discards the body, at the least cost to this side. Returns the length of the body.
+    /// Sends a GET request for a path and discards the body, at the least cost to this side. Returns the length of the
+    /// body.
     ///
     /// # Errors
-    /// The socket's.
+    /// Those of the socket.
     pub fn skip(&mut self, path: &str) -> io::Result<usize> {
         self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
         let (_, head) = self.head()?;
@@ -121,10 +122,10 @@ impl Connection {
         }
     }
 
-    /// Reads an answer to its end.
+    /// Reads a complete response.
     ///
     /// # Errors
-    /// The socket's, or it is not an answer.
+    /// Those of the socket, or it is not a response.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let (status, head) = self.head()?;
         let mut body = Vec::new();
@@ -141,10 +142,10 @@ impl Connection {
         Ok(Answer { status, head, body })
     }
 
-    /// Reads an answer's status and headers.
+    /// Reads the status and the headers of a response.
     ///
     /// # Errors
-    /// The socket's, or it is not an answer.
+    /// Those of the socket, or it is not a response.
     pub fn head(&mut self) -> io::Result<(u16, String)> {
         let end = loop {
             if let Some(end) = find(self.waiting(), b"\r\n\r\n") {
@@ -158,10 +159,10 @@ impl Connection {
         Ok((status, head))
     }
 
-    /// Reads a chunk and appends it; false at the last one.
+    /// Reads a chunk and appends it. Returns `false` for the last one.
     ///
     /// # Errors
-    /// The socket's, or it is not a chunk.
+    /// Those of the socket, or it is not a chunk.
     pub fn chunk(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
         loop {
             match whole_chunk(self.waiting()) {
@@ -176,13 +177,13 @@ impl Connection {
         }
     }
 
-    /// Whether a whole chunk waits already.
+    /// Returns whether a complete chunk was received already.
     pub fn has_chunk(&self) -> bool {
         whole_chunk(self.waiting()).is_some()
     }
 }
 
-/// Where the data of the first chunk is, and where the chunk ends, if it is all there.
+/// Returns the range of the first chunk's data, and the end of the chunk, if it is complete.
 pub fn whole_chunk(bytes: &[u8]) -> Option<(std::ops::Range<usize>, usize)> {
     let line = find(&bytes[..bytes.len().min(20)], b"\r\n")?;
     let length = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).ok()?, 16).ok()?;
@@ -190,17 +191,17 @@ pub fn whole_chunk(bytes: &[u8]) -> Option<(std::ops::Range<usize>, usize)> {
     (bytes.len() >= data.end + 2).then_some((data.clone(), data.end + 2))
 }
 
-/// Whether the headers say that the body is chunked.
+/// Returns whether the headers state that the body is chunked.
 pub fn is_chunked(head: &str) -> bool {
     header(head, "transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"))
 }
 
-/// The value of a header.
+/// Returns the value of a header.
 pub fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().filter_map(|l| l.split_once(':')).find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim())
 }
 
-/// Where `what` first is.
+/// Returns the first position of `what`.
 pub fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     let first = *what.first()?;
     let mut from = 0;

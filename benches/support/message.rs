@@ -1,4 +1,4 @@
-//! libprocess messages as bytes: writing one, and taking one from what a connection received.
+//! libprocess messages as bytes: appends messages to a buffer, and parses received ones.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::http::{find, header, is_chunked, whole_chunk};
 
 /// Appends a message to the process `to` of the peer.
 pub fn push(out: &mut Vec<u8>, from: &str, to: &str, name: &str, body: &impl Message) {
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(
         out,
         "POST /{to}/{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
@@ -24,21 +24,21 @@ pub fn push(out: &mut Vec<u8>, from: &str, to: &str, name: &str, body: &impl Mes
     out.extend_from_slice(b"\r\n0\r\n\r\n");
 }
 
-/// A message that came.
+/// A received message.
 pub struct Received<'b> {
-    /// The id of the process that it is for.
+    /// Id of the receiving process.
     pub to: &'b str,
-    /// Its full name.
+    /// Full name of the message.
     pub name: &'b str,
-    /// The id of the sending process.
+    /// Id of the sending process.
     pub from: &'b str,
-    /// Its body, if that came in one chunk, as every peer writes it.
+    /// Body of the message, if it was sent in one chunk, as every peer sends it.
     pub body: &'b [u8],
-    /// How many bytes it took.
+    /// Number of bytes of the whole message.
     pub length: usize,
 }
 
-/// The first message of `bytes`, if all of it is there.
+/// Parses the first message of `bytes`, if it is complete.
 pub fn next(bytes: &[u8]) -> Option<Received<'_>> {
     let end = find(bytes, b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;

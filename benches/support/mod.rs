@@ -1,6 +1,6 @@
-//! What the benchmarks share: daemons as processes, their CPU, load from fake agents and schedulers, the printed table.
+//! Helpers of the benchmarks: daemons as processes, their CPU, load from fake agents and schedulers, the printed table.
 //!
-//! Nothing in here says what is measured, and nothing asserts a time.
+//! It neither defines what is measured nor asserts times.
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
 pub mod agents;
@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Whether `--quick` was asked for.
+/// Returns whether `--quick` was given.
 pub fn quick() -> bool {
     std::env::args().any(|a| a == "--quick")
 }
 
-/// The value of `--name=value`.
+/// Returns the value of `--name=value`.
 pub fn option(name: &str) -> Option<String> {
     std::env::args().find_map(|a| a.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
 }
 
-/// The value of `--name=value` as a number, else `default`.
+/// Returns the value of `--name=value` as a number, otherwise `default`.
 pub fn number(name: &str, default: usize) -> usize {
     option(name).and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// Calls `reached` every millisecond until it is true; the time that took.
+/// Calls `reached` every millisecond until it returns `true`, and returns the time that this took.
 ///
 /// # Errors
-/// It did not happen within a minute.
+/// This did not happen within a minute.
 pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) -> Result<Duration> {
     let start = Instant::now();
     while !reached() {
@@ -47,7 +47,7 @@ pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) -> Result<Duratio
     Ok(start.elapsed())
 }
 
-/// The value at a share (0 to 1) of the sorted values; zero if there is none.
+/// Returns a quantile of the values, where `share` is 0 to 1; zero if there are none. Sorts the values.
 pub fn quantile(values: &mut [Duration], share: f64) -> Duration {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);

@@ -1,7 +1,7 @@
-//! Open pages of a master without a browser: the event stream, and the calls of the overview, as often as the page's
-//! store makes them.
+//! Simulates open pages of a master without a browser: the event stream, and the calls of the overview, as often as the
+//! page's store makes them.
 //!
-//! What they read is thrown away: the master is what is measured.
+//! The data is discarded, so that the master is measured and not the pages.
 
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use super::http::Connection;
 
-/// The calls of the overview.
+/// Calls of the overview.
 const CALLS: [&str; 2] = ["GET_OVERVIEW", "GET_FAIRNESS"];
-/// As in `src/daemon/webui/store.js`: `CALL_EVERY`, `CALL_PART`, `CALL_LATEST`.
+/// Intervals as in `src/daemon/webui/store.js`: `CALL_EVERY`, `CALL_PART`, `CALL_LATEST`.
 const EVERY: Duration = Duration::from_secs(2);
 const PART: u32 = 500;
 const LATEST: Duration = Duration::from_secs(30);
 
-/// Some open pages.
+/// A number of simulated open pages.
 pub struct Pages {
     closed: Arc<AtomicBool>,
     counts: Arc<Counts>,
@@ -36,7 +36,7 @@ impl Pages {
     /// Opens pages, and returns once each has read the state.
     ///
     /// # Errors
-    /// The sockets', or the master refuses.
+    /// Those of the sockets, or the master refuses.
     pub fn open(master: SocketAddrV4, count: usize) -> io::Result<Pages> {
         let (closed, counts) = (Arc::<AtomicBool>::default(), Arc::<Counts>::default());
         let mut callers = Vec::new();
@@ -47,7 +47,7 @@ impl Pages {
             stream.chunk(&mut chunk)?;
             chunk.clear();
             let read = counts.clone();
-            // It ends with the process, or with the master.
+            // The thread ends with the process, or with the master.
             std::thread::spawn(move || -> io::Result<()> {
                 while stream.chunk(&mut chunk)? {
                     read.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Pages {
         Ok(Pages { closed, counts, callers })
     }
 
-    /// Stops the calls; how many there were, and how many bytes the streams have brought since they began.
+    /// Stops the calls. Returns their number, and the number of bytes of the streams since they were opened.
     ///
     /// # Errors
     /// A call has failed.
@@ -76,7 +76,7 @@ impl Pages {
     }
 }
 
-/// Makes a call as often as a page does whose cluster always changes.
+/// Makes a call as often as a page of a cluster that always changes.
 fn ask(master: SocketAddrV4, call: &str, closed: &AtomicBool, counts: &Counts) -> io::Result<()> {
     while !closed.load(Ordering::Relaxed) {
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What /proc knows of a process: its CPU, its descendants, its memory.
+//! Reads /proc: the CPU, the descendants and the memory of a process.
 
 use std::fs;
 use std::time::Duration;
@@ -6,13 +6,14 @@ use std::time::Duration;
 /// A clock tick of /proc/<pid>/stat: 100 a second on every Linux that this runs on.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU of a process so far, user and system, to the nanosecond; zero if it is gone. Children are not in it.
+/// Returns the CPU time of a process so far, user and system, to the nanosecond, without children; zero if it is gone.
 pub fn cpu(pid: u32) -> Duration {
     let clock = nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid.cast_signed()));
     clock.and_then(nix::time::ClockId::now).map(Duration::from).unwrap_or_default()
 }
 
-/// CPU of a process, of all its living descendants, and of those that they waited for (in ticks of 10 ms).
+/// Returns the CPU time of a process, of all its living descendants, and of those that they waited for (in ticks of 10
+/// ms).
 pub fn tree_cpu(pid: u32) -> Duration {
     let all: Vec<(u32, u32, u32)> = processes().into_iter().filter_map(|p| stat(p).map(|(up, t)| (p, up, t))).collect();
     let mut family = vec![pid];
@@ -24,12 +25,13 @@ pub fn tree_cpu(pid: u32) -> Duration {
     TICK * ticks
 }
 
-/// The living children of a process.
+/// Returns the living children of a process.
 pub fn children(pid: u32) -> Vec<u32> {
     processes().into_iter().filter(|p| stat(*p).is_some_and(|(up, _)| up == pid)).collect()
 }
 
-/// The executors among the children of an agent: they run in sandboxes. The process that they are copies of does not.
+/// Returns the executors among the children of an agent: they run in sandboxes. The template that they are copies of
+/// does not.
 pub fn executors(agent: u32) -> Vec<u32> {
     let in_sandbox = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.to_string_lossy().contains("/runs/"))
@@ -37,7 +39,7 @@ pub fn executors(agent: u32) -> Vec<u32> {
     children(agent).into_iter().filter(in_sandbox).collect()
 }
 
-/// Parent, and ticks of CPU with those of the children that it waited for.
+/// Returns the parent, and the ticks of CPU time including those of the children that were waited for.
 fn stat(pid: u32) -> Option<(u32, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;
@@ -51,7 +53,7 @@ fn processes() -> Vec<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Bytes of a field of /proc/<pid>/status (`VmRSS`, `VmHWM`) or of smaps_rollup (`Pss`, `Private_Dirty`).
+/// Returns the bytes of a field of /proc/<pid>/status (`VmRSS`, `VmHWM`) or of smaps_rollup (`Pss`, `Private_Dirty`).
 pub fn memory(pid: u32, field: &str) -> u64 {
     let texts = ["status", "smaps_rollup"].map(|f| fs::read_to_string(format!("/proc/{pid}/{f}")).unwrap_or_default());
     let line = texts.iter().flat_map(|t| t.lines()).find(|l| l.split(':').next() == Some(field));

@@ -1,4 +1,4 @@
-//! The printed table: what was measured beside what is promised, and on which machine.
+//! Prints the table of results: measured and promised figures, and the machine.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -21,7 +21,7 @@ impl Report {
         row(what, measured, least, promise, mesos);
     }
 
-    /// Prints a figure that is there to understand the others.
+    /// Prints a figure that explains the others.
     pub fn note(&self, what: &str, measured: &str) {
         row(what, measured, "", "", "");
     }
@@ -31,7 +31,7 @@ fn row(what: &str, measured: &str, least: &str, promise: &str, mesos: &str) {
     println!("| {what:<62} | {measured:>22} | {least:>12} | {promise:>12} | {mesos:>16} |");
 }
 
-/// Processor, cores, memory, kernel, and how busy the machine is.
+/// Returns processor, cores, memory, kernel, and load of the machine.
 pub fn machine() -> String {
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, m)| m);
@@ -48,23 +48,23 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A time in milliseconds, with as many decimals as it needs.
+/// Formats a time in milliseconds, with as many decimals as it needs.
 pub fn millis(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
     if ms < 10.0 { format!("{ms:.2} ms") } else { format!("{ms:.0} ms") }
 }
 
-/// Microseconds of each of `count`.
+/// Formats the microseconds of each of `count`.
 pub fn each(time: Duration, count: usize) -> String {
     format!("{:.1} us", time.as_secs_f64() * 1e6 / count.max(1) as f64)
 }
 
-/// How many a second.
+/// Formats a rate per second.
 pub fn rate(count: usize, time: Duration) -> String {
     format!("{:.0} /s", count as f64 / time.as_secs_f64())
 }
 
-/// An amount of bytes.
+/// Formats an amount of bytes.
 pub fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -1,6 +1,7 @@
 //! A scheduler over HTTP: one stream of events, one connection on which its calls are pipelined.
 //!
-//! Calls gather while events wait, and are written at once when none waits, as Mesos's own library pipelines them.
+//! Calls are collected while events are queued, and written at once when none is, as Mesos's own library pipelines
+//! them.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -18,7 +19,7 @@ use protos::recordio;
 
 use super::http::{Connection, header};
 
-/// How calls and events are encoded.
+/// Encoding of calls and events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     /// `application/json`.
@@ -60,18 +61,18 @@ pub struct Scheduler {
     head: String,
     out: Vec<u8>,
     refused: Arc<OnceLock<String>>,
-    /// Its id.
+    /// Id of the framework.
     pub id: v1::FrameworkId,
 }
 
-/// A framework of this role asks for checkpoints.
+/// Role with which a framework requests checkpoints.
 pub const CHECKPOINTING: &str = "checkpointing";
 
 impl Scheduler {
     /// Subscribes a framework of one role, and reads SUBSCRIBED.
     ///
     /// # Errors
-    /// The master does not take it.
+    /// The master does not accept it.
     pub fn subscribe(master: SocketAddrV4, encoding: Encoding, role: &str) -> Result<Scheduler> {
         Scheduler::subscribe_as(master, encoding, framework(role))
     }
@@ -79,7 +80,7 @@ impl Scheduler {
     /// Subscribes again, with its id, to a restarted master.
     ///
     /// # Errors
-    /// The master does not take it.
+    /// The master does not accept it.
     pub fn subscribe_again(self, master: SocketAddrV4, role: &str) -> Result<Scheduler> {
         let framework = v1::FrameworkInfo { id: Some(self.id), ..framework(role) };
         Scheduler::subscribe_as(master, self.encoding, framework)
@@ -88,7 +89,7 @@ impl Scheduler {
     /// Subscribes a framework that has an id, in JSON.
     ///
     /// # Errors
-    /// The master does not take it.
+    /// The master does not accept it.
     pub fn subscribe_as_known(master: SocketAddrV4, id: v1::FrameworkId, role: &str) -> Result<Scheduler> {
         let framework = v1::FrameworkInfo { id: Some(id), ..framework(role) };
         Scheduler::subscribe_as(master, Encoding::Json, framework)
@@ -141,7 +142,7 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// The next event. Pending calls are sent first.
+    /// Returns the next event. Pending calls are sent first.
     ///
     /// # Errors
     /// The stream ended or was silent for a minute, or a call was refused.
@@ -161,23 +162,23 @@ impl Scheduler {
         }
     }
 
-    /// Gathers a call.
+    /// Adds a call to those that are collected.
     pub fn call(&mut self, kind: call::Type, fill: impl FnOnce(&mut Call)) {
         let mut call = Call { framework_id: Some(self.id.clone()), r#type: Some(kind as i32), ..Default::default() };
         fill(&mut call);
         let body = self.encoding.encode(&call);
         let mut length = String::new();
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(length, "{}\r\n\r\n", body.len());
         for part in [self.head.as_bytes(), length.as_bytes(), &body] {
             self.out.extend_from_slice(part);
         }
     }
 
-    /// Sends the calls that gathered.
+    /// Sends the collected calls.
     ///
     /// # Errors
-    /// The socket's, or one was refused.
+    /// Those of the socket, or one was refused.
     pub fn flush(&mut self) -> Result<()> {
         if let Some(answer) = self.refused.get() {
             bail!("a call was answered {answer}");
@@ -216,8 +217,8 @@ impl Scheduler {
         self.call(call::Type::Accept, |call| call.accept = Some(accept));
     }
 
-    /// Launches this many tasks that stay, on this many agents, and acknowledges that they run; what is offered beyond
-    /// them is declined for good.
+    /// Launches this many tasks that keep running, on this many agents, and acknowledges that they run. Further offers
+    /// are declined for good.
     ///
     /// # Errors
     /// The stream ended, or an error event arrived.
@@ -248,8 +249,8 @@ impl Scheduler {
         self.flush()
     }
 
-    /// Runs this many tasks of a command, as many at once as the offers allow; how long all took, and each from its
-    /// launch to its end.
+    /// Runs this many tasks of a command, as many at once as the offers allow. Returns the total time, and the time of
+    /// each task from its launch to its end.
     ///
     /// # Errors
     /// A task did not finish, the stream ended, or an error event arrived.
@@ -290,7 +291,7 @@ impl Scheduler {
         Ok((start.context("no start")?.elapsed(), lives))
     }
 
-    /// Reads on in a thread of its own until the stream ends, and counts offers; answers nothing.
+    /// Continues to read in a thread of its own until the stream ends, and counts offers; answers nothing.
     ///
     /// # Errors
     /// A call was refused.
@@ -306,10 +307,10 @@ impl Scheduler {
         Ok(offers)
     }
 
-    /// Ends the framework.
+    /// Tears the framework down.
     ///
     /// # Errors
-    /// The socket's.
+    /// Those of the socket.
     pub fn teardown(mut self) -> Result<()> {
         self.call(call::Type::Teardown, |_| {});
         self.flush()?;
@@ -318,7 +319,7 @@ impl Scheduler {
     }
 }
 
-/// Reads the answers to the calls, and keeps the first that is not a success.
+/// Reads the responses to the calls, and keeps the first that is not a success.
 fn watch_answers(stream: TcpStream, refused: Arc<OnceLock<String>>) -> Result<()> {
     let mut connection = Connection::over(stream)?;
     std::thread::spawn(move || {
@@ -350,7 +351,7 @@ fn framework(role: &str) -> v1::FrameworkInfo {
     }
 }
 
-/// A task of a shell command, on an offer's agent, with these scalar resources.
+/// Returns a task with a shell command and these scalar resources, on an offer's agent.
 pub fn task(id: String, offer: &v1::Offer, role: &str, command: &str, resources: &[(&str, f64)]) -> v1::TaskInfo {
     let resource = |(name, amount): &(&str, f64)| v1::Resource {
         name: (*name).into(),
@@ -369,7 +370,7 @@ pub fn task(id: String, offer: &v1::Offer, role: &str, command: &str, resources:
     }
 }
 
-/// How much an offer has of a scalar resource.
+/// Returns the amount of a scalar resource in an offer.
 pub fn amount(offer: &v1::Offer, name: &str) -> f64 {
     let of_name = offer.resources.iter().filter(|r| r.name == name);
     of_name.filter_map(|r| r.scalar.as_ref()).map(|s| s.value).sum()

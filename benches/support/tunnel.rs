@@ -1,5 +1,5 @@
-//! Tunnels between this process and a master, with TLS or without: the load speaks plain, and the master what is
-//! measured. Both kinds cut bytes alike.
+//! Tunnels between this process and a master, with TLS or without: the load uses plain connections, and the master
+//! those that are measured. Both kinds of tunnels split bytes alike.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use wire::tls::{Role, Settings, Tls};
 
 use super::daemon::binary;
 
-/// Bytes that are copied at once: as many as the load writes.
+/// Number of bytes that are copied at once: as many as the load writes.
 const PIECE: usize = 64 << 10;
 
 /// Certificates of 127.0.0.1, for the master and for this process.
@@ -27,7 +27,7 @@ impl Drop for Certificates {
 }
 
 impl Certificates {
-    /// Makes them.
+    /// Creates the certificates.
     ///
     /// # Errors
     /// `tepui tls init` has failed.
@@ -42,7 +42,7 @@ impl Certificates {
         self.0.join(name)
     }
 
-    /// The flags of a master.
+    /// Returns the flags of a master with these certificates.
     pub fn flags(&self) -> Vec<String> {
         let file = |flag: &str, name: &str| format!("--tls_{flag}={}", self.file(name).display());
         vec![
@@ -61,14 +61,14 @@ impl Certificates {
     }
 }
 
-/// Tunnels, until they are dropped.
+/// Running tunnels; they end when this is dropped.
 pub struct Tunnels {
     runtime: Runtime,
     tls: Option<Arc<Tls>>,
 }
 
 impl Tunnels {
-    /// Tunnels with TLS where there are certificates.
+    /// Creates tunnels, with TLS if there are certificates.
     ///
     /// # Errors
     /// The certificates cannot be read.
@@ -78,7 +78,7 @@ impl Tunnels {
         Ok(Tunnels { runtime, tls })
     }
 
-    /// An address at which the master is spoken to in plain.
+    /// Returns an address at which plain connections reach the master.
     ///
     /// # Errors
     /// No socket.
@@ -100,7 +100,7 @@ impl Tunnels {
         })
     }
 
-    /// A port at which the master reaches a port of this process.
+    /// Returns a port at which the master reaches a port of this process.
     ///
     /// # Errors
     /// No socket.
@@ -129,7 +129,7 @@ impl Tunnels {
         self.runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
-                // A connection that fails shows as an end to both sides.
+                // A connection that fails is closed on both sides.
                 tokio::spawn(serve(stream));
             }
         });
@@ -137,7 +137,7 @@ impl Tunnels {
     }
 }
 
-/// Copies both ways until both sides have ended.
+/// Copies in both directions until both sides have ended.
 async fn join(mut one: TcpStream, mut two: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     copy_bidirectional_with_sizes(&mut one, &mut two, PIECE, PIECE).await.map(drop)
 }

@@ -1,8 +1,8 @@
-//! How fast is Mesos's JSON of a big state: written, read, decoded?
+//! Measures Mesos's JSON of a big state: writing, reading, decoding.
 //!
 //! Prints one line for each direction: megabytes, milliseconds of the best of several rounds, megabytes per second. The
-//! time is what this thread spent on a processor, so other work on the machine matters little; giving memory back is
-//! not in it. It judges nothing; the promises are in SPECIFICATION.md.
+//! time is the CPU time of this thread, so other work on the machine matters little; the release of memory is not
+//! included. It asserts nothing; the promises are in SPECIFICATION.md.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -55,7 +55,7 @@ fn line(name: &str, bytes: usize, ms: f64) {
     println!("{name:<28} {megabytes:>8.1} {ms:>9.1} {:>8.0}", megabytes / ms * 1e3);
 }
 
-/// Milliseconds of the fastest round.
+/// Returns the milliseconds of the fastest round.
 fn best<T>(mut work: impl FnMut() -> T) -> f64 {
     let round = |_| {
         let start = processor_ms();
@@ -67,7 +67,7 @@ fn best<T>(mut work: impl FnMut() -> T) -> f64 {
     (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
 }
 
-/// Milliseconds that this thread has run so far.
+/// Returns the CPU time of this thread so far, in milliseconds.
 fn processor_ms() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux with scheduler statistics");
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("nanoseconds come first") / 1e6

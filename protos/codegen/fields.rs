@@ -1,24 +1,24 @@
-//! Gives some fields of prost's types another Rust type: `Text` for short texts, `Shared` for parts that many messages
+//! Changes the Rust type of some fields of prost's types: `Text` for short texts, `Shared` for parts that many messages
 //! have in common.
 //!
-//! It works on the syntax tree of the generated code. The documentation of these types says what they cost and save.
+//! It works on the syntax tree of the generated code. The documentation of these types has their costs and savings.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Field, File, Item, ItemStruct, Meta, Token, parse_quote};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What a field becomes.
+/// New type of a field.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// A `Text`, which costs nothing to copy; as strings these fields were most of the memory that a busy master asked
-    /// for.
+    /// A `Text`, which is copied at no cost; as strings these fields took most of the memory that a busy master
+    /// allocated.
     Text,
-    /// A `Shared`, which is not copied.
+    /// A `Shared`, whose copies share one message.
     Shared,
 }
 
-/// The message below its package's module, the field, and what it becomes.
+/// The message within its package's module, the field, and its new type.
 type Change = (&'static str, &'static str, Kind);
 
 /// Changes by package.
@@ -63,7 +63,7 @@ pub(crate) const CHANGES: &[(&str, &[Change])] = &[
     ),
 ];
 
-/// Gives `field` of `message` its other type.
+/// Changes the type of `field` of `message`.
 pub(crate) fn change(file: &mut File, message: &str, field: &str, kind: Kind) -> Result<(), Failure> {
     let path: Vec<&str> = message.split("::").collect();
     let message = find(&mut file.items, &path).ok_or("no such message")?;
@@ -72,7 +72,7 @@ pub(crate) fn change(file: &mut File, message: &str, field: &str, kind: Kind) ->
     match kind {
         Kind::Text => {
             if make_text(field)? {
-                // prost's own form for debugging would name the types of optional texts.
+                // prost's own `Debug` would use the types of optional texts.
                 message.attrs.push(parse_quote!(#[derive(Debug)]));
                 message.attrs.push(parse_quote!(#[prost(skip_debug)]));
             }
@@ -85,7 +85,7 @@ pub(crate) fn change(file: &mut File, message: &str, field: &str, kind: Kind) ->
     Ok(())
 }
 
-/// Makes a string a `Text`; whether it is an optional one.
+/// Changes a string to a `Text`. Returns whether it is an optional one.
 fn make_text(field: &mut Field) -> Result<bool, Failure> {
     let is_prost = |attribute: &&mut Attribute| attribute.path().is_ident("prost");
     let attribute = field.attrs.iter_mut().find(is_prost).ok_or("no field of prost's")?;
@@ -94,7 +94,8 @@ fn make_text(field: &mut Field) -> Result<bool, Failure> {
         field.ty = parse_quote!(::core::option::Option<crate::Text>);
         return Ok(true);
     }
-    // To the derive required ones are bytes: it would begin required strings as `String`s. See `src/wireform.rs`.
+    // For the derive required texts are bytes, since it would initialise required strings with `String`. See
+    // `src/wireform.rs`.
     let string = parts.iter_mut().find(|part| part.path().is_ident("string"));
     *string.ok_or("no string")? = parse_quote!(bytes = "vec");
     *attribute = parse_quote!(#[prost(#parts)]);
@@ -102,7 +103,7 @@ fn make_text(field: &mut Field) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The struct at a path of modules.
+/// Returns the struct at a path of modules.
 fn find<'i>(items: &'i mut [Item], path: &[&str]) -> Option<&'i mut ItemStruct> {
     let (first, rest) = path.split_first()?;
     items.iter_mut().find_map(|item| match item {

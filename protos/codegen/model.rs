@@ -1,6 +1,6 @@
-//! What the generators know of the `.proto` files: messages, fields and enums, with their Rust names and v1 twins.
+//! The generators' model of the `.proto` files: messages, fields and enums, with their Rust names and v1 twins.
 //!
-//! It reads descriptors and checks that they hold only what the generators can express; it writes no code.
+//! It reads descriptors and checks that they contain only what the generators can express; it writes no code.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, Fi
 
 use crate::names;
 
-/// The dialects: v0, v1, and v0 objects under v1 names. The numbers are those of `json::Dialect`.
+/// The dialects: v0, v1, and v0 objects with v1 names. The numbers are those of `json::Dialect`.
 pub(crate) const DIALECTS: [u8; 3] = [0, 1, 2];
 
-/// How often a field occurs.
+/// Label of a field: how often it occurs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Label {
     Required,
     Optional,
-    /// proto3 without presence: zero means unset.
+    /// A proto3 field without presence: zero means unset.
     Implicit,
     Repeated,
     /// A map from strings.
     Map,
 }
 
-/// What a field holds; of a map, what its values hold.
+/// Type of a field's value; of a map, that of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Bool,
@@ -42,17 +42,17 @@ pub(crate) enum Kind {
 }
 
 pub(crate) struct Oneof {
-    /// The field of the struct.
+    /// Name of the struct's field.
     pub(crate) rust: String,
-    /// The Rust enum's path.
+    /// Path of the Rust enum.
     pub(crate) path: String,
-    /// Its index in the message.
+    /// Index of the oneof in the message.
     pub(crate) index: usize,
 }
 
 pub(crate) struct Field {
     pub(crate) name: String,
-    /// The struct's field; in a oneof, the variant.
+    /// Name of the struct's field; in a oneof, of the variant.
     pub(crate) rust: String,
     pub(crate) number: u32,
     pub(crate) label: Label,
@@ -63,20 +63,20 @@ pub(crate) struct Field {
 }
 
 pub(crate) struct Message {
-    /// `mesos.TaskInfo`.
+    /// Full name, such as `mesos.TaskInfo`.
     pub(crate) name: String,
-    /// `crate::mesos::TaskInfo`.
+    /// Rust path, such as `crate::mesos::TaskInfo`.
     pub(crate) rust: String,
-    /// In declaration order.
+    /// Fields in declaration order.
     pub(crate) fields: Vec<Field>,
-    /// The v1 message of a v0 message.
+    /// Index of the v1 message of a v0 message.
     pub(crate) twin: Option<usize>,
-    /// Whether its JSON differs between the dialects, in itself or below.
+    /// Whether the message's JSON differs between the dialects, in itself or in messages below.
     pub(crate) sensitive: bool,
 }
 
 pub(crate) struct Enum {
-    /// Names and numbers, in declaration order.
+    /// Names and numbers of the values, in declaration order.
     pub(crate) values: Vec<(String, i32)>,
     pub(crate) twin: Option<usize>,
     pub(crate) sensitive: bool,
@@ -87,13 +87,13 @@ pub(crate) struct Model {
     pub(crate) enums: Vec<Enum>,
 }
 
-/// A field as a dialect shows it.
+/// A field in a dialect.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Shown<'m> {
     pub(crate) name: String,
-    /// Written when the field is unset.
+    /// Default that is written when the field is unset.
     pub(crate) default: Option<&'m str>,
-    /// v1 writes a duration of v0 in seconds and nanoseconds.
+    /// Whether v1 writes a duration of v0 in seconds and nanoseconds.
     pub(crate) duration: bool,
 }
 
@@ -121,7 +121,7 @@ impl Model {
         Ok(model)
     }
 
-    /// How `dialect` shows a field; `None` if it leaves it out.
+    /// Returns a field in `dialect`, or `None` if the dialect does not have it.
     pub(crate) fn shown<'m>(&'m self, message: &'m Message, field: &'m Field, dialect: u8) -> Option<Shown<'m>> {
         let own = |name: String| Shown { name, default: written_default(field), duration: false };
         match (dialect, message.twin) {
@@ -136,7 +136,8 @@ impl Model {
         }
     }
 
-    /// Whether v0's `DurationInfo` is v1's `google.protobuf.Duration` here. Any other difference of types is a bug.
+    /// Returns whether a field is `DurationInfo` in v0 and `google.protobuf.Duration` in v1. Any other difference of
+    /// types is a bug.
     fn is_duration(&self, field: &Field, other: &Field) -> bool {
         match (field.kind, other.kind) {
             (Kind::Message(a), Kind::Message(b)) => {
@@ -155,7 +156,7 @@ impl Model {
         }
     }
 
-    /// The values of an enum as `dialect` names them.
+    /// Returns the values of an enum with their names in `dialect`.
     pub(crate) fn shown_values(&self, item: &Enum, dialect: u8) -> Vec<(String, i32)> {
         match (dialect, item.twin) {
             (1, Some(twin)) => self.enums[twin].values.clone(),
@@ -195,7 +196,7 @@ impl Model {
     }
 }
 
-/// The default that is written for an unset field: none for a deprecated one.
+/// Returns the default that is written for an unset field; `None` for a deprecated one.
 fn written_default(field: &Field) -> Option<&str> {
     if field.deprecated { None } else { field.default.as_deref() }
 }
@@ -311,7 +312,7 @@ impl<'d> Found<'d> {
     }
 }
 
-/// The name that v1 would give to a v0 message or enum.
+/// Returns the name that v1 would give to a v0 message or enum.
 fn v1_name(name: &str) -> Option<String> {
     let rest = name.strip_prefix("mesos.")?;
     if rest.starts_with("v1.") { None } else { Some(format!("mesos.v1.{}", rest.replace("Slave", "Agent"))) }

@@ -1,8 +1,8 @@
-//! The Rust names that prost gives to protobuf's packages, messages, fields and enum variants.
+//! Rust names that prost gives to protobuf's packages, messages, fields and enum variants.
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
 
-/// Words that prost writes as raw identifiers.
+/// Keywords that prost writes as raw identifiers.
 const KEYWORDS: &[&str] = &[
     "as", "break", "const", "continue", "else", "enum", "false", "fn", "for", "if", "impl", "in", "let", "loop",
     "match", "mod", "move", "mut", "pub", "ref", "return", "static", "struct", "trait", "true", "type", "unsafe",
@@ -10,7 +10,7 @@ const KEYWORDS: &[&str] = &[
     "unsized", "virtual", "yield", "async", "await", "try", "gen",
 ];
 
-/// The name of a field, or of the module that holds a message's nested types.
+/// Returns the Rust name of a field, or of the module that contains a message's nested types.
 pub(crate) fn snake(name: &str) -> String {
     let snake = name.to_snake_case();
     if KEYWORDS.contains(&snake.as_str()) {
@@ -22,13 +22,13 @@ pub(crate) fn snake(name: &str) -> String {
     }
 }
 
-/// The name of a struct, of an enum, or of a variant.
+/// Returns the Rust name of a struct, of an enum, or of a variant.
 pub(crate) fn camel(name: &str) -> String {
     let camel = name.to_upper_camel_case();
     if camel == "Self" { "Self_".to_owned() } else { camel }
 }
 
-/// The path of the module of `package`, from the crate's root.
+/// Returns the path of the module of `package`, from the crate's root.
 pub(crate) fn module(package: &str) -> String {
     let mut path = "crate".to_owned();
     for part in package.split('.').filter(|part| !part.is_empty()) {

@@ -88,7 +88,7 @@ fn take(model: &Model, message: &Message, field: &Field, dialect: u8) -> String 
     }
     let prefix = match field.label {
         Label::Required => "",
-        // An unset field of proto3 is its default, so "absent" needs no memory.
+        // An unset field of proto3 has its default, so its absence need not be recorded.
         Label::Implicit if matches!(field.kind, Kind::Enum(_)) => "implicit_",
         Label::Implicit => "",
         Label::Optional => "opt_",

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use crate::model::{DIALECTS, Field, Kind, Label, Model};
 
-/// The name of the table of a message's field names in `dialect`.
+/// Returns the name of the table of a message's field names in `dialect`.
 pub(crate) fn names_table(model: &Model, index: usize, dialect: u8) -> String {
     let first = DIALECTS.into_iter().find(|d| names(model, index, *d) == names(model, index, dialect));
     format!("&N{index}_{}", first.unwrap_or(dialect))
 }
 
-/// Field names in declaration order. A field that the dialect does not have gets a name that no JSON text can hold.
+/// Returns the field names in declaration order. A field that the dialect does not have gets a name that no JSON text
+/// can contain.
 fn names(model: &Model, index: usize, dialect: u8) -> Vec<String> {
     let message = &model.messages[index];
     let name = |field| model.shown(message, field, dialect).map_or("\0".to_owned(), |shown| shown.name);
@@ -109,7 +110,7 @@ fn messages(model: &Model, out: &mut String) {
     }
 }
 
-/// Whether a message has, in itself or below, required fields or enums: what prost alone does not check.
+/// Returns whether each message has, in itself or below, required fields or enums, which prost alone does not check.
 fn strict(model: &Model) -> Vec<bool> {
     let mut strict = vec![false; model.messages.len()];
     let mut changed = true;
@@ -138,7 +139,7 @@ fn twins(model: &Model, out: &mut String) {
     }
 }
 
-/// A call of the macro `every!` with the name, the Rust type and, for v0, the v1 type's name of each message.
+/// Returns a call of the macro `every!` with the name, the Rust type and, for v0, the v1 type's name of each message.
 pub(crate) fn list(model: &Model) -> String {
     let mut out = String::from("every! {\n");
     for message in &model.messages {

@@ -27,7 +27,7 @@ pub(crate) fn generate(model: &Model) -> String {
     out
 }
 
-/// One text if all dialects agree, else a choice by `D`.
+/// Returns the statement if it is equal in all dialects, otherwise a choice by `D`.
 pub(crate) fn by_dialect(statement: impl Fn(u8) -> Option<String>) -> String {
     let texts = DIALECTS.map(|d| statement(d).unwrap_or_default());
     if texts.iter().all(|t| *t == texts[0]) {
@@ -45,7 +45,7 @@ pub(crate) fn by_dialect(statement: impl Fn(u8) -> Option<String>) -> String {
     out
 }
 
-/// `D` where the dialect matters below, else `0`, so that one copy of the code serves all.
+/// Returns `D` if the dialect matters for a value, otherwise `0`, so that one copy of the code serves all dialects.
 pub(crate) fn dialect_below(model: &Model, kind: Kind) -> &'static str {
     match kind {
         Kind::Message(m) if model.messages[m].sensitive => "D",
@@ -53,7 +53,7 @@ pub(crate) fn dialect_below(model: &Model, kind: Kind) -> &'static str {
     }
 }
 
-/// The part of a helper's name for the type that it writes or reads.
+/// Returns the part of a helper's name for the type that it writes or reads.
 pub(crate) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "bool",
@@ -69,7 +69,7 @@ pub(crate) fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// The table of an enum's names in `dialect`.
+/// Returns the name of the table of an enum's names in `dialect`.
 pub(crate) fn enum_table(model: &Model, index: usize, dialect: u8) -> String {
     let item = &model.enums[index];
     let same = |d| model.shown_values(item, d) == model.shown_values(item, dialect);
@@ -113,7 +113,7 @@ fn statement(model: &Model, field: &Field, shown: &Shown<'_>, dialect: u8) -> St
     }
 }
 
-/// An optional field that is written with its default when unset.
+/// Returns the statement for an optional field that is written with its default when unset.
 fn with_default(field: &Field, default: &str, key: &str, names: &str) -> String {
     let rust = &field.rust;
     match field.kind {

@@ -1,15 +1,16 @@
-//! Reading messages from protobuf's binary form as strictly, and as leniently, as a C++ reader does.
+//! Decodes messages from protobuf's binary form as strictly, and as leniently, as a C++ reader does.
 //!
-//! prost alone does not notice a missing required field and keeps enum numbers without a name; this does the rest.
+//! prost alone does not detect a missing required field and keeps enum numbers without a name; this module does the
+//! rest.
 
 use crate::json::generated::{ENUMS, MESSAGES};
 use crate::normalise;
 use crate::schema::{Described, FieldInfo, Kind, Label, MessageInfo};
 
-/// Messages nested deeper than this are refused, as by protobuf's own readers.
+/// Maximum nesting depth of messages, as in protobuf's own readers.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Why bytes are not a message of the type.
+/// An error of decoding a message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Required fields are missing; the paths, separated by comma and space, in the order of protobuf's own list.
@@ -23,8 +24,8 @@ pub enum DecodeError {
     TooLarge(&'static str),
 }
 
-/// Reads one message. Required fields must be there; an enum number without a name counts as unset, a field of an
-/// unexpected wire type as unknown, and text that is not UTF-8 has its bad bytes replaced by U+FFFD.
+/// Decodes one message. Required fields must be present. An enum number without a name counts as unset, and a field of
+/// an unexpected wire type as unknown. In text that is not UTF-8, invalid bytes are replaced by U+FFFD.
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -43,8 +44,8 @@ pub fn decode<M: Described>(bytes: &[u8]) -> Result<M, DecodeError> {
     slowly(info, bytes)
 }
 
-/// The paths of the required fields that `bytes`, read as an `M`, lack: `name, task_id.value, resources[0].type`.
-/// Empty if nothing is missing, and if the bytes are not a message at all.
+/// Returns the paths of the required fields that are missing in `bytes` as an `M`: `name, task_id.value,
+/// resources[0].type`. It is empty if nothing is missing, and if the bytes are not a message at all.
 #[must_use]
 pub fn missing_fields<M: Described>(bytes: &[u8]) -> Vec<String> {
     match normalise::message(&MESSAGES[usize::from(M::INDEX)], bytes) {
@@ -53,7 +54,8 @@ pub fn missing_fields<M: Described>(bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// Rewrites the bytes in the plain form that prost reads as C++ would, and returns what is missing.
+/// Rewrites the bytes in the plain form that prost reads as C++ would, and decodes that. The error has the missing
+/// fields.
 #[cold]
 fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, DecodeError> {
     let normal = normalise::message(info, bytes).ok_or(DecodeError::Malformed(info.name))?;
@@ -63,10 +65,10 @@ fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, D
     M::decode(normal.bytes.as_slice()).map_err(|_| DecodeError::Malformed(info.name))
 }
 
-/// The result of a check of the bytes.
+/// Result of the check of a message's bytes.
 #[derive(PartialEq, Eq)]
 enum Found {
-    /// prost reads them as C++ would, but for text that is not UTF-8.
+    /// prost decodes the message as C++ would, except for text that is not UTF-8.
     Good,
     /// The message is invalid or unusual: the slow path decides.
     Odd,
@@ -74,7 +76,7 @@ enum Found {
 }
 
 struct Scan {
-    /// Bytes of memory that messages in lists may still take.
+    /// Bytes of memory that elements of lists may still take.
     budget: usize,
 }
 
@@ -96,7 +98,8 @@ impl Scan {
             let bit = 1u64 << (field.order & 63);
             let again = seen & bit != 0;
             seen |= bit;
-            // By the kind and not by the value that is there: only one is right, and most fields need no closer look.
+            // Dispatches on the kind and not on the value: only one wire type is valid, and most fields need no further
+            // check.
             let found = match (field.kind, wire) {
                 (Kind::Message, 2) => delimited(&mut rest).map(|inner| self.inner(field, inner, again, depth)),
                 (Kind::Enum, 0) => varint(&mut rest).filter(|n| known(field, *n)).map(|_| Found::Good),
@@ -117,7 +120,7 @@ impl Scan {
     fn inner(&mut self, field: &FieldInfo, bytes: &[u8], again: bool, depth: usize) -> Found {
         let info = &MESSAGES[usize::from(field.child)];
         match field.label {
-            // Two halves of one message are merged: rare, so left to the closer look.
+            // A message in two parts must be merged: this is rare, so it is left to the slow path.
             Label::Required | Label::Optional if again => return Found::Odd,
             Label::Required | Label::Optional => {}
             Label::Repeated | Label::Map => match self.budget.checked_sub(info.size as usize) {
@@ -128,11 +131,11 @@ impl Scan {
         if field.label == Label::Map {
             return self.entry(info, bytes, depth);
         }
-        // Without required fields and enums there is nothing to check that prost does not check too.
+        // Without required fields and enums there is nothing to check that prost does not check, too.
         if info.strict { self.message(info, bytes, depth + 1) } else { Found::Good }
     }
 
-    /// A map's entry: a string key and a message.
+    /// Checks the entry of a map: a string key and a message.
     fn entry(&mut self, info: &'static MessageInfo, mut bytes: &[u8], depth: usize) -> Found {
         let mut seen = [false; 2];
         while !bytes.is_empty() {
@@ -152,19 +155,19 @@ impl Scan {
     }
 }
 
-/// A scalar: in a map it can only be an entry, which is a message.
+/// Checks a scalar: in a map it is invalid, since an entry is a message.
 fn plain(field: &FieldInfo) -> Found {
     if field.label == Label::Map { Found::Odd } else { Found::Good }
 }
 
-/// Whether an enum field's number has a name. C++ keeps the low 32 bits.
+/// Returns whether an enum field's number has a name. C++ keeps the low 32 bits.
 pub(crate) fn known(field: &FieldInfo, number: u64) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "as C++ does")]
     let number = number as i32;
     ENUMS[usize::from(field.child)].name(number).is_some()
 }
 
-/// One field's value on the wire. Groups hold nothing that any message knows.
+/// Value of one field in binary form. The content of groups is dropped, since no message has any.
 pub(crate) enum Item<'b> {
     Varint(u64),
     Fixed64,
@@ -172,21 +175,21 @@ pub(crate) enum Item<'b> {
     Other,
 }
 
-/// Takes the next field off `bytes`; `None` if they are not protobuf.
+/// Removes the next field from `bytes`; `None` if they are not protobuf.
 #[inline]
 pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
     let (number, wire) = key(bytes)?;
     Some((number, value(number, wire, bytes)?))
 }
 
-/// Takes a field's number and wire type off `bytes`.
+/// Removes a field's number and wire type from `bytes`.
 #[inline]
 fn key(bytes: &mut &[u8]) -> Option<(u32, u32)> {
     let key = u32::try_from(varint(bytes)?).ok()?;
     Some((key >> 3, key & 7)).filter(|(number, _)| *number != 0)
 }
 
-/// Takes the value of a field with this number and wire type off `bytes`.
+/// Removes the value of a field with this number and wire type from `bytes`.
 fn value<'b>(number: u32, wire: u32, bytes: &mut &'b [u8]) -> Option<Item<'b>> {
     Some(match wire {
         0 => Item::Varint(varint(bytes)?),
@@ -207,14 +210,14 @@ fn value<'b>(number: u32, wire: u32, bytes: &mut &'b [u8]) -> Option<Item<'b>> {
     })
 }
 
-/// Takes a length and so many bytes off `bytes`.
+/// Removes a length and that many bytes from `bytes`.
 #[inline]
 fn delimited<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let length = usize::try_from(varint(bytes)?).ok()?;
     take(bytes, length)
 }
 
-/// Skips a group and those in it, to the end of group `number`.
+/// Skips a group and those in it, up to the end of group `number`.
 fn group(bytes: &mut &[u8], number: u32) -> Option<()> {
     let mut open = vec![number];
     while let Some(innermost) = open.last() {
@@ -238,7 +241,7 @@ fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Option<&'b [u8]> {
     Some(taken)
 }
 
-/// Takes a variable-length number off `bytes`.
+/// Removes a variable-length number from `bytes`.
 #[inline]
 pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     // Most tags, lengths and numbers have one byte.
@@ -254,7 +257,7 @@ fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     for (i, b) in bytes.iter().enumerate().take(10) {
         value |= u64::from(b & 0x7f) << (7 * i);
         if *b < 0x80 {
-            // The tenth byte holds one bit only.
+            // The tenth byte has one bit only.
             if i == 9 && *b > 1 {
                 return None;
             }

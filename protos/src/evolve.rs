@@ -1,4 +1,4 @@
-//! Conversion between v0 and v1 of the same message.
+//! Converts between v0 and v1 of the same message.
 //!
 //! Nearly all bytes are the same in both, so nothing is converted: a v0 type reads and writes v1's bytes. The
 //! exceptions are here: [`scheduler_call`] and [`master_call`] and their opposites; and [`evolve`] and [`devolve`], for
@@ -16,27 +16,27 @@ use crate::schema::Described;
 
 /// A v0 message that has a v1 message of the same shape.
 pub trait Evolve: Described {
-    /// The v1 message.
+    /// Type of the v1 message.
     type V1: Described;
 }
 
 const NANOS: i64 = 1_000_000_000;
 
-/// v1's duration of a v0 one.
+/// Converts a v0 duration to v1.
 #[must_use]
 pub fn to_duration(info: &DurationInfo) -> Duration {
     let nanos = i32::try_from(info.nanoseconds % NANOS).unwrap_or_default();
     Duration { seconds: info.nanoseconds / NANOS, nanos }
 }
 
-/// v0's duration of a v1 one; beyond about 292 years it stays at that limit.
+/// Converts a v1 duration to v0; saturates at about 292 years.
 #[must_use]
 pub fn to_duration_info(duration: &Duration) -> DurationInfo {
     let nanoseconds = duration.seconds.saturating_mul(NANOS).saturating_add(i64::from(duration.nanos));
     DurationInfo { nanoseconds }
 }
 
-/// Reads a v1 `scheduler.Call` from its bytes.
+/// Decodes a v1 `scheduler.Call` from its bytes.
 ///
 /// # Errors
 /// See [`decode`].
@@ -44,12 +44,12 @@ pub fn scheduler_call(v1: &[u8]) -> Result<crate::mesos::scheduler::Call, Decode
     decode(&swap(v1, Direction::Devolve, SUBSCRIBE))
 }
 
-/// Appends the v1 bytes of a `scheduler.Call`. `Subscribe.force` is left out: v1 has no such field.
+/// Appends the v1 bytes of a `scheduler.Call`. `Subscribe.force` is omitted: v1 has no such field.
 pub fn encode_scheduler_call(call: &crate::mesos::scheduler::Call, out: &mut Vec<u8>) {
     out.extend_from_slice(&swap(&call.encode_to_vec(), Direction::Evolve, SUBSCRIBE));
 }
 
-/// Reads a v1 `master.Call` from its bytes.
+/// Decodes a v1 `master.Call` from its bytes.
 ///
 /// # Errors
 /// See [`decode`].
@@ -62,15 +62,15 @@ pub fn encode_master_call(call: &crate::mesos::master::Call, out: &mut Vec<u8>) 
     out.extend_from_slice(&swap(&call.encode_to_vec(), Direction::Evolve, DRAIN));
 }
 
-/// The v1 message of a v0 one. Prefer not to need it: it encodes and decodes.
+/// Converts a v0 message to v1. It is expensive: it encodes and decodes the message.
 #[must_use]
 pub fn evolve<T: Evolve>(v0: &T) -> T::V1 {
     let bytes = v0.encode_to_vec();
-    // What was just encoded decodes: the numbers and types are the same after the exceptions are dealt with.
+    // Decoding cannot fail: numbers and types are the same after the exceptions were rewritten.
     T::V1::decode(&*converted(&T::full_name(), &bytes, Direction::Evolve)).unwrap_or_default()
 }
 
-/// The v0 message of a v1 one. An agent's `checkpoint`, which v1 does not have, is set, as Mesos sets it.
+/// Converts a v1 message to v0. An agent's `checkpoint`, which v1 does not have, is set, as Mesos sets it.
 #[must_use]
 pub fn devolve<T: Evolve>(v1: &T::V1) -> T {
     let bytes = v1.encode_to_vec();
@@ -83,12 +83,12 @@ enum Direction {
     Devolve,
 }
 
-/// A message that is not the same in v0 and v1, and where it sits in its call.
+/// A message that is not the same in v0 and v1, with its field in the call.
 #[derive(Clone, Copy)]
 struct Exception {
-    /// The field of the call.
+    /// Number of the call's field.
     number: u32,
-    /// Rewrites the inner message's bytes.
+    /// Function that rewrites the bytes of the inner message.
     rewrite: fn(&[u8], Direction) -> Option<Vec<u8>>,
 }
 
@@ -107,10 +107,11 @@ fn converted<'b>(name: &str, bytes: &'b [u8], direction: Direction) -> Cow<'b, [
     inner.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// `SlaveInfo.checkpoint`, which is field 7, set.
+/// Encoding of `SlaveInfo.checkpoint` (field 7), set to true.
 const CHECKPOINT: [u8; 2] = [7 << 3, 1];
 
-/// Rewrites the field that is an exception; all other bytes stay. Malformed bytes stay too, for the decoder to refuse.
+/// Rewrites the field that is an exception; all other bytes are copied. Malformed bytes are copied too, for the decoder
+/// to reject.
 fn swap(bytes: &[u8], direction: Direction, exception: Exception) -> Cow<'_, [u8]> {
     rewritten(bytes, direction, exception).map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
@@ -142,7 +143,7 @@ fn append(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// `Subscribe`: v0 has `force` as field 2, so its later fields are one number higher than v1's.
+/// Rewrites `Subscribe`: v0 has `force` as field 2, so its later fields are one number higher than v1's.
 fn subscribe(mut bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());
     while !bytes.is_empty() {
@@ -160,7 +161,7 @@ fn subscribe(mut bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `DrainAgent`: field 2 is nanoseconds in v0; seconds and nanoseconds in v1.
+/// Rewrites `DrainAgent`: field 2 is nanoseconds in v0; seconds and nanoseconds in v1.
 fn drain(bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len() + 8);
     let mut rest = bytes;
@@ -168,7 +169,7 @@ fn drain(bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
     while !rest.is_empty() {
         let before = rest;
         match next(&mut rest)? {
-            // The same field twice is one message in two parts.
+            // A field that occurs twice is one message in two parts.
             (2, Item::Bytes(inner)) => grace.get_or_insert_default().extend_from_slice(inner),
             _ => out.extend_from_slice(&before[..before.len() - rest.len()]),
         }

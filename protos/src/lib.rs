@@ -1,5 +1,4 @@
-//! The wire's types: every message of Mesos 1.11 as a Rust type, by protobuf package, and the ways to write and read
-//! them.
+//! The messages of Mesos 1.11 as Rust types, by protobuf package, with their binary and JSON forms.
 //!
 //! `protos::mesos` is v0 (`slave_id`), `protos::mesos::v1` is v1 (`agent_id`). [`decode`] reads the binary form and
 //! rejects what a C++ reader rejects; [`json`] is Mesos's own JSON; [`recordio`] frames streams; [`evolve`] converts v0
@@ -22,7 +21,7 @@ mod shared;
 mod staged;
 mod wireform;
 
-/// What ids and other short texts in the messages are.
+/// Type of ids and other short texts in messages.
 pub use base::Text;
 pub use binary::{DecodeError, decode, missing_fields};
 pub use generated::*;

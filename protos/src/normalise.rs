@@ -12,15 +12,15 @@ use crate::binary::{Item, MAX_DEPTH, known, next, varint};
 use crate::json::generated::MESSAGES;
 use crate::schema::{FieldInfo, Kind, Label, MessageInfo};
 
-/// A message in plain form.
+/// A message in plain form, with the required fields that it lacks.
 #[derive(Default)]
 pub(crate) struct Normal {
     pub(crate) bytes: Vec<u8>,
-    /// The paths of missing required fields.
+    /// Paths of the missing required fields.
     pub(crate) missing: Vec<String>,
 }
 
-/// Puts `bytes` into plain form; `None` if they are not protobuf.
+/// Converts `bytes` to plain form; `None` if they are not protobuf.
 pub(crate) fn message(info: &'static MessageInfo, bytes: &[u8]) -> Option<Normal> {
     let mut normal = Normal::default();
     walk(info, bytes, "", 0, &mut normal)?;
@@ -61,7 +61,7 @@ fn walk(info: &'static MessageInfo, bytes: &[u8], prefix: &str, depth: usize, no
     Some(())
 }
 
-/// Sorts the fields of a message by number and keeps what is known and of the right type.
+/// Sorts the fields of a message by number, and drops fields that are unknown or of the wrong type.
 fn collect(info: &'static MessageInfo, bytes: &[u8]) -> Option<BTreeMap<u16, Values>> {
     let mut fields: BTreeMap<u16, Values> = BTreeMap::new();
     let mut rest = bytes;
@@ -99,7 +99,7 @@ fn collect(info: &'static MessageInfo, bytes: &[u8]) -> Option<BTreeMap<u16, Val
     Some(fields)
 }
 
-/// Repeated numbers in one piece, which proto2's readers take as well.
+/// Reads packed repeated numbers, which proto2's readers accept as well.
 fn packed(field: &FieldInfo, mut bytes: &[u8], to: &mut Values) -> Option<()> {
     if field.kind == Kind::Fixed64 {
         let (blocks, rest) = bytes.as_chunks::<8>();
@@ -158,7 +158,7 @@ fn write(
     Some(())
 }
 
-/// A map's entry: a key and a value, either of which may be left out.
+/// Reads the entry of a map: a key and a value, either of which may be missing.
 fn entry(field: &FieldInfo, mut bytes: &[u8], prefix: &str, depth: usize, normal: &mut Normal) -> Option<()> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     while !bytes.is_empty() {

@@ -1,6 +1,6 @@
 //! RecordIO: the framing of event streams. A record is its length in decimal, a newline, and that many bytes.
 //!
-//! HTTP chunks, which have no relation to records, and the content of records are elsewhere.
+//! It handles neither HTTP chunks, which have no relation to records, nor the content of records.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ pub fn encode(payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Why a stream of records cannot be read any further. There is no way back: the stream must be closed.
+/// An error of a stream of records. The stream cannot be read further and must be closed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The length is empty or holds something else than digits.
+    /// The length is empty or contains something other than digits.
     #[error("a record's length is not a decimal number: '{0}'")]
     BadLength(String),
     /// The length has more digits than any allowed record needs.
@@ -23,24 +23,24 @@ pub enum RecordError {
     /// The record is longer than the reader allows.
     #[error("a record of {length} bytes is over the limit of {limit}")]
     TooLong {
-        /// What the record claims.
+        /// Length that the record has.
         length: u64,
-        /// What the reader allows.
+        /// Length that the reader allows.
         limit: usize,
     },
 }
 
-/// The most digits that a length may have; leading zeros count.
+/// Maximum number of digits of a length, including leading zeros.
 const MAX_DIGITS: usize = 20;
 
-/// Reads records from bytes that come in any pieces.
+/// A decoder of records from bytes that arrive in pieces of any size.
 ///
-/// Push what arrived, then pull until nothing comes. It holds at most one record that is not complete, which is at most
-/// as long as the limit, and the records that were pushed and not yet pulled.
+/// Push received bytes, then pull until there is no record. It holds at most one incomplete record, which is at most as
+/// long as the limit, and the records that were pushed and not yet pulled.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
-    /// The digits of the length that is being read.
+    /// Digits of the length that is being read.
     header: Vec<u8>,
     /// Number of missing bytes of the current record; `None` while its length is being read.
     wanted: Option<usize>,
@@ -50,13 +50,13 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A reader that refuses records longer than `limit` bytes.
+    /// Creates a decoder that rejects records longer than `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, header: Vec::new(), wanted: None, body: Vec::new(), ready: VecDeque::new(), broken: None }
     }
 
-    /// Takes the next bytes of the stream. After an error it takes no more.
+    /// Adds the next bytes of the stream. After an error it ignores them.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.broken.is_none() {
             match self.wanted {
@@ -72,10 +72,10 @@ impl Decoder {
         }
     }
 
-    /// The next whole record; `None` if more bytes are needed.
+    /// Returns the next complete record; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// A bad length, after all records before it were given. The error stays.
+    /// A bad length, after all records before it were returned. The error is returned by all further calls.
     pub fn pull(&mut self) -> Result<Option<Vec<u8>>, RecordError> {
         match (self.ready.pop_front(), &self.broken) {
             (Some(record), _) => Ok(Some(record)),
@@ -84,13 +84,13 @@ impl Decoder {
         }
     }
 
-    /// Whether the stream may end here: no record is half read.
+    /// Returns whether the stream may end here: no record is incomplete.
     #[must_use]
     pub fn at_boundary(&self) -> bool {
         self.wanted.is_none() && self.header.is_empty() && self.broken.is_none()
     }
 
-    /// Reads digits up to the newline and returns what is behind them.
+    /// Reads digits up to the newline and returns the bytes after it.
     fn length<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         for (i, b) in bytes.iter().enumerate() {
             match b {
@@ -118,7 +118,7 @@ impl Decoder {
         &[]
     }
 
-    /// Begins the record whose length is complete.
+    /// Starts the record whose length is complete.
     fn start(&mut self) {
         let digits = std::mem::take(&mut self.header);
         let length = std::str::from_utf8(&digits).ok().and_then(|text| text.parse::<u64>().ok());

@@ -1,15 +1,16 @@
-//! The shape of the tables that `codegen/tables.rs` fills: what a reader must know of a message besides its Rust type.
+//! The structure of the tables that `codegen/tables.rs` fills: properties of messages that their Rust types do not
+//! have.
 //!
 //! The tables serve strict decoding, enum names and the search for missing fields. Nothing here reads or writes.
 
-/// A message of the wire: it has a place in the tables, so that [`crate::decode`] can check it.
+/// A message that the tables describe, so that [`crate::decode`] can check it.
 pub trait Described: prost::Message + prost::Name + Default {
-    /// The message's place in the tables. Only this crate gives it a meaning.
+    /// Index of the message in the tables, which are private to this crate.
     #[doc(hidden)]
     const INDEX: u16;
 }
 
-/// How a field's value travels in binary.
+/// Kind of a field's value in binary form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Varint,
@@ -20,7 +21,7 @@ pub(crate) enum Kind {
     Message,
 }
 
-/// How often a field occurs. A proto3 field without presence counts as optional.
+/// Label of a field: how often it occurs. A proto3 field without presence counts as optional.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Label {
     Required,
@@ -32,11 +33,11 @@ pub(crate) enum Label {
 #[derive(Debug)]
 pub(crate) struct FieldInfo {
     pub(crate) number: u16,
-    /// The place of its message or enum in the tables; of a map, that of its values.
+    /// Index of the field's message or enum in the tables; of a map, that of its values.
     pub(crate) child: u16,
-    /// Its place in declaration order.
+    /// Index of the field in declaration order.
     pub(crate) order: u8,
-    /// 0 if in no oneof, else the same number for all members of one.
+    /// Number of the field's oneof, the same for all of its members; 0 for no oneof.
     pub(crate) oneof: u8,
     pub(crate) kind: Kind,
     pub(crate) label: Label,
@@ -44,25 +45,25 @@ pub(crate) struct FieldInfo {
 
 #[derive(Debug)]
 pub(crate) struct MessageInfo {
-    /// The full protobuf name.
+    /// Full protobuf name of the message.
     pub(crate) name: &'static str,
     /// Field names in declaration order.
     pub(crate) names: &'static [&'static str],
-    /// In number order.
+    /// Fields in the order of their numbers.
     pub(crate) fields: &'static [FieldInfo],
-    /// One bit for each required field, at its place in declaration order.
+    /// One bit for each required field, at its index in declaration order.
     pub(crate) required: u64,
-    /// The place of its v1 message, or its own.
+    /// Index of the v1 message; of a message without one, its own.
     pub(crate) twin: u16,
-    /// Whether it or a message below has required fields or enums.
+    /// Whether the message or one below it has required fields or enums.
     pub(crate) strict: bool,
-    /// Bytes of memory that one takes, without what it points to.
+    /// Size of the Rust struct in bytes, without the memory that it points to.
     pub(crate) size: u32,
 }
 
 impl MessageInfo {
     pub(crate) fn field(&self, number: u32) -> Option<&'static FieldInfo> {
-        // Numbers mostly run from 1 without gaps: look there first.
+        // Numbers mostly start at 1 without gaps, so that index is tried first.
         let guess = self.fields.get((number as usize).wrapping_sub(1));
         match guess {
             Some(field) if u32::from(field.number) == number => Some(field),
@@ -78,14 +79,15 @@ impl MessageInfo {
     }
 }
 
-/// The names and numbers of an enum, in declaration order.
+/// Names and numbers of an enum, in declaration order.
 #[derive(Debug)]
 pub(crate) struct EnumTable(pub(crate) &'static [(&'static str, i32)]);
 
 impl EnumTable {
-    /// The first declared name of a number.
+    /// Returns the first declared name of a number.
     pub(crate) fn name(&self, number: i32) -> Option<&'static str> {
-        // Most enums count from 0 without gaps. An alias sits behind its number's place, so it is never met first.
+        // Most enums count from 0 without gaps. An alias comes after the index of its number, so it is never found
+        // first.
         let guess = usize::try_from(number).ok().and_then(|place| self.0.get(place));
         match guess {
             Some((name, n)) if *n == number => Some(name),
@@ -93,7 +95,7 @@ impl EnumTable {
         }
     }
 
-    /// The number of a name, which must match to the letter.
+    /// Returns the number of a name, which must match exactly.
     pub(crate) fn number(&self, name: &str) -> Option<i32> {
         self.0.iter().find(|(n, _)| *n == name).map(|(_, number)| *number)
     }

@@ -1,6 +1,6 @@
-//! A part that many messages have in common, such as the framework of all the tasks that it launches.
+//! A message that many messages have in common, such as the framework of all the tasks that it launches.
 //!
-//! On the wire it is a message like any other; here a copy of it costs a count.
+//! In binary and JSON it is a message like any other; here a copy of it only increments a reference count.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use prost::bytes::{Buf, BufMut};
 use prost::encoding::{DecodeContext, WireType};
 use prost::{DecodeError, Message};
 
-/// A message that others may hold as well. Reading into it makes a copy, if others do.
+/// A message that several messages can share. Decoding into it makes a copy if it is shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// The message, to share it further.
+    /// Returns the message in its `Arc`, to share it further.
     #[must_use]
     pub fn into_arc(self) -> Arc<T> {
         self.0
@@ -22,13 +22,13 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The message alone; copied if others hold it.
+    /// Returns the message; it is cloned if it is shared.
     #[must_use]
     pub fn into_inner(self) -> T {
         Arc::unwrap_or_clone(self.0)
     }
 
-    /// The message, to be changed; a copy of its own, if others hold it.
+    /// Returns the message for a change; it is cloned first if it is shared.
     pub(crate) fn own(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }

@@ -1,10 +1,10 @@
-//! The record of a task at its launch, as masters and agents keep it.
+//! Creates the record of a task at its launch, as masters and agents keep it.
 
 use crate::mesos::{ExecutorId, FrameworkId, Task, TaskInfo, TaskState};
 
 impl Task {
-    /// A task that has just been launched, from its `info`, in TASK_STAGING; without its resources, which the caller
-    /// adds in its own form.
+    /// Returns the record of a task that has just been launched, from its `info`, in TASK_STAGING. It lacks the
+    /// resources, which the caller adds in its own form.
     pub fn staged(info: &TaskInfo, framework_id: FrameworkId, executor_id: Option<ExecutorId>) -> Task {
         Task {
             name: info.name.clone(),
@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// The user of the task's command, or of its executor's; the default user is not shown.
+/// Returns the user of the task's command, or of its executor's; the default user is not shown.
 fn user_of(info: &TaskInfo) -> Option<String> {
     let own = info.command.as_ref().and_then(|command| command.user.clone());
     own.or_else(|| info.executor.as_ref()?.command.as_ref()?.user.clone())

@@ -1,12 +1,12 @@
-//! prost for the generated types: the same, except for maps, short texts and lists of large messages, and for the
+//! prost's functions for the generated types, with changes for maps, short texts, lists of large messages, and the
 //! encoding of lengths.
 //!
-//! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
-//! its number is required: a C++ reader rejects the whole message without it. So every entry is written whole, as C++
+//! prost omits a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and its
+//! number is required: a C++ reader rejects the whole message without it. So every entry is written completely, as C++
 //! does.
 //!
 //! Some fields are a [`crate::Text`] (`build.rs` has the list). For the derive they are strings, or bytes where they
-//! are required, because a required string begins as a `String`, and required bytes as their default.
+//! are required, because the derive initialises a required string with `String`, and required bytes with their default.
 
 pub(crate) use ::prost::*;
 
@@ -18,7 +18,8 @@ pub(crate) mod encoding {
 
     use crate::Text;
 
-    /// Writes a field's key and how many bytes follow. Mostly that is one byte each, which go together.
+    /// Writes a field's key and the number of bytes that follow. Mostly each is one byte, and both are written
+    /// together.
     #[inline]
     fn encode_head(tag: u32, length: usize, buf: &mut impl BufMut) {
         match (u8::try_from(tag), u8::try_from(length)) {
@@ -40,11 +41,11 @@ pub(crate) mod encoding {
 
         use super::encode_head;
 
-        /// Messages that take more bytes of memory than this are large: a task does, and a status.
+        /// Size in bytes above which messages are large: those of tasks and statuses are.
         const LARGE: usize = 256;
 
-        /// Reads one more message of a list. A list of large ones begins with room for one: a vector would take that
-        /// of four, and most lists of statuses have one.
+        /// Decodes one more message of a list. A list of large ones starts with capacity for one: a vector would
+        /// allocate four, and most lists of statuses have one.
         pub(crate) fn merge_repeated<M: Message + Default>(
             wire: WireType,
             messages: &mut Vec<M>,
@@ -63,15 +64,15 @@ pub(crate) mod encoding {
         }
     }
 
-    /// The text at the beginning of `bytes`, and how many bytes it takes with its length; `None` if the length has more
-    /// than one byte, or if what follows is cut off or no UTF-8.
+    /// Returns the text at the beginning of `bytes`, and its length together with its length prefix. Returns `None` if
+    /// the prefix has more than one byte, or if the text is cut off or not UTF-8.
     fn text_at(bytes: &[u8]) -> Option<(&str, usize)> {
         let (length, rest) = bytes.split_first().filter(|(length, _)| **length < 128)?;
         let text = rest.get(..usize::from(*length))?;
         Some((std::str::from_utf8(text).ok()?, 1 + text.len()))
     }
 
-    /// A value that stands on the wire as a length and this many bytes.
+    /// A value that is encoded as a length and this many bytes.
     pub(crate) trait Delimited {
         fn write(&self, tag: u32, buf: &mut impl BufMut);
         fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError>;
@@ -84,7 +85,7 @@ pub(crate) mod encoding {
             buf.put_slice(self.as_bytes());
         }
 
-        /// A short text is read from the buffer where it stands, without memory of its own in between.
+        /// Reads a short text directly from the buffer, without allocating memory in between.
         fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError> {
             if let (WireType::LengthDelimited, Some((text, length))) = (wire, text_at(buf.chunk())) {
                 *self = text.into();
@@ -102,7 +103,7 @@ pub(crate) mod encoding {
         }
     }
 
-    /// prost's functions for such a kind, for [`Text`] as well.
+    /// prost's functions for a length-delimited kind, for [`Text`] as well.
     macro_rules! delimited {
         ($module:ident, $kind:ty $(, $list:ident)*) => {
             impl Delimited for $kind {
@@ -184,7 +185,7 @@ pub(crate) mod encoding {
             }
         }
 
-        /// How many bytes [`encode`] writes.
+        /// Returns the number of bytes that [`encode`] writes.
         pub(crate) fn encoded_len<K, V>(
             key_encoded_len: impl Fn(u32, &K) -> usize,
             value_encoded_len: impl Fn(u32, &V) -> usize,

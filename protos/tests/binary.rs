@@ -1,4 +1,4 @@
-//! Strict decoding and the five differences between v0 and v1 in binary.
+//! Tests strict decoding and the five differences between v0 and v1 in binary.
 
 use prost::Message;
 use protos::evolve::{devolve, encode_master_call, encode_scheduler_call, evolve, master_call, scheduler_call};
@@ -29,7 +29,7 @@ fn malformed_bytes_are_refused() {
     for bytes in cases {
         assert_eq!(decode::<mesos::TaskId>(bytes), Err(DecodeError::Malformed("mesos.TaskID")), "{bytes:?}");
     }
-    // A container in a container, 150 deep.
+    // Nested containers, 150 levels deep.
     let mut bytes = vec![0x0a, 1, b'c'];
     for _ in 0..150 {
         let mut outer = vec![0x0a, 1, b'c', 0x12];
@@ -45,20 +45,20 @@ fn enum_numbers_without_a_name_are_unset() {
     // Call.type = 99, and an unknown field 100.
     let call: scheduler::Call = decode(&[0x10, 99, 0xa0, 0x06, 1]).unwrap();
     assert_eq!(call, scheduler::Call::default());
-    // A required one is missing: Value.type = 99.
+    // An unknown number in a required enum field: Value.type = 99.
     assert_eq!(decode::<mesos::Value>(&[0x08, 99]), Err(DecodeError::Missing("type".into())));
-    // In a list, packed or not, they disappear.
+    // In a list, packed or not, unknown numbers are dropped.
     let capabilities: mesos::CapabilityInfo = decode(&[0x0a, 4, 0xe8, 0x07, 1, 0x63]).unwrap_or_default();
     assert!(capabilities.capabilities.iter().all(|c| mesos::capability_info::Capability::try_from(*c).is_ok()));
 }
 
 #[test]
 fn halves_are_joined_and_wrong_types_are_unknown() {
-    // Offer.Operation's ids apart: a TaskInfo whose task_id comes in two parts, the first of them empty.
+    // A message in two parts: a TaskInfo whose task_id occurs twice, the first time empty.
     let bytes = [0x0a, 1, b'n', 0x12, 0, 0x1a, 3, 0x0a, 1, b's', 0x12, 3, 0x0a, 1, b't'];
     let task: mesos::TaskInfo = decode(&bytes).unwrap();
     assert_eq!(task.task_id.value, "t");
-    // value as a number is an unknown field, so the required one is missing.
+    // A `value` that is a number is an unknown field, so the required one is missing.
     assert_eq!(decode::<mesos::TaskId>(&[0x08, 1]), Err(DecodeError::Missing("value".into())));
     // Text need not be UTF-8.
     assert_eq!(decode::<mesos::TaskId>(&[0x0a, 2, b'x', 0xff]).unwrap().value, "x\u{fffd}");

@@ -1,10 +1,10 @@
-//! Every message of the wire, with random values.
+//! Tests every message with random values.
 //!
 //! For each message and seed:
 //! - decoding and encoding keeps every field (`decode` then `encode` equals the original);
 //! - the JSON of each dialect is the one that a second writer makes from the descriptors;
-//! - reading that JSON gives the message back, also with sorted keys and with every key given twice;
-//! - a message with holes is refused, in binary and in JSON, with the same list of missing fields.
+//! - reading that JSON returns the message, also with sorted keys and with every key given twice;
+//! - a message with missing fields is rejected, in binary and in JSON, with the same list of missing fields.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::{Dice, Names, Shape};
 
 const SEEDS: u64 = 3;
 
-/// Messages that are not the same in v0 and v1 (and what holds them), for which reading back has a test of its own.
+/// Fields by which messages differ in v0 and v1; reading such messages has tests of its own.
 const DIFFERENT: &[&str] = &["\"checkpoint\":", "QUOTA_V2", "\"force\":", "\"max_grace_period\":"];
 
 macro_rules! every {
@@ -31,7 +31,7 @@ include!(concat!(env!("OUT_DIR"), "/every.rs"));
 
 struct Probe {
     name: &'static str,
-    /// The v1 message's name, or nothing.
+    /// Name of the v1 message; empty without one.
     twin: &'static str,
     check: fn(&Probe, &DynamicMessage, Option<&DynamicMessage>),
     holes: fn(&Probe, &DynamicMessage),
@@ -72,7 +72,7 @@ fn check<M: Described + ToJson + FromJson + PartialEq>(
 }
 
 fn assert_reads<M: Described + ToJson + FromJson + PartialEq>(name: &str, json: &str, dialect: Dialect, want: &M) {
-    // Defaults are written for unset fields, so what is compared is what is written again.
+    // Defaults are written for unset fields, so the rewritten texts are compared.
     let want = text(want, dialect);
     let read = |json: &str| match M::from_json(json.as_bytes(), dialect) {
         Ok(message) => text(&message, dialect),
@@ -104,7 +104,7 @@ fn holes<M: Described + FromJson>(probe: &Probe, dynamic: &DynamicMessage) {
         return;
     }
     assert_eq!(from_binary.err(), Some(DecodeError::Missing(missing.clone())), "{name}");
-    // A required field with a default is written even when unset, so the JSON then lacks less.
+    // A required field with a default is written even when unset, so the JSON lacks fewer fields.
     let want = JsonError::Convert(format!("Missing required fields: {missing}"));
     if !missing.contains("port") && !missing.contains("promised") && !missing.contains("status") {
         assert_eq!(from_json.err(), Some(want), "{name}");

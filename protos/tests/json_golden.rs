@@ -1,4 +1,4 @@
-//! Texts that Mesos 1.11 itself wrote or refused: each case is a measured fact, none is of our making.
+//! Tests with texts that Mesos 1.11 itself wrote or refused: each case was measured, none was invented.
 
 use protos::json::{Dialect, FromJson, JsonError, ToJson, Value, Writer};
 use protos::mesos::{self, scheduler};
@@ -25,8 +25,8 @@ fn unset_fields_with_a_default_are_written() {
     assert!(text(&mesos::MasterInfo::default(), Dialect::V0).contains(r#""port":5050"#));
 }
 
-/// Mesos's values. Where its text is not the shortest, or another notation, ours is the shortest one: readers compare
-/// values.
+/// Values of Mesos. Where its text is not the shortest, or in another notation, tepui writes the shortest one: readers
+/// compare values.
 #[test]
 fn doubles() {
     let cases = [
@@ -64,7 +64,7 @@ fn strings() {
     assert_eq!(text.unwrap(), "\"a\\\"\\\\\\b\\f\\n\\r\\t/\u{7f}\\u0001\\u001F\u{e9}\"");
 }
 
-/// The body of a refused scheduler call, with the prefix that the HTTP side puts before it.
+/// Returns the body of a refused scheduler call, with the prefix of the HTTP response.
 fn refusal(body: &str) -> String {
     match scheduler::Call::from_json(body.as_bytes(), Dialect::V1) {
         Err(JsonError::Syntax(why)) => format!("Failed to parse body into JSON: {why}"),

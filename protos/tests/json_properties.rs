@@ -1,5 +1,5 @@
-//! JSON of any value. Invariants:
-//! - a double's text reads back as the same double, has at most 17 digits, and a point or an exponent without `+`;
+//! Tests the JSON of random values. Invariants:
+//! - a double's text parses to the same double, has at most 17 digits, and a point or an exponent without `+`;
 //! - a value that is written and read is the same value, for any strings;
 //! - no text makes a reader panic, and a message that is read twice from its own text does not change;
 //! - a message's reader and the general reader agree about a text's syntax.
@@ -31,7 +31,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts that are nearly JSON of a call.
+/// Generates texts that are nearly JSON of a call.
 fn nearly_json() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "{",
@@ -153,7 +153,7 @@ fn refusals_by_type() {
         (r#"{"framework_id":{"value":{}}}"#, "Not expecting a JSON object for field 'value'"),
         (r#"{"framework_id":{"value":1.5}}"#, "Not expecting a JSON number for field 'value'"),
         (r#"{"message":{"data":"a_b="}}"#, "Failed to base64 decode bytes field 'data': Invalid character '_'"),
-        // The first in sorted order counts, not the first in the text; and only the last of two equal keys.
+        // The first error in sorted order counts, not the first in the text; and only the last of two equal keys.
         (r#"{"type":1,"accept":[]}"#, "Not expecting a JSON array for field 'accept'"),
         (r#"{"accept":7,"type":1,"accept":null}"#, "Not expecting a JSON number for field 'type'"),
         (
@@ -186,7 +186,7 @@ fn leniency() {
     let predicate = br#"{"text_equals":{"value":"x"},"exists":{}}"#;
     let predicate = scheduler::attribute_constraint::Predicate::from_json(predicate, Dialect::V1).unwrap();
     assert!(matches!(predicate.predicate, Some(scheduler::attribute_constraint::predicate::Predicate::TextEquals(_))));
-    // A member that was replaced need not be whole.
+    // A member of a oneof that was replaced need not be complete.
     let predicate = br#"{"exists":{},"not_exists":{},"text_equals":{},"text_matches":{"regex":"r"}}"#;
     assert!(scheduler::attribute_constraint::Predicate::from_json(predicate, Dialect::V1).is_ok());
     let data = |text: &str| {

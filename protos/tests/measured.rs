@@ -1,14 +1,14 @@
-//! JSON that a real Mesos 1.11 wrote, read and written again.
+//! Tests with JSON that a real Mesos 1.11 wrote, which is read and written again.
 //!
-//! `fixtures/measured.txt` holds one document a line, behind the message's name: events and answers of a master and an
-//! agent, and the calls that clients sent them. Invariants: what Mesos wrote comes out again to the byte; a client's
-//! call, whatever its spacing, comes out with the same members; and the v1 types agree with the v0 types in the v1
+//! `fixtures/measured.txt` has one document a line, after the message's name: events and responses of a master and an
+//! agent, and the calls that clients sent them. Invariants: Mesos's documents are reproduced byte for byte; a client's
+//! call, whatever its spacing, is reproduced with the same members; and the v1 types agree with the v0 types in the v1
 //! dialect.
 
 use protos::json::{Dialect, FromJson, ToJson, Value};
 use protos::mesos;
 
-/// Answers that Mesos composes by hand, with lists that are written although empty, and in an order of their own.
+/// Responses that Mesos composes by hand, with empty lists and an order of their own.
 const BY_HAND: &[&str] =
     &["GET_STATE", "GET_AGENTS", "GET_FRAMEWORKS", "GET_EXECUTORS", "GET_TASKS", "GET_METRICS", "SUBSCRIBED"];
 
@@ -23,7 +23,7 @@ fn both<V0: FromJson + ToJson, V1: FromJson + ToJson>(json: &str) -> String {
     v0
 }
 
-/// Whether `whole` has all that `part` has; it may have more, namely defaults.
+/// Returns whether `whole` has all members of `part`; it may have more, namely defaults.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

@@ -1,7 +1,7 @@
-//! RecordIO. Invariants:
-//! - however the bytes are split, the same records come out, in order;
-//! - what stands before a bad length is delivered, what stands behind it never is;
-//! - nothing longer than the limit is taken in, and no bytes make it panic.
+//! Tests RecordIO. Invariants:
+//! - however the bytes are split, the decoder returns the same records, in order;
+//! - records before a bad length are returned, those after it never are;
+//! - nothing longer than the limit is buffered, and no bytes cause a panic.
 
 use proptest::prelude::*;
 use protos::recordio::{Decoder, RecordError, encode};

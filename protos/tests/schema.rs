@@ -1,8 +1,8 @@
-//! The `.proto` files say what Mesos 1.11's do: every file, message, field and enum value.
+//! Compares the `.proto` files with those of Mesos 1.11: every file, message, field and enum value.
 //!
-//! `fixtures/schema.txt` holds the facts, one line each, in declaration order (which JSON depends on): fields as
-//! number, label, type, name, default, oneof, flags. Invariant: the compiled files, put down in the same way, give the
-//! same text.
+//! `fixtures/schema.txt` has the facts, one line each, in declaration order (which JSON depends on): fields as number,
+//! label, type, name, default, oneof, flags. Invariant: the compiled files, written in the same form, give the same
+//! text.
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! Generates the parts of Mesos's messages that an executor reads or writes, from the descriptors of `protos/proto`.
 //!
-//! An executor runs beside every task, so it must be small: the full types of crate `protos` would bring the code and
-//! memory of every field of every message along. `codegen/parts.rs` lists the parts; a name that the descriptors do not
-//! have, or have with another type, is an error of the build.
+//! An executor runs beside every task, so it must be small: the full types of crate `protos` would add the code and
+//! memory of every field of every message. `codegen/parts.rs` lists the parts. A name that the descriptors do not have,
+//! or have with another type, is a build error.
 
 #![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
 
@@ -50,9 +50,9 @@ struct Descriptors {
 struct Field {
     number: i32,
     name: String,
-    /// The arguments of `#[prost]` without the number.
+    /// Arguments of `#[prost]` without the number.
     kind: String,
-    /// The Rust type.
+    /// Rust type of the field.
     rust: String,
 }
 
@@ -94,7 +94,7 @@ impl Descriptors {
             if numbers.any(|other| other != Some(number)) {
                 return Err(format!("{value} has two numbers").into());
             }
-            // As prost names it: without the name of the enum in front.
+            // The name as in prost: without the name of the enum in front.
             let variant = value.to_upper_camel_case();
             let short = variant.strip_prefix(rust).filter(|short| !short.is_empty()).unwrap_or(&variant);
             writeln!(text, "    {short} = {number},")?;
@@ -115,7 +115,8 @@ impl Descriptors {
         Ok(writeln!(text, "}}\n")?)
     }
 
-    /// The field `name`, or `name:part`, of the messages `of`, which agree on it where more than one has it.
+    /// Returns the field `name`, or `name:part`, of the messages `of`. Where more than one of them has the field, its
+    /// type must be the same.
     fn field(&self, parts: &[Part], owner: &Part, of: &[String], field: &str) -> Result<Field> {
         let (name, part) = field.split_once(':').map_or((field, None), |(name, part)| (name, Some(part)));
         let mut found = Vec::new();
@@ -147,7 +148,7 @@ impl Descriptors {
         Ok(Field { number: field.number(), name: identifier(name), kind, rust })
     }
 
-    /// A field whose type is another part, or a map whose values are.
+    /// Returns a field whose type is another part, or a map whose values are.
     fn of_part(&self, parts: &[Part], owner: &Part, found: &[&FieldDescriptorProto], part: &str) -> Result<Field> {
         let field = found[0];
         let entry = self.messages.get(field.type_name().trim_start_matches('.'));
@@ -192,10 +193,10 @@ impl Descriptors {
     }
 }
 
-/// Types of fields that leave a struct `Copy`; of the parts those that are read by value.
+/// Types of fields that leave a struct `Copy`, including the parts that are read by value.
 const COPIED: &[&str] = &["Option<i32>", "Option<u32>", "Option<bool>", "Option<Nanoseconds>", "i64", "u64", "f64"];
 
-/// What `#[prost]` and Rust call a type without parts. An enum is its number: values that are not known stay.
+/// Returns the names of a type without parts in `#[prost]` and in Rust. An enum is its number: unknown values are kept.
 fn scalar(kind: Type) -> Result<(&'static str, &'static str)> {
     Ok(match kind {
         Type::String => ("string", "String"),
@@ -210,7 +211,7 @@ fn scalar(kind: Type) -> Result<(&'static str, &'static str)> {
     })
 }
 
-/// Adds how often a field occurs.
+/// Adds the label of a field (optional or repeated) to its type.
 fn complete(field: &FieldDescriptorProto, kind: &mut String, rust: &mut String) {
     match field.label() {
         Label::Required => kind.push_str(", required"),

@@ -1,4 +1,4 @@
-//! A framework that works beside an attack: it launches short tasks, one after the other, and measures each from its
+//! A framework that runs during an attack: it launches short tasks, one after the other, and measures each from its
 //! launch to its end.
 
 #![allow(clippy::disallowed_methods, reason = "how long tasks take is measured")]
@@ -48,7 +48,7 @@ impl Scheduler for Launcher {
     }
 }
 
-/// The framework; it ends when this is dropped.
+/// A running framework; it ends when this is dropped.
 pub struct Beside {
     times: Receiver<Duration>,
     stop: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// A framework of the tenant.
+    /// Starts a framework of the tenant.
     pub fn start(master: &str) -> Beside {
         let (tell, times) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -73,7 +73,7 @@ impl Beside {
         Beside { times, stop, thread: Some(thread) }
     }
 
-    /// How long the tasks have taken that have ended since the last call, once there are so many.
+    /// Returns the times of the tasks that have ended since the last call, once there are at least `least`.
     pub fn times(&self, least: usize, limit: Duration) -> Vec<Duration> {
         let mut times: Vec<Duration> = self.times.try_iter().collect();
         while times.len() < least {

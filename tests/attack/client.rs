@@ -1,4 +1,4 @@
-//! Requests with and without credentials. It expects nothing.
+//! Sends requests with and without credentials. It asserts nothing.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::support::exchange;
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// No credentials.
+    /// A sender without credentials.
     None,
     /// A user to whom the access control lists allow nothing.
     Powerless,
@@ -16,7 +16,7 @@ pub enum User {
 }
 
 impl User {
-    /// The header with the credentials, whose password is `x`.
+    /// Returns the header with the credentials, whose password is `x`.
     fn header(self) -> &'static str {
         match self {
             User::None => "",
@@ -27,7 +27,7 @@ impl User {
         }
     }
 
-    /// The status and the body of an answer.
+    /// Sends a request and returns the status and the body of the answer.
     pub fn ask(self, address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let media = "Content-Type: application/json\r\nAccept: application/json\r\n";
         let head = format!(
@@ -41,7 +41,7 @@ impl User {
         (status, body)
     }
 
-    /// As [`User::ask`] for a call of a v1 API.
+    /// Sends a call of a v1 API and returns the status and the body of the answer.
     pub fn call(self, address: &str, path: &str, call: &Value) -> (u16, String) {
         self.ask(address, "POST", path, &call.to_string())
     }

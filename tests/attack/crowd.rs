@@ -1,4 +1,4 @@
-//! Many clients that attack at once: each holds a connection, sends its request over it, and begins again when it has
+//! Many clients that attack at once: each has a connection, sends its request over it, and starts again when it has
 //! been closed. It measures nothing.
 
 #![allow(clippy::disallowed_methods, reason = "attackers pause, so that they do not take what they attack with")]
@@ -11,32 +11,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Threads that the clients of a crowd share.
+/// Number of threads that the clients of a crowd share.
 const THREADS: usize = 8;
-/// Between two turns of all clients of a thread.
+/// Pause between two rounds over all clients of a thread.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Number of clients of an attack: `ATTACK_CLIENTS`.
+/// Returns the number of clients of an attack: `ATTACK_CLIENTS`.
 pub fn clients() -> usize {
     std::env::var("ATTACK_CLIENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
 }
 
-/// What each client does.
+/// Behaviour of each client.
 #[derive(Clone)]
 pub struct Plan {
-    /// The bytes that it sends.
+    /// Bytes that the client sends.
     pub request: Arc<[u8]>,
-    /// Whether it reads what comes back, and then sends the bytes again.
+    /// Whether the client reads the answer, and then sends the bytes again.
     pub reads: bool,
 }
 
 impl Plan {
-    /// Sends these bytes and waits.
+    /// Returns a plan that sends these bytes and waits.
     pub fn hold(request: impl Into<Arc<[u8]>>) -> Plan {
         Plan { request: request.into(), reads: false }
     }
 
-    /// Sends these bytes again and again, each time when an answer has come.
+    /// Returns a plan that sends these bytes repeatedly, each time after an answer.
     pub fn repeat(request: impl Into<Arc<[u8]>>) -> Plan {
         Plan { request: request.into(), reads: true }
     }
@@ -49,9 +49,9 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// So many clients.
+    /// Starts this many clients.
     pub fn start(address: &str, plan: &Plan, clients: usize) -> Crowd {
-        // Each has a connection.
+        // Each client has a connection.
         let _ = wire::raise_open_files_limit();
         let stop = Arc::new(AtomicBool::new(false));
         let run = |number: usize| {
@@ -78,7 +78,8 @@ impl Drop for Crowd {
     }
 }
 
-/// Attackers have another machine than the master: here they take what processors it leaves.
+/// Lowers the priority of this process: attackers have another machine than the master, so here they use only the CPU
+/// time that it leaves.
 fn yield_to_the_cluster() {
     let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
     let Some(id) = thread.file_name() else { return };
@@ -86,7 +87,7 @@ fn yield_to_the_cluster() {
     let _ = renice.args(["-n", "19", "-p"]).arg(id).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A client, and how much of its request it has sent.
+/// A client, and the number of bytes of its request that it has sent.
 #[derive(Default)]
 struct Client {
     stream: Option<TcpStream>,
@@ -94,7 +95,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connects, or sends, or reads, as far as that goes without waiting.
+    /// Connects, sends and reads, as far as that is possible without waiting.
     fn act(&mut self, address: &str, plan: &Plan) {
         if self.stream.is_none() {
             self.sent = 0;
@@ -122,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Whether the connection goes on. After an answer the request begins anew.
+    /// Reads the answer. Returns whether the connection is still open. After an answer the request is sent again.
     fn read(&mut self) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         match stream.read(&mut [0; 4096]) {

@@ -1,19 +1,19 @@
-//! The kinds of attacks: what each client of an attack sends, without credentials or with those of `dev`, which permit
-//! nothing.
+//! The kinds of attacks: the request of each client of an attack, without credentials or with those of `dev`, which
+//! permit nothing.
 
 use std::io::Write;
 
 use crate::crowd::Plan;
 
-/// The head of a request with the credentials of `dev`.
+/// Header with the credentials of `dev`.
 const DEV: &str = "Authorization: Basic ZGV2Ong=\r\n";
 
-/// The tenant with a wrong password: `ops:y`.
+/// Credentials of the tenant with a wrong password: `ops:y`.
 pub const TENANT: &str = "b3BzOnk=";
-/// A user that does not exist: `guest:y`.
+/// Credentials of a user that does not exist: `guest:y`.
 const STRANGER: &str = "Z3Vlc3Q6eQ==";
 
-/// All of them, by name.
+/// Returns all kinds of attacks, with their names.
 pub fn all() -> Vec<(&'static str, Plan)> {
     vec![
         ("heads that do not end", slow_heads()),
@@ -23,7 +23,7 @@ pub fn all() -> Vec<(&'static str, Plan)> {
         ("bombs of dev", bombs(DEV)),
         ("subscribers that do not read", subscribers()),
         ("clients that do not read /state", deaf_readers()),
-        // Not the tenant: after guesses of its name from this address it would have to wait itself.
+        // Not the tenant's name: after such guesses from this address the tenant would have to wait itself.
         ("log-ins that are guessed", guesses(STRANGER)),
     ]
 }
@@ -32,7 +32,7 @@ pub fn slow_heads() -> Plan {
     Plan::hold(b"GET /state HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec())
 }
 
-/// A megabyte of a body of 60.
+/// Returns a plan that sends one of the 60 megabytes of a body.
 pub fn half_bodies(credentials: &str) -> Plan {
     let head = format!(
         "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\n{credentials}Content-Length: {}\r\n\r\n{}",
@@ -42,7 +42,7 @@ pub fn half_bodies(credentials: &str) -> Plan {
     Plan::hold(head.into_bytes())
 }
 
-/// Bodies of 250 KB that decompress to 250 MB.
+/// Returns a plan that sends bodies of 250 KB that decompress to 250 MB.
 pub fn bombs(credentials: &str) -> Plan {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let zeros = vec![b' '; 1 << 20];
@@ -70,7 +70,7 @@ pub fn deaf_readers() -> Plan {
     Plan::hold(format!("GET /state HTTP/1.1\r\nHost: x\r\n{DEV}\r\n").repeat(50).into_bytes())
 }
 
-/// Wrong passwords of a user.
+/// Returns a plan that sends wrong passwords of a user.
 pub fn guesses(user: &str) -> Plan {
     Plan::repeat(format!("GET /state HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {user}\r\n\r\n").into_bytes())
 }

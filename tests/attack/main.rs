@@ -1,14 +1,14 @@
-//! Attacks on a master and an agent with real processes, from outside and from a user without permissions.
+//! Attacks a master and an agent with real processes, from outside and as a user without permissions.
 //!
-//! - `routes` sends every endpoint and every call of both daemons, without credentials and as a user who may do
-//!   nothing, with the ids of another tenant. It takes the endpoints from the daemons' `/help` and the calls from the
-//!   API, so that a new one without an expectation fails.
-//! - `resources` exhausts what a daemon has: connections, memory, time; each kind of attackers alone, and all at once
-//!   beside a framework with tasks.
+//! - `routes` sends every endpoint and every call of both daemons, without credentials and as a user without
+//!   permissions, with the ids of another tenant. It takes the endpoints from the daemons' `/help` and the calls from
+//!   the API, so that a new one without an expectation fails.
+//! - `resources` exhausts the resources of a daemon: connections, memory, time; each kind of attackers alone, and all
+//!   at once during the work of a framework with tasks.
 //!
-//! `ATTACK_SECONDS=600` makes each attack on resources last that long and `ATTACK_CLIENTS=2000` makes it so large; the
-//! defaults are a few seconds and 400. `TEPUI` names the program that is attacked: figures are those of a release
-//! program. Forged libprocess messages, pages of other origins and executors' tokens are in `tests/end_to_end/`.
+//! `ATTACK_SECONDS=600` sets the duration of each attack on resources and `ATTACK_CLIENTS=2000` its size; the defaults
+//! are a few seconds and 400. `TEPUI` names the program that is attacked: figures are those of a release program.
+//! Forged libprocess messages, pages of other origins and executors' tokens are in `tests/end_to_end/`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "libtest shows what a failed test has printed")]
 

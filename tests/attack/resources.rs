@@ -1,7 +1,8 @@
-//! Clients that use up what a master has: connections, memory, time. The master answers, stays small, and its cluster
-//! works. What is measured is printed; only memory and results are asserted, since others use the machine too.
+//! Attacks with clients that exhaust a master's resources: connections, memory, time. The master answers, stays small,
+//! and its cluster works. The measurements are printed; only memory and results are asserted, since other processes use
+//! the machine too.
 //!
-//! The figures to hold: with 2,000 clients of a kind the p99 of `/health` moves by at most 10 ms and memory by at most
+//! The promised figures: with 2,000 clients of a kind the p99 of `/health` rises by at most 10 ms and memory by at most
 //! 200 MB; in 10 minutes with 2,000 clients of all kinds together no task takes 100 ms longer.
 
 #![allow(clippy::disallowed_methods, reason = "an attack lasts for some time, and how long answers take is measured")]
@@ -14,31 +15,31 @@ use crate::crowd::{Crowd, Plan, clients};
 use crate::kinds;
 use crate::tenant::Cluster;
 
-/// Memory that a master may take for an attack.
+/// Maximum memory in bytes that an attack may cost a master.
 const MEMORY: u64 = 200 << 20;
-/// Between two requests for `/health`.
+/// Pause between two requests for `/health`.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Least number of requests and of tasks that a figure is made of.
+/// Minimum number of requests and of tasks for a figure.
 const LEAST: usize = 20;
-/// A task that takes longer has not been delayed, it is lost.
+/// Time after which a task counts as lost, not as delayed.
 const TASK_MAX: Duration = Duration::from_secs(120);
 
-/// How long an attack lasts: `ATTACK_SECONDS`.
+/// Returns the duration of an attack: `ATTACK_SECONDS`.
 fn duration() -> Duration {
     let seconds = std::env::var("ATTACK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
     Duration::from_secs(seconds)
 }
 
-/// What a master does for others meanwhile.
+/// Measurements of a master that serves other clients.
 struct Seen {
     /// Times of `/health`, sorted.
     times: Vec<Duration>,
-    /// The most memory, in bytes.
+    /// Maximum memory in bytes.
     memory: u64,
 }
 
 impl Seen {
-    /// Asks for `/health` for so long.
+    /// Measures `/health` for this time.
     fn during(cluster: &Cluster, time: Duration) -> Seen {
         let (begin, mut times, mut memory) = (Instant::now(), Vec::new(), 0);
         while begin.elapsed() < time || times.len() < LEAST {
@@ -58,7 +59,7 @@ impl Seen {
     }
 }
 
-/// The time that so many of a hundred do not exceed.
+/// Returns a percentile of sorted times.
 fn at(sorted: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() - 1) * percent / 100]
 }
@@ -67,12 +68,12 @@ fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// By how much a time exceeds another one.
+/// Formats by how much a time exceeds another one.
 fn more(time: Duration, than: Duration) -> String {
     format!("{:+.1} ms", (time.as_secs_f64() - than.as_secs_f64()) * 1e3)
 }
 
-/// `/health` before and during an attack, and the memory that the master takes for it.
+/// Compares `/health` before and during an attack, and checks the memory that the attack costs the master.
 fn endure(name: &str, cluster: &Cluster, plan: &Plan) {
     let before = Seen::during(cluster, duration() / 4);
     let crowd = Crowd::start(&cluster.master, plan, clients());
@@ -83,7 +84,7 @@ fn endure(name: &str, cluster: &Cluster, plan: &Plan) {
     cluster.is_untouched();
 }
 
-/// Prints what has moved. Returns the bytes of memory that the master has taken.
+/// Prints the differences. Returns the additional bytes of memory of the master.
 fn report(name: &str, before: &Seen, during: &Seen) -> u64 {
     let taken = during.memory.saturating_sub(before.memory);
     println!(
@@ -144,7 +145,7 @@ fn passwords_that_are_guessed() {
     assert!(answer.starts_with("HTTP/1.1 429 ") && answer.to_lowercase().contains("\r\nretry-after: "), "{answer}");
 }
 
-/// All kinds at once, each with its share of the clients, beside a framework with short tasks.
+/// Runs all kinds at once, each with its share of the clients, during the work of a framework with short tasks.
 #[test]
 fn a_cluster_works_beside_all_attacks_at_once() {
     let cluster = Cluster::start_with("mixed", &["--allocation_interval=100ms"]);

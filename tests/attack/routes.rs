@@ -1,5 +1,5 @@
-//! Every endpoint and every call of both daemons: without credentials, and as a user who may do nothing, with the ids
-//! of the tenant.
+//! Sends every endpoint and every call of both daemons: without credentials, and as a user without permissions, with
+//! the ids of the tenant.
 
 use daemon::master::own_calls;
 use protos::mesos::{agent, executor, master, scheduler};
@@ -9,28 +9,28 @@ use crate::client::User;
 use crate::support::get;
 use crate::tenant::{Cluster, MARK};
 
-/// Endpoints that answer everyone: they tell nothing about the cluster's users.
+/// Endpoints that answer everyone: they reveal nothing about the cluster's users.
 const OPEN: [&str; 8] = ["/", "/assets", "/app", "/node_modules", "/health", "/version", "/help", "/redirect"];
 
-/// The endpoint at which executors call; it has tokens instead of users.
+/// Endpoint of executors, which have tokens instead of users.
 const EXECUTORS: &str = "/api/v1/executor";
 
-/// What a user without permissions gets for a call.
+/// Expected answer to a call of a user without permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// It is refused.
+    /// The call is refused.
     Forbidden,
-    /// It is answered, without anything of the tenant.
+    /// The call is answered, without anything of the tenant.
     Filtered,
-    /// It shows nothing of users, and changes nothing of theirs.
+    /// The call shows nothing of users, and changes nothing of theirs.
     Harmless,
-    /// It is about an object that is hidden without permission: the answer is that it is unknown, or invalid.
+    /// The call is about an object that is hidden without permission: the answer is that it is unknown, or invalid.
     Unknown,
 }
 
 use Expected::{Filtered, Forbidden, Harmless, Unknown};
 
-/// The endpoints of a daemon, as its help page lists them.
+/// Returns the endpoints of a daemon, as its help page lists them.
 fn endpoints(address: &str) -> Vec<String> {
     let page = get(address, "/help").expect("the help page");
     let codes = page.split("<code>").skip(1).filter_map(|rest| rest.split("</code>").next());
@@ -71,7 +71,7 @@ fn endpoints_show_nothing_of_others_and_change_nothing() {
                 let (written, told) = User::Powerless.ask(daemon, method, &path, "{}");
                 assert!(written < 500 || written == 501, "{method} {path}: {written} {told}");
                 assert!(!told.contains(MARK), "{method} {path} shows the tenant's: {told}");
-                // What takes any method for a reading one shows what it shows with GET.
+                // An endpoint that treats any method as reading shows the same as with GET.
                 assert!(written >= 300 || status < 300, "{method} {path}: {written} {told}");
             }
         }
@@ -101,12 +101,12 @@ fn endpoints_show_nothing_of_others_and_change_nothing() {
     cluster.is_untouched();
 }
 
-/// The names of a call's types. The numbers are small, and have gaps.
+/// Returns the names of a call's types. The numbers are small, and have gaps.
 fn names<T: TryFrom<i32>>(name: fn(&T) -> &'static str) -> Vec<&'static str> {
     (1..200).filter_map(|number| T::try_from(number).ok()).map(|kind| name(&kind)).collect()
 }
 
-/// Sends each call without credentials, and as the user who may do nothing.
+/// Sends each call without credentials, and as the user without permissions.
 fn send_all(address: &str, path: &str, names: &[&str], case: impl Fn(&str) -> Option<(Expected, Value)>) {
     assert!(names.len() > 3, "{names:?}");
     for name in names {
@@ -118,7 +118,7 @@ fn send_all(address: &str, path: &str, names: &[&str], case: impl Fn(&str) -> Op
         let (status, told) = User::None.call(address, path, &call);
         assert_eq!(status, 401, "{name} without credentials: {told}");
         if *name == "SUBSCRIBE" && expected == Filtered {
-            // The answer has no end; what its events show is tested where the stream is.
+            // The answer has no end; the contents of its events are tested with the stream.
             continue;
         }
         let (status, told) = User::Powerless.call(address, path, &call);
@@ -184,7 +184,7 @@ fn operators_calls_to_the_master() {
         })
     };
     send_all(&cluster.master, "/api/v1", &names(master::call::Type::as_str_name), case);
-    // Those of tepui's own.
+    // These calls are tepui's own.
     let task = json!({"framework_id": framework, "task_id": {"value": "victim-task"}});
     let case = |name: &str| {
         Some(match name {
@@ -285,7 +285,7 @@ fn calls_of_executors_in_the_tenants_name() {
             "message": {"data": ""}});
         for user in [User::None, User::Powerless] {
             let (status, told) = user.call(&cluster.agent, EXECUTORS, &call);
-            // A heartbeat says nothing, and is accepted of everyone.
+            // A heartbeat reveals nothing, and is accepted from everyone.
             let is_harmless = name == "HEARTBEAT" && status == 202;
             assert!((400..500).contains(&status) || is_harmless, "{name} of {user:?}: {status} {told}");
         }

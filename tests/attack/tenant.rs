@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::client::User;
 use crate::support::{Daemon, Directory, binary, free_port, wait_for};
 
-/// What the names of everything that belongs to the tenant hold.
+/// Text in the names of everything that belongs to the tenant.
 pub const MARK: &str = "victim";
 
-/// Everything that the tenant may do and others may not. `permissive` is off, so that a user without a rule may do
-/// nothing.
+/// Returns access control lists that allow the tenant everything and others nothing. `permissive` is off, so that a
+/// user without a rule may do nothing.
 fn lists() -> String {
     let may = |object: &str| json!([{"principals": {"values": ["ops"]}, object: {"type": "ANY"}}]);
     json!({
@@ -26,15 +26,15 @@ fn lists() -> String {
     .to_string()
 }
 
-/// Master and agent, with the tenant's task.
+/// A master and an agent, with the tenant's task.
 pub struct Cluster {
     pub master: String,
     pub agent: String,
     pub framework: String,
     pub agent_id: String,
-    /// The container of the tenant's executor.
+    /// Container id of the tenant's executor.
     pub container: String,
-    /// Its sandbox.
+    /// Path of the executor's sandbox.
     pub sandbox: String,
     pub master_process: Daemon,
     execute: std::process::Child,
@@ -47,7 +47,7 @@ impl Cluster {
         Cluster::start_with(name, &[])
     }
 
-    /// With these flags more of the master.
+    /// Starts a cluster with these additional flags of the master.
     pub fn start_with(name: &str, more: &[&str]) -> Cluster {
         let directory = Directory::new(&format!("attack-{name}"));
         let known = r#"{"credentials": [{"principal": "ops", "secret": "x"}, {"principal": "dev", "secret": "x"}]}"#;
@@ -120,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// Panics if the tenant's task is not as it was.
+    /// Panics if the tenant's task has changed.
     pub fn is_untouched(&self) {
         let (_, body) = User::Tenant.ask(&self.master, "GET", "/tasks?limit=100000", "");
         let told: Value = serde_json::from_str(&body).expect("a document");
@@ -129,7 +129,7 @@ impl Cluster {
         assert_eq!(states, ["TASK_RUNNING"]);
     }
 
-    /// The bytes of memory that the master has.
+    /// Returns the memory of the master in bytes.
     pub fn master_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.master_process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,11 +1,11 @@
-//! What an agent's access control lists refuse and leave out, by HTTP and for tasks.
+//! Tests what an agent's access control lists refuse and hide, by HTTP and for tasks.
 
 use serde_json::{Value, json};
 
 use crate::one_agent::{OneAgent, a_little};
 use crate::support::exchange;
 
-/// The principal `dev` may neither see nor change what belongs to root.
+/// Returns lists by which the principal `dev` may neither see nor change what belongs to root.
 fn lists(user: &str) -> String {
     let dev = |object: &str| {
         json!([{"principals": {"values": ["dev"]}, object: {"values": [user]}},
@@ -31,7 +31,7 @@ fn lists(user: &str) -> String {
     .to_string()
 }
 
-/// Asks with a name and its password, which is `x`: status and body.
+/// Sends a request with a user's name and its password, which is `x`; returns status and body.
 fn ask(address: &str, who: &str, path: &str, call: Option<Value>) -> (String, Value) {
     let user = if who == "ops" { "b3BzOng=" } else { "ZGV2Ong=" };
     let (method, body) = call.map_or(("GET", String::new()), |call| ("POST", call.to_string()));
@@ -85,7 +85,7 @@ fn an_agent_holds_requests_and_tasks_against_its_lists() {
     for path in [format!("/files/read?path={file}&offset=0"), format!("/files/browse?path={}", sandbox.display())] {
         assert_eq!((get("ops", &path).0, get("dev", &path).0), ("200".into(), "403".into()), "{path}");
     }
-    // Whose sandbox it is, and where it ends, holds for paths with dots as well.
+    // Owner and limits of a sandbox also hold for paths with dots.
     std::fs::create_dir(sandbox.join("sub")).unwrap();
     let name = sandbox.file_name().unwrap().to_string_lossy();
     for (path, status) in
@@ -127,7 +127,7 @@ fn an_agent_holds_requests_and_tasks_against_its_lists() {
     assert_eq!(call("ops", json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": nested}})).0, "200");
 }
 
-/// A file that is removed with its owner.
+/// A file that is deleted when this is dropped.
 struct TemporaryFile(String);
 
 fn tempfile_of(text: &str) -> TemporaryFile {

@@ -1,9 +1,9 @@
-//! Right-sizing with real processes: a job asks for 1 core and 256 MB and uses little.
+//! Tests right-sizing with real processes: a job requests 1 core and 256 MB and uses little.
 //!
-//! - `tepui advise` proposes less, records what it measured, and says the same from the record without a cluster;
-//! - with too few measurements it proposes nothing and says so;
+//! - `tepui advise` proposes less, records its measurements, and prints the same from the record without a cluster;
+//! - with too few measurements it proposes nothing and reports that;
 //! - an agent that fails every task fails few of them if the framework avoids failing agents, and many if it does not;
-//! - with active sizing the framework launches the job's next task with less, and leaves the running one as it is.
+//! - with active sizing the framework launches the job's next task with less, and does not change the running one.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ struct World {
 }
 
 impl World {
-    /// What a command prints that succeeds.
+    /// Returns the output of a command that must succeed.
     fn ok(&self, words: &[&str]) -> String {
         let output = tepui().args(words).env("TEPUI_MASTER", &self.cluster.master).run();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -23,7 +23,7 @@ impl World {
         said
     }
 
-    /// Starts the framework, and waits until the master knows it.
+    /// Starts the framework, and waits until it has registered.
     fn framework(&self, words: &[&str]) -> Process {
         let master = format!("--master={}", self.cluster.master);
         let mut framework = Process::start(tepui().args(["framework", "binpack", "--json", &master]).args(words));
@@ -37,7 +37,7 @@ impl World {
         serde_json::from_str(&self.ok(words)).unwrap()
     }
 
-    /// What the tasks that the master knows were launched with: state, cores and memory, in the order of their ids.
+    /// Returns the tasks that the master knows: state, cores and memory at the launch, in the order of their ids.
     fn tasks(&self) -> Vec<(String, f64, f64)> {
         let document = call(&self.cluster.master, "GET", "/frameworks").unwrap_or_default();
         let mut tasks: Vec<&Value> = document["frameworks"][0]["tasks"].as_array().into_iter().flatten().collect();
@@ -63,7 +63,7 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
     let full = (RUNNING.to_owned(), 1.0, 256.0);
     until("both tasks run with what the file says", || world.tasks() == [full.clone(), full.clone()]);
 
-    // Two rounds are too few, and no percentile is made up.
+    // Two rounds are too few for a percentile.
     let few = world.json(&["advise", "--for=200ms", "--every=200ms", "--json"]);
     let part = &few["jobs"][0]["mem"];
     assert_eq!((few["rounds"].as_u64(), part["verdict"].as_str()), (Some(2), Some("too_few")), "{few}");
@@ -104,12 +104,12 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
     assert!(text.contains("sizing: mem: the largest of ") && text.contains("GIVEN"), "{text}");
 }
 
-/// Runs an array of which the tasks on the first agent fail, until it has finished or this many have failed. Returns
-/// how many that are, and what the framework says in the end.
+/// Runs an array whose tasks fail on the first agent, until it has finished or this many have failed. Returns the
+/// number of failures, and the framework's final state of the job.
 fn failures(name: &str, words: &[&str], most: usize) -> (usize, String) {
     let world = World { cluster: Cluster::start(name, 2, "cpus:2;mem:512;disk:512") };
     let _framework = world.framework(words);
-    // The path of a sandbox has the agent's id.
+    // The path of a sandbox contains the agent's id.
     let job = "name = 'a'\nkind = 'array'\ncount = 60\ncpus = 0.5\nmem = 32\nretries = 1000\n\
                restart = { first = '100ms', factor = 1 }\n\
                command = 'case \"$PWD\" in *-S0/*) exit 1;; esac'\n";

@@ -1,14 +1,15 @@
-//! An agent that is killed at every step of writing a task down, starting it and telling of it.
+//! Kills an agent at every step of checkpointing a task, starting it and reporting it.
 //!
-//! Whatever the step: each task comes to one end, none runs twice, and one that has run is reported as finished.
+//! Whatever the step: each task reaches one terminal state, none runs twice, and one that has run is reported as
+//! finished.
 use std::fs;
 use std::path::Path;
 
 use crate::process::Process;
 use crate::support::{Daemon, Directory, free_port, tepui, wait_for};
 
-/// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come
-/// to that many points.
+/// Runs one task on an agent that ends at fault point `fault`, and is restarted without faults. Returns `false` if the
+/// agent did not reach that many points.
 fn one(directory: &Path, master: &str, fault: u64) -> bool {
     let own = directory.join(fault.to_string());
     fs::create_dir_all(&own).unwrap();
@@ -24,12 +25,12 @@ fn one(directory: &Path, master: &str, fault: u64) -> bool {
                 format!("--work_dir={}", own.join("w").display()),
                 format!("--runtime_dir={}", own.join("r").display()),
                 "--registration_backoff_factor=10ms".to_owned(),
-                // An executor that lives is waited for, also on a busy machine.
+                // The agent waits for a running executor, also on a busy machine.
                 "--executor_reregistration_timeout=15secs".to_owned(),
             ])
             .collect()
     };
-    // Its address must be the same again: an agent that has registered is known by it.
+    // The address must be the same after the restart: it identifies a registered agent.
     let port = free_port().to_string();
     let mut agent = Daemon::start(&log, &words(&port), &[("TEPUI_FAULT", fault.to_string())]);
     let runs = own.join("runs");
@@ -62,15 +63,15 @@ fn one(directory: &Path, master: &str, fault: u64) -> bool {
         ),
         _ => assert!(ran == 1 && told.contains("TASK_FINISHED"), "{point}: it ran {ran} times: {told}"),
     }
-    // It unregisters, so that the next task is launched on the next agent.
+    // The agent unregisters, so that the next task is launched on the next agent.
     agent.signal("-USR1");
     wait_for("the agent leaves", || agent.ended().then_some(()));
-    // An executor that ends may still write here: the rest is removed with the test's directory.
+    // An ending executor may still write here: the rest is deleted with the test's directory.
     let _ = fs::remove_dir_all(&own);
     died
 }
 
-/// The points of one task's life, each in turn: `TEPUI_FAULTS=STEP` takes every STEPth only, 1 takes all.
+/// Tests each fault point of one task's life: `TEPUI_FAULTS=STEP` tests every STEPth only, 1 tests all.
 #[test]
 fn killed_at_every_step() {
     let directory = Directory::new("faults");

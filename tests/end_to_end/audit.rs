@@ -1,4 +1,5 @@
-//! The audit log: changes that are allowed and refused, failed log-ins; and how long logs get when they are provoked.
+//! Tests the audit log: changes that are allowed and refused, failed log-ins; and the size of logs under floods of
+//! messages.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::support::{Daemon, Directory, PATIENCE, call, exchange, free_port, until, wait_for};
 
-/// Users with their passwords, as `Authorization` has them.
+/// A user with its password, in the form of the header `Authorization`.
 pub const OPS: &str = "b3BzOjBwcy1zZWNyZXQtMQ==";
 const DEV: &str = "ZGV2OmRldi1zZWNyZXQtMg==";
 /// A wrong password of `ops`.
 pub const WRONG: &str = "b3BzOndyMG5nLXBhc3N3MHJk";
-/// All passwords that a log must not have, also as they are sent.
+/// All passwords that must not be in a log, also in the form in which they are sent.
 pub const PASSWORDS: [&str; 6] = ["0ps-secret-1", "dev-secret-2", "wr0ng-passw0rd", OPS, DEV, WRONG];
 
-/// `--credentials` and `--http_credentials`.
+/// Returns the file for `--credentials` and `--http_credentials`.
 fn credentials(directory: &Directory) -> String {
     let known = r#"{"credentials": [{"principal": "ops", "secret": "0ps-secret-1"}, {"principal": "dev", "secret": "dev-secret-2"}]}"#;
     directory.write("credentials", known)
@@ -39,7 +40,7 @@ pub fn master(directory: &Directory, more: &[String]) -> Daemon {
     Daemon::start(&directory.path().join("m.log"), &words, &[])
 }
 
-/// Sends a request as a user; the answer.
+/// Sends a request as a user and returns the answer.
 pub fn ask(address: &str, user: &str, method: &str, path: &str, body: &str) -> String {
     exchange(address, &request(user, method, path, body)).unwrap()
 }
@@ -50,13 +51,13 @@ fn request(user: &str, method: &str, path: &str, body: &str) -> String {
     format!("{head}{media}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Makes a call as a user; the status.
+/// Makes a call as a user and returns the status.
 pub fn make(address: &str, user: &str, path: &str, call: &Value) -> u16 {
     let answer = ask(address, user, "POST", path, &call.to_string());
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// The lines of an audit log so far.
+/// Returns the lines of an audit log so far.
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("each line is an object")).collect()
@@ -126,7 +127,7 @@ fn changes_are_written_with_what_decided() {
     }
 }
 
-/// Calls of the operator API, and older endpoints.
+/// Makes calls of the operator API, and of older endpoints.
 fn operators(address: &str, audit: &Path, id: &str) {
     let deactivate = json!({"type": "DEACTIVATE_AGENT", "deactivate_agent": {"agent_id": {"value": id}}});
     let drain = json!({"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": id}}});
@@ -161,14 +162,14 @@ fn operators(address: &str, audit: &Path, id: &str) {
     line(audit, &json!({"call": "DRAIN_AGENT", "decision": "invalid", "target": {"agent": "X"}}));
     line(audit, &json!({"call": "POST /teardown", "decision": "invalid", "target": {"framework": "nothing"}}));
     line(audit, &json!({"call": "UPDATE_POLICIES", "decision": "allowed"}));
-    // What cannot be decoded is not repeated.
+    // A body that cannot be decoded is not logged.
     let quota = line(audit, &json!({"call": "POST /quota", "decision": "invalid"}));
     assert_eq!(quota["rule"], "the request cannot be decoded");
     let login = line(audit, &json!({"call": "LOGIN", "status": 401, "target": {"user": "ops"}}));
     assert_eq!((&login["principal"], &login["rule"]), (&Value::Null, &json!("mesos-master-readwrite")));
 }
 
-/// Calls of frameworks.
+/// Makes calls of frameworks.
 fn frameworks(address: &str, audit: &Path, id: &str) {
     let subscribe = |role: &str| {
         let info = json!({"user": "nobody", "name": "f", "roles": [role], "capabilities": [{"type": "MULTI_ROLE"}]});
@@ -206,7 +207,7 @@ fn frameworks(address: &str, audit: &Path, id: &str) {
     line(audit, &json!({"call": "POST /teardown", "decision": "allowed", "target": {"framework": framework["value"]}}));
 }
 
-/// Calls of the agent's operator API.
+/// Makes calls of the agent's operator API.
 fn operators_of_the_agent(address: &str, audit: &Path) {
     let level = json!({"type": "SET_LOGGING_LEVEL", "set_logging_level": {"level": 0, "duration": {"nanoseconds": 1}}});
     assert_eq!(make(address, OPS, "/api/v1", &level), 200);
@@ -232,10 +233,10 @@ impl Scheduler {
         Scheduler { stream, text: String::new() }
     }
 
-    /// Reads until the events so far have something.
+    /// Reads events until `found` returns something for the events so far.
     fn until<T>(&mut self, what: &str, found: impl Fn(&[Value]) -> Option<T>) -> T {
         loop {
-            // Each record is one line of JSON behind its length and the head of its chunk.
+            // Each record is one line of JSON after its length and the head of its chunk.
             let records: Vec<Value> =
                 self.text.lines().filter_map(|line| serde_json::from_str(line.get(line.find('{')?..)?).ok()).collect();
             if let Some(found) = found(&records) {
@@ -248,7 +249,7 @@ impl Scheduler {
         }
     }
 
-    /// Makes a call; the status.
+    /// Makes a call and returns the status.
     fn call(&self, address: &str, call: &Value) -> u16 {
         let id =
             self.text.lines().find_map(|line| line.to_lowercase().strip_prefix("mesos-stream-id: ").map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Agents, drivers and HTTP clients authenticate with a master that requires it.
+//! Tests agents, drivers and HTTP clients that authenticate with a master that requires it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Daemon, Directory, call, exchange, free_port, request, tepui, until, wait_for};
 
-/// The command line of a master, with more flags.
+/// Returns the command line of a master with additional flags.
 fn master_words(directory: &Directory, port: u16, more: &[String]) -> Vec<String> {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory", "--allocation_interval=50ms"];
     let own = [format!("--port={port}"), format!("--work_dir={}", directory.join("m"))];
@@ -29,7 +29,7 @@ fn agent_words(directory: &Directory, name: &str, master: &str, credential: Opti
     words.into_iter().map(str::to_owned).chain(own).chain(credential).collect()
 }
 
-/// The names of the active agents.
+/// Returns the names of the active agents.
 fn names(master: &str) -> Vec<String> {
     let Some(told) = call(master, "GET", "/slaves") else { return Vec::new() };
     let agents = told["slaves"].as_array().cloned().unwrap_or_default();
@@ -81,7 +81,7 @@ fn only_agents_with_the_right_secret_are_admitted() {
     until("an agent without a credential is refused", || has(&log, &refusal));
     assert_eq!(names(&address), ["other", "right"]);
 
-    // They authenticate again with the next master.
+    // The agents authenticate again with the next master.
     drop(master);
     let log = directory.path().join("m2.log");
     let mut master = Daemon::start(&log, &master_words(&directory, port, &more), &[]);
@@ -94,7 +94,7 @@ fn only_agents_with_the_right_secret_are_admitted() {
 fn optional_authentication_accepts_all_but_wrong_credentials() {
     let directory = Directory::new("authentication-free");
     let log = directory.path().join("m.log");
-    // It has no credentials: no client can authenticate.
+    // The master has no credentials: no client can authenticate.
     let mut master = Daemon::start(&log, &master_words(&directory, free_port(), &[]), &[]);
     let address = master.address().expect("the master runs");
     let _none =
@@ -171,7 +171,7 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
     assert!(without.contains("give --principal and --secret"), "{without}");
 }
 
-/// A message: its path, its sender and its body.
+/// A received message: its path, its sender and its body.
 type Heard = (String, String, Vec<u8>);
 
 /// An older driver, written as bytes, and the messages that its processes have received.
@@ -208,7 +208,7 @@ impl Driver {
         stream.write_all(body).unwrap();
     }
 
-    /// The next message of that name for that process: its sender's id, and its body.
+    /// Returns the next message of that name to that process: its sender's id, and its body.
     fn next(&self, to: &str, name: &str) -> (String, Vec<u8>) {
         let path = format!("/{to}/mesos.internal.{name}");
         wait_for(&path, || {
@@ -220,7 +220,7 @@ impl Driver {
     }
 }
 
-/// Notes messages as libprocess writes them: with a body they have one chunk.
+/// Records messages in the form in which libprocess writes them: with a body they have one chunk.
 fn hear(mut from: BufReader<TcpStream>, noted: &Mutex<Vec<Heard>>) {
     let line = |from: &mut BufReader<TcpStream>| {
         let mut line = String::new();
@@ -247,7 +247,7 @@ fn hear(mut from: BufReader<TcpStream>, noted: &Mutex<Vec<Heard>>) {
     }
 }
 
-/// A field of protobuf: text, or a message.
+/// Encodes a field of protobuf: text, or a message.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
 }
@@ -278,7 +278,7 @@ fn drivers_prove_who_they_are_by_mesoss_bytes() {
     register();
     driver.next(own, "FrameworkRegisteredMessage");
 
-    // As mesos-go's older driver does: through a socket of its own.
+    // mesos-go's older driver authenticates through a socket of its own.
     let (second, beside) = (Driver::start(&driver.master), Driver::start(&driver.master));
     let pid = format!("scheduler(1)@{}", second.address);
     authenticate(&beside, &pid, b"s3cret");
@@ -287,10 +287,10 @@ fn drivers_prove_who_they_are_by_mesoss_bytes() {
     second.next("scheduler(1)", "FrameworkRegisteredMessage");
 }
 
-/// The process of a driver that authenticates.
+/// Id of a driver's process that authenticates.
 const AUTHENTICATEE: &str = "crammd5-authenticatee(1)";
 
-/// Asks for a process to be authenticated, and answers the challenge.
+/// Requests the authentication of a process, and answers the challenge.
 fn authenticate(by: &Driver, pid: &str, secret: &[u8]) {
     by.send(AUTHENTICATEE, "master", "AuthenticateMessage", &field(1, pid.as_bytes()));
     let (session, told) = by.next(AUTHENTICATEE, "AuthenticationMechanismsMessage");

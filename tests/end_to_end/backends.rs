@@ -1,6 +1,6 @@
-//! Backends of images that are not the usual ones, and those that this host cannot have.
+//! Tests backends of images that are not the default ones, and those that this host does not support.
 //!
-//! Needs root and control groups; without them there is nothing to run. The others are in `containers.rs`.
+//! Requires root and control groups; without them no test runs. The other backends are in `containers.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn image(name: &str) -> Value {
     json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": name}}}})
 }
 
-/// `<registry>/<name>:1.tar` of one layer with these directories.
+/// Creates `<registry>/<name>:1.tar` of one layer with these directories.
 fn one_layer(registry: &Path, name: &str, directories: &[&str]) {
     let (root, saved) = (registry.join(name).join("root"), registry.join(name).join("saved"));
     fs::create_dir_all(&saved).unwrap();
@@ -65,14 +65,14 @@ fn a_read_only_root() {
     assert!(told.contains("The image has no '/nowhere'"), "{told}");
     let (told, _) = cluster.run("bare", json!({"value": "true"}), image("bare:1"));
     assert!(told.contains("The image has no directory '/mnt/mesos/sandbox'"), "{told}");
-    // As a volume it cannot be written to either.
+    // As a volume it is read-only, too.
     let shown = json!({"mode": "RW", "container_path": "tools", "image": image("whole:1")["mesos"]["image"]});
     let look = "[ -d tools/given ] && echo there; echo x > tools/made || echo read-only";
     let (told, written) = cluster.run("volume", json!({"value": look}), json!({"type": "MESOS", "volumes": [shown]}));
     assert_eq!(written, "there\nread-only\n", "{told}");
 }
 
-/// A directory of the host that is an overlay until this is dropped.
+/// A directory of the host that is an overlay; it is unmounted when this is dropped.
 struct Overlay(Directory);
 
 impl Overlay {
@@ -118,7 +118,7 @@ fn what_a_host_cannot_have_is_refused_or_copied() {
         let text = fs::read_to_string(log).unwrap();
         assert!(text.contains(&format!("flag '--image_provisioner_backend': {why}")), "{text}");
     }
-    // The store's file system takes no marks of what is gone; it is gone all the same.
+    // The store's file system does not support whiteouts; deleted files are missing all the same.
     let cluster = OneAgent::start("auto", &flags(registry.path(), &store, "auto"));
     let look = "[ -e /etc/gone ] && echo gone is there; [ -e /hidden/old ] && echo old is there; \
         [ -e /hidden/new ] && echo new is there; echo /etc/.wh* /hidden/.wh*";

@@ -1,12 +1,13 @@
-//! The bin-packing framework with real processes: a cluster, `tepui framework binpack`, and `tepui job` as its user.
+//! Tests the bin-packing framework with real processes: a cluster, `tepui framework binpack`, and `tepui job` as its
+//! user.
 //!
-//! - killed with SIGKILL in mid-run and started again, it loses and doubles no task of an array, and a service keeps
-//!   the very tasks that it had;
-//! - a gang that needs both agents forms, a service is replaced by its next version, one that dies or is not well is
-//!   started again;
-//! - a gang that cannot form holds up neither other jobs nor other frameworks, and `show` says what is missing; a task
+//! - killed with SIGKILL in mid-run and restarted, it loses and duplicates no task of an array, and a service keeps
+//!   exactly the tasks that it had;
+//! - a gang that needs both agents forms, a service is replaced by its next version, a task that fails or is unhealthy
+//!   is restarted;
+//! - a gang that cannot form delays neither other jobs nor other frameworks, and `show` names what is missing; a task
 //!   that runs longer than its limit has failed;
-//! - wrong job files are refused as a whole, with file, line and rule;
+//! - invalid job files are refused as a whole, with file, line and rule;
 //! - `--until-done` reports by its exit code whether all jobs have finished.
 use std::process::Output;
 
@@ -17,7 +18,7 @@ use crate::support::{Cluster, tepui, until};
 struct Running(Process);
 
 impl Running {
-    /// The next line with all these parts.
+    /// Waits for the next line with all these parts and returns it.
     fn wait_for(&mut self, parts: &[&str]) -> String {
         self.0.line(Stream::Stdout, parts)
     }
@@ -38,12 +39,12 @@ impl World {
         self.cluster.directory.join(name)
     }
 
-    /// Starts the framework, with its state in the test's directory, and waits until the master knows it.
+    /// Starts the framework, with its state in the test's directory, and waits until it has registered.
     fn framework(&self) -> Running {
         self.framework_with(&[])
     }
 
-    /// The same with further words.
+    /// Starts the framework like `framework`, with further arguments.
     fn framework_with(&self, words: &[&str]) -> Running {
         let (master, state) =
             (format!("--master={}", self.cluster.master), format!("--state-dir={}", self.path("state")));
@@ -56,7 +57,7 @@ impl World {
         tepui().arg("job").args(words).env("TEPUI_MASTER", &self.cluster.master).run()
     }
 
-    /// What a command prints that succeeds.
+    /// Returns the output of a command that must succeed.
     fn ok(&self, words: &[&str]) -> String {
         let output = self.job(words);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -64,7 +65,7 @@ impl World {
         said
     }
 
-    /// The message of a command that is refused.
+    /// Returns the message of a command that must be refused.
     fn refused(&self, words: &[&str]) -> String {
         let output = self.job(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
@@ -75,7 +76,7 @@ impl World {
         self.cluster.directory.write(name, text)
     }
 
-    /// The values of a text field in a job's tasks, in their order.
+    /// Returns the values of a text field in a job's tasks, in their order.
     fn fields(&self, job: &str, field: &str) -> Vec<String> {
         let said = self.ok(&["show", job, "--json"]);
         let tasks = said.split("\"tasks\": [").last().unwrap_or_default().to_owned();
@@ -173,7 +174,7 @@ fn gangs_services_and_their_versions() {
     let world = World::start("kinds");
     let mut framework = world.framework();
 
-    // Four ranks of a processor each need both agents.
+    // Four ranks of one CPU each need both agents.
     let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 4\ncpus = 1\nports = 1\n\
                 command = 'echo rank $TEPUI_RANK of $TEPUI_SIZE at $TEPUI_ADDRESSES'\n";
     assert!(world.ok(&["submit", "--wait", &world.file("gang.toml", gang)]).contains("ring: finished"));
@@ -181,7 +182,7 @@ fn gangs_services_and_their_versions() {
     assert!(said.starts_with("rank 3 of 4 at "), "{said}");
     assert_eq!(said.matches(":31").count(), 4, "{said}");
 
-    // A service that dies at its first start, and is replaced by its next version. It is well when it has said its
+    // This service fails at its first start, and is replaced by its next version. It is healthy when it has written its
     // word.
     let (flag, sick) = (world.path("flag"), world.path("sick"));
     let service = |word: &str| {
@@ -199,18 +200,18 @@ fn gangs_services_and_their_versions() {
     assert!(said.contains("web: becomes version 2") && said.contains("web: running"), "{said}");
     assert_eq!(world.fields("web", "version"), ["2"]);
     assert_eq!(world.ok(&["logs", "web"]), "two\n");
-    // A service that is named is enough: no master is asked.
+    // The address of a service is sufficient: no master is asked.
     let list = tepui().args(["frameworks", "--json", "--master", &world.cluster.master]).run();
     let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
     let service = list[0]["webui_url"].as_str().unwrap();
     assert_eq!(world.ok(&["logs", "web", "--service", service, "--master=127.0.0.1:1"]), "two\n");
 
-    // Not well: the executor ends it, and the framework starts it again.
+    // The task is unhealthy: the executor ends it, and the framework restarts it.
     world.file("sick", "");
     framework.wait_for(&["\"name\":\"web\"", "\"healthy\":false"]);
     std::fs::remove_file(&sick).unwrap();
     framework.wait_for(&["\"name\":\"web\"", "TASK_RUNNING", "\"healthy\":true"]);
-    // Its output while it is written, of either stream; and all of it again on request.
+    // The command shows output while it is written, of either stream; and all of it again on request.
     let before = world.fields("web", "task_id");
     world.ok(&["restart", "web"]);
     framework.wait_for(&["\"name\":\"web\"", "deployed", "\"version\":3"]);
@@ -239,7 +240,7 @@ fn gangs_services_and_their_versions() {
 fn a_gang_that_cannot_form_holds_nothing_up() {
     let world = World::start("too-large");
     let _framework = world.framework();
-    // 20 ranks on 4 processors, which would hold what is offered for longer than this test waits.
+    // 20 ranks on 4 CPUs would hold offers for longer than this test waits.
     let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 20\ncpus = 1\ngather = '1h'\ncommand = 'true'\n";
     world.ok(&["submit", &world.file("gang.toml", gang)]);
     assert!(world.ok(&["submit", "--wait", "--name=small", "--cpus=0.1", "--command=true"]).contains("finished"));

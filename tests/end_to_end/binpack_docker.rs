@@ -1,6 +1,6 @@
-//! A job and a Marathon app in containers of Docker, in a network of their own with a mapped port.
+//! Tests a job and a Marathon app in Docker containers, in a network of their own with a mapped port.
 //!
-//! Needs root; where there is no daemon or no busybox the test says so.
+//! Requires root; without a Docker daemon or busybox the test reports that.
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::support::{exchange, get, request, tepui, until, wait_for};
 
 const BUSYBOX: &str = "/bin/busybox";
 
-/// Starts a web server in the image, and returns the jobs file or app that describes it.
+/// Elements of a list that is the command of a web server in the image.
 const SERVER: &str = "\"/bin/busybox\", \"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"";
 
 fn job(cluster: &OneAgent, words: &[&str]) -> String {
@@ -22,7 +22,7 @@ fn job(cluster: &OneAgent, words: &[&str]) -> String {
     said
 }
 
-/// The host port of a job's first task.
+/// Returns the host port of a job's first task.
 fn port(cluster: &OneAgent, name: &str) -> u64 {
     let view: serde_json::Value = serde_json::from_str(&job(cluster, &["show", name, "--json"])).unwrap();
     view["tasks"][0]["place"]["ports"][0].as_u64().unwrap()
@@ -71,7 +71,7 @@ fn jobs_and_apps_in_networks_of_docker() {
     job(&cluster, &["stop", "web"]);
     framework.line(Stream::Stdout, &["\"name\":\"web\"", "ended"]);
 
-    // The same as an app.
+    // The same task runs as a Marathon app.
     let list = tepui().args(["frameworks", "--json"]).env("TEPUI_MASTER", &cluster.address).run();
     let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
     let service = list[0]["webui_url"].as_str().unwrap().trim_start_matches("http://").to_owned();

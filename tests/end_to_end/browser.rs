@@ -1,6 +1,6 @@
 //! A headless Chromium for tests of the web page: navigation, clicks, texts, screenshots, and the rules of axe-core.
 //!
-//! What the tests check is theirs.
+//! It asserts nothing else about the page.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,10 +16,10 @@ use url::{ParseError, Url};
 use crate::process::{Process, Stream};
 use crate::support::look_for;
 
-/// Rules of accessibility, evaluated in the page.
+/// Script with rules of accessibility, which is evaluated in the page.
 const AXE: &str = include_str!("../vendor/axe.min.js");
 
-/// A browser with one window; ended when dropped.
+/// A browser with one window; it is closed when this is dropped.
 pub struct Browser {
     runtime: Runtime,
     client: Client,
@@ -68,7 +68,7 @@ impl Browser {
         self.runtime.block_on(self.client.refresh()).unwrap();
     }
 
-    /// Opens an address in a new tab, which comes into view instead of the others.
+    /// Opens an address in a new tab, which becomes the visible one.
     pub fn open_tab(&self, url: &str) {
         let tab = self.runtime.block_on(self.client.new_window(true)).unwrap().handle;
         self.runtime.block_on(self.client.switch_to_window(tab)).unwrap();
@@ -79,12 +79,12 @@ impl Browser {
         self.runtime.block_on(self.client.current_url()).unwrap().to_string()
     }
 
-    /// The value of a script's `return`.
+    /// Runs a script and returns the value of its `return`.
     pub fn script(&self, script: &str) -> Value {
         self.runtime.block_on(self.client.execute(script, vec![])).unwrap()
     }
 
-    /// The page's visible text.
+    /// Returns the page's visible text.
     pub fn text(&self) -> String {
         self.script("return document.body.innerText").as_str().unwrap_or_default().to_owned()
     }
@@ -98,11 +98,11 @@ impl Browser {
         assert!(shown.is_some(), "{texts:?} are not on {}, which shows:\n{}", self.url(), self.text());
     }
 
-    /// Clicks on the first visible element of an XPath, once it is there.
+    /// Clicks on the first visible element of an XPath, once it exists.
     pub fn click(&self, path: &str) {
         let clicked = look_for(|| {
             let element = self.runtime.block_on(self.client.find(Locator::XPath(path))).ok()?;
-            // A rendering may have replaced it: it is found again then.
+            // A rendering may have replaced the element: it is searched again then.
             self.runtime.block_on(element.click()).ok()
         });
         assert!(clicked.is_some(), "there is no {path} on {}, which shows:\n{}", self.url(), self.text());
@@ -132,7 +132,7 @@ impl Browser {
         assert!(filled.is_some(), "there is no field {name} on {}", self.url());
     }
 
-    /// Keeps a picture of the view in the target directory: `tmp/browser/<name>.png`.
+    /// Saves a screenshot in the target directory: `tmp/browser/<name>.png`.
     pub fn picture(&self, name: &str) {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("browser");
         std::fs::create_dir_all(&directory).unwrap();
@@ -140,13 +140,13 @@ impl Browser {
         std::fs::write(directory.join(format!("{name}.png")), picture).unwrap();
     }
 
-    /// Checks that the page does not scroll sideways.
+    /// Asserts that the page does not scroll sideways.
     pub fn fits(&self) {
         let over = self.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
         assert_eq!(over, 0, "{} is wider than the view", self.url());
     }
 
-    /// Checks that the page breaks no rule of axe-core.
+    /// Asserts that the page breaks no rule of axe-core.
     pub fn is_accessible(&self) {
         let script = format!(
             "const done = arguments[arguments.length - 1]; {AXE}; axe.run({{resultTypes: ['violations']}}).then((found) =>
@@ -160,8 +160,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.runtime.block_on(self.client.clone().close());
-        // It inherits an ignored SIGINT from a shell that runs the tests in the background, so that this does not end
-        // it.
+        // The driver inherits an ignored SIGINT from a shell that runs the tests in the background, so SIGINT would not
+        // end it.
         self.driver.kill();
     }
 }

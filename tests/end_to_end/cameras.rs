@@ -1,4 +1,4 @@
-//! A query on a camera: a real `ffmpeg` serves a made street over HTTP, and goes away and comes back.
+//! Tests a query on a camera: a real `ffmpeg` serves a generated street over HTTP, and is stopped and restarted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{self, Cluster, free_port, tepui};
 
-/// A camera for one client; it ends with its owner.
+/// A camera for one client; it is killed when this is dropped.
 struct Camera(Child);
 
 impl Camera {
-    /// Serves a file in a loop, as fast as it plays.
+    /// Serves a file in a loop, in real time.
     fn start(file: &str, port: u16) -> Camera {
         let mut command = Command::new("ffmpeg");
         command.args([
@@ -99,7 +99,7 @@ fn a_camera_is_watched_lost_and_found_again() {
     let status = query();
     assert_eq!(status["source"]["state"], "live", "{status}");
     assert!(status["lag"].as_f64().unwrap() < 60.0, "{status}");
-    // A picture of what is seen, and an alert for what was found.
+    // The API returns a picture of the current frame, and the webhook receives an alert for a detection.
     let picture = support::get(&api, "/queries/gate/frame");
     assert!(picture.is_none_or(|text| !text.contains("no picture")));
     let alert = next_alert(&hook);
@@ -119,7 +119,7 @@ fn a_camera_is_watched_lost_and_found_again() {
     process.kill();
 }
 
-/// The body of the next POST.
+/// Returns the body of the next POST.
 fn next_alert(hook: &TcpListener) -> Value {
     let (stream, _) = hook.accept().unwrap();
     let mut stream = BufReader::new(stream);
@@ -152,7 +152,7 @@ fn one_query_over_a_camera_without_a_cluster_and_a_frame_to_choose_lines() {
     assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
     let port = free_port();
     let source = format!("http://user:hunter2@127.0.0.1:{port}/camera");
-    // Nothing listens yet: an attempt that is refused, without credentials.
+    // Nothing listens yet: the attempt is refused, without credentials.
     let output = video(&["run", &source, "--reconnect=0"]).run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("refused") && !said.contains("hunter2"), "{said}");
@@ -170,7 +170,7 @@ fn one_query_over_a_camera_without_a_cluster_and_a_frame_to_choose_lines() {
     }
 }
 
-/// Stands in for `ffmpeg`: writes down its arguments, and either gives pictures or fails as the file `mode` says.
+/// Script in place of `ffmpeg`: records its arguments, and either returns pictures or fails, as the file `mode` states.
 const DEVICE: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$@" > "$here/arguments"
@@ -186,8 +186,7 @@ for n in 10 11 12 13 14 15 16 17 18 19; do
 done
 "#;
 
-/// No machine for tests has a camera, so this is as far as a device can be tested: what `ffmpeg` is asked for, and what
-/// becomes of what it answers.
+/// Machines for tests have no camera, so this tests only the arguments of `ffmpeg`, and the handling of its output.
 #[test]
 fn a_device_is_read_as_it_is_and_its_errors_name_it() {
     let directory = support::Directory::new("cameras-device");

@@ -1,4 +1,4 @@
-//! `--recover=cleanup`: what an earlier agent has left has ended when the agent reports it.
+//! Tests `--recover=cleanup`: the processes that an earlier agent has left have ended when the agent reports it.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::one_agent::{OneAgent, a_little};
 use crate::process::Process;
 use crate::support::get;
 
-/// The processes with this command line.
+/// Returns the processes with this command line.
 fn processes(words: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -26,11 +26,10 @@ fn an_agent_that_cleans_up_leaves_no_process() {
             continue;
         }
         let mut cluster = OneAgent::start(&format!("cleanup-{launcher}"), &[format!("--launcher={launcher}")]);
-        // A command line that no other process has, run twice: by the task, and beside it.
+        // A command line that no other process has, run twice: by the task, and outside of it.
         let program = format!("sleep 777{}", std::process::id());
         let script = format!("echo up; setsid {program} & exec {program}");
-        // An executor that has been told to end, and whose last update is not acknowledged, waits for this
-        // long.
+        // An executor that shuts down, and whose last update is not acknowledged, waits for this long.
         let kill_policy = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
         let mut task = Process::start(&mut cluster.execute(&json!({"name": "long", "task_id": {"value": "long"},
             "command": {"value": script}, "resources": a_little(), "kill_policy": kill_policy})));
@@ -43,7 +42,7 @@ fn an_agent_that_cleans_up_leaves_no_process() {
             .unwrap()
             .to_owned();
         let output = cluster.end_with_an_agent(&["--recover=cleanup"]);
-        // No framework is left to learn of the task's end.
+        // No framework remains to receive the task's end.
         task.kill();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && told.contains("cleaned up"), "{told}");

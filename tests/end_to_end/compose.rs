@@ -1,7 +1,8 @@
-//! The cluster of docker-compose.yml on a `dockerd` of the test's own, until the leading master is killed.
+//! Tests the cluster of docker-compose.yml on a `dockerd` of the test's own, until after the death of the leading
+//! master.
 //!
-//! No registry of images is there: that of Prometheus is made of this machine's program. Needs root
-//! and Docker; where there is no daemon the test says so.
+//! No registry of images is available: the image of Prometheus is built from this machine's program. Requires root and
+//! Docker; without a Docker daemon the test reports that.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::docker::Dockerd;
 use crate::process::ToItsEnd;
 use crate::support::{binary, free_port, get, until};
 
-/// The masters of the file.
+/// Services of the masters in the file.
 const MASTERS: [&str; 3] = ["master1", "master2", "master3"];
 
 struct Compose {
@@ -25,7 +26,7 @@ struct Compose {
 
 impl Compose {
     fn run(&self, words: &[&str]) -> Output {
-        // The plugin of newer versions of Docker, or the program of older ones.
+        // Newer versions of Docker have a plugin, older ones a program.
         let is_plugin = Command::new("docker").args(["compose", "version"]).run().status.success();
         let mut command = Command::new(if is_plugin { "docker" } else { "docker-compose" });
         command.args(is_plugin.then_some("compose")).args(["--project-name", "tepuitest", "--file"]);
@@ -36,7 +37,7 @@ impl Compose {
         command.env("PROMETHEUS_PORT", self.prometheus_port.to_string()).run()
     }
 
-    /// What a command prints that succeeds.
+    /// Returns the output of a command that must succeed.
     #[track_caller]
     fn ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
@@ -46,7 +47,7 @@ impl Compose {
         out
     }
 
-    /// A command of tepui in the container of a service: its output, empty if it fails.
+    /// Runs a command of tepui in the container of a service and returns its output; empty if it fails.
     fn tepui(&self, service: &str, words: &[&str]) -> String {
         let output = self.run(&[&["exec", "-T", service, "tepui"], words].concat());
         if output.status.success() { String::from_utf8_lossy(&output.stdout).into_owned() } else { String::new() }
@@ -58,7 +59,7 @@ impl Compose {
         metrics["master/elected"] == 1.0
     }
 
-    /// Number of running tasks, as a master tells.
+    /// Returns the number of running tasks, as a master reports it.
     fn running(&self, service: &str) -> usize {
         self.tepui(service, &["tasks"]).lines().filter(|line| line.contains(" running ")).count()
     }
@@ -78,7 +79,7 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Builds an image of a directory, by a Dockerfile.
+/// Builds an image from a directory, by a Dockerfile.
 fn build(dockerd: &Dockerd, name: &str, dockerfile: &Path, directory: &Path) {
     let (file, directory) = (dockerfile.to_string_lossy(), directory.to_string_lossy());
     let built = dockerd.docker(&["build", "-q", "-t", name, "-f", &file, &directory]);

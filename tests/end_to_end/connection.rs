@@ -1,4 +1,4 @@
-//! A connection to the API for schedulers or executors, in JSON, for tests that play one of these.
+//! A connection to the API for schedulers or executors, in JSON, for tests that act as one of these.
 //!
 //! A scheduler has two: one for its events and one for its calls.
 
@@ -17,7 +17,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection for calls to this path.
+    /// Opens a connection for calls to this path.
     pub fn open(address: &str, path: &'static str) -> Connection {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -37,7 +37,7 @@ impl Connection {
         self.stream.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
     }
 
-    /// The status of the next answer; its body follows if it is a stream, else it is read and dropped.
+    /// Returns the status of the next answer. The body of a stream follows; any other body is read and dropped.
     pub fn status(&mut self) -> u16 {
         let mut lines = Vec::new();
         loop {
@@ -59,10 +59,9 @@ impl Connection {
         lines[0].split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
-    /// The next event of a stream; none at its end.
+    /// Returns the next event of a stream; `None` at its end.
     pub fn event(&mut self) -> Option<Value> {
-        // Each event comes as a record in a chunk of its own, or in several; the sizes of chunks are on lines of their
-        // own.
+        // Each event is a record in one or several chunks; the sizes of chunks are on lines of their own.
         let mut record: Vec<u8> = Vec::new();
         loop {
             let mut size = String::new();

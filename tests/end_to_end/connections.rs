@@ -1,6 +1,7 @@
-//! Idle connections of a client without a password: master and agent keep descriptors for their own work, and go on.
+//! Tests idle connections of a client without a password: master and agent keep descriptors for their own work, and
+//! continue.
 //!
-//! Which connection is closed is tested in the crate `wire`.
+//! The crate `wire` tests which connection is closed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,9 +12,9 @@ use serde_json::Value;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Daemon, Directory, PATIENCE, call, tepui, until};
 
-/// Open files of a daemon.
+/// Limit of open files of a daemon.
 const OPEN_FILES: usize = 400;
-/// Idle connections to a daemon.
+/// Number of idle connections to a daemon.
 const IDLE: usize = 600;
 
 struct Cluster {
@@ -76,18 +77,19 @@ impl Cluster {
     }
 }
 
-/// Whether the server has closed a connection.
+/// Returns whether the server has closed a connection.
 fn is_closed(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     !matches!(stream.read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// Connections of all kinds that wait for their client: without a byte, within a head, within a body, after a request.
+/// Opens connections of all kinds that wait for their client: without a byte, within a head, within a body, after a
+/// request.
 fn idle_connections(address: &str) -> Vec<TcpStream> {
     let begun = ["", "GET /sta", "POST /api/v1 HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", "GET /health HTTP/1.1\r\n\r\n"];
     let connect = |number: usize| {
         let mut stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).unwrap();
-        // One that is closed already takes nothing.
+        // A connection that is closed already accepts nothing.
         let _ = stream.write_all(begun[number % begun.len()].as_bytes());
         stream
     };

@@ -1,6 +1,6 @@
-//! Containers with roots of their own, and filtered system calls, on a real agent that is also killed in between.
+//! Tests containers with roots of their own, and filtered system calls, on a real agent that is also killed in between.
 //!
-//! Needs root and control groups; without them there is nothing to run.
+//! Requires root and control groups; without them no test runs.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -12,18 +12,18 @@ use crate::one_agent::{OneAgent, a_little, can_isolate, end};
 use crate::process::Process;
 use crate::support::{Directory, call, request, tepui, until, wait_for};
 
-/// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
+/// Copies what an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 pub fn shell_into(root: &Path) {
     programs_into(root, &["/bin/sh", "/bin/sleep"]);
 }
 
-/// Programs, their loader and libraries, at the paths that they have on the host.
+/// Copies programs, their loader and libraries, to the paths that they have on the host.
 pub fn programs_into(root: &Path, programs: &[&str]) {
     libraries_into(root, programs);
     programs.iter().for_each(|program| copy_into(root, program));
 }
 
-/// The loader and libraries of programs, at the paths that they have on the host.
+/// Copies the loader and libraries of programs to the paths that they have on the host.
 pub fn libraries_into(root: &Path, programs: &[&str]) {
     let ldd = Command::new("ldd").args(programs).output().unwrap();
     let text = String::from_utf8(ldd.stdout).unwrap();
@@ -38,7 +38,7 @@ fn copy_into(root: &Path, file: &str) {
     fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Packs a directory; the checksum of the archive.
+/// Packs a directory and returns the checksum of the archive.
 pub fn tar(directory: &Path, archive: &Path) -> String {
     let status = Command::new("tar").arg("-C").arg(directory).arg("-cf").arg(archive).arg(".").status().unwrap();
     assert!(status.success());
@@ -46,8 +46,8 @@ pub fn tar(directory: &Path, archive: &Path) -> String {
     String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
-/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one. And
-/// the same as `labelled:1.tar`, which wants the driver of GPUs.
+/// Creates `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower
+/// one. Also creates the same as `labelled:1.tar`, which requires the driver of GPUs.
 pub fn image(registry: &Path) {
     let work = registry.join("work");
     let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));
@@ -58,7 +58,7 @@ pub fn image(registry: &Path) {
     for (file, text) in [("etc/version", "one\n"), ("etc/gone", "x"), ("hidden/old", "x")] {
         fs::write(lower.join(file), text).unwrap();
     }
-    // An extraction that follows it writes to the host.
+    // An extraction that follows this link would write to the host.
     symlink("/tmp", lower.join("outside")).unwrap();
     for (file, text) in
         [("etc/version", "two\n"), ("etc/.wh.gone", ""), ("hidden/new", "x"), ("hidden/.wh..wh..opq", "")]
@@ -103,7 +103,7 @@ fn roots_made_of_images() {
         ];
         let mut cluster = OneAgent::start(backend, &flags);
         for id in ["a", "b"] {
-            // The second one sees nothing of what the first one has changed.
+            // The second task sees no changes of the first one.
             let (told, written) = cluster.run(id, json!({"value": LOOK}), mesos_image("tiny:1"));
             assert!(told.contains("TASK_FINISHED"), "{told}");
             assert_eq!(written, "version two\nnew is there\nblue /work/here /mnt/mesos/sandbox\nnull\n", "{told}");
@@ -198,7 +198,7 @@ fn a_session_has_the_roots_terminals(cluster: &OneAgent) {
     end(task);
 }
 
-/// One task of the pod has a root of its own, another one a volume; a check that hangs is ended.
+/// Tests checks of a pod: one task has a root of its own, another one a volume; a check that hangs is ended.
 fn checks_of_pods_see_the_root(cluster: &OneAgent) {
     let task = |id: &str, container: Value, script: &str| {
         let variables = json!({"variables": [{"name": "CODE", "value": "7"}]});
@@ -252,9 +252,9 @@ impl Terminal {
         std::io::Write::flush(input).unwrap();
     }
 
-    /// What was seen, and the exit code.
+    /// Waits for the end. Returns the output, and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
-        // It would see the end of the input before that of the command.
+        // The command would see the end of its input before its own end.
         let input = self.0.stdin.take();
         let output = Process::of(self.0, "a command at a terminal".to_owned()).output();
         drop(input);
@@ -262,7 +262,7 @@ impl Terminal {
     }
 }
 
-/// Types all at once.
+/// Runs a command at a terminal, and types all input at once.
 fn at_a_terminal(cluster: &OneAgent, words: &str, typed: &str) -> (String, Option<i32>) {
     let mut terminal = Terminal::open(cluster, words);
     terminal.type_in(typed);

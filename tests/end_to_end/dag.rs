@@ -1,12 +1,13 @@
-//! The framework of jobs of stages with real processes: a cluster of two agents, `tepui framework dag`, and `tepui dag`
-//! as its user.
+//! Tests the framework of jobs of stages with real processes: a cluster of two agents, `tepui framework dag`, and
+//! `tepui dag` as its user.
 //!
-//! - the examples give what other tools give for the same files: word count as `sort | uniq -c`, a log analysis with a
-//!   shuffle, a parameter sweep with Python and a step that gathers; through a shared directory and through sandboxes;
-//! - killed with SIGKILL at several steps and started again, nothing is lost and nothing is seen twice;
-//! - an agent that is lost between two stages: what it had is made again;
-//! - what is left out is found from jobs that have ended, and said;
-//! - files that vanish, outputs that are missing, records that are none: the job says so.
+//! - the examples give the same results as other tools for the same files: word count as `sort | uniq -c`, a log
+//!   analysis with a shuffle, a parameter sweep with Python and a step that gathers; through a shared directory and
+//!   through sandboxes;
+//! - killed with SIGKILL at several steps and restarted, it loses and repeats nothing;
+//! - when an agent is lost between two stages, its outputs are made again;
+//! - shares of omitted tasks are found from jobs that have ended, and reported;
+//! - the job reports files that vanish, missing outputs, and invalid records.
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, free_port, tepui, until};
 
-/// A cluster's master, a directory of the test, and what keeps them.
+/// A cluster's master, a directory of the test, and the owner of the cluster.
 pub struct World {
     pub master: String,
     pub directory: Directory,
@@ -25,14 +26,14 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster of two agents.
+    /// Starts a cluster of two agents.
     fn start(name: &str) -> World {
         let cluster = Cluster::start(&format!("dag-{name}-cluster"), 2, "cpus:2;mem:1024;disk:1024");
         let directory = Directory::new(&format!("dag-{name}"));
         World { master: cluster.master.clone(), directory, _cluster: Some(cluster) }
     }
 
-    /// A cluster that something else keeps.
+    /// Uses a cluster that the caller owns.
     pub fn of(master: &str, name: &str) -> World {
         World { master: master.to_owned(), directory: Directory::new(&format!("dag-{name}")), _cluster: None }
     }
@@ -41,7 +42,7 @@ impl World {
         self.directory.join(name)
     }
 
-    /// Starts the framework, with its state in the test's directory, and waits until the master knows it.
+    /// Starts the framework, with its state in the test's directory, and waits until it has registered.
     pub fn framework(&self, words: &[&str]) -> Process {
         let (master, state) = (format!("--master={}", self.master), format!("--state-dir={}", self.path("state")));
         let mut process = Process::start(tepui().args(["framework", "dag", "--json", &master, &state]).args(words));
@@ -53,7 +54,7 @@ impl World {
         tepui().arg("dag").args(words).env("TEPUI_MASTER", &self.master).run()
     }
 
-    /// What a command prints that succeeds.
+    /// Returns the output of a command that must succeed.
     pub fn ok(&self, words: &[&str]) -> String {
         let output = self.dag(words);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -61,7 +62,7 @@ impl World {
         said
     }
 
-    /// What a command prints that fails.
+    /// Returns the output of a command that must fail.
     fn refused(&self, words: &[&str]) -> String {
         let output = self.dag(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
@@ -75,7 +76,7 @@ impl World {
         path.display().to_string()
     }
 
-    /// An example with the test's own directory for its files.
+    /// Returns an example with the test's own directory for its files.
     fn example(&self, name: &str) -> String {
         let root = env!("CARGO_MANIFEST_DIR");
         let text = fs::read_to_string(format!("{root}/examples/pipelines/{name}")).unwrap();
@@ -92,17 +93,17 @@ impl World {
     }
 }
 
-/// What a shell command prints.
+/// Returns the output of a shell command.
 fn shell(command: &str) -> String {
     let output = Command::new("sh").args(["-c", command]).run();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Small files among those of [`write_texts`]; none ends with a line end.
+/// Number of small files among those of [`write_texts`]; none ends with a line end.
 const SMALL_FILES: usize = 200;
 
-/// Some files of text, always the same.
+/// Writes some text files, always the same.
 fn write_texts(world: &World) {
     let words = ["apple", "tree", "River", "stone", "of", "the", "and", "cloud", "e", "zebra"];
     let mut number: u64 = 7;
@@ -122,7 +123,7 @@ fn write_texts(world: &World) {
     }
 }
 
-/// Word count gives what `sort | uniq -c` gives, and its tasks ran on both agents.
+/// Compares the word count with that of `sort | uniq -c`, and checks that its tasks ran on both agents.
 fn word_count(world: &World) {
     write_texts(world);
     assert!(world.ok(&["submit", "--wait", &world.example("wordcount.toml")]).contains("wordcount: finished"));
@@ -162,7 +163,7 @@ fn words_are_counted_through_a_shared_directory() {
     let job = world.job("wordcount");
     let directory = job["stages"][0]["directory"].as_str().unwrap().to_owned();
     until("what its stages left for each other is removed", || !Path::new(&directory).parent().unwrap().exists());
-    // What a reader misses is made again: an output is removed before a second stage reads it.
+    // A missing output is made again: it is removed before a second stage reads it.
     let gate = world.path("gate");
     let job = format!(
         "name = 'again'\n[[stage]]\nname = 'make'\ntasks = 2\ncpus = 0.1\noutputs = ['n']\n\
@@ -214,7 +215,7 @@ fn what_a_job_leaves_is_removed_also_by_the_next_start() {
     framework.until("it is removed", || !Path::new(&made).exists());
     assert_eq!(fs::read_to_string(format!("{sum}/0/all")).unwrap(), "0\n1\n", "the result stays");
     assert!(Path::new(&gate).exists() && Path::new(&format!("{shared}/note")).exists());
-    // Another job removes all that is its own.
+    // Another job removes all files of its own.
     let job = job.replace("name = 'job'", "name = 'none'\nkeep = 'none'");
     world.ok(&["submit", "--wait", &world.file("none.toml", &job)]);
     let none = world.job("none")["stages"][1]["directory"].as_str().unwrap().to_owned();
@@ -270,7 +271,7 @@ fn killed_at_several_steps_it_loses_and_doubles_nothing() {
     framework.until("all of the first stage run", || running("make") == 6);
     framework.kill();
     world.file("gate-make", "");
-    // Tasks end while it is away.
+    // Tasks end while the framework is down.
     let mut framework = world.framework(&[&file]);
     framework.until("the second stage runs", || running("read") == 3);
     framework.kill();
@@ -295,7 +296,7 @@ fn what_is_gone_with_an_agent_is_made_again() {
     let directory = Directory::new("dag-agents");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let mut flags = words(&["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory"]);
-    // An agent that is killed is soon known to be lost.
+    // With these flags the master soon detects the loss of a killed agent.
     flags.extend(words(&["--agent_ping_timeout=1secs", "--max_agent_ping_timeouts=2"]));
     flags.push(format!("--work_dir={}", directory.join("m")));
     let mut daemon = Daemon::start(&directory.path().join("m.log"), &flags, &[]);
@@ -326,7 +327,7 @@ fn what_is_gone_with_an_agent_is_made_again() {
     );
     world.ok(&["submit", &world.file("job.toml", &job)]);
     framework.until("the gate is there", || world.tasks("job", "gate").iter().any(|task| task["state"] == "running"));
-    // The agent that does not run the gate, and that has made something.
+    // The agent that does not run the gate, and that has outputs.
     let keeps = world.tasks("job", "gate")[0]["place"]["agent"].as_str().unwrap().to_owned();
     let place = agents.iter().position(|(address, _)| *address != keeps).unwrap();
     let gone = agents[place].0.clone();
@@ -353,18 +354,18 @@ fn faults_of_files_are_reported() {
         let text = format!("name = '{name}'\n[[stage]]\nname = 's'\nretries = 3\ncpus = 0.1\n{stage}\n");
         world.file(&format!("{name}.toml"), &text)
     };
-    // Wrong files, with line and rule; patterns without files.
+    // Invalid files, with line and rule; patterns without files.
     let said = world.refused(&["submit", &submit("circle", "command = 'x'\nafter = 's'")]);
     assert!(said.contains("circle.toml:2:1: stages wait for each other: s after s"), "{said}");
     let none = format!("command = 'x'\ninput = {{ files = '{}/*' }}", world.path("none"));
     let said = world.refused(&["submit", &submit("none", &none)]);
     assert!(said.contains("none/*' matches no file"), "{said}");
-    // Records that are none.
+    // Invalid records.
     let data = world.file("data/a.fa", "AC\n>x\n");
     let records = format!("command = 'x'\ninput = {{ files = '{data}', by = 'records', record = '>' }}");
     let said = world.refused(&["submit", "--wait", &submit("records", &records)]);
     assert!(said.contains("holds no valid records"), "{said}");
-    // An output that is missing is tried again, in case it is not always.
+    // A task with a missing output is repeated, in case it writes the output the next time.
     let flag = world.path("flag");
     let later = format!(
         "outputs = ['o']\nrestart = {{ first = '10ms' }}\n\
@@ -376,7 +377,7 @@ fn faults_of_files_are_reported() {
     fs::write(&text, fs::read_to_string(&text).unwrap().replace("retries = 3\n", "")).unwrap();
     let said = world.refused(&["submit", "--wait", &text]);
     assert!(said.contains("the output 'o' is missing, although the program succeeded"), "{said}");
-    // A file that vanishes between the look at it and its task; one that grows is used as far as it was there.
+    // One file vanishes after it was listed and before its task; another one grows, and only its former length is used.
     let (small, gate) = (world.file("data/small", "one\ntwo\n"), world.path("gate"));
     let waits = format!(
         "command = 'while ! test -e {gate}; do sleep 0.05; done; cat'\nstdin = true\n\
@@ -402,7 +403,7 @@ fn faults_of_files_are_reported() {
     assert_eq!(world.ok(&["list", "--active"]), "no jobs; submit one with `tepui dag submit FILE`\n");
 }
 
-/// The target cannot be met, so all that stages allow is left out once enough jobs have ended.
+/// The target cannot be met, so all that stages allow is omitted once enough jobs have ended.
 #[test]
 fn shares_are_found_from_jobs_that_have_ended() {
     let world = World::start("tuned");
@@ -422,7 +423,7 @@ fn shares_are_found_from_jobs_that_have_ended() {
     let shown = world.ok(&["show", "low10"]);
     assert!(shown.contains("low priority: leaves out 30.0 % of tasks: targets cannot be met"), "{shown}");
     drop(framework);
-    // It is kept, and said by a framework that has run nothing yet.
+    // The share is saved, and reported by a framework that has run nothing yet.
     let _framework = world.framework(&settings);
     let shown = world.ok(&["show", "low10"]);
     assert!(shown.contains("low priority: leaves out 30.0 % of tasks"), "{shown}");

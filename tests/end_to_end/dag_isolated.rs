@@ -1,6 +1,6 @@
-//! Jobs of stages on an agent that isolates: images with input files and outputs, and sprints.
+//! Tests jobs of stages on an agent that isolates: images with input files and outputs, and sprints.
 //!
-//! Needs root and control groups; without them there is nothing to run.
+//! Requires root and control groups; without them no test runs.
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::docker::Dockerd;
 use crate::one_agent::{OneAgent, can_isolate};
 use crate::support::{Directory, binary, until};
 
-/// A shell, cat(1), sleep(1), and what the runner needs.
+/// Copies a shell, cat(1), sleep(1), and what the runner needs.
 fn root_into(root: &Path) {
     fs::create_dir_all(root.join("etc")).unwrap();
     programs_into(root, &["/bin/sh", "/bin/cat", "/bin/sleep"]);
@@ -20,7 +20,7 @@ fn root_into(root: &Path) {
     fs::write(root.join("etc/version"), "image\n").unwrap();
 }
 
-/// `<registry>/work:1.tar`, which starts in a directory of its own.
+/// Creates `<registry>/work:1.tar`, which starts in a directory of its own.
 fn image(registry: &Directory) {
     let (root, saved) = (registry.path().join("root"), registry.path().join("saved"));
     root_into(&root);
@@ -34,7 +34,7 @@ fn image(registry: &Directory) {
     tar(&saved, &registry.path().join("work:1.tar"));
 }
 
-/// Through a shared directory and through sandboxes.
+/// Runs stages in images through a shared directory and through sandboxes.
 #[test]
 fn stages_in_images_read_files_and_leave_outputs() {
     if !can_isolate() {
@@ -59,7 +59,8 @@ fn run_in_images(world: &World, image: &str) {
     }
     fs::create_dir_all(world.path("shared")).unwrap();
     let data = world.path("data");
-    // A file in the image, a part of the input in arguments and as standard input, and a file system without writes.
+    // Reads a file in the image, and a part of the input in arguments and as standard input, on a read-only file
+    // system.
     let job = |name: &str| {
         format!(
             "name = '{name}'\n[[stage]]\nname = 'map'\n{image}\ncpus = 0.1\nmem = 128\nstdin = true\noutputs = ['o']\n\
@@ -85,8 +86,8 @@ fn run_in_images(world: &World, image: &str) {
     assert_eq!(world.ok(&["logs", "apart", "sum"]), expected);
 }
 
-/// As with the agent's own containerizer. An entry point of the image does not stand before programs, and one that is
-/// cancelled is asked to end.
+/// Runs the stages in Docker containers, as with the agent's own containerizer. An entry point of the image is not
+/// prepended to programs, and a cancelled task is asked to end.
 #[test]
 fn stages_in_containers_of_docker_read_files_and_leave_outputs() {
     if !nix::unistd::geteuid().is_root() {
@@ -137,10 +138,10 @@ fn stages_in_containers_of_docker_read_files_and_leave_outputs() {
     until("the program was asked to end", || fs::read_to_string(&ended).is_ok_and(|text| text == "asked\n"));
 }
 
-/// What a task may use of a processor in each period, by its control group.
+/// Command that prints a task's CPU quota in each period, from its control group.
 const QUOTA: &str = "cat /sys/fs/cgroup/cpu$(grep -E \":(cpu|cpu,cpuacct|cpuacct,cpu):\" /proc/self/cgroup | cut -d: -f3)/cpu.cfs_quota_us";
 
-/// How old jobs are when they sprint is found from those that have ended, and kept.
+/// The age at which jobs sprint is found from jobs that have ended, and saved.
 #[test]
 fn ages_of_sprints_are_found_from_jobs_that_have_ended() {
     if !can_isolate() {

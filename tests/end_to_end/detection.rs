@@ -1,4 +1,4 @@
-//! An agent that finds the leading master through ZooKeeper, over the death of a leader and of ZooKeeper.
+//! Tests an agent that finds the leading master through ZooKeeper, over the death of a leader and of ZooKeeper.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn agent(directory: &Directory, log: &Path, url: &str) -> (Daemon, String) {
     (agent, address)
 }
 
-/// The ids of a master's active agents.
+/// Returns the ids of a master's active agents.
 fn agents(master: &str) -> Vec<String> {
     let told = call(master, "GET", "/slaves").unwrap_or_default();
     let all = told["slaves"].as_array().cloned().unwrap_or_default();
@@ -73,7 +73,7 @@ fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
     let mut execute = Process::start(execute.arg(format!("--command={command}")));
     execute.line(Stream::Stdout, &["TASK_RUNNING"]);
 
-    // The leader dies, and then its node goes.
+    // The leader dies, and then its node is removed.
     drop(first);
     zookeeper.leave("json.info_0000000004");
     execute.until("the agent registers with the next leader", || agents(&second_at) == [id.clone()]);
@@ -100,7 +100,7 @@ fn an_agent_and_its_task_outlive_the_leader_and_zookeeper() {
     until("the agent is registered again", || is_registered(&agent_at));
     assert_eq!(agents(&second_at), [id]);
 
-    // The password went to ZooKeeper, and nowhere else.
+    // The password was sent to ZooKeeper, and appears nowhere else.
     assert!(zookeeper.was_asked_as("user:s3cret"));
     let told = call(&agent_at, "GET", "/flags").expect("the agent's flags");
     assert_eq!(told["flags"]["master"], zookeeper.url());

@@ -1,5 +1,5 @@
-//! A cluster whose agent has a disk of 64 MB: a tenant fills it again and again, a framework launches tasks all the
-//! time, and the agent is killed at random moments and started again.
+//! Tests a cluster whose agent has a disk of 64 MB: a tenant fills it repeatedly, a framework launches tasks all the
+//! time, and the agent is killed at random moments and restarted.
 //!
 //! Invariants:
 //! - Each task comes to exactly one terminal state. An agent that is killed before the framework's acknowledgement
@@ -7,8 +7,8 @@
 //! - A task that has run has run once, and it has finished: it is neither lost nor failed. The tenant's tasks may fail.
 //! - A task that has not run was dropped, or its launch failed because the disk was full: its message says so.
 //!
-//! `TEPUI_DISK_SECONDS` says how long tasks are launched (60), `TEPUI_DISK_SEED` which moments are chosen. By hand, for
-//! half an hour: `TEPUI_DISK_SECONDS=1800 cargo test --test end_to_end disk_long_run -- --nocapture`.
+//! `TEPUI_DISK_SECONDS` sets how long tasks are launched (60), `TEPUI_DISK_SEED` the random moments. By hand, for half
+//! an hour: `TEPUI_DISK_SECONDS=1800 cargo test --test end_to_end disk_long_run -- --nocapture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,12 +22,12 @@ use crate::one_agent::OneAgent;
 use crate::small_disk::SmallDisk;
 use crate::support::PATIENCE;
 
-/// The most tasks that are not over at once.
+/// Maximum number of tasks that have not ended at once.
 const TASKS_MAX: usize = 12;
-/// What a task holds.
+/// CPUs of a task.
 const CPUS: f64 = 0.1;
 const MEM: f64 = 32.0;
-/// What a refusal and a failed launch say of a full disk.
+/// Text of a full disk in a refusal and in a failed launch.
 const FULL: &str = "No space left on device";
 
 /// Pseudorandom numbers (splitmix64).
@@ -46,7 +46,7 @@ impl Random {
 /// The updates of a task that the framework has received.
 #[derive(Default)]
 struct Told {
-    /// Terminal states: an update may come twice.
+    /// Terminal states of the task: an update may be repeated.
     ends: BTreeSet<String>,
     reason: String,
     message: String,
@@ -58,7 +58,7 @@ struct Framework {
     calls: Connection,
     events: Receiver<Value>,
     random: Random,
-    /// The file to which tasks append their ids as they start.
+    /// File to which tasks append their ids when they start.
     ran: String,
     tasks: BTreeMap<String, Told>,
     open: BTreeSet<String>,
@@ -92,7 +92,7 @@ impl Framework {
         assert_eq!(self.calls.status(), 202, "{call}");
     }
 
-    /// Handles the next event, if one comes soon. Tasks are launched if it is `active`.
+    /// Handles the next event, if one arrives soon. Tasks are launched if it is `active`.
     fn step(&mut self, active: bool) {
         let Ok(event) = self.events.recv_timeout(Duration::from_millis(50)) else { return };
         match event["type"].as_str().unwrap() {
@@ -125,14 +125,14 @@ impl Framework {
             "filters": {"refuse_seconds": refuse}}}));
     }
 
-    /// A task that sleeps for a while; or the tenant's, which fills the disk, if none of these is there.
+    /// Returns a task that sleeps for a while; or the tenant's, which fills the disk, if there is none of these.
     fn task(&mut self, agent: &Value) -> Value {
         let tenant = self.random.below(12) == 0 && !self.open.iter().any(|id| is_tenant(id));
         let id = format!("{}{}", if tenant { "tenant" } else { "t" }, self.tasks.len());
         let sleep = format!("sleep {}.{}", self.random.below(2), self.random.below(10));
         let work = match (tenant, self.random.below(2)) {
             (false, _) => sleep,
-            // What it leaves in its sandbox has to be collected.
+            // The file that it leaves in its sandbox has to be garbage collected.
             (true, 0) => format!("head -c 100M /dev/zero > fill; {sleep}"),
             (true, _) => format!("head -c 100M /dev/zero > fill; {sleep}; {sleep}; rm fill"),
         };

@@ -1,5 +1,5 @@
-//! Disks that are full or refuse otherwise: tasks go on, an agent stays up and says why it launches nothing, and
-//! launches again when it can write. A line that cannot be written ends no executor and no daemon.
+//! Tests disks that are full or return other errors: tasks continue, an agent keeps running and reports why it launches
+//! nothing, and launches again when it can write. A line that cannot be written ends no executor and no daemon.
 //!
 //! Most tests need root, to mount small file systems.
 
@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::small_disk::{Filling, SmallDisk};
 use crate::support::{Directory, call, free_port, get, request, tepui, until, wait_for};
 
-/// The checkpoint of this name of a task's executor, its framework or its agent.
+/// Returns the checkpoint of this name of a task's executor, its framework or its agent.
 fn find_of(meta: &Path, name: &str, executor: &str) -> PathBuf {
     let pids = find(meta, "forked.pid", &format!("/executors/{executor}/")).expect("the executor has a checkpoint");
     pids.ancestors()
@@ -24,7 +24,7 @@ fn find_of(meta: &Path, name: &str, executor: &str) -> PathBuf {
         .expect("there is such a checkpoint")
 }
 
-/// The first file of this name below a directory whose path has `part`.
+/// Returns the first file of this name below a directory whose path contains `part`.
 fn find(directory: &Path, name: &str, part: &str) -> Option<PathBuf> {
     fs::read_dir(directory).ok()?.flatten().find_map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => find(&entry.path(), name, part),
@@ -34,25 +34,25 @@ fn find(directory: &Path, name: &str, part: &str) -> Option<PathBuf> {
 
 const LAUNCHER: &str = "--launcher=posix";
 
-/// A command that prints a line and ends when the file is there.
+/// Returns a command that prints a line and ends when the file exists.
 fn until_there(file: &Path) -> Value {
     json!({"value": format!("echo up; while [ ! -e {} ]; do sleep 0.05; done", file.display())})
 }
 
-/// A cluster whose agent has its work directory on this disk and is ready for one that refuses.
+/// Starts a cluster whose agent has its work directory on this disk and has its journal and reserve.
 fn cluster_on(name: &str, disk: &SmallDisk) -> OneAgent {
     let cluster = OneAgent::start_in(name, disk.path().join("a"), &[LAUNCHER.to_owned()]);
     until("the agent has its journal", || disk.path().join("a/meta/checkpoints.journal").exists());
     cluster
 }
 
-/// Why the agent takes no tasks, as its master shows it.
+/// Returns the reason why the agent accepts no tasks, as its master shows it.
 fn unhealthy(cluster: &OneAgent) -> Option<String> {
     let agents = call(&cluster.address, "GET", "/slaves")?;
     agents["slaves"][0]["attributes"]["unhealthy"].as_str().map(str::to_owned)
 }
 
-/// The master shows that the agent is unhealthy for this reason.
+/// Waits until the master shows that the agent is unhealthy for this reason.
 fn becomes_unhealthy(cluster: &OneAgent, why: &str) {
     let wanted = format!("cannot write checkpoints to {}: {why}", cluster.work_dir().display());
     until("the master shows why the agent takes no tasks", || unhealthy(cluster).as_deref() == Some(wanted.as_str()));
@@ -63,7 +63,7 @@ fn ask_agent(cluster: &OneAgent, call: &Value) -> String {
     request(&cluster.agent_address(), "POST", "/api/v1", &call.to_string()).expect("the agent answers")
 }
 
-/// The agent refuses to launch a container, with the reason.
+/// Asserts that the agent refuses to launch a container, with the reason.
 fn refuses_a_launch(cluster: &OneAgent, why: &str) {
     let told = ask_agent(
         cluster,
@@ -73,7 +73,7 @@ fn refuses_a_launch(cluster: &OneAgent, why: &str) {
     assert!(told.starts_with("HTTP/1.1 503") && told.contains("Launch refused") && told.contains(why), "{told}");
 }
 
-/// EXPLAIN of the only framework without a task names the agent's reason.
+/// Asserts that EXPLAIN of the only framework without a task names the agent's reason.
 fn is_explained(cluster: &OneAgent, why: &str) {
     until("the explanation names the reason", || {
         let state = call(&cluster.address, "GET", "/frameworks").unwrap_or_default();
@@ -88,7 +88,7 @@ fn is_explained(cluster: &OneAgent, why: &str) {
     });
 }
 
-/// The output of `tepui execute` at its end.
+/// Waits for the end of `tepui execute` and returns its output.
 fn told(execute: Process) -> String {
     let output = execute.output();
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -96,15 +96,15 @@ fn told(execute: Process) -> String {
 
 const FULL: &str = "No space left on device";
 
-/// While the disk is full a running task goes on, its updates arrive, and nothing new begins. With room tasks are
-/// launched again.
+/// Asserts that a running task continues on a full disk, that its updates arrive, and that nothing new starts. With
+/// space tasks are launched again.
 fn tasks_go_on_on_a_full_disk(name: &str, disk: &SmallDisk, fill: fn(&SmallDisk) -> Filling) {
     let mut cluster = cluster_on(name, disk);
     let go = |number: u32| cluster_file(&cluster, &format!("go{number}"));
     let (first_go, second_go) = (go(1), go(2));
     let running = cluster.start_task("running", until_there(&first_go), json!({"type": "MESOS"}));
     let filling = fill(disk);
-    // The agent finds out as it launches.
+    // The agent detects the full disk as it launches.
     let unlucky = told(cluster.start_execute("unlucky", json!({"value": "true"})));
     assert!(unlucky.contains(FULL) || unlucky.contains("TASK_FINISHED"), "{unlucky}");
     becomes_unhealthy(&cluster, FULL);
@@ -119,14 +119,14 @@ fn tasks_go_on_on_a_full_disk(name: &str, disk: &SmallDisk, fill: fn(&SmallDisk)
     assert!(ended.contains("TASK_FINISHED"), "{ended}");
     assert_eq!(unhealthy(&cluster), None);
 
-    // An agent that starts on a full disk recovers what runs, and launches when there is room.
+    // An agent that starts on a full disk recovers running tasks, and launches when there is space.
     let running = cluster.start_task("recovered", until_there(&second_go), json!({"type": "MESOS"}));
     let mut filling = None;
     cluster.replace_agent(|| filling = Some(fill(disk)));
     fs::write(&second_go, "").unwrap();
     let ended = told(running);
     assert!(ended.contains("TASK_FINISHED"), "{ended}");
-    // Garbage collection may have made room already.
+    // Garbage collection may have freed space already.
     until("the agent has noticed that the disk is full", || cluster.log().contains(FULL));
     let waiting = cluster.start_execute("later", json!({"value": "true"}));
     filling.unwrap().remove();
@@ -161,8 +161,8 @@ fn tasks_go_on_while_inodes_are_exhausted() {
 const READ_ONLY: &str = "Read-only file system";
 
 /// ext4 makes a file system read-only after an error of its device: neither checkpoints nor their journal can be
-/// written, so they go to the journal in the runtime directory. Tasks end and are reported, also by an agent that
-/// starts on that disk.
+/// written, so they are written to the journal in the runtime directory. Tasks end and are reported, also by an agent
+/// that starts on that disk.
 #[test]
 fn tasks_go_on_while_the_disk_is_read_only() {
     let Some(disk) = SmallDisk::ext4("aborted", 4096) else { return };
@@ -199,8 +199,8 @@ fn tasks_go_on_while_the_disk_is_read_only() {
     assert_eq!(unhealthy(&cluster), None);
 }
 
-/// With the runtime directory on the same disk no update can be made durable. Requests get a reason, and SIGUSR1 ends
-/// tasks and agent.
+/// With the runtime directory on the same disk no update can be made durable. Requests are answered with a reason, and
+/// SIGUSR1 ends tasks and agent.
 #[test]
 fn an_agent_without_a_journal_answers_and_ends() {
     let Some(disk) = SmallDisk::ext4("left", 4096) else { return };
@@ -223,8 +223,8 @@ fn an_agent_without_a_journal_answers_and_ends() {
     assert!(ended.contains("TASK_"), "{ended}");
 }
 
-/// An agent starts on a read-only file system that it has used before. Damaged checkpoints keep it from starting, with
-/// a message that says what to do.
+/// An agent starts on a read-only file system that it has used before. With damaged checkpoints it does not start, and
+/// its message says what to do.
 #[test]
 fn an_agent_starts_on_a_read_only_disk_and_not_with_a_damaged_slave_info() {
     let Some(disk) = SmallDisk::tmpfs("start") else { return };
@@ -247,7 +247,7 @@ fn an_agent_starts_on_a_read_only_disk_and_not_with_a_damaged_slave_info() {
     cluster.replace_agent(|| {});
 }
 
-/// The agent deletes sandboxes of executors that have ended when it has no room, although their time is not over.
+/// The agent deletes sandboxes of executors that have ended when it has no space, although their time is not over.
 #[test]
 fn a_full_disk_is_relieved_of_old_sandboxes() {
     let Some(disk) = SmallDisk::ext4("relieved", 4096) else { return };
@@ -258,7 +258,7 @@ fn a_full_disk_is_relieved_of_old_sandboxes() {
     let left = cluster.sandbox("old").expect("its sandbox is kept").join("left");
     assert_eq!(fs::metadata(&left).unwrap().len(), 20 << 20);
     let _filling = disk.fill();
-    // The agent finds out as it launches one of these, and the other one waits until there is room.
+    // The agent detects the full disk as it launches one of these, and the other one waits until there is space.
     for id in ["unlucky", "lucky"] {
         let ended = told(cluster.start_execute(id, json!({"value": "true"})));
         assert!(ended.contains("TASK_FINISHED") || id == "unlucky" && ended.contains(FULL), "{ended}");
@@ -267,10 +267,10 @@ fn a_full_disk_is_relieved_of_old_sandboxes() {
     until("the agent is healthy", || unhealthy(&cluster).is_none());
 }
 
-/// Limits the agent's file descriptors to those up to the last one in reserve, or lifts that limit.
+/// Limits the agent's file descriptors to those up to the last one in reserve, or removes that limit.
 ///
-/// What the agent opened before the reserve stays open. Connections and files that come and go have higher numbers, so
-/// that none of them makes room when it is closed.
+/// Descriptors that the agent opened before the reserve stay open. Connections and files that are opened later have
+/// higher numbers, so that closing one of them does not help.
 fn limit_descriptors(cluster: &mut OneAgent, limit: bool) {
     let id = cluster.agent().id();
     let is_reserve = |number: &u32| {
@@ -317,7 +317,7 @@ fn empty_checkpoints_are_logged() {
     }
 }
 
-/// Its executor says that the agent has gone, into a file that takes no byte more.
+/// Asserts that an executor outlives its agent when its report of the loss goes to a file that accepts no further byte.
 /// The disk, if sandboxes have one of their own, is unmounted before the cluster's directory is removed.
 fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value, _disk: Option<SmallDisk>) {
     let (full, go) = (cluster.directory.join("full"), cluster.directory.join("go"));
@@ -333,7 +333,7 @@ fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value, _disk
 #[test]
 fn an_executor_on_a_full_disk_keeps_its_task() {
     let cluster = OneAgent::start("full", &[LAUNCHER.to_owned()]);
-    // Sandboxes are on a disk of their own: what the agent writes for itself has room.
+    // Sandboxes are on a disk of their own: the agent's own files have space.
     let Some(disk) = SmallDisk::tmpfs_at("executor", cluster.work_dir().join("slaves")) else { return };
     outlives_its_agent(cluster, "cat /dev/zero", json!({"type": "MESOS"}), Some(disk));
 }

@@ -1,7 +1,7 @@
-//! Tasks and executors in Docker's containers, with a `dockerd` of the test's own, on an agent that is also killed in
-//! between.
+//! Tests tasks and executors in Docker containers, with a `dockerd` of the test's own, on an agent that is also killed
+//! in between.
 //!
-//! Needs root; where there is no daemon the test says so.
+//! Requires root; without a Docker daemon the test reports that.
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -24,8 +24,8 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// A daemon whose directory has this name. `None`, with the reason on standard output, if Docker is not installed
-    /// or cannot start.
+    /// Starts a daemon whose directory has this name. Returns `None`, with the reason on standard output, if Docker is
+    /// not installed or cannot start.
     pub fn start(name: &str) -> Option<Dockerd> {
         let directory = std::env::temp_dir().join(format!("tepui-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
@@ -60,19 +60,19 @@ impl Dockerd {
         self.directory.join("socket").display().to_string()
     }
 
-    /// A directory of the daemon's, which is removed with it.
+    /// Returns a path in the daemon's directory, which is deleted with it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// An image with nothing but these programs and what they need.
+    /// Creates an image with only these programs and what they need.
     fn import(&self, name: &str, programs: &[&str]) {
         let root = self.directory.join(name.replace(':', "-"));
         programs_into(&root, programs);
         self.import_root(name, &root, &[]);
     }
 
-    /// An image of what is in a directory, with these instructions of a Dockerfile.
+    /// Creates an image from a directory, with these instructions of a Dockerfile.
     pub fn import_root(&self, name: &str, root: &Path, changes: &[&str]) {
         let archive = root.with_extension("tar");
         tar(root, &archive);
@@ -105,7 +105,7 @@ impl Drop for Dockerd {
         self.docker(&["network", "prune", "-f"]);
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
-        // It leaves a mounted network namespace behind.
+        // The daemon leaves a mounted network namespace behind.
         let _ = Command::new("umount").arg(self.directory.join("exec/netns/default")).status();
         let _ = fs::remove_dir_all(&self.directory);
     }
@@ -171,14 +171,14 @@ fn docker_runs_tasks() {
     docker_has_executors_apart(&dockerd, &flags);
 }
 
-/// An agent that says that it is in a container: its executors are in others, and go on when all that it has started
-/// ends with it.
+/// Tests an agent that is told that it runs in a container: its executors are in others, and continue when all
+/// processes that it has started end with it.
 fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     dockerd.import("tepui:1", &[&binary()]);
     let flags: Vec<String> = flags.iter().cloned().chain(["--docker_mesos_image=tepui:1".to_owned()]).collect();
     let mut cluster = OneAgent::start("apart", &flags);
     let image = || docker_image(json!({}));
-    // A name with a colon is hard to write as a bind.
+    // A path with a colon is hard to write as a bind.
     let mut container = image();
     container["volumes"] = json!([{"mode": "RW", "container_path": "/own", "host_path": "deep/own"}]);
     // Variables that configure executors reach the task only.
@@ -224,7 +224,7 @@ fn tell_all(processes: &[u32], signal: &str) {
     }
 }
 
-/// The processes beside executors that are in containers of this daemon.
+/// Returns the processes beside executors that are in containers of this daemon.
 fn runners(dockerd: &Dockerd) -> Vec<u32> {
     let socket = format!("TEPUI_DOCKER_SOCKET={}", dockerd.socket());
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -269,20 +269,20 @@ impl Registry {
         Registry { address, heard }
     }
 
-    /// Docker's configuration file for this user.
+    /// Returns Docker's configuration file for this user.
     fn login(&self, user: &str) -> String {
         let mut logins = json!({});
         logins[&self.address] = json!({"username": user, "password": "x"});
         json!({"auths": logins, "credHelpers": {self.by_name(): "test"}}).to_string()
     }
 
-    /// Its address as a program keeps a login for it.
+    /// Returns the registry's address in the form under which programs store logins.
     fn by_name(&self) -> String {
         self.address.replace("127.0.0.1", "localhost")
     }
 }
 
-/// The operator's logins, and those that a task brings along, are used for pulls.
+/// Asserts that the operator's logins, and those in a task's sandbox, are used for pulls.
 fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
     let directory = cluster.directory.path().join("logins");
     fs::create_dir_all(directory.join("packed/.docker")).unwrap();
@@ -326,7 +326,7 @@ fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
     }
 }
 
-/// An executor of a framework's own in a container of Docker's: `examples/executor.rs`, which counts primes.
+/// Runs a custom executor in a Docker container: `examples/executor.rs`, which counts primes.
 fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let program = Path::new(env!("CARGO_BIN_EXE_tepui")).parent().unwrap().join("examples/executor");
     assert!(program.exists(), "{} is not built: cargo build --examples", program.display());
@@ -346,7 +346,7 @@ fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let said = told(&task("missing", "127.0.0.1:1/none:1", "AAAD6A=="));
     assert!(said.contains("TASK_FAILED") && said.contains("Failed to pull the image '127.0.0.1:1/none:1'"), "{said}");
     wait_for("nothing is left", || dockerd.running().trim().is_empty().then_some(()));
-    // It would count for long (numbers are four bytes, in base64), and outlives its agent.
+    // The executor would count for a long time (numbers are four bytes, in base64), and outlives its agent.
     let mut execute = Process::start(&mut cluster.execute(&task("long", "counter:1", "AP///w==")));
     let runs = |cluster: &OneAgent| {
         let tasks = call(&cluster.address, "GET", "/tasks?task_id=long")?;
@@ -369,7 +369,7 @@ fn docker_outlives_the_agent(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let wait = |end: &str| format!("trap '{end}' TERM; echo up; {loops}; exit 7");
     let polite = cluster.start_task("polite", json!({"value": wait("echo asked; exit 0")}), docker_image(json!({})));
     let task = cluster.start_task("long", json!({"value": wait(":")}), docker_image(json!({})));
-    // A container may speak before dockerd lists it as running.
+    // A container may write output before dockerd lists it as running.
     wait_for("both run", || (dockerd.running().lines().count() == 2).then_some(()));
     cluster.kill_agent_and_start_it_again();
     assert_eq!(dockerd.running().lines().count(), 2);

@@ -1,4 +1,4 @@
-//! Checks and health checks of Docker tasks: commands inside the container, requests in its network.
+//! Tests checks and health checks of Docker tasks: commands inside the container, requests in its network.
 use std::fs;
 use std::net::TcpStream;
 
@@ -19,13 +19,13 @@ pub fn run(cluster: &OneAgent, dockerd: &Dockerd) {
     wait_for("nothing is left", || dockerd.running().trim().is_empty().then_some(()));
 }
 
-/// A task that waits for its end, with `more`, once it runs.
+/// Starts a task that runs until it is killed, with the fields `more`, and waits until it runs.
 fn start(cluster: &OneAgent, id: &str, more: Value) -> Process {
     let command =
         json!({"value": "echo up; sleep 1000", "environment": {"variables": [{"name": "WORD", "value": "one"}]}});
     let mut task = json!({"name": id, "task_id": {"value": id}, "resources": a_little(), "command": command,
         "container": docker_image(json!({}))});
-    // The first process of a container ignores polite signals.
+    // The first process of a container ignores SIGTERM.
     task["kill_policy"] = json!({"grace_period": {"nanoseconds": 0}});
     task.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
     let mut child = Process::start(&mut cluster.execute(&task));
@@ -54,14 +54,14 @@ fn told(cluster: &OneAgent, id: &str, kind: &str, result: Value) {
 }
 
 fn commands_run_inside(cluster: &OneAgent) {
-    // Its root is the image's, which has no /etc; its variables are the task's, and the check's own.
+    // The command's root is the image's, which has no /etc; its variables are the task's, and the check's own.
     let script = "[ -e /etc/passwd ] && exit 1; echo $WORD > $MESOS_SANDBOX/word; [ -e $MESOS_SANDBOX/ill ] && exit 9; \
         exit $CODE";
     let command = json!({"value": script, "environment": {"variables": [{"name": "CODE", "value": "5"}]}});
     let task = start(cluster, "inside", of_check("command", json!({"command": command})));
     told(cluster, "inside", "command", json!({"exit_code": 5}));
     let sandbox = cluster.sandbox("inside").unwrap();
-    // It is written again and again.
+    // The file is written repeatedly.
     until("it has the task's variable", || fs::read_to_string(sandbox.join("word")).unwrap() == "one\n");
     fs::write(sandbox.join("ill"), "").unwrap();
     told(cluster, "inside", "command", json!({"exit_code": 9}));
@@ -89,11 +89,12 @@ fn an_ill_task_is_killed(cluster: &OneAgent) {
     assert!(told.contains("TASK_KILLED"), "{told}");
 }
 
-/// A command that hangs is ended with what it has started, and counts as a failure; the task goes on.
+/// Asserts that a command that hangs is ended with all processes that it has started, and counts as a failure; the task
+/// continues.
 fn what_takes_too_long_is_ended(cluster: &OneAgent) {
     let seconds = seconds();
     let script = format!("sleep {seconds} & (sleep {seconds} &); sleep {seconds}");
-    // All of it must have started by then, also on a busy machine.
+    // All processes must have started by then, also on a busy machine.
     let more = json!({"timeout_seconds": 15, "interval_seconds": 1000, "consecutive_failures": 1000});
     let task = start(cluster, "hangs", of_health_check(&script, more));
     until("all of it runs", || hanging() == 3);
@@ -103,19 +104,19 @@ fn what_takes_too_long_is_ended(cluster: &OneAgent) {
     end(task);
 }
 
-/// A duration of sleep(1) that no other process has.
+/// Returns a duration for sleep(1) that no other process has.
 fn seconds() -> u32 {
     100_000_000 + std::process::id()
 }
 
-/// Number of processes that only the test above can have started.
+/// Returns the number of processes that only the test above can have started.
 fn hanging() -> usize {
     let wanted = format!("sleep\0{}\0", seconds());
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())).count()
 }
 
-/// Listens on its own loopback device, which no other network namespace can reach.
+/// Server on its own loopback device, which no other network namespace can reach.
 const SERVER: &str = r#"
 use Socket;
 socket(S, PF_INET, SOCK_STREAM, 0) or die;
@@ -136,7 +137,7 @@ fn requests_are_made_in_the_containers_network(cluster: &OneAgent) {
     for (id, kind, what, result) in [
         ("tcp", "tcp", json!({"port": PORT}), json!({"succeeded": true})),
         ("http", "http", json!({"port": PORT, "path": "/"}), json!({"status_code": 204})),
-        // The other end of a redirection is asked there, too.
+        // The target of a redirection is requested in that network, too.
         ("to", "http", json!({"port": PORT, "path": "/to"}), json!({"status_code": 410})),
         ("closed", "tcp", json!({"port": PORT + 1}), json!({"succeeded": false})),
     ] {

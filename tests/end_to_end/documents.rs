@@ -1,6 +1,6 @@
-//! The examples of README.md and docs/: shell blocks are run on a cluster in the order in which they stand, JSON is
-//! given to the flags that it is for. What cannot be run is named below with the reason, and its flags are read all the
-//! same.
+//! Tests the examples of README.md and docs/: shell blocks are run on a cluster in order, and JSON is passed to the
+//! flags that it is for. Commands that cannot be run are listed below with the reason, and their flags are parsed all
+//! the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, binary, call, until, wait_for};
 
-/// Commands that are not run, by what they contain.
+/// Texts of commands that are not run, with the reasons.
 const NOT_RUN: [(&str, &str); 16] = [
     ("cargo ", "builds the program, or runs this test"),
     ("tepui local ", "runs until it is interrupted; the cluster of this test is one"),
@@ -31,7 +31,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ("tepui frameworks teardown ", "names a framework of the reader's"),
 ];
 
-/// Which commands may begin a line; a test must know what to do with each.
+/// Commands that may start a line; a test must know how to handle each.
 const KNOWN: [&str; 11] =
     ["tepui", "curl", "echo", "export", "head", "tail", "cargo", "contrib", "mount", "docker", "--"];
 
@@ -78,7 +78,7 @@ fn blocks(file: &Path) -> Vec<Block> {
     blocks
 }
 
-/// What stands between single backticks outside of blocks; it may go over lines.
+/// Returns the texts between single backticks outside of blocks; they may contain line ends.
 fn spans(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap();
     let mut outside = String::new();
@@ -96,7 +96,7 @@ fn bash(script: &str) -> Command {
     command
 }
 
-/// The commands of a block: a line whose quotes are open continues on the next one.
+/// Returns the commands of a block: a line whose quotes are open continues on the next one.
 fn commands(block: &Block) -> Vec<String> {
     let (mut commands, mut open) = (Vec::new(), String::new());
     for line in block.text.lines() {
@@ -114,12 +114,12 @@ fn commands(block: &Block) -> Vec<String> {
     commands
 }
 
-/// Whether bash takes the script for a whole one; nothing is run.
+/// Returns whether bash parses the script as a complete one; nothing is run.
 fn is_complete(script: &str) -> bool {
     Command::new("bash").args(["-n", "-c", "--", script]).run().status.success()
 }
 
-/// The words of a command as bash takes it apart. `...` stands for flags that a reader adds.
+/// Splits a command into words as bash does. `...` stands for flags that a reader adds.
 fn words(command: &str) -> Vec<String> {
     let output = bash(&format!("printf '%s\\0' {command}")).run();
     assert!(output.status.success(), "{command}");
@@ -127,7 +127,7 @@ fn words(command: &str) -> Vec<String> {
     text.split('\0').filter(|word| !word.is_empty() && *word != "...").map(str::to_owned).collect()
 }
 
-/// The part of a command that is for `tepui master` or `tepui agent`, as words from there on.
+/// Returns the part of a command that is for `tepui master` or `tepui agent`, as words from there on.
 fn daemon_words(command: &str) -> Option<Vec<String>> {
     let command = match command.trim_start().starts_with("--") {
         true => format!("tepui agent {command}"),
@@ -141,7 +141,7 @@ fn daemon_words(command: &str) -> Option<Vec<String>> {
     Some(words[at + 1..].to_vec())
 }
 
-/// Reads a daemon's flags, as it would.
+/// Parses a daemon's flags, as the daemon would.
 fn read_flags(place: &str, words: &[String]) {
     let part = if words[0] == "master" { daemon::flags::Part::Master } else { daemon::flags::Part::Agent };
     let read = daemon::flags::Flags::load(part, &words[1..], std::iter::empty());
@@ -153,10 +153,10 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A cluster, the daemons that a document starts beside it, and what stands for its placeholders.
+/// A cluster, the daemons that a document starts besides it, and the values of its placeholders.
 struct Reader {
     cluster: Cluster,
-    /// The latest master that the document has started.
+    /// Latest master that the document has started.
     master: Option<String>,
     /// Whether that is the document's master at 127.0.0.1:5050.
     is_latest: bool,
@@ -169,7 +169,7 @@ struct Reader {
 
 impl Reader {
     fn new(name: &str) -> Reader {
-        // As much as the examples of quotas ask for.
+        // The examples of quotas request this much.
         let cluster = Cluster::start(&format!("docs-{name}"), 2, "cpus:50;mem:4096;disk:1024");
         let agents = call(&cluster.master, "GET", "/slaves").unwrap();
         let agent = agents["slaves"][1]["id"].as_str().unwrap().to_owned();
@@ -198,7 +198,7 @@ impl Reader {
         command
     }
 
-    /// Runs a command as it stands; it must succeed.
+    /// Returns a shell that runs the command, which must succeed.
     fn shell(&self, command: &str) -> Command {
         let functions =
             r#"set -e -o pipefail; tepui() { "$TEPUI_BINARY" "$@"; }; curl() { command curl -S --fail "$@"; }"#;
@@ -239,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// A stream of events stays open, and has the ids that the next commands name.
+    /// Starts a stream of events, which stays open and has the ids that the next commands name.
     fn subscribe(&mut self, command: &str) {
         let mut stream = Process::start(&mut self.shell(command));
         let ids = ids(&mut stream);
@@ -278,7 +278,7 @@ impl Reader {
         }
     }
 
-    /// A command that takes these words, run with `--help` instead of its effect.
+    /// Runs a command with `--help` in addition, so that its arguments are parsed without effect.
     fn parse(&self, place: &str, command: &str) {
         let words = words(command);
         let output = Command::new(binary()).args(&words[1..]).arg("--help").run();
@@ -290,7 +290,7 @@ fn user() -> String {
     String::from_utf8(Command::new("id").arg("-un").run().stdout).unwrap().trim().to_owned()
 }
 
-/// The ids of the first offer of a stream.
+/// Returns the ids of the first offer of a stream.
 fn ids(stream: &mut Process) -> Vec<(&'static str, String)> {
     wait_for("an offer", || {
         let text = stream.told();
@@ -329,7 +329,7 @@ fn the_readmes_tour() {
 fn the_way_to_a_secured_cluster() {
     let reader = Reader { is_latest: true, ..Reader::new("security.md") };
     let reader = read_by(reader, "security.md");
-    // What was done at last is in the audit log.
+    // The last change is in the audit log.
     let audit = fs::read_to_string(reader.cluster.directory.join("log/audit-master.log")).unwrap();
     assert!(
         audit.lines().any(|line| line.contains(r#""call":"ACCEPT""#) && line.contains(r#""principal":"ads""#)),
@@ -341,7 +341,7 @@ fn the_way_to_a_secured_cluster() {
 fn the_operators_guide() {
     let mut reader = read("operator.md");
     let file = documents().into_iter().find(|file| file.ends_with("operator.md")).unwrap();
-    // With the lists, agents must still be admitted.
+    // With the access control lists, agents must still be admitted.
     let blocks = blocks(&file);
     let lists: Vec<&Block> = blocks.iter().filter(|block| block.language == "json").collect();
     assert!(!lists.is_empty());
@@ -366,7 +366,7 @@ fn the_operators_guide() {
     assert!(count >= 3, "{spans:?}");
 }
 
-/// The other guides need more than a cluster on this machine: their flags and commands are read.
+/// The other guides need more than a cluster on this machine: their flags and commands are parsed.
 #[test]
 fn the_flags_of_all_other_guides() {
     let directory = Directory::new("docs-flags");
@@ -398,7 +398,7 @@ fn the_flags_of_all_other_guides() {
     assert!(commands_read > 20, "{commands_read}");
 }
 
-/// JSON within the text of any guide is JSON.
+/// JSON within the text of all guides must be valid.
 #[test]
 fn json_in_the_text() {
     for file in documents() {

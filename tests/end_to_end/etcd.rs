@@ -1,6 +1,6 @@
-//! Masters that elect their leader in a real etcd and keep their registry there.
+//! Tests masters that elect their leader in a real etcd and keep their registry there.
 //!
-//! Needs etcd; where it is missing the tests say so.
+//! Requires etcd; where it is missing the tests report that.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,8 +16,8 @@ use crate::support::{Directory, call, free_port, request, tepui, until};
 /// The shortest lease that etcd grants.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Stands between masters and etcd. While `cuts` holds, it passes the next transaction on, and closes the connection
-/// instead of passing its answer back. It ends with the test's process.
+/// Starts a proxy between masters and etcd. While `cuts` holds, it forwards the next transaction, and closes the
+/// connection instead of returning its answer. It ends with the test's process.
 fn proxy(port: u16, cuts: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -47,7 +47,7 @@ fn proxy(port: u16, cuts: Arc<AtomicBool>) -> String {
     address
 }
 
-/// Copies until one of both ends, or `goes_on` does not hold for what was read.
+/// Copies until one side ends, or `goes_on` returns `false` for the data.
 fn pass(mut from: impl Read, mut to: impl Write, goes_on: impl Fn(&[u8]) -> bool) {
     let mut bytes = [0; 64 << 10];
     while let Ok(count) = from.read(&mut bytes) {
@@ -57,7 +57,7 @@ fn pass(mut from: impl Read, mut to: impl Write, goes_on: impl Fn(&[u8]) -> bool
     }
 }
 
-/// What the registry of a master says of agents.
+/// Returns the number of agents in a master's registry.
 fn admitted(address: &str) -> usize {
     let registry = call(address, "GET", "/registrar(1)/registry").unwrap_or_default();
     registry["slaves"]["slaves"].as_array().map_or(0, Vec::len)
@@ -98,7 +98,7 @@ fn an_agent_a_task_and_the_registry_outlive_a_killed_leader() {
     std::fs::write(&file, "").unwrap();
     until("the task ends", || std::path::Path::new(&marker).exists());
     until("its framework knows it", || execute.try_wait().unwrap().is_some());
-    // All at once, without a moment to write anything.
+    // All masters are killed at once, without time to write anything.
     (0..3).for_each(|index| group.end(index, "-KILL"));
     (0..3).for_each(|index| group.start(index, &[]));
     let third = group.leader();
@@ -121,7 +121,7 @@ fn a_leader_that_was_stopped_for_longer_than_its_lease_does_not_act_any_more() {
     let asked = std::thread::spawn(move || request(&address, "POST", "/api/v1/scheduler", call));
     let second = group.leader();
     group.set_weight(second, "2");
-    // The stopped master cannot ask etcd either: it must know by itself.
+    // The stopped master cannot ask etcd either: it must detect by itself that it no longer leads.
     etcd.stop();
     until("the lease is over", || began.elapsed() > LEASE);
     stopped.signal("-CONT");
@@ -191,7 +191,7 @@ fn what_is_wrong_with_etcd_is_named() {
     });
     let answer = request(&group.address(0), "GET", "/redirect", "").unwrap_or_default();
     assert!(answer.contains("No leader elected"), "{answer}");
-    // Another server.
+    // Another server instead of etcd.
     let other = format!("--etcd=http://{}", group.address(0));
     group.start_with(1, &[&other]);
     until("another server is named", || group.log(1).contains("it is not an etcd from version 3.4 on"));
@@ -202,7 +202,7 @@ fn what_is_wrong_with_etcd_is_named() {
     until("it ends", || master.ended());
     let log = group.log(2);
     assert!(log.contains("does not let this master in: etcd refuses: ") && !log.contains("s3cret"), "{log}");
-    // Two places.
+    // Both etcd and ZooKeeper are given.
     group.start(3, &["--zk=zk://h:1/m"]);
     let mut master = group.masters[3].take().unwrap();
     until("it ends", || master.ended());
@@ -249,7 +249,7 @@ fn a_write_whose_answer_is_lost_is_made_once() {
     group.etcd = Some(proxy(etcd.port, cuts.clone()));
     group.start(0, &["--etcd_lease_timeout=1mins"]);
     group.leader();
-    // How often the owner's key was changed.
+    // Number of changes of the owner's key.
     let writes = || {
         let (_, text) = etcd.control(&["get", "/tepui/owner", "--write-out=json"]);
         let found: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -271,7 +271,7 @@ fn more_changes_than_a_transaction_takes() {
     let Some(etcd) = Etcd::start(&directory) else { return };
     let mut group = Group::of_etcd(directory, &etcd, 1).started();
     group.leader();
-    // More than etcd takes at once, and more than are read at once.
+    // More than etcd accepts at once, and more than are read at once.
     let weights: Vec<_> =
         (0..300).map(|number| serde_json::json!({ "role": format!("r{number}"), "weight": 2 })).collect();
     let body = serde_json::Value::from(weights).to_string();
@@ -340,7 +340,7 @@ fn a_registry_moves_to_etcd_and_back_as_a_file() {
     let directory = Directory::new("etcd-move");
     let Some(etcd) = Etcd::start(&directory) else { return };
     let mut group = Group::of_etcd(directory, &etcd, 2);
-    // A master alone; its file is taken over.
+    // A single master; its file is taken over.
     group.start_with(0, &[]);
     group.leader();
     group.set_weight(0, "2");
@@ -359,7 +359,7 @@ fn a_registry_moves_to_etcd_and_back_as_a_file() {
     let (succeeded, said) = group.command(&["masters", "backup", &file]);
     assert!(succeeded, "{said}");
     (0..2).for_each(|index| group.end(index, "-TERM"));
-    // To another prefix, by way of a file.
+    // The registry is moved to another prefix, through a file.
     let work_dir = format!("--work_dir={}", group.directory.join("m1"));
     let (succeeded, said) = group.command(&["masters", "restore", &file, &work_dir]);
     assert!(succeeded && said.contains("etcd"), "{said}");

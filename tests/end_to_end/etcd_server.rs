@@ -1,24 +1,24 @@
-//! Servers of etcd, and what tests ask of them.
+//! Servers of etcd, and requests of tests to them.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{Directory, free_port, until};
 
-/// A server of etcd; killed with its owner.
+/// A server of etcd, which is killed when this is dropped.
 pub struct Etcd {
     process: Option<Child>,
     pub port: u16,
     peer_port: u16,
     name: String,
-    /// The members of its cluster: names and URLs.
+    /// Members of its cluster: names and URLs.
     cluster: String,
     data: String,
-    /// The directory of its certificates, if it has TLS and requires certificates of clients.
+    /// Directory of its certificates, if it has TLS and requires certificates of clients.
     certificates: Option<String>,
 }
 
 impl Etcd {
-    /// None where it is not installed.
+    /// Starts a server; `None` if etcd is not installed.
     pub fn start(directory: &Directory) -> Option<Etcd> {
         Etcd::start_with(directory, None)
     }
@@ -30,7 +30,7 @@ impl Etcd {
         Some(etcd)
     }
 
-    /// Members of one cluster, which serve.
+    /// Starts the members of one cluster, and waits until they serve.
     pub fn start_members(directory: &Directory, count: usize) -> Option<Vec<Etcd>> {
         let mut members = Etcd::prepared(directory, count)?;
         members.iter_mut().for_each(Etcd::begin);
@@ -61,13 +61,13 @@ impl Etcd {
         Some(names.into_iter().map(member).collect())
     }
 
-    /// Runs on the data that there is, and waits until it serves.
+    /// Starts the server with its existing data, and waits until it serves.
     pub fn resume(&mut self) {
         self.begin();
         self.wait();
     }
 
-    /// Runs on the data that there is.
+    /// Starts the server with its existing data.
     pub fn begin(&mut self) {
         let (url, peer_url) = (self.address(), format!("http://127.0.0.1:{}", self.peer_port));
         let mut command = Command::new("etcd");
@@ -89,12 +89,12 @@ impl Etcd {
         self.process = Some(process);
     }
 
-    /// Waits until it has a leader.
+    /// Waits until the server has a leader.
     fn wait(&self) {
         until("etcd serves", || self.control(&["endpoint", "health"]).0);
     }
 
-    /// Whether this member leads its cluster.
+    /// Returns whether this member leads its cluster.
     pub fn leads(&self) -> bool {
         let (_, text) = self.control(&["endpoint", "status", "--write-out=json"]);
         let status: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Etcd {
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
-    /// Whether the command of `etcdctl` succeeds, and what it prints.
+    /// Runs a command of `etcdctl`. Returns whether it succeeds, and its output.
     pub fn control(&self, words: &[&str]) -> (bool, String) {
         let mut command = Command::new("etcdctl");
         if let Some(directory) = &self.certificates {

@@ -1,5 +1,4 @@
-//! The programs of examples/ on a real cluster: what they print, and what a scheduler does that is killed and
-//! restarted.
+//! Tests the programs of examples/ on a real cluster: their output, and a scheduler that is killed and restarted.
 use std::path::Path;
 use std::process::Command;
 
@@ -10,7 +9,7 @@ fn cluster(name: &str) -> Cluster {
     Cluster::start(name, 1, "cpus:4;mem:1024;disk:1024")
 }
 
-/// An example with these arguments after the master.
+/// Returns an example with these arguments after the master.
 fn example(cluster: &Cluster, name: &str, arguments: &[&str]) -> Command {
     let programs = Path::new(env!("CARGO_BIN_EXE_tepui")).parent().unwrap().join("examples");
     let program = programs.join(name);
@@ -52,7 +51,7 @@ fn a_batch_tries_again_and_survives_its_schedulers_kill() {
         cluster.directory.join("runs"),
     );
     let second_time_right = format!("test -e {seen} || {{ touch {seen}; exit 1; }}");
-    // It records that it ran, and waits for a file of the test.
+    // The command records that it ran, and waits for a file of the test.
     let slow = format!("echo run >> {runs}; while ! test -e {gate}; do sleep 0.05; done");
     let start = || Process::start(&mut example(&cluster, "batch", &[&state, &slow, &second_time_right, "exit 3"]));
     let mut first = start();

@@ -1,5 +1,5 @@
-//! Executors prove themselves to their agent: calls for another's executor are refused, pods work where operators must
-//! authenticate, and tokens outlive an agent.
+//! Tests the authentication of executors with their agent: calls for another's executor are refused, pods work where
+//! operators must authenticate, and tokens outlive an agent.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use crate::support::{call, get, until, wait_for};
 
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 
-/// The response to a request. Of a stream nothing but the head is read.
+/// The response to a request. Of a stream only the head is read.
 struct Answer {
     status: u16,
     challenge: String,
@@ -47,7 +47,7 @@ fn post(address: &str, path: &str, authorization: Option<&str>, body: &Value) ->
     Answer { status, challenge: challenge.unwrap_or_default().to_owned(), body }
 }
 
-/// An executor, as its calls name it.
+/// An executor, with the ids of its calls.
 struct Known {
     framework: String,
     executor: String,
@@ -55,7 +55,7 @@ struct Known {
 }
 
 impl Known {
-    /// As the agent shows it.
+    /// Returns the executor as the agent shows it.
     fn of(cluster: &OneAgent, executor: &str) -> Known {
         let found = |state: &Value| {
             let frameworks = state["frameworks"].as_array()?.iter();
@@ -82,21 +82,21 @@ impl Known {
 
     fn update(&self, task: &str, state: &str) -> Value {
         let mut call = self.call("UPDATE");
-        // Two updates of a task with the same UUID are one.
+        // Two updates of a task with the same UUID count as one.
         let uuid = if state == "TASK_FINISHED" { "MDEyMzQ1Njc4OWFiY2RlZg==" } else { "ZmVkY2JhOTg3NjU0MzIxMA==" };
         call["update"] = json!({"status": {"task_id": {"value": task}, "state": state, "uuid": uuid,
             "source": "SOURCE_EXECUTOR"}});
         call
     }
 
-    /// LAUNCH_NESTED_CONTAINER of a program that ends at once.
+    /// Returns LAUNCH_NESTED_CONTAINER of a program that ends at once.
     fn nested(&self, id: &str) -> Value {
         let id = json!({"value": id, "parent": {"value": self.container}});
         json!({"type": "LAUNCH_NESTED_CONTAINER",
             "launch_nested_container": {"container_id": id, "command": {"value": "true"}}})
     }
 
-    /// The header with its token, which the agent keeps in its runtime directory, for itself alone.
+    /// Returns the header with the executor's token, which the agent keeps in its private runtime directory.
     fn bearer(&self, cluster: &OneAgent) -> String {
         let config = cluster.directory.path().join("r/containers").join(&self.container).join("config");
         let token = wait_for("the container is described", || {
@@ -112,7 +112,7 @@ impl Known {
 
 const EXECUTORS: &str = "/slave(1)/api/v1/executor";
 
-/// Tries to speak for an executor: each attempt is refused with this status.
+/// Tries to make calls as an executor, and asserts that each attempt is refused with this status.
 fn cannot_be_impersonated(address: &str, known: &Known, authorization: Option<&str>, status: u16) -> String {
     let mut said = String::new();
     for call in [known.subscribe(), known.update(&known.executor, "TASK_FINISHED")] {
@@ -141,7 +141,7 @@ fn no_process_speaks_for_anothers_executor() {
         assert_eq!(cluster.latest("first").unwrap()["state"], "TASK_RUNNING");
     };
     refused(&cluster);
-    // Its own connection lives.
+    // The executor's own connection is still open.
     let answer = post(&address, EXECUTORS, Some(&bearer), &known.subscribe());
     assert_eq!(answer.status, 409, "{}", answer.body);
     let malformed = post(&address, EXECUTORS, Some("Bearer a b"), &known.subscribe());
@@ -155,7 +155,7 @@ fn no_process_speaks_for_anothers_executor() {
     });
     refused(&cluster);
 
-    // The token is nowhere but with its executor and in the agent's private directories.
+    // Only its executor and the agent's private directories have the token.
     let secret = bearer.strip_prefix("Bearer ").unwrap();
     let shown = ["/state", "/containers", "/flags", "/metrics/snapshot"].map(|path| get(&address, path).unwrap());
     let operator = post(&address, "/api/v1", None, &json!({"type": "GET_STATE"}));
@@ -181,7 +181,7 @@ fn a_frameworks_executor_is_bound_by_its_first_token() {
     let bearer = known.bearer(&cluster);
     let say = |authorization: Option<&str>, call: &Value| post(&address, EXECUTORS, authorization, call).status;
     assert_eq!(say(Some("Bearer garbage"), &known.subscribe()), 401);
-    // One that does not know of tokens works.
+    // An executor that does not support tokens works.
     until("it is subscribed", || say(None, &known.subscribe()) == 200);
     assert_eq!(say(None, &known.update("t", "TASK_RUNNING")), 202);
     assert_eq!(say(Some(&bearer), &known.subscribe()), 200);
@@ -190,20 +190,20 @@ fn a_frameworks_executor_is_bound_by_its_first_token() {
     assert_eq!(say(Some(&bearer), &known.update("t", "TASK_FINISHED")), 202);
 }
 
-/// Whether the master's last update of a task is TASK_KILLED, also when its framework is gone.
+/// Returns whether the master's last update of a task is TASK_KILLED, also when its framework is gone.
 fn was_killed(cluster: &OneAgent, task: &str) -> bool {
     get(&cluster.address, &format!("/tasks?task_id={task}"))
         .is_some_and(|text| text.contains("\"state\":\"TASK_KILLED\""))
 }
 
-/// Flags of an agent whose operators authenticate as `ops` with the password `x`.
+/// Returns flags of an agent whose operators authenticate as `ops` with the password `x`.
 fn with_operators(directory: &crate::support::Directory, more: &[String]) -> Vec<String> {
     let users = directory.write("users", r#"{"credentials": [{"principal": "ops", "secret": "x"}]}"#);
     let own = ["--launcher=posix".to_owned(), "--authenticate_http_readwrite".to_owned()];
     own.into_iter().chain([format!("--http_credentials={users}")]).chain(more.iter().cloned()).collect()
 }
 
-/// A pod whose task runs until it is ended.
+/// Starts a pod whose task runs until it is killed.
 fn start_pod(cluster: &OneAgent, task: &str) -> (Process, Known) {
     let pod = cluster.start_pod(&[json!({"name": task, "task_id": {"value": task}, "agent_id": {"value": ""},
         "resources": a_little(), "command": {"value": "sleep 1000"}})]);
@@ -247,7 +247,7 @@ fn pods_work_where_operators_authenticate() {
     let level = json!({"type": "SET_LOGGING_LEVEL", "set_logging_level": {"level": 0, "duration": {"nanoseconds": 1}}});
     assert_eq!(post(&address, "/api/v1", Some(&bearer), &level).status, 403);
 
-    // The pod goes on with another agent.
+    // The pod continues with another agent.
     cluster.kill_agent_and_start_it_again();
     end(stranger);
     end(pod);

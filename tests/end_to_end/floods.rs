@@ -1,8 +1,8 @@
-//! An executor that sends more than its readers take: the memory of the cluster stays bounded, and the cluster keeps
-//! running.
+//! Tests an executor that sends more than its readers accept: the memory of the cluster stays bounded, and the cluster
+//! keeps running.
 //!
-//! The test is both ends: a scheduler that stops reading, and an executor that never stops talking. How output is
-//! bounded is tested where it is rotated.
+//! The test is both ends: a scheduler that stops reading, and an executor that never stops sending. The limits of
+//! output are tested where it is rotated.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::connection::Connection;
 use crate::support::{Cluster, call, until, wait_for};
 
-/// A scheduler's subscription, and its framework's id.
+/// Subscribes a scheduler and returns its connection and its framework's id.
 fn subscribe(cluster: &Cluster) -> (Connection, Value) {
     let mut scheduler = Connection::open(&cluster.master, "/api/v1/scheduler");
     let info = json!({ "user": "root", "name": "floods", "roles": ["*"], "failover_timeout": 600.0,
@@ -27,7 +27,7 @@ fn subscribe(cluster: &Cluster) -> (Connection, Value) {
 struct Executor {
     agent: String,
     framework: Value,
-    /// Its subscription, which must live as long as it does.
+    /// Subscription of the executor, which must last as long as the executor.
     _stream: Connection,
     calls: Connection,
 }
@@ -84,7 +84,7 @@ impl Executor {
             "source": "SOURCE_EXECUTOR", "uuid": uuid } } }))
     }
 
-    /// A counter of the agent.
+    /// Returns a counter of the agent.
     fn counter(&self, name: &str) -> u64 {
         call(&self.agent, "GET", "/metrics/snapshot").and_then(|all| all[name].as_f64()).unwrap_or_default() as u64
     }
@@ -106,9 +106,9 @@ fn unread_messages_are_bounded() {
     }
     let grown = most.saturating_sub(before) >> 20;
     println!("{MEGABYTES} MB were said, the cluster grew by {grown} MB at most");
-    // The agent's queue to the master, and the scheduler's stream: 64 MiB each, while they are being moved.
+    // The agent's queue to the master, and the scheduler's stream: 64 MiB each, while they are copied.
     assert!(grown < 260, "{grown} MB");
-    // The scheduler is cut off, and others are not kept waiting.
+    // The scheduler is disconnected, and other clients are not delayed.
     until("the cluster answers", || call(&cluster.master, "GET", "/state").is_some());
     until("the scheduler is not connected", || {
         let state = call(&cluster.master, "GET", "/state").unwrap_or_default();
@@ -131,7 +131,7 @@ fn unacknowledged_updates_are_bounded() {
         assert_eq!(executor.update(&format!("x{number}"), "TASK_RUNNING", UPDATES + number), 202);
     }
     until("what is of no task is refused, too", || refused(&executor) >= 2000);
-    // A task's end is always taken.
+    // A task's terminal update is always accepted.
     let taken = executor.counter("slave/valid_status_updates");
     assert_eq!(executor.update("t", "TASK_FINISHED", 2 * UPDATES), 202);
     until("the end is taken", || executor.counter("slave/valid_status_updates") > taken);

@@ -1,5 +1,5 @@
-//! Messages that name another process as their sender change nothing: they come from a process of the same host, as a
-//! task is, over a connection of its own.
+//! Tests messages that name another process as their sender: they have no effect. They come from a process of the same
+//! host, as a task is, over a connection of its own.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::one_agent::OneAgent;
 use crate::support::{call, until};
 
-/// Sends a message as libprocess does; the status line of the answer.
+/// Sends a message as libprocess does and returns the status line of the answer.
 fn send<M: Message + Name>(to: &str, process: &str, from: &str, message: &M) -> String {
     let body = message.encode_to_vec();
     let head = format!(
@@ -31,14 +31,14 @@ fn send<M: Message + Name>(to: &str, process: &str, from: &str, message: &M) -> 
     answer.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The agents that the master shows, by their ids.
+/// Returns the agents that the master shows, by their ids.
 fn agents(master: &str) -> Vec<String> {
     let told = call(master, "GET", "/slaves").unwrap_or_default();
     let rows = told["slaves"].as_array().cloned().unwrap_or_default();
     rows.iter().filter(|row| row["active"] == true).filter_map(|row| Some(row["id"].as_str()?.to_owned())).collect()
 }
 
-/// The task's states, as its framework and the master's page see them.
+/// Returns the task's states, as its framework and the master's page see them.
 fn states(cluster: &OneAgent, id: &str) -> Vec<Value> {
     let told = call(&cluster.address, "GET", "/tasks").unwrap_or_default();
     let rows = told["tasks"].as_array().cloned().unwrap_or_default();
@@ -97,7 +97,7 @@ fn for_an_agent_to_its_master() {
     assert_eq!(send(master, "master", &agent, &register), REFUSED);
     let metrics = call(master, "GET", "/metrics/snapshot").expect("metrics");
     assert_eq!(metrics["security/forged_messages"], json!(3.0));
-    // Another process than the agent says so without pretending: it is heard, and changes nothing.
+    // Another process than the agent sends it under its own name: it is accepted, and has no effect.
     assert_eq!(send(master, "master", "x@127.0.0.1:9", &cluster.update()), "HTTP/1.1 202 Accepted");
     cluster.is_as_it_was();
     assert!(!task.has_ended(), "{}", task.told());
@@ -138,7 +138,7 @@ fn a_restarted_agent_takes_its_place_again() {
     let (mut cluster, mut task) = Cluster::start("forged-restart");
     let (master, agent) = (cluster.one.address.clone(), format!("slave(1)@{}", cluster.one.agent_address()));
     cluster.one.replace_agent(|| {
-        // There is no agent now, and what the sender names is not its own either.
+        // There is no agent now, and the address that the sender names is not its own either.
         assert_eq!(send(&master, "master", &agent, &Cluster::start_update(&agent)), REFUSED);
     });
     until("the agent is back", || agents(&master) == std::slice::from_ref(&cluster.agent));
@@ -150,7 +150,7 @@ fn a_restarted_agent_takes_its_place_again() {
 }
 
 impl Cluster {
-    /// An update about nothing, for a moment in which only its sender matters.
+    /// Returns an update without a task, for cases in which only its sender matters.
     fn start_update(agent: &str) -> StatusUpdateMessage {
         StatusUpdateMessage { update: StatusUpdate::default(), pid: Some(agent.to_owned()) }
     }

@@ -1,25 +1,26 @@
-//! Masters of one group, with `--peers` or `--etcd`, and what tests ask of them.
+//! Masters of one group, with `--peers` or `--etcd`, and requests of tests to them.
 
 use crate::etcd_server::Etcd;
 use crate::support::{Daemon, Directory, call, free_port, request, tepui, until, wait_for};
 
 /// Masters of one group.
 pub struct Group {
-    /// The value of `--etcd`; without it the group has `--peers`.
+    /// Value of `--etcd`; without it the group has `--peers`.
     pub etcd: Option<String>,
     pub ports: Vec<u16>,
-    /// The same index as the port's. Dropped before the directory, so that a failure shows their logs.
+    /// Running masters, with the same indices as the ports. They are dropped before the directory, so that a failure
+    /// shows their logs.
     pub masters: Vec<Option<Daemon>>,
     pub directory: Directory,
 }
 
 impl Group {
-    /// Three masters with `--peers` that do not run yet.
+    /// Creates three masters with `--peers`, without starting them.
     pub fn of_peers(name: &str) -> Group {
         Group::of(Directory::new(name), None, 3)
     }
 
-    /// Masters with `--etcd` that do not run yet.
+    /// Creates masters with `--etcd`, without starting them.
     pub fn of_etcd(directory: Directory, etcd: &Etcd, count: usize) -> Group {
         Group::of(directory, Some(etcd.address()), count)
     }
@@ -101,7 +102,7 @@ impl Group {
         call(&self.address(leader), "GET", "/weights")?[0]["weight"].as_f64()
     }
 
-    /// Whether a command succeeds, and what it says.
+    /// Runs a command. Returns whether it succeeds, and its output.
     pub fn command(&self, words: &[&str]) -> (bool, String) {
         let output = tepui().args(words).env("TEPUI_MASTER", self.list()).output().unwrap();
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();

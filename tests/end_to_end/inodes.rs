@@ -1,6 +1,6 @@
-//! The files and directories that an agent makes for one task: all of them have readers, and there are no more.
+//! Tests the files and directories that an agent creates for one task: all of them have readers, and there are no more.
 //!
-//! Each is an inode that has to be made, and deleted again. The paths are those of Mesos (docs/mesos/disk.md).
+//! Each is an inode that has to be created, and deleted again. The paths are those of Mesos (docs/mesos/disk.md).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +13,11 @@ use crate::one_agent::{OneAgent, a_little};
 use crate::process::ToItsEnd;
 use crate::support::{call, tepui, until};
 
-/// What a task's executor has in the work directory.
+/// Paths of a task's executor in the work directory.
 const WORK: [&str; 6] =
     ["", "/runs", "/runs/<container>", "/runs/<container>/stderr", "/runs/<container>/stdout", "/runs/latest"];
 
-/// What it has below `meta` if its framework has checkpoints.
+/// Paths of a task's executor below `meta` if its framework has checkpoints.
 const META: [&str; 14] = [
     "",
     "/executor.info",
@@ -35,7 +35,7 @@ const META: [&str; 14] = [
     "/runs/latest",
 ];
 
-/// Everything in a directory, by paths that begin with its own and a slash, with the inodes.
+/// Adds everything in a directory to `found`: paths that start with `path` and a slash, and inodes.
 fn everything_in(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = format!("{path}/{}", entry.file_name().display());
@@ -47,7 +47,8 @@ fn everything_in(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) {
     }
 }
 
-/// What there is of a task's executor below a work directory or its `meta`, by paths below the executor's directory.
+/// Returns the files of a task's executor below a work directory or its `meta`, by paths below the executor's
+/// directory.
 fn of_task(root: &Path, task: &str, container: &str) -> BTreeSet<String> {
     let mut found = Vec::new();
     everything_in(&root.join("slaves"), "", &mut found);
@@ -58,7 +59,7 @@ fn of_task(root: &Path, task: &str, container: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs a task that does nothing; the agent has forgotten it when this returns.
+/// Runs a task that does nothing; the agent has removed it when this returns.
 fn run(cluster: &OneAgent, id: &str, checkpoint: bool) {
     let task = json!({"name": id, "task_id": {"value": id}, "command": {"value": "true"}, "resources": a_little()});
     let mut execute = tepui();
@@ -97,16 +98,17 @@ fn a_task_makes_no_more_inodes_than_its_paths_need() {
             });
             let mut found = Vec::new();
             everything_in(&runtime.join("spares"), "", &mut found);
-            // A directory and the file that names the agent, unless the task has run for long enough to be noted.
+            // Only a directory and the file that names the agent remain, unless the task ran for long enough to be
+            // recorded.
             assert!(found.len() <= 2, "{launcher}: {found:?}");
             spares.push(found.into_iter().map(|(_, inode)| inode).collect::<Vec<_>>());
         }
-        // The second task has had those of the first.
+        // The second task used the spares of the first one, so the inodes are the same.
         assert!(spares.iter().any(Vec::is_empty) || spares[0] == spares[1], "{launcher}: {spares:?}");
     }
 }
 
-/// `/files/browse` gives the output of a task by the paths that Mesos has for it; `latest` leads to the newest run.
+/// Asserts that `/files/browse` shows the output of a task by Mesos's paths for it; `latest` is the newest run.
 fn shows_the_sandbox(cluster: &OneAgent, sandbox: &Path) {
     let (real, runs) = (sandbox.to_str().unwrap(), sandbox.parent().unwrap());
     assert_eq!(fs::read_link(runs.join("latest")).unwrap(), sandbox);

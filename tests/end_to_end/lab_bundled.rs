@@ -1,5 +1,5 @@
-//! The bundled frameworks in the laboratory, from the command line: an example of each, what its report has, a
-//! comparison, and what is refused.
+//! Tests the bundled frameworks in the laboratory, from the command line: an example of each, the contents of its
+//! report, a comparison, and invalid arguments.
 use std::path::Path;
 use std::process::Output;
 
@@ -39,7 +39,7 @@ fn an_example_of_each_runs_and_is_reported() {
         assert!(own.is_none_or(known), "{name}: {numbers:?}");
         let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
         assert!(page.contains(title), "{name}: the report has no picture '{title}'");
-        // What has been run is found finished, and is the same when it is run elsewhere.
+        // A finished run is not repeated, and is the same when it is run elsewhere.
         let again = directory.join(&format!("{name}-again"));
         let other = told(&lab(&["run", &file, "--seeds", "1", "--json", "--out", &again]));
         assert_eq!(text, other, "{name}");

@@ -1,9 +1,9 @@
-//! The laboratory on real clusters.
+//! Tests the laboratory on real clusters.
 //!
-//! - A scenario run under virtual time and live comes to the same waits and shares. The bound is wide, and a live run
-//!   may be slower, since the machine may be busy; SPECIFICATION.md has what a quiet one comes to.
-//! - A load that is interrupted prints what it measured, and leaves no framework behind.
-//! - What a real cluster cannot do is refused before anything runs.
+//! - A scenario run under virtual time and live has the same waits and shares. The bound is wide, and a live run may be
+//!   slower, since the machine may be busy; SPECIFICATION.md has the figures of an idle one.
+//! - A load that is interrupted prints its measurements, and leaves no framework behind.
+//! - Settings that a real cluster does not support are refused before anything runs.
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -13,14 +13,15 @@ use serde_json::Value;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Cluster, Directory, call, tepui, until};
 
-/// Where there is a file system in memory.
+/// Directory of a file system in memory, if there is one.
 const MEMORY: &str = "/dev/shm";
-/// How far waits and shares may be apart, as a part of those under virtual time.
+/// Maximum difference of waits and shares, as a fraction of those under virtual time.
 const APART: f64 = 0.35;
 
-/// Tasks of seconds: how long a busy machine takes to start one matters little. It begins when all agents are there,
-/// which under virtual time register in the first second. The first framework is there first on both sides, and takes
-/// everything; then the second one gets what becomes free until each has what is fair.
+/// Tasks take seconds, so that the time that a busy machine takes to start one matters little. The scenario starts when
+/// all agents have registered, which under virtual time happens in the first second. On both sides the first framework
+/// starts earlier and takes everything; then the second one gets the resources that become free until each has its fair
+/// share.
 const SCENARIO: &str = r#"
 name = "both"
 duration = "2m"
@@ -66,11 +67,11 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The numbers of a run by name.
+/// Runs a scenario and returns its numbers by name.
 fn numbers(scenario: &str, out: &str, more: &[&str]) -> BTreeMap<String, f64> {
     let mut run = tepui();
     run.args(["lab", "run", scenario, "--json", "--out", out]).args(more);
-    // A disk that is busy with other things makes tasks start late.
+    // On a busy disk tasks start late.
     if Path::new(MEMORY).is_dir() {
         run.env("TMPDIR", MEMORY);
     }
@@ -80,8 +81,8 @@ fn numbers(scenario: &str, out: &str, more: &[&str]) -> BTreeMap<String, f64> {
     points[0]["numbers"].as_array().unwrap().iter().filter_map(of).collect()
 }
 
-/// The live run, in a directory of its own, at the first of these speeds at which it comes to the same. Where starting
-/// a task takes long, tasks must be long, too: a machine that is slow or busy needs a slower run.
+/// Runs the scenario live at decreasing speeds, each in a directory of its own, until the numbers are the same. Where
+/// starting a task takes long, tasks must be long, too: a machine that is slow or busy needs a slower run.
 fn live(directory: &Directory, scenario: &str, in_lab: &BTreeMap<String, f64>) -> (String, BTreeMap<String, f64>) {
     let mut apart = Vec::new();
     for speed in ["1", "0.3", "0.1"] {

@@ -1,5 +1,6 @@
-//! The pages of the laboratory in a browser: nothing is cut on a usual screen, small screens scroll inside of boxes, a
-//! sweep is one table that can be sorted, with details on demand, and a comparison begins with what is clear.
+//! Tests the pages of the laboratory in a browser: nothing is cut off on a usual screen, small screens scroll inside of
+//! boxes, a sweep is one table that can be sorted, with details on demand, and a comparison starts with the clear
+//! results.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::browser::Browser;
 use crate::process::ToItsEnd;
 use crate::support::{Directory, tepui, until};
 
-/// Two frameworks of which one refuses for long; with `SWEEP` in place of nothing a sweep of twelve points.
+/// Scenario with two frameworks of which one refuses for long; with `SWEEP` inserted it is a sweep of twelve points.
 const SCENARIO: &str = r#"
 name = "refusals"
 about = "One framework refuses for long what it has no use for."
@@ -61,7 +62,7 @@ fn text_of(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Looks at a page on screens of several sizes. On one of 1100 pixels no table may need its scroll bar.
+/// Checks a page on screens of several sizes. On one of 1100 pixels no table may need its scroll bar.
 fn look_at(browser: &Browser, name: &str, file: &str) {
     for (width, scheme) in [(400, "light"), (1100, "light"), (1100, "dark"), (1440, "dark")] {
         browser.view(width, 1200, scheme);
@@ -90,7 +91,7 @@ fn pages_of_runs_sweeps_and_comparisons_fit_and_are_small() {
     let size = std::fs::metadata(Path::new(&page)).unwrap().len();
     assert!(size < 400_000, "a page of twelve points has {size} bytes");
     look_at(&browser, "sweep", &page);
-    // A row for each point, in the order of a column, and the details of one point by its link.
+    // The table has a row for each point, sorted by a column, and shows the details of a point by its link.
     let first = "return document.querySelector('table.sortable tbody tr').innerText.split('\\t')[0].trim()";
     assert_eq!(browser.script("return document.querySelectorAll('table.sortable tbody tr').length"), 12);
     assert_eq!(browser.script(first), "1s");

@@ -1,8 +1,8 @@
-//! Three masters whose leader is killed again and again while frameworks run tasks: no task is lost, and none runs
+//! Tests three masters whose leader is killed repeatedly while frameworks run tasks: no task is lost, and none runs
 //! twice. Bin-packing, training and video queries run, and pymesos where `TEPUI_PYTHON` names a Python that has it.
 //!
-//! `LEADERS_SECONDS` and `LEADERS_TASKS` make it longer. A round of pymesos or of a bundled framework that has begun is
-//! always finished.
+//! `LEADERS_SECONDS` and `LEADERS_TASKS` make it longer. A started round of pymesos or of a bundled framework is always
+//! finished.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::group::Group;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Daemon, Directory, call, free_port, look_for_within, tepui, until, wait_for};
 
-/// From one kill to the next.
+/// Time from one kill to the next.
 const BETWEEN: Duration = Duration::from_secs(5);
 
 fn number(name: &str, default: u64) -> u64 {
@@ -38,7 +38,7 @@ fn agent(directory: &Directory, name: &str, masters: &str) -> Daemon {
     agent
 }
 
-/// The master that says that it leads. Cheaper than its whole state.
+/// Returns the index of the master that reports that it leads. This is cheaper than reading its whole state.
 fn leader(group: &Group) -> usize {
     wait_for("a master leads", || {
         (0..3).find(|index| {
@@ -74,7 +74,7 @@ impl Array<'_> {
         Array { directory, masters, _framework: framework, tasks }
     }
 
-    /// What `tepui job show` prints once the job has ended.
+    /// Returns the output of `tepui job show` once the job has ended.
     fn ended(&self) -> Option<Value> {
         let words = ["job", "show", "all", "--json", "--master", &self.masters];
         let said = tepui().args(words).run();
@@ -82,7 +82,7 @@ impl Array<'_> {
         job["summary"]["ended"].is_number().then_some(job)
     }
 
-    /// Each task has run once.
+    /// Asserts that each task has run once.
     fn check(&self) {
         let job = look_for_within(Duration::from_secs(600), || self.ended()).expect("the job ends");
         let lines = std::fs::read_to_string(self.directory.join("lines")).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Array<'_> {
     }
 }
 
-/// Trains two jobs to the losses that they have without faults.
+/// Trains two jobs, and asserts the losses that they have without faults.
 fn train(directory: &Directory, masters: &str, round: u64) {
     let jobs = directory.write("training.toml", crate::quality::TWO);
     let state = format!("--state-dir={}", directory.join(&format!("quality-{round}")));
@@ -108,7 +108,7 @@ fn train(directory: &Directory, masters: &str, round: u64) {
     crate::quality::check(&status, &quality::job::parse("training.toml", crate::quality::TWO).unwrap());
 }
 
-/// Looks for cars in a short video.
+/// Runs a query for cars on a short video.
 fn watch(directory: &Directory, masters: &str, round: u64) {
     let video = directory.join("street.mp4");
     if round == 0 {
@@ -127,7 +127,7 @@ fn watch(directory: &Directory, masters: &str, round: u64) {
     assert!(found.is_ok_and(|found| found.lines().count() > 0), "the query has found nothing");
 }
 
-/// pymesos knows one address, which redirects to the leader.
+/// Runs pymesos, which knows one address; it redirects to the leader.
 fn pymesos(python: &str, master: &str) {
     let script = "tests/python/pymesos_scheduler.py";
     let output = Command::new(python).args(["-W", "ignore", script, master]).run();

@@ -1,7 +1,7 @@
-//! The program with real processes: clusters, the bundled frameworks, other people's clients, containers.
+//! Tests the program with real processes: clusters, the bundled frameworks, other projects' clients, containers.
 //!
-//! One test program, so that it is linked once: `cargo test --test end_to_end video` runs a part. `TEPUI` names another
-//! binary to test, such as a release build. What a core does by itself is tested beside it.
+//! It is one test program, so that it is linked once: `cargo test --test end_to_end video` runs a part. `TEPUI` names
+//! another binary to test, such as a release build. The behaviour of a core alone is tested beside it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "libtest shows what a failed test has printed")]
 #![forbid(unsafe_code)]
 

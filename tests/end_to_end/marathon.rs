@@ -1,7 +1,7 @@
-//! Marathon's Python client from PyPI, unmodified, against the bin-packing framework on a real cluster of two agents.
-//! What it does is in `tests/python/marathon_client.py`.
+//! Tests Marathon's Python client from PyPI, unmodified, against the bin-packing framework on a real cluster of two
+//! agents. Its calls are in `tests/python/marathon_client.py`.
 //!
-//! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that there is nothing to run.
+//! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that the test does not run.
 use std::process::Command;
 
 use binpack::Knobs;
@@ -11,7 +11,7 @@ use tepui_sdk::v1::{FrameworkInfo, framework_info};
 use crate::process::ToItsEnd;
 use crate::support::Cluster;
 
-/// The framework, as `tepui framework binpack` starts it.
+/// Starts the framework as `tepui framework binpack` does.
 async fn framework(master: &str) -> Service {
     let capability = |kind: framework_info::capability::Type| framework_info::Capability { r#type: Some(kind as i32) };
     let framework = FrameworkInfo {

@@ -1,8 +1,8 @@
-//! Three masters behind a ZooKeeper of Debian's, and clients with a list of addresses: a dead one, one of something
-//! that is not a master, and those of the masters. The leader is killed; an agent, a task, commands and frameworks
-//! follow.
+//! Tests three masters behind a ZooKeeper of Debian's, and clients with a list of addresses: a dead one, one of a
+//! server that is not a master, and those of the masters. The leader is killed; an agent, a task, commands and
+//! frameworks follow.
 //!
-//! Needs Java and ZooKeeper; where they are missing the test says so.
+//! Requires Java and ZooKeeper; where they are missing the test reports that.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,14 +17,14 @@ use crate::support::{Daemon, Directory, call, exchange, free_port, tepui, until,
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 
-/// A server of ZooKeeper; killed with its owner.
+/// A server of ZooKeeper, which is killed when this is dropped.
 pub struct Server {
     process: Child,
     port: u16,
 }
 
 impl Server {
-    /// None where it is not installed.
+    /// Starts a server; `None` if ZooKeeper is not installed.
     pub fn start(directory: &Directory) -> Option<Server> {
         if !Path::new(JAR).exists() || Command::new("java").arg("-version").output().is_err() {
             return None;
@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// A server that is not a master. It ends with the test's process.
+/// Starts a server that is not a master. It ends with the test's process.
 fn foreign() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -97,7 +97,7 @@ impl Group {
         Group { masters: ["m1", "m2", "m3"].map(master).into() }
     }
 
-    /// The address of the master that leads and has read its registry.
+    /// Returns the address of the master that leads and has read its registry.
     fn leader(&self) -> String {
         wait_for("a master leads", || {
             let leads = |address: &&String| {
@@ -108,7 +108,7 @@ impl Group {
         })
     }
 
-    /// Kills the leader, which says nothing any more; its address.
+    /// Kills the leader and returns its address.
     fn kill_leader(&mut self) -> String {
         let leader = self.leader();
         self.masters.retain(|(_, address)| *address != leader);
@@ -131,7 +131,7 @@ pub fn agent(directory: &Directory, masters: &str) -> (Daemon, String) {
     (agent, address)
 }
 
-/// What a command prints that succeeds, or its error.
+/// Runs a command and returns its output, or its error.
 fn run(masters: &str, words: &[&str]) -> Result<String, String> {
     let output = tepui().args(words).env("TEPUI_MASTER", masters).run();
     match output.status.success() {
@@ -140,7 +140,7 @@ fn run(masters: &str, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The number of active agents, and the tasks with their states, as commands with the list show them.
+/// Returns the number of active agents, and the tasks with their states, as commands with the list show them.
 fn seen(masters: &str) -> Option<(usize, Vec<(String, String)>)> {
     let all = |words: &[&str]| serde_json::from_str::<Value>(&run(masters, words).ok()?).ok();
     let agents = all(&["agents", "-o", "json"])?.as_array()?.clone();
@@ -208,7 +208,7 @@ fn all_clients_follow_the_leader_among_the_masters_of_a_list() {
     execute.line(Stream::Stdout, &["TASK_FINISHED"]);
     assert!(execute.end().success());
 
-    // While there is a master: a framework that ends takes leave of it.
+    // The framework is dropped while there is a master, since it unregisters when it ends.
     drop(framework);
 
     // Without a leader the error names each address and its answer.

@@ -1,4 +1,4 @@
-//! Masters behind ZooKeeper: what ends one that leads, and what keeps one from leading.
+//! Tests masters behind ZooKeeper: the events that end a leader, and the errors that prevent a master from leading.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ fn a_leader_that_was_stopped_for_longer_than_its_session_does_not_act_any_more()
 
     first.signal("-STOP");
     let began = Instant::now();
-    // ZooKeeper does not know that the session is over: the master must know it by itself.
+    // ZooKeeper has not ended the session: the master must detect by itself that it may be over.
     let asked = first_at.clone();
     let call = r#"{"type": "SUBSCRIBE", "subscribe": {"framework_info": {"user": "u", "name": "n"}}}"#;
     let answer = std::thread::spawn(move || request(&asked, "POST", "/api/v1/scheduler", call));

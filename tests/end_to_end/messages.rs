@@ -1,4 +1,4 @@
-//! What commands and daemons say of mistakes: each names the item, the rule, and what to do.
+//! Tests the messages of commands and daemons about mistakes: each names the item, the rule, and what to do.
 
 use std::os::unix::process::CommandExt;
 
@@ -8,7 +8,7 @@ use crate::support::{Daemon, Directory, binary, free_port, request, tepui, until
 /// A user without rights.
 const NOBODY: u32 = 65534;
 
-/// The words of a master that keeps nothing, in a directory.
+/// Returns the arguments of a master that keeps no registry, in a directory.
 fn master_words(directory: &Directory, more: &[String]) -> Vec<String> {
     let words = ["master", "--ip=127.0.0.1", "--registry=in_memory"].map(str::to_owned);
     let own = [format!("--port={}", free_port()), format!("--work_dir={}", directory.join("m"))];
@@ -25,7 +25,7 @@ fn agent_words(directory: &Directory, master: &str, more: &[&str]) -> Vec<String
     words.into_iter().chain(own).chain(more.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// The error of a command that fails.
+/// Returns the error of a command that must fail.
 #[track_caller]
 fn error_of(words: &[&str]) -> String {
     let output = tepui().args(words).run();
@@ -52,7 +52,7 @@ fn a_cluster_without_agents_and_names_that_are_not_known() {
     names(&error_of(&["tasks", "-f", "nosuch", &at]), &["no framework has the id or the name 'nosuch'"]);
     names(&error_of(&["agents", "drain", "nosuch", &at]), &["no agent is 'nosuch'"]);
 
-    // Calls of the API: the texts of Mesos on the wire, and the name in the log.
+    // Calls of the API: responses have Mesos's texts, and the log has the name.
     let post = |body: &str| request(&address, "POST", "/api/v1", body).unwrap();
     names(&post(r#"{"type": "DRAIN_AGNT"}"#), &["400 Bad Request", "Expecting 'type' to be present"]);
     let logged = || std::fs::read_to_string(&log).unwrap();
@@ -89,7 +89,7 @@ fn a_command_that_is_pointed_at_an_agent_says_so() {
         let rule = format!("the framework was refused: {place} is an agent: give the address of its master instead");
         assert_eq!(said.matches(&rule).count(), 1, "{words:?}: {said}");
     }
-    // The agent's resources have a name that is nearly one of those that frameworks ask for.
+    // The agent's resources have a name that is similar to one that frameworks request.
     names(&std::fs::read_to_string(&log).unwrap(), &["'cpu' is a resource of its own", "is 'cpus' meant?"]);
 }
 
@@ -114,7 +114,7 @@ fn wrong_passwords_and_paths_relative_to_the_working_directory() {
 
 #[test]
 fn masters_without_a_port_have_that_of_mesos() {
-    // No master is there, whatever else runs on this machine.
+    // There is no master at this name, whatever else runs on this machine.
     let said = error_of(&["agents", "-m", "none.invalid"]);
     names(&said, &["no master at none.invalid:5050: start a cluster with `tepui local`"]);
 }
@@ -126,7 +126,7 @@ fn isolation_that_needs_root_says_so() {
         return;
     }
     let directory = Directory::new("messages-root");
-    // The program, where every user may run it.
+    // A copy of the program that every user may run.
     let program = directory.join("tepui");
     if std::fs::hard_link(binary(), &program).is_err() {
         std::fs::copy(binary(), &program).unwrap();

@@ -1,14 +1,14 @@
-//! A cluster moves from a ZooKeeper of Debian's to peers and back, with a file of `tepui masters backup`. Its agent and
-//! the running task stay.
+//! Tests the move of a cluster from a ZooKeeper of Debian's to peers and back, with a file of `tepui masters backup`.
+//! Its agent and the running task stay.
 //!
-//! Needs Java and ZooKeeper; where they are missing the test says so.
+//! Requires Java and ZooKeeper; where they are missing the test reports that.
 
 use crate::group::Group;
 use crate::master_list::{Server, agent, is_registered};
 use crate::process::{Process, Stream};
 use crate::support::{Daemon, call, tepui, until};
 
-/// A master whose registry is in ZooKeeper, at the first address of the group.
+/// Starts a master whose registry is in ZooKeeper, at the first address of the group.
 fn zookeeper_master(group: &Group, name: &str, url: &str) -> Daemon {
     let words = vec![
         "master".to_owned(),
@@ -35,7 +35,7 @@ fn run(words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The ids of the agents, and of the running tasks, with a master.
+/// Returns the ids of a master's agents, and of the running tasks.
 fn seen(master: &str) -> Option<(Vec<String>, Vec<String>)> {
     let ids = |path: &str, key: &str, is_wanted: fn(&serde_json::Value) -> bool| {
         let all = call(master, "GET", path)?[key].as_array()?.clone();

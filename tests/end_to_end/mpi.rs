@@ -1,7 +1,7 @@
-//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh; also
-//! in containers that are in a network of their own.
+//! Tests a real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh;
+//! also in containers that are in a network of their own.
 //!
-//! `cargo xtask test` installs openmpi-bin; where there is no mpicc there is nothing to run.
+//! `cargo xtask test` installs openmpi-bin; without mpicc the tests do not run.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,14 +16,14 @@ use crate::containers::tar;
 use crate::docker::Dockerd;
 use crate::support::{Cluster, Daemon, Directory, PATIENCE, binary};
 
-/// What a task printed, below the directory of its cluster.
+/// Returns the output of a rank, from the directory of its cluster.
 fn output(directory: &Path, view: &JobView, rank: usize, name: &str) -> String {
     let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
     let found = find(directory, &format!("executors/{id}/runs/latest"));
     found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
 }
 
-/// The path below a directory that ends in `end`.
+/// Returns the path below a directory that ends with `end`.
 fn find(directory: &Path, end: &str) -> Option<PathBuf> {
     for entry in std::fs::read_dir(directory).ok()?.flatten() {
         let path = entry.path();
@@ -65,7 +65,7 @@ async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
     }
 }
 
-/// The MPI program, compiled into this directory; `None` without a compiler.
+/// Compiles the MPI program into this directory and returns its path; `None` without a compiler.
 fn ring(directory: &Path) -> Option<PathBuf> {
     let ring = directory.join("ring");
     match Command::new("mpicc").arg("-o").arg(&ring).arg("tests/end_to_end/ring.c").status() {
@@ -78,7 +78,7 @@ fn ring(directory: &Path) -> Option<PathBuf> {
     Some(ring)
 }
 
-/// Runs the job `ring` on a cluster and checks what it printed below the cluster's directory.
+/// Runs the job `ring` on a cluster and checks its output below the cluster's directory.
 fn check_ring(master: &str, directory: &Path, job: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (outcome, view) = runtime.block_on(async {
@@ -103,7 +103,7 @@ fn check_ring(master: &str, directory: &Path, job: &str) {
 
 #[test]
 fn a_ring_and_a_reduction_across_two_agents() {
-    // None of the two agents has room for both ranks.
+    // Neither of the two agents has enough resources for both ranks.
     let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
     let Some(ring) = ring(cluster.directory.path()) else { return };
     let job = format!(
@@ -115,7 +115,7 @@ fn a_ring_and_a_reduction_across_two_agents() {
     check_ring(&cluster.master, cluster.directory.path(), &job);
 }
 
-/// An image without programs: those of the host are mounted into its containers.
+/// Creates an image without programs: those of the host are mounted into its containers.
 fn empty_image(dockerd: &Dockerd, name: &str) {
     let root = dockerd.path("empty");
     for directory in ["tmp", "usr", "etc", "dev", "proc"] {

@@ -1,6 +1,6 @@
-//! Containers on networks of their own, connected by Debian's CNI plugins.
+//! Tests containers in networks of their own, connected by Debian's CNI plugins.
 //!
-//! Needs root, control groups and the plugins; without them there is nothing to run.
+//! Requires root, control groups and the plugins; without them no test runs.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::one_agent::{OneAgent, can_isolate, end};
 use crate::support::{Directory, call, get, wait_for};
 
-/// Where Debian and others have the plugins.
+/// Directories of the plugins on Debian and on other distributions.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
-/// An address of the host that containers can reach; gone with its owner.
+/// An address of the host that containers can reach; it is removed when this is dropped.
 struct Address(String);
 
 impl Address {
-    /// None if it is there already.
+    /// Adds an address; `None` if it exists already.
     fn add(address: String) -> Option<Address> {
         let added = Command::new("ip").args(["address", "add", &address, "dev", "lo"]).status().unwrap().success();
         added.then_some(Address(address))
@@ -35,7 +35,7 @@ fn on(networks: Value) -> Value {
     json!({"type": "MESOS", "hostname": "box", "network_infos": networks})
 }
 
-/// The addresses that a task's last status names.
+/// Returns the addresses in a task's last status.
 fn addresses(cluster: &OneAgent, task: &str) -> Vec<String> {
     let tasks = call(&cluster.address, "GET", &format!("/tasks?task_id={task}")).unwrap();
     let statuses = tasks["tasks"][0]["statuses"].as_array().cloned().unwrap_or_default();
@@ -101,7 +101,7 @@ fn containers_on_networks_of_their_own() {
         _ => None,
     });
     wait_for("it serves", || get(&format!("{own}:80"), "/word").filter(|text| text == "the word\n"));
-    // What is mapped is seen at all the host's addresses but the loopback device's own.
+    // A mapped port is reachable at all addresses of the host except the loopback device's own.
     wait_for("its port is mapped", || {
         get(&format!("{}:31005", host.0.trim_end_matches("/32")), "/word").filter(|text| text == "the word\n")
     });

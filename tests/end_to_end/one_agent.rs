@@ -1,6 +1,6 @@
-//! A master and one agent with flags of the test's own, for tests that look into what the agent makes of tasks.
+//! A master and one agent with flags of the test's own, for tests of what the agent does with tasks.
 //!
-//! What they check is theirs.
+//! It asserts nothing about tasks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct OneAgent {
     group: String,
     flags: Vec<String>,
     port: u16,
-    /// The master's.
+    /// Address of the master.
     pub address: String,
     agent: Option<Daemon>,
     _master: Daemon,
@@ -29,14 +29,14 @@ impl OneAgent {
         OneAgent::start_at(name, "127.0.0.1", flags)
     }
 
-    /// The agent is at this address.
+    /// Starts a cluster whose agent is at this address.
     pub fn start_at(name: &str, ip: &str, flags: &[String]) -> OneAgent {
         let directory = Directory::new(&format!("containers-{name}"));
         let work_dir = directory.path().join("a");
         OneAgent::start_with(name, directory, ip, work_dir, flags)
     }
 
-    /// The agent's work directory is this one.
+    /// Starts a cluster whose agent has this work directory.
     pub fn start_in(name: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
         OneAgent::start_with(name, Directory::new(&format!("containers-{name}")), "127.0.0.1", work_dir, flags)
     }
@@ -55,10 +55,10 @@ impl OneAgent {
             format!("--runtime_dir={}", directory.join("r")),
             format!("--cgroups_root={group}"),
             "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
-            // An executor that lives is waited for, also on a busy machine.
+            // The agent waits for a running executor, also on a busy machine.
             "--executor_reregistration_timeout=15secs".to_owned(),
         ];
-        // Its address must be the same when it is started again.
+        // The address must be the same after a restart.
         let port = free_port();
         let is_given = |own: &&String| {
             !own.starts_with("--runtime_dir") || !flags.iter().any(|flag| flag.starts_with("--runtime_dir"))
@@ -77,7 +77,7 @@ impl OneAgent {
         self.agent = Some(agent);
     }
 
-    /// The agent's address, if it is at the one that they have by default.
+    /// Returns the agent's address, if it has the default IP address of these agents.
     pub fn agent_address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -86,14 +86,14 @@ impl OneAgent {
         self.replace_agent(|| {});
     }
 
-    /// The same with something done while there is no agent.
+    /// Kills and restarts the agent, and calls `meanwhile` while there is none.
     pub fn replace_agent(&mut self, meanwhile: impl FnOnce()) {
         drop(self.agent.take());
         meanwhile();
         self.start_agent();
     }
 
-    /// Kills the agent and runs another one in its place to its end; its output.
+    /// Kills the agent, runs another one in its place to its end, and returns its output.
     pub fn end_with_an_agent(&mut self, flags: &[&str]) -> Output {
         drop(self.agent.take());
         let mut agent = tepui();
@@ -104,29 +104,29 @@ impl OneAgent {
         &self.work_dir
     }
 
-    /// The agent's process.
+    /// Returns the agent's process.
     pub fn agent(&mut self) -> &mut Daemon {
         self.agent.as_mut().expect("there is an agent")
     }
 
-    /// What the agents have written to their log.
+    /// Returns the log of all agents so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("a.log")).unwrap_or_default()
     }
 
-    /// Has the agent end as a service is stopped.
+    /// Stops the agent as a service manager does.
     pub fn stop_agent(&mut self) {
         let agent = self.agent.as_mut().unwrap();
         agent.signal("-TERM");
         wait_for("the agent has stopped", || agent.ended().then_some(()));
     }
 
-    /// Starts `tepui execute` for a task, and waits for nothing.
+    /// Starts `tepui execute` for a task, without waiting.
     pub fn start_execute(&self, id: &str, command: Value) -> Process {
         Process::start(&mut self.command(id, command, json!({"type": "MESOS"}), &[]))
     }
 
-    /// `tepui execute` for a task with a little of the agent, and `more` resources.
+    /// Returns `tepui execute` for a task with a small part of the agent's resources, and `more` resources.
     fn command(&self, id: &str, command: Value, container: Value, more: &[Value]) -> Command {
         let mut resources = [&a_little(), more].concat();
         let infos = container["network_infos"].as_array().into_iter().flatten();
@@ -135,13 +135,13 @@ impl OneAgent {
             let range = json!({"range": [{"begin": port, "end": port}]});
             resources.push(json!({"name": "ports", "type": "RANGES", "ranges": range}));
         }
-        // Who is asked to end has time for it, also on a busy machine.
+        // A killed task has time to end, also on a busy machine.
         let kill_policy = json!({"grace_period": {"nanoseconds": 60_000_000_000_u64}});
         self.execute(&json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
             "resources": resources, "kill_policy": kill_policy}))
     }
 
-    /// `tepui execute` for a task, whose agent it fills in.
+    /// Returns `tepui execute` for a task, with the agent's id filled in.
     pub fn execute(&self, task: &Value) -> Command {
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
@@ -149,7 +149,7 @@ impl OneAgent {
         process
     }
 
-    /// Runs a task to its end; the output of `tepui execute`, and the task's standard output.
+    /// Runs a task to its end. Returns the output of `tepui execute`, and the task's standard output.
     pub fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
         let output = self.command(id, command, container, &[]).run();
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -157,7 +157,7 @@ impl OneAgent {
         (told, written.unwrap_or_default())
     }
 
-    /// Runs commands as the tasks of a pod, by their ids, to their end; the output of `tepui execute`.
+    /// Runs commands as the tasks of a pod, by their ids, to their end. Returns the output of `tepui execute`.
     pub fn run_pod(&self, commands: &[(&str, String)]) -> String {
         let task = |(id, command): &(&str, String)| {
             json!({"name": id, "task_id": {"value": id}, "agent_id": {"value": ""}, "resources": a_little(),
@@ -168,7 +168,7 @@ impl OneAgent {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    /// Starts a pod of whole tasks, whose agent is filled in.
+    /// Starts a pod of these tasks, with the agent's id filled in.
     pub fn start_pod(&self, tasks: &[Value]) -> Process {
         Process::start(&mut self.pod(tasks))
     }
@@ -180,7 +180,7 @@ impl OneAgent {
         process
     }
 
-    /// The latest update of a task that the master has.
+    /// Returns the master's latest update of a task.
     pub fn latest(&self, id: &str) -> Option<Value> {
         let answer = request(&self.address, "POST", "/api/v1", r#"{"type": "GET_TASKS"}"#)?;
         let body: Value = serde_json::from_str(answer.get(answer.find('{')?..=answer.rfind('}')?)?).ok()?;
@@ -189,7 +189,7 @@ impl OneAgent {
         task["statuses"].as_array()?.last().cloned()
     }
 
-    /// The sandbox of a task that has run.
+    /// Returns the sandbox of a task that has run.
     pub fn sandbox(&self, id: &str) -> Option<PathBuf> {
         let children =
             |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -199,12 +199,12 @@ impl OneAgent {
         runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())
     }
 
-    /// Starts a task and waits until it has written a line, and its master knows that it runs.
+    /// Starts a task and waits until it has written a line, and its master has received that it runs.
     pub fn start_task(&self, id: &str, command: Value, container: Value) -> Process {
         self.start_task_with(id, command, container, &[])
     }
 
-    /// The same with more resources.
+    /// Starts a task like `start_task`, with more resources.
     pub fn start_task_with(&self, id: &str, command: Value, container: Value, more: &[Value]) -> Process {
         let mut execute = Process::start(&mut self.command(id, command, container, more));
         execute.wait_for("the task has written", || {
@@ -219,7 +219,7 @@ impl OneAgent {
     }
 }
 
-/// What every task holds.
+/// Returns the resources of every task.
 pub fn a_little() -> Vec<Value> {
     let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
     vec![scalar("cpus", 0.1), scalar("mem", 64.0)]
@@ -227,12 +227,12 @@ pub fn a_little() -> Vec<Value> {
 
 impl Drop for OneAgent {
     fn drop(&mut self) {
-        // An agent that leaves ends all its tasks.
+        // An agent that unregisters ends all its tasks.
         let left = self.agent.as_mut().is_none_or(|agent| {
             agent.signal("-USR1");
             look_for(|| agent.ended().then_some(())).is_some()
         });
-        // The last process of a group may be on its way out.
+        // The last process of a group may still be ending.
         let groups = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
         let groups: Vec<PathBuf> = groups.map(|hierarchy| hierarchy.path().join(&self.group)).collect();
         let removed = look_for(|| groups.iter().all(|group| remove_groups(group)).then_some(())).is_some();
@@ -240,7 +240,7 @@ impl Drop for OneAgent {
     }
 }
 
-/// Whether the control group is gone, with all that is in it.
+/// Removes a control group with all groups below it. Returns whether it is gone.
 fn remove_groups(directory: &Path) -> bool {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,4 +1,4 @@
-//! Commands of operators against a real cluster: each changes it, and the lists show the change.
+//! Tests commands of operators on a real cluster: each changes it, and the lists show the change.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::process::ToItsEnd;
 use crate::support::{Cluster, request, tepui, until};
 
-/// Runs a command: whether it succeeded, and its output with its errors.
+/// Runs a command. Returns whether it succeeded, and its output with its errors.
 fn run(cluster: &Cluster, words: &[&str]) -> (bool, String) {
     let output = tepui().args(words).args(["--master", &cluster.master]).run();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (output.status.success(), text.concat())
 }
 
-/// The output of a command that succeeds.
+/// Returns the output of a command that must succeed.
 #[track_caller]
 fn done(cluster: &Cluster, words: &[&str]) -> String {
     let (succeeded, text) = run(cluster, words);
@@ -23,7 +23,7 @@ fn done(cluster: &Cluster, words: &[&str]) -> String {
     text
 }
 
-/// The error of a command that fails.
+/// Returns the error of a command that must fail.
 #[track_caller]
 fn fails(cluster: &Cluster, words: &[&str]) -> String {
     let (succeeded, text) = run(cluster, words);
@@ -31,13 +31,13 @@ fn fails(cluster: &Cluster, words: &[&str]) -> String {
     text
 }
 
-/// The words of the line of a list that contains `text`.
+/// Returns the words of the line of a list that contains `text`.
 fn line(list: &str, text: &str) -> String {
     let line = list.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text} in {list}"));
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `tepui execute` of a long task; it ends with this.
+/// A process of `tepui execute` with a long task; it is killed when this is dropped.
 struct Execute(Child);
 
 impl Execute {
@@ -55,7 +55,7 @@ impl Execute {
 
 impl Drop for Execute {
     fn drop(&mut self) {
-        // One that has ended needs neither.
+        // Both calls fail for a process that has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -103,7 +103,7 @@ fn operators_drain_agents_and_end_frameworks_by_commands() {
     done(&cluster, &["agents", "reactivate", "S0"]);
     done(&cluster, &["agents", "deactivate", "S0"]);
     assert!(state("deactivated"));
-    // The master is asked about a whole id, which may be that of an unreachable agent.
+    // The master is asked about a complete id, which may be that of an unreachable agent.
     assert!(fails(&cluster, &["agents", "gone", "another-S9"]).contains("Agent 'another-S9' not found"));
     let error = fails(&cluster, &["agents", "drain", "S7"]);
     assert!(error.contains("no agent is 'S7'"), "{error}");
@@ -214,7 +214,7 @@ fn operators_see_why_work_waits() {
     assert!(error.contains("2 agents: too small (at most cpus:4;mem:1024)"), "{error}");
     assert!(error.contains("the work cannot run: no agent can offer cpus:5;mem:64. With --wait"), "{error}");
 
-    // What is free is withheld for a guarantee.
+    // Free resources are withheld for a guarantee.
     let _running = Execute::start_with(&cluster, "long", "cpus:2.5;mem:64");
     until("the task runs", || done(&cluster, &["tasks"]).contains("running"));
     let mut waiting = tepui();

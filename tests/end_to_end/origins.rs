@@ -1,4 +1,4 @@
-//! What a browser may be made to do by a page of another origin, and by a file that a task has written.
+//! Tests requests that a page of another origin, or a file that a task has written, can cause in a browser.
 
 use std::process::Stdio;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::process::Process;
 use crate::support::{Cluster, Daemon, Directory, call, exchange, tepui, wait_for};
 
-/// The answer to a request with these headers.
+/// Sends a request with these headers and returns the answer.
 fn ask(address: &str, method: &str, path: &str, headers: &str) -> String {
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n");
     exchange(address, &format!("{head}Content-Length: 0\r\n\r\n")).unwrap()
 }
 
-/// The address of the cluster's agent.
+/// Returns the address of the cluster's agent.
 fn agent_of(master: &str) -> String {
     let agents = call(master, "GET", "/slaves").unwrap();
     agents["slaves"][0]["pid"].as_str().unwrap().rsplit('@').next().unwrap().to_owned()

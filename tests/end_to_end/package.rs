@@ -1,4 +1,4 @@
-//! The Debian package: installed into a directory of its own, started, upgraded and removed by dpkg.
+//! Tests the Debian package: installed into a directory of its own, started, upgraded and removed by dpkg.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::process::{Process, ToItsEnd};
 use crate::support::{Directory, binary, free_port, get, until};
 
-/// Builds the package of the program under test, without much compression. Returns its file.
+/// Builds the package of the program under test, with little compression. Returns its file.
 fn build(directory: &Directory, version: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib/debian/build");
     let mut command = Command::new(script);
@@ -18,7 +18,7 @@ fn build(directory: &Directory, version: &str) -> String {
     String::from_utf8(built.stdout).unwrap().trim().to_owned()
 }
 
-/// An empty root directory, in which dpkg installs.
+/// An empty root directory, into which dpkg installs.
 struct Machine(String);
 
 impl Machine {
@@ -47,7 +47,7 @@ impl Machine {
         Path::new(&self.path(path)).exists()
     }
 
-    /// Runs the installed master until a check of it is done.
+    /// Runs the installed master during a check.
     fn with_master(&self, port: u16, check: impl Fn(&str)) {
         let mut command = Command::new(self.path("/usr/bin/tepui"));
         command.args(["master", "--ip=127.0.0.1", &format!("--config={}", self.path("/etc/tepui/master.toml"))]);

@@ -1,4 +1,4 @@
-//! Masters that need no ZooKeeper: they elect their leader and keep the registry by themselves.
+//! Tests masters that need no ZooKeeper: they elect their leader and store the registry by themselves.
 
 use std::process::Command;
 
@@ -17,14 +17,14 @@ fn the_registry_outlives_each_leader() {
     group.set_weight(second, "3");
     group.start(first, &[]);
     until("the first master follows", || group.follows(first, second));
-    // All at once, without a moment to write anything.
+    // All masters are killed at once, without time to write anything.
     (0..3).for_each(|index| group.end(index, "-KILL"));
     (0..3).for_each(|index| group.start(index, &[]));
     let third = group.leader();
     assert_eq!(group.weight(third), Some(3.0));
 }
 
-/// With such a wait before the second try, the first one must reach a master that takes it.
+/// With such a wait before the second attempt, the first one must reach a master that accepts it.
 #[test]
 fn an_agent_registers_with_each_next_leader_at_the_first_try() {
     let mut group = Group::of_peers("peers-agent").started();
@@ -114,8 +114,7 @@ fn masters_are_added_and_removed_with_commands() {
     assert!(group.log(gone).contains("was removed from the group"), "{}", group.log(gone));
     let (succeeded, said) = group.command(&["masters", "remove", &group.address(leader)]);
     assert!(!succeeded && said.contains("a group has at least 3 members"), "{said}");
-    // The new member counts: it and another one are more than half.
-    // It may not have heard of the removal yet.
+    // The new member counts: it and another one are a majority. It may not have received the removal yet.
     until("the lead is handed over", || {
         let (succeeded, said) = group.command(&["masters", "transfer", &fourth]);
         assert!(succeeded || said.contains("does not answer this master"), "{said}");
@@ -163,7 +162,7 @@ fn a_member_of_another_group_is_named_and_changes_nothing() {
     let mut others = Group::of_peers("peers-foreign-other").started();
     let theirs = others.leader();
     others.set_weight(theirs, "7");
-    // Its disk is started at the address of one of these.
+    // A disk of the other group is started at the address of a member of this group.
     let place = (leader + 1) % 3;
     group.end(place, "-KILL");
     (0..3).for_each(|index| others.end(index, "-KILL"));
@@ -196,7 +195,8 @@ fn a_group_with_a_secret_forms() {
 #[test]
 fn a_damaged_journal_is_refused_and_the_group_goes_on() {
     let mut group = Group::of_peers("peers-damaged");
-    // With one of three gone, a pause of another one for a lease ends the leader, and nothing starts it again here.
+    // With one of three gone, a pause of another one for the length of a lease ends the leader, and nothing restarts it
+    // here.
     let patient = ["--peer_timeout=20secs"];
     (0..3).for_each(|index| group.start(index, &patient));
     let leader = group.leader();
@@ -290,7 +290,7 @@ fn a_full_disk_ends_one_master_and_not_the_group() {
     (0..3).for_each(|index| group.start(index, &[]));
     let mut leader = group.leader();
     let filling = disk.fill();
-    // Each write goes to all disks; if the master with the full one leads, another one takes its place.
+    // Each write is sent to all disks; if the master with the full one leads, another one replaces it.
     let mut full = group.masters[0].take().unwrap();
     until("it ends", || {
         let body = r#"[{"role": "r", "weight": 2}]"#;

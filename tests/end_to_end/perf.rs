@@ -1,4 +1,4 @@
-//! Events of containers that `perf` counts. Needs root, the hierarchy `perf_event` of cgroups v1, and `perf`.
+//! Tests events of containers that `perf` counts. Requires root, the hierarchy `perf_event` of cgroups v1, and `perf`.
 
 use std::fs;
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! Tasks that listen on ports of their host, those that they hold and others; and what the agent tells of them to
+//! Tests tasks that listen on ports of their host, both allocated and other ones; and the agent's metrics of them for
 //! Prometheus.
 //!
-//! Needs root and control groups; without them there is nothing to run.
+//! Requires root and control groups; without them no test runs.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::one_agent::{OneAgent, can_isolate};
 use crate::support::{get, request, until};
 
-/// The metrics for Prometheus show what a running task uses.
+/// Checks that the metrics for Prometheus show the usage of a running task.
 fn metrics(cluster: &OneAgent, task: &str) {
     let text = get(&cluster.agent_address(), "/metrics").unwrap();
     let label = format!("executor_id=\"{task}\"");
@@ -23,8 +23,8 @@ fn metrics(cluster: &OneAgent, task: &str) {
     assert!(text.contains("\ntepui_agent_tasks_running 1.0\n"), "{text}");
 }
 
-/// Says on which port of 127.0.0.1 (0: any) it listens, does, and ends when there is a file `end`. Who listens may be
-/// ended at once.
+/// Returns a script that prints the port of 127.0.0.1 (0: any) that it listens on, listens, and ends when there is a
+/// file `end`. It may be ended as soon as it listens.
 fn listen(port: u16) -> String {
     format!(
         "python3 -c 'import os, socket, time\nlistener = socket.socket()\nlistener.setsockopt(socket.SOL_SOCKET, \
@@ -33,7 +33,7 @@ fn listen(port: u16) -> String {
     )
 }
 
-/// A container that belongs to no framework is examined, too.
+/// Checks that a container of no framework is examined, too.
 fn by_itself(cluster: &OneAgent) {
     let id = json!({"value": "alone"});
     let call = |body: serde_json::Value| request(&cluster.agent_address(), "POST", "/api/v1", &body.to_string());
@@ -62,13 +62,13 @@ fn containers_that_listen_elsewhere_are_ended() {
     let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});
     let good = cluster.start_task_with("good", json!({"value": listen(free)}), nothing.clone(), &[ports]);
     until("it listens", || std::net::TcpStream::connect(("127.0.0.1", free)).is_ok());
-    // The one that is ended has been examined after the other one began to listen.
+    // The task that is ended was examined after the other one started to listen.
     let (told, written) = cluster.run("elsewhere", json!({"value": listen(0)}), nothing);
     let port = written.trim();
     let words = format!("is listening on unallocated port(s): [{port}-{port}]");
     assert!(told.contains("TASK_FAILED") && told.contains("REASON_CONTAINER_LIMITATION"), "{told}");
     assert!(told.contains(&words), "'{words}' is not in {told}");
-    // One container of a pod ends, and with it the others, by the rule for failures.
+    // One container of a pod is ended, and with it the others, by the rule for failures.
     let told = cluster.run_pod(&[("quiet", "sleep 1000".to_owned()), ("loud", listen(0))]);
     let loud = told.split("Received").find(|part| part.contains("TASK_FAILED")).unwrap_or_default();
     assert!(loud.contains("'loud'") && loud.contains("is listening on unallocated port(s)"), "{told}");

@@ -1,4 +1,4 @@
-//! Processes beside a test: their output is kept, and shown when the test fails; every wait has a limit.
+//! Processes that run during a test: their output is kept, and shown when the test fails; every wait has a limit.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::support::{PATIENCE, look_for, look_for_within, signal};
 
-/// How long a process may take that does all of its work and ends, also on a busy machine.
+/// Maximum time for a process that does all of its work and ends, also on a busy machine.
 const WORK: Duration = Duration::from_secs(900);
 
 /// The output of a pipe so far.
 struct Said {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
-    /// How far its lines have been examined.
+    /// Position up to which its lines have been examined.
     seen: usize,
 }
 
@@ -49,21 +49,21 @@ impl Said {
     }
 }
 
-/// A stream of a process.
+/// An output stream of a process.
 #[derive(Clone, Copy)]
 pub enum Stream {
     Stdout,
     Stderr,
 }
 
-/// A process that runs beside the test; interrupted with its owner.
+/// A process that runs during the test; it is interrupted when this is dropped.
 pub struct Process {
     child: Child,
-    /// The command line.
+    /// Command line of the process.
     line: String,
     stdout: Said,
     stderr: Said,
-    /// Its owner has its whole output.
+    /// Whether the caller has received the whole output.
     is_told: bool,
 }
 
@@ -75,7 +75,7 @@ impl Process {
         Process::of(command.spawn().unwrap_or_else(|error| panic!("{line}: {error}")), line)
     }
 
-    /// One that was started with pipes for both of its outputs.
+    /// Wraps a child that was started with pipes for both of its outputs.
     pub fn of(mut child: Child, line: String) -> Process {
         let stdout = Said::by(child.stdout.take().unwrap());
         let stderr = Said::by(child.stderr.take().unwrap());
@@ -86,7 +86,7 @@ impl Process {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Its state, and its whole output.
+    /// Returns the state of the process, and its whole output.
     pub fn told(&mut self) -> String {
         let how = match self.child.try_wait() {
             Ok(Some(status)) => format!("has ended ({status})"),
@@ -95,23 +95,23 @@ impl Process {
         format!("{} {how}; it said:\n{}{}", self.line, self.stdout.text(), self.stderr.text())
     }
 
-    /// Looks again and again until there is something. It fails when the process ends before.
+    /// Calls `reached` repeatedly until it returns something. Panics when the process ends before.
     pub fn wait_for<T>(&mut self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
         let found = look_for(|| {
             let ended = self.has_ended();
-            // What it did before its end counts.
+            // The state at the end of the process counts.
             let found = reached();
             if found.is_some() || ended { Some(found) } else { None }
         });
         found.flatten().unwrap_or_else(|| panic!("not reached: {what}; {}", self.told()))
     }
 
-    /// Looks again and again until it is so. It fails when the process ends before.
+    /// Calls `reached` repeatedly until it returns `true`. Panics when the process ends before.
     pub fn until(&mut self, what: &str, mut reached: impl FnMut() -> bool) {
         self.wait_for(what, || reached().then_some(()));
     }
 
-    /// The next line with all these parts.
+    /// Waits for the next line with all these parts and returns it.
     pub fn line(&mut self, stream: Stream, parts: &[&str]) -> String {
         let found = look_for(|| {
             let said = match stream {
@@ -129,7 +129,7 @@ impl Process {
         found.flatten().unwrap_or_else(|| panic!("no line with {parts:?}; {}", self.told()))
     }
 
-    /// Sends a signal, if it still runs.
+    /// Sends a signal, if the process still runs.
     pub fn signal(&mut self, name: &str) {
         if !self.has_ended() {
             signal(&self.child, name);
@@ -141,16 +141,16 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process and returns its status.
     pub fn end(&mut self) -> ExitStatus {
         let ended = look_for_within(WORK, || self.child.try_wait().unwrap());
         ended.unwrap_or_else(|| panic!("no end within {} s: {}", WORK.as_secs(), self.told()))
     }
 
-    /// Waits for its end: what came of it.
+    /// Waits for the end of the process and returns its status and output.
     pub fn output(mut self) -> Output {
         let status = self.end();
-        // What it has left running may hold on to its pipes.
+        // Processes that it has left running may keep its pipes open.
         let over = |process: &Process| process.stdout.reader.is_finished() && process.stderr.reader.is_finished();
         let _ = look_for(|| over(&self).then_some(()));
         self.is_told = true;
@@ -176,7 +176,7 @@ impl Drop for Process {
 
 /// Commands that do their work and end.
 pub trait ToItsEnd {
-    /// Runs it, but not without end: what came of it.
+    /// Runs the command with a time limit, and returns its status and output.
     fn run(&mut self) -> Output;
 }
 

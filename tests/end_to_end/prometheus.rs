@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, and what contrib/ makes of them, checked by Prometheus's own tool.
+//! Tests the metrics for Prometheus, and the files of contrib/ that use them, with Prometheus's own tool.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::process::ToItsEnd;
 use crate::support::{Cluster, get, tepui};
 
-/// Families that are there under conditions only: control groups.
+/// Families that exist under conditions only: control groups.
 const CONDITIONAL: [&str; 1] = ["tepui_container_cpu_throttled_seconds_total"];
 
 fn contrib(path: &str) -> String {
@@ -29,7 +29,7 @@ fn promtool(words: &[&str], input: &str) {
     assert!(output.status.success(), "promtool {words:?}: {}", text.concat());
 }
 
-/// The names of families in an expression or in samples.
+/// Returns the names of families in an expression or in samples.
 fn families(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let named = words.filter(|word| word.starts_with("tepui_"));

@@ -1,7 +1,7 @@
-//! pymesos from PyPI, unmodified: its scheduler and executor base classes launch twenty tasks on a cluster of two
-//! agents, kill one, and reconcile. What it does is in `tests/python/pymesos_scheduler.py`.
+//! Tests pymesos from PyPI, unmodified: its scheduler and executor base classes launch twenty tasks on a cluster of two
+//! agents, kill one, and reconcile. Its calls are in `tests/python/pymesos_scheduler.py`.
 //!
-//! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that there is nothing to run.
+//! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that the test does not run.
 use std::process::Command;
 
 use crate::process::ToItsEnd;

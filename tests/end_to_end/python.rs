@@ -1,15 +1,14 @@
-//! The package in `python/`: a scheduler launches tasks on a cluster of two agents, fails over, reconciles and kills;
-//! operator calls see it. What it does is in `tests/python/tepui_scheduler.py`.
+//! Tests the package in `python/`: a scheduler launches tasks on a cluster of two agents, fails over, reconciles and
+//! kills; operator calls show it. Its calls are in `tests/python/tepui_scheduler.py`.
 //!
-//! `cargo xtask test` installs the package and names its Python in `TEPUI_PYTHON`; without that there is nothing to
-//! run.
+//! `cargo xtask test` installs the package and names its Python in `TEPUI_PYTHON`; without that the test does not run.
 
 use std::process::Command;
 
 use crate::process::ToItsEnd;
 use crate::support::{Cluster, binary};
 
-/// The Python with the package; none without `cargo xtask test`.
+/// Returns the Python with the package; `None` without `cargo xtask test`.
 fn python() -> Option<String> {
     let python = std::env::var("TEPUI_PYTHON").ok();
     if python.is_none() {
@@ -35,7 +34,7 @@ fn python_package_passes_its_own_tests_and_checks() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{words:?}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    // mypy has made it, if it ran.
+    // mypy has created it, if it ran.
     let _ = std::fs::remove_dir_all(&*cache);
 }
 

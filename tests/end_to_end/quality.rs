@@ -1,7 +1,8 @@
-//! The quality framework with real processes: jobs that compete on a cluster, a worker killed in the middle of an
-//! iteration, the scheduler killed and started again, and input that is refused.
+//! Tests the quality framework with real processes: jobs that compete on a cluster, a worker killed in the middle of an
+//! iteration, the scheduler killed and restarted, and invalid input.
 //!
-//! What a training comes to does not depend on its workers, so every test compares with the same training done here.
+//! The result of a training does not depend on its workers, so every test compares with the same training in this
+//! process.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{self, Cluster, Directory, look_for, tepui};
 
-/// Eight cores on two agents.
+/// Starts a cluster with eight cores on two agents.
 pub fn cluster(name: &str) -> Cluster {
     Cluster::start(&format!("quality-{name}"), 2, "cpus:4;mem:1024;disk:1024")
 }
@@ -47,7 +48,7 @@ impl Framework {
         support::call(&self.api, method, path).unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
-    /// Waits until a job is as it should be.
+    /// Waits until a job satisfies a condition, and returns it.
     pub fn wait_for(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut job = Value::Null;
         let found = look_for(|| {
@@ -57,8 +58,8 @@ impl Framework {
         found.unwrap_or_else(|| panic!("{job:#}"))
     }
 
-    /// Waits until a worker's task has changed its job. That happens when jobs come and go: there are more of them if
-    /// need be.
+    /// Waits until a worker's task has changed its job. That happens when jobs start and end: more of them are started
+    /// if necessary.
     fn wait_for_a_move(&self) {
         let (mut first, mut guests) = (BTreeMap::new(), 0);
         let moved = look_for(|| {
@@ -76,7 +77,7 @@ impl Framework {
         moved.unwrap_or_else(|| panic!("no worker changed its job: {first:?}"));
     }
 
-    /// Waits for the end: whether it was a success, the last status, and standard error.
+    /// Waits for the end. Returns whether it was successful, the last status, and standard error.
     pub fn finish(self) -> (bool, Value, String) {
         let output = self.process.output();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -84,7 +85,7 @@ impl Framework {
     }
 }
 
-/// The loss before the last of this many iterations of the same training, done here.
+/// Returns the loss before the last of this many iterations of the same training, computed in this process.
 fn expected(job: &Job, iterations: u64) -> f64 {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap()).collect();
@@ -100,7 +101,7 @@ pub fn iteration(job: &Value) -> u64 {
     job["iteration"].as_u64().unwrap_or(0)
 }
 
-/// A worker's process in this cluster, by the id of its task.
+/// Returns a worker's process in this cluster, by the id of its task.
 pub fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
@@ -127,7 +128,7 @@ data = { generator = "bumps", rows = 2400, columns = 6, seed = 2 }
 iterations = 25
 "#;
 
-/// A job that never ends by itself, for tests of what happens while a job runs.
+/// A job that never ends by itself, for tests of running jobs.
 const ENDLESS: &str = r#"
 [[job]]
 name = "endless"
@@ -136,7 +137,7 @@ data = { generator = "linear", rows = 4800, columns = 4, seed = 3 }
 iterations = 1000000
 "#;
 
-/// One that is done soon.
+/// A job that ends soon.
 const QUICK: &str = r#"
 [[job]]
 name = "quick"
@@ -145,7 +146,7 @@ data = { generator = "halves", rows = 1200, columns = 4, seed = 4 }
 iterations = 6
 "#;
 
-/// That jobs ended as they should, with the losses of the same trainings done here.
+/// Asserts that jobs have ended successfully, with the losses of the same trainings in this process.
 pub fn check(status: &Value, jobs: &[Job]) {
     for wanted in jobs {
         let job = job(status, &wanted.name);
@@ -170,7 +171,7 @@ fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
     let framework = framework(&cluster, &["--jobs", &file, "--pace=40000"]);
     let many = |j: &Value| j["history"].as_array().is_some_and(|h| h.iter().any(|p| p["cores"].as_f64() >= Some(2.0)));
     framework.wait_for("endless", |j| iteration(j) >= 3 && many(j));
-    // Workers come and go: the first that is there and can be killed.
+    // Workers start and end: takes the first one that can be killed.
     let running = framework.wait_for("endless", |j| {
         let victim =
             j["tasks"].as_array().and_then(|tasks| tasks.iter().find_map(|t| process_of(&cluster, t.as_str()?)));
@@ -202,14 +203,14 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
         first.wait_for("endless", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1) && checkpoint.is_file());
     first.process.kill();
     let second = framework(&cluster, &arguments);
-    // A task of the first start works for the second.
+    // A task of the first scheduler works for the second.
     let adopted =
         |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("worker.0."));
     let after = second.wait_for("endless", |j| iteration(j) > iteration(&before) && adopted(j));
-    // It did not start again: its first iteration is the one from before.
+    // The job did not restart: its first iteration is the one from before.
     let begin = |j: &Value| ["iteration", "loss", "seconds"].map(|what| j["history"][0][what].clone());
     assert_eq!((begin(&after), &begin(&after)[0]), (begin(&before), &Value::from(0)), "{after:#}");
-    // What had ended is as it was, and is not done again.
+    // Ended jobs are unchanged, and are not repeated.
     assert_eq!(second.get("/jobs/quick"), done);
     second.call("POST", "/jobs/endless/stop");
     let (success, status, errors) = second.finish();
@@ -253,7 +254,7 @@ fn bad_files_are_refused_with_file_line_and_rule() {
     assert!(said.contains("jobs.toml:3: unknown variant `magic`"), "{said}");
 }
 
-/// The API's answer to a call with a body: the status, and the text.
+/// Sends a call with a body to the API; returns the status, and the text.
 fn post(framework: &Framework, method: &str, path: &str, body: &str) -> (u16, String) {
     let answer = support::request(&framework.api, method, path, body).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -268,20 +269,20 @@ fn jobs_are_submitted_stopped_and_removed_by_the_api_and_outlive_a_restart_befor
     let later = ENDLESS.replace("endless", "later") + "after = 1000\n";
     let (status, said) = call(&first, "POST", "/jobs", &format!("{QUICK}{later}"));
     assert!(status == 201 && said.contains("quick") && said.contains("later"), "{status} {said}");
-    // All or none: one of the name is there, though its time has not come.
+    // All or none: a job of that name exists, though its time has not come.
     let (status, said) = call(&first, "POST", "/jobs", &format!("{ENDLESS}{later}"));
     assert!(status == 400 && said.contains("there is a job 'later' already"), "{status} {said}");
     assert_eq!(call(&first, "GET", "/jobs/endless", "").0, 404);
     let (status, said) = call(&first, "POST", "/jobs", &QUICK.replace("iterations = 6", "iterations = 0"));
     assert!(status == 400 && said.contains("iterations: must be between 1 and 1000000 for linear-svm"), "{said}");
     first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
-    // What it came to.
+    // The results of the training.
     assert_eq!(first.get("/models")["models"], serde_json::json!(["quick"]));
     assert_eq!(first.get("/models/quick")["kind"], "linear-svm");
     assert_eq!(call(&first, "GET", "/models/later", "").0, 404);
     let (status, picture) = call(&first, "GET", "/plot.svg", "");
     assert!(status == 200 && picture.contains("<svg") && picture.contains("quick"), "{picture}");
-    // What runs is not removed; what has ended is, once.
+    // A running job is not removed; an ended one is, once.
     assert_eq!(call(&first, "DELETE", "/jobs/later", "").0, 409);
     assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 200);
     assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 404);
@@ -292,7 +293,7 @@ fn jobs_are_submitted_stopped_and_removed_by_the_api_and_outlive_a_restart_befor
     assert_eq!(call(&second, "POST", "/jobs/later/stop", "").0, 200);
     second.wait_for("later", |j| j["state"] == "stopped");
     assert_eq!(call(&second, "DELETE", "/jobs/later", "").0, 200);
-    // As JSON, and once more under the name that is free again.
+    // The job is submitted as JSON, and again under the name that is free now.
     let job = serde_json::to_string(&parse("j", &QUICK.replace("quick", "later")).unwrap()[0]).unwrap();
     assert_eq!(call(&second, "POST", "/jobs", &job).0, 201);
     second.wait_for("later", |j| j["state"] == "finished");
@@ -321,7 +322,7 @@ fn every_policy_trains_all_jobs_to_the_same_losses() {
 #[test]
 fn sparse_data_is_learnt_from_and_a_job_that_fails_later_fails_the_command() {
     let cluster = cluster("sparse");
-    // Words of 200; those of even numbers belong to one class.
+    // Each row has words out of 200; those with even numbers belong to one class.
     let row = |r: usize| {
         let class = r % 2;
         let words: Vec<String> =

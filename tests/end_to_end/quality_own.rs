@@ -1,4 +1,4 @@
-//! The quality framework with real processes, on data and programs of the user's own: models that are checked,
+//! Tests the quality framework with real processes, on the user's own data and programs: models that are checked,
 //! evaluated and stopped early, and training programs that share a cluster with a built-in job.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::process::ToItsEnd;
 use crate::quality::{cluster, framework, iteration, job, process_of};
 use crate::support::{Directory, tepui};
 
-/// Flowers of two kinds: the width decides, and the colour a little.
+/// Returns flowers of two kinds, which differ in width, and a little in colour.
 fn flowers(rows: usize) -> String {
     let mut text = "colour,length,width,kind\n".to_owned();
     for row in 0..rows {
@@ -72,7 +72,7 @@ fn a_model_of_named_columns_is_validated_kept_evaluated_and_refuses_other_data()
     }
 }
 
-/// A trainer of the standard library in this repository.
+/// Returns the command of a trainer in this repository that uses only the standard library.
 fn own_trainer() -> String {
     format!("{}/frameworks/quality/examples/own_trainer.py", env!("CARGO_MANIFEST_DIR"))
 }
@@ -92,7 +92,7 @@ fn own_trainers_and_built_in_jobs_share_a_cluster_and_one_that_is_killed_continu
              tolerance = 0\nmax_cores = 4\n"
         )
     };
-    // One built-in job ends by itself. The other one wants all cores for as long as the test needs.
+    // One built-in job ends by itself. The other one requests all cores for as long as the test needs.
     let built_in = crate::quality::TWO.replace("iterations = 40", "iterations = 1000000\ntolerance = 0");
     let text = format!("{}{}{built_in}", own("elastic", ""), own("fixed", ", \"--fixed\""));
     let file = cluster.directory.write("jobs.toml", &text);
@@ -124,7 +124,7 @@ fn own_trainers_and_built_in_jobs_share_a_cluster_and_one_that_is_killed_continu
         let history = job["history"].as_array().unwrap();
         assert!(history.windows(2).all(|w| iteration(&w[0]) < iteration(&w[1])), "nothing counts twice: {job:#}");
     }
-    // The same data, so the same losses, whatever happened on the way, up to the order of sums.
+    // The same data give the same losses, whatever happened in between, up to the order of sums.
     let losses = |name: &str| -> BTreeMap<u64, f64> {
         let history = job(&status, name)["history"].as_array().unwrap();
         history.iter().map(|p| (iteration(p), p["loss"].as_f64().unwrap())).collect()
@@ -135,7 +135,7 @@ fn own_trainers_and_built_in_jobs_share_a_cluster_and_one_that_is_killed_continu
     assert!(*both[both.len() - 1].0 < *both[0].0, "they learn: {both:?}");
     let fixed = cores(job(&status, "fixed"));
     assert!(fixed.iter().all(|c| *c == 1.0), "{fixed:?}");
-    // Its state is there for its user: the weights.
+    // The user can read the state: the weights.
     let state = std::fs::read_to_string(cluster.directory.join("state/models/fixed.state")).unwrap();
     assert_eq!(serde_json::from_str::<Vec<f64>>(&state).unwrap().len(), 10);
 }

@@ -1,4 +1,4 @@
-//! A master's registry: a start when a part of it is lost, and a write when its file is deleted.
+//! Tests a master's registry: a start after a part of it is lost, and a write after its file is deleted.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::support::{Daemon, Directory, binary, free_port, get, request, until};
 
-/// A master that keeps its registry in a file, and is started again and again.
+/// A master that keeps its registry in a file, and is restarted repeatedly.
 struct Place {
     directory: Directory,
     port: u16,
@@ -23,7 +23,7 @@ impl Place {
         self.directory.path().join("work/registry.redb")
     }
 
-    /// The words of the master's command.
+    /// Returns the arguments of the master's command.
     fn words(&self, more: &[&str]) -> Vec<String> {
         let own = [format!("--port={}", self.port), format!("--work_dir={}", self.directory.join("work"))];
         let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1"].iter().chain(more);
@@ -35,7 +35,7 @@ impl Place {
         Daemon::start(&self.log_path(), &self.words(more), &[])
     }
 
-    /// A master that listens.
+    /// Starts a master and waits until it listens.
     fn serve(&mut self, more: &[&str]) -> (Daemon, String) {
         let mut master = self.start(more);
         let address = master.address().expect("the master starts");
@@ -43,7 +43,7 @@ impl Place {
         (master, address)
     }
 
-    /// Starts a master that refuses to start; its message.
+    /// Starts a master that must refuse to start, and returns its message.
     fn refuse(&mut self) -> String {
         let mut master = self.start(&[]);
         assert_eq!(master.address(), None, "the master starts");
@@ -54,13 +54,13 @@ impl Place {
         self.directory.path().join(format!("{}.log", self.starts))
     }
 
-    /// The log of the last start.
+    /// Returns the log of the last start.
     fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap()
     }
 }
 
-/// Sets a role's quota; the answer's head and body.
+/// Sets a role's quota and returns the answer's head and body.
 fn set_quota(address: &str, role: &str) -> Option<String> {
     let limits = r#"{"cpus": {"value": 1}}"#;
     let call = format!(
@@ -78,7 +78,7 @@ fn kill(mut master: Daemon) {
     until("the master is gone", || master.ended());
 }
 
-/// The number that a refusal names for the flag.
+/// Returns the number that a refusal names for the flag.
 fn named_number(log: &str) -> String {
     let (_, rest) = log.split_once("start once with --registry_accept_loss=").expect("the flag is named");
     rest.chars().take_while(char::is_ascii_digit).collect()
@@ -107,7 +107,7 @@ fn a_registry_that_lost_a_commit_stops_its_master_until_that_is_accepted() {
     assert!(log.contains(&refusal), "{log}");
     assert!(log.contains("Z is confirmed: the last commit is lost. Restore the file and its '.commits'"), "{log}");
 
-    // The newest file is as good as before.
+    // The newest file is as valid as before.
     fs::write(&registry, &newest).unwrap();
     let (master, address) = place.serve(&[]);
     assert!(get(&address, "/quota").unwrap().contains("second"));
@@ -124,7 +124,7 @@ fn a_registry_that_lost_a_commit_stops_its_master_until_that_is_accepted() {
     let quota = get(&address, "/quota").unwrap();
     assert!(quota.contains("first") && !quota.contains("second"), "{quota}");
     kill(master);
-    // What was accepted is over, and so is what was there before it.
+    // The accepted loss is over, and so are the files from before it.
     let (master, address) = place.serve(&[]);
     assert!(!get(&address, "/quota").unwrap().contains("second"));
     kill(master);
@@ -163,7 +163,7 @@ fn a_registry_that_is_no_registry_is_not_taken_for_a_new_one() {
     assert!(place.log().contains(&format!("the file is kept as {}", kept.display())), "{}", place.log());
     assert!(is_ok(set_quota(&address, "second")));
     kill(master);
-    // The flag may stay where it is: it accepts nothing else.
+    // The flag may stay set: it accepts no other loss.
     let (master, _) = place.serve(&[&accept]);
     assert!(place.log().contains("is not needed: nothing is lost"), "{}", place.log());
     kill(master);
@@ -205,7 +205,7 @@ fn a_master_whose_disk_is_full_acknowledges_no_write() {
     let mut filling = fs::File::create(seen.join("filling")).unwrap();
     while filling.write_all(&[1; 4096]).is_ok() {}
 
-    // Pages that the file has already can be written all the same.
+    // Existing pages of the file can be written all the same.
     let mut acknowledged = 0;
     until("a write is not acknowledged", || {
         let is_acknowledged = is_ok(set_quota(&address, &format!("r{acknowledged}-{}", "x".repeat(200))));

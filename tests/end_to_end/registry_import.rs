@@ -1,4 +1,5 @@
-//! `tepui registry`: the logs of Mesos masters become registries, and a master serves what their masters have shown.
+//! Tests `tepui registry`: the logs of Mesos masters become registries, and a master serves what the Mesos masters have
+//! shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,7 @@ use crate::support::{Daemon, Directory, call, free_port, tepui, until};
 /// A log of a Mesos master, unpacked.
 struct Sample {
     directory: Directory,
-    /// What its master has shown.
+    /// State that the log's master has shown.
     shown: Value,
 }
 
@@ -36,7 +37,7 @@ impl Sample {
         files.map(|file| (file.clone(), fs::read(file).unwrap())).collect()
     }
 
-    /// What a command prints, or its error.
+    /// Runs a command and returns its output, or its error.
     fn run(&self, words: &[&str]) -> Result<String, String> {
         run(tepui().current_dir(self.directory.path()).arg("registry").args(words))
     }
@@ -56,7 +57,7 @@ fn run(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// A registry with its unordered lists in order.
+/// Returns a registry with its unordered lists sorted.
 fn sorted(mut registry: Value) -> Value {
     let pointers = ["/weights", "/quota_configs", "/minimum_capabilities", "/slaves/slaves", "/machines/machines"];
     for pointer in pointers {
@@ -67,7 +68,7 @@ fn sorted(mut registry: Value) -> Value {
     registry
 }
 
-/// A master on a work directory, and its address.
+/// Starts a master on a work directory, and returns it with its address.
 fn serve(directory: &Directory) -> (Daemon, String) {
     let (port, work) = (format!("--port={}", free_port()), format!("--work_dir={}", directory.join("work")));
     let words = ["master", "--ip=127.0.0.1", "--hostname=127.0.0.1", &port, &work].map(str::to_owned);

@@ -1,6 +1,6 @@
-//! What the agent writes of each container into `--runtime_dir`, and what its next start makes of it.
+//! Tests the files of each container that the agent writes into `--runtime_dir`, and how its next start uses them.
 //!
-//! What the files hold is tested beside the code that writes them.
+//! The contents of the files are tested beside the code that writes them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +23,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The only subdirectory.
+/// Returns the only subdirectory.
 fn only(directory: &Path) -> Option<PathBuf> {
     let mut entries = fs::read_dir(directory).ok()?.flatten();
     entries.next().map(|entry| entry.path()).filter(|_| entries.next().is_none())
@@ -46,7 +46,7 @@ fn session(cluster: &OneAgent, id: &Value) -> TcpStream {
     stream
 }
 
-/// The head of an answer whose body continues.
+/// Reads the head of an answer whose body continues.
 fn head(stream: &TcpStream) -> String {
     let lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let lines: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
@@ -68,9 +68,9 @@ fn documents_about_an_agent_and_their_methods() {
     assert_eq!(call(&cluster, &json!({"type": "GET_CONTAINERS"})).1, json!({"type": "GET_CONTAINERS"}));
     let weights = request(&cluster.address, "POST", "/api/v1", r#"{"type": "GET_WEIGHTS"}"#).unwrap();
     assert!(weights.ends_with("\r\n\r\n{\"type\":\"GET_WEIGHTS\"}"), "{weights}");
-    // Clients of /state send what they like.
+    // Clients of /state may send any body.
     assert!(answer("POST", "/state", "x").contains("200"));
-    // What is attached to has to be there, and to have streams.
+    // A container to attach to must exist, and have streams.
     let attach =
         json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": {"value": "a"}}});
     assert!(call(&cluster, &attach).0.contains("404"));
@@ -112,7 +112,7 @@ fn containers_are_recorded_and_recovered() {
     for (name, code) in [("meanwhile", 7), ("later", 8)] {
         assert!(call(&cluster, &launch(name, waits(code))).0.contains("200"));
     }
-    // Programs that leave the group of the process that was started for them.
+    // These programs leave the process group of the process that was started for them.
     for name in ["apart", "killed"] {
         let command = json!({"value": "echo $$ > pid; exec setsid sleep 1000"});
         assert!(call(&cluster, &launch(name, command)).0.contains("200"));
@@ -162,7 +162,7 @@ fn containers_are_recorded_and_recovered() {
         let kill = json!({"type": "KILL_NESTED_CONTAINER", "kill_nested_container": {"container_id": inside(name), "signal": signal}});
         assert!(call(&cluster, &kill).0.contains("200"));
         assert_eq!(status(name), signal, "{name}");
-        // The status is that of the container's first process: what that has started ends right after it.
+        // The status is that of the container's first process: the processes that it has started end right after it.
         until("its program has ended", || !runs(&program(name)));
     }
 

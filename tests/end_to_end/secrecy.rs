@@ -1,5 +1,5 @@
-//! What an agent writes for itself is read by no task: other tasks' variables are in there. No log and no page has a
-//! password or a task's variable.
+//! Tests that no task can read the files that an agent writes for itself, which contain other tasks' variables. No log
+//! and no page has a password or a task's variable.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::one_agent::OneAgent;
 use crate::support::{Daemon, Directory, get, until, wait_for};
 
-/// Everything below a directory, and itself, but links.
+/// Returns everything below a directory, and the directory, except links.
 fn below(path: &Path) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -56,20 +56,20 @@ fn a_task_cannot_read_what_others_receive() {
         assert!(told.contains("TASK_FINISHED"), "{told}");
         written
     };
-    // It may see that the directories are there.
+    // The task may see that the directories exist.
     let shown = format!("{}\n{}\nlooked\n", private[0].display(), private[1].display());
     assert_eq!(seen(&cluster, "first"), shown);
     let open: Vec<PathBuf> = kept().into_iter().filter(|path| is_open(path)).collect();
     assert!(open.is_empty(), "open to others: {open:?}");
 
-    // As an older version, or Mesos, has left it.
+    // Permissions as an older version, or Mesos, has set them.
     cluster.replace_agent(|| {
         for path in kept() {
             let mode = if path.is_dir() { 0o755 } else { 0o644 };
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
     });
-    // A directory that was there before may be shared; what is in it is not.
+    // A directory that existed before may be shared; the files in it are not.
     fs::set_permissions(&private[1], Permissions::from_mode(0o700)).unwrap();
     assert_eq!(seen(&cluster, "second"), shown);
     until("the old files are closed, too", || !kept().iter().any(|path| is_open(path)));
@@ -78,7 +78,7 @@ fn a_task_cannot_read_what_others_receive() {
 /// Variables of a task: one as text, one of the type SECRET, and that one in base64.
 const PLANTED: [&str; 3] = ["pl4nted-plain", "pl4nted-secret", "cGw0bnRlZC1zZWNyZXQ="];
 
-/// A task of an agent with both variables.
+/// Returns a task on an agent with both variables.
 fn with_secrets(agent: &Value, id: &str, user: &str) -> Value {
     let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}, "allocation_info": {"role": "*"}});
     let variables = json!([{"name": "PLAIN", "value": PLANTED[0]},
@@ -130,7 +130,7 @@ fn secrets_are_in_no_log_and_on_no_page() {
     let mut calls = Connection::open(&address, "/api/v1/scheduler");
     calls.stream_id.clone_from(&scheduler.stream_id);
     let agent_id = &offer["agent_id"];
-    // The second one is refused.
+    // The second task is refused.
     let tasks = [with_secrets(agent_id, "t", "root"), with_secrets(agent_id, "t", "root")];
     let launch = json!({"type": "LAUNCH", "launch": {"task_infos": tasks}});
     let accept = json!({"type": "ACCEPT", "framework_id": offer["framework_id"],

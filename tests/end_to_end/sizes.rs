@@ -1,5 +1,5 @@
-//! What frameworks say of themselves is bounded: a master refuses what is too large with the limit, and its documents
-//! stay small.
+//! Tests the limits of what frameworks report about themselves: a master refuses what is too large and names the limit,
+//! and its documents stay small.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn master(directory: &Directory) -> (Daemon, String) {
     (master, address)
 }
 
-/// A SUBSCRIBE of a framework with these fields of FrameworkInfo and these constraints.
+/// Returns a SUBSCRIBE of a framework with these fields of FrameworkInfo and these constraints.
 fn subscription(more: Value, constraints: Value) -> Value {
     let mut info = json!({"user": "nobody", "name": "f", "capabilities": [{"type": "MULTI_ROLE"}]});
     info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,5 +1,5 @@
-//! systemd's slice for what runs for tasks: on control groups as systemd mounts them, with a script in the place of
-//! `systemctl`.
+//! Tests systemd's slice for the processes of tasks: on control groups as systemd mounts them, with a script in place
+//! of `systemctl`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::support::wait_for;
 const SLICE: &str = "mesos_executors.slice";
 const HIERARCHY: &str = "/sys/fs/cgroup/systemd";
 
-/// The task's control groups in systemd's hierarchies, from its `/proc/self/cgroup`.
+/// Returns the task's control groups in systemd's hierarchies, from its `/proc/self/cgroup`.
 fn groups(cluster: &OneAgent, id: &str) -> String {
     let (told, written) =
         cluster.run(id, json!({"value": "grep -e name=systemd -e ^0:: /proc/self/cgroup"}), Value::Null);
@@ -45,7 +45,7 @@ fn tasks_are_in_the_slice(launcher: &str) {
     if mounts.contains(" cgroup2 ") {
         assert!(inside.contains(&format!("0::/{SLICE}/executors\n")), "{inside}");
     }
-    // Its executor, too; and it is there when the agent has been started again.
+    // Its executor is in the slice, too; and stays there after a restart of the agent.
     let task = cluster.start_task("long", json!({"value": "echo up; exec sleep 1000"}), Value::Null);
     let processes = || fs::read_to_string(Path::new(HIERARCHY).join(SLICE).join("cgroup.procs")).unwrap();
     assert!(processes().lines().count() >= 2, "{}", processes());
@@ -59,13 +59,13 @@ fn tasks_are_in_the_slice(launcher: &str) {
             let text = fs::read_to_string(Path::new(&directory).join("cgroup.procs")).unwrap_or_default();
             text.trim().is_empty().then_some(())
         });
-        // Another test may be using it.
+        // Another test may be using the directory.
         let _ = fs::remove_dir(&directory);
     }
     let _ = fs::remove_dir(format!("/sys/fs/cgroup/unified/{SLICE}"));
 }
 
-/// One after the other: there is one slice on a host.
+/// The cases run one after the other: there is one slice on a host.
 #[test]
 fn tasks_are_in_systemds_slice() {
     tasks_are_in_the_slice("posix");

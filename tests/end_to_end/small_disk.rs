@@ -1,6 +1,6 @@
 //! File systems of a few megabytes that a test can fill: in memory, or ext4 in a file.
 //!
-//! Mounting needs root. Where that is not possible there is no disk, and the test says that it was not run.
+//! Mounting needs root. Where that is not possible there is no disk, and the test reports that it was not run.
 
 use std::fs;
 use std::io::Write;
@@ -12,26 +12,26 @@ use crate::support::{Directory, until};
 /// Arguments of mount(8) for a file system in memory.
 const TMPFS: [&str; 5] = ["-t", "tmpfs", "-o", "size=16m", "tmpfs"];
 
-/// A mounted file system; unmounted and removed with its owner.
+/// A mounted file system, which is unmounted and removed when this is dropped.
 pub struct SmallDisk {
     mount: PathBuf,
     directory: Directory,
 }
 
 impl SmallDisk {
-    /// A file system in memory of 16 MB.
+    /// Mounts a file system of 16 MB in memory.
     pub fn tmpfs(name: &str) -> Option<SmallDisk> {
         let directory = directory(name)?;
         let mount = directory.path().join("mount");
         SmallDisk::mount(directory, mount, &TMPFS.map(str::to_owned))
     }
 
-    /// The same, mounted at this directory.
+    /// Mounts a file system of 16 MB in memory at this directory.
     pub fn tmpfs_at(name: &str, mount: PathBuf) -> Option<SmallDisk> {
         SmallDisk::mount(directory(name)?, mount, &TMPFS.map(str::to_owned))
     }
 
-    /// An ext4 file system of 64 MB with so many inodes, on a loop device.
+    /// Mounts an ext4 file system of 64 MB with this many inodes, on a loop device.
     pub fn ext4(name: &str, inodes: u32) -> Option<SmallDisk> {
         let directory = directory(name)?;
         let (image, mount) = (directory.path().join("image"), directory.path().join("mount"));
@@ -60,16 +60,16 @@ impl SmallDisk {
         &self.mount
     }
 
-    /// Mounts it in another way.
+    /// Remounts the file system with other options.
     pub fn remount(&self, how: &str) {
         let mut command = Command::new("mount");
         command.args(["-o", &format!("remount,{how}")]).arg(&self.mount).stderr(Stdio::null());
-        // A process on its way out may still have a file open for writing.
+        // An ending process may still have a file open for writing.
         until("it is mounted in another way", || command.status().unwrap().success());
     }
 
-    /// Mounts a copy of an ext4 file system in its place, as after a repair. Processes keep what they have open of the
-    /// old one.
+    /// Mounts a copy of an ext4 file system in its place, as after a repair. Files of the old one that processes have
+    /// open stay open.
     pub fn replace(&self) {
         let [old, new] = ["image", "copy"].map(|name| self.directory.path().join(name));
         fs::copy(old, &new).unwrap();
@@ -82,7 +82,7 @@ impl SmallDisk {
         let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
     }
 
-    /// Takes all blocks.
+    /// Fills all blocks.
     pub fn fill(&self) -> Filling {
         let path = self.mount.join("fill");
         let mut file = fs::File::create(&path).unwrap();
@@ -92,7 +92,7 @@ impl SmallDisk {
                 let bytes = vec![b'x'; size];
                 while file.write_all(&bytes).is_ok() {}
             }
-            // Blocks that were reserved for metadata are free when that is written.
+            // Blocks that were reserved for metadata become free when that is written.
             let _ = file.sync_all();
             if file.metadata().unwrap().len() == before {
                 return Filling(path);
@@ -100,7 +100,7 @@ impl SmallDisk {
         }
     }
 
-    /// Takes all inodes.
+    /// Uses up all inodes.
     pub fn fill_inodes(&self) -> Filling {
         let path = self.mount.join("fill");
         fs::create_dir(&path).unwrap();
@@ -113,7 +113,7 @@ impl SmallDisk {
     }
 }
 
-/// The directory for a disk and its image, if file systems can be mounted.
+/// Returns the directory for a disk and its image, if file systems can be mounted.
 fn directory(name: &str) -> Option<Directory> {
     if nix::unistd::geteuid().is_root() {
         return Some(Directory::new(&format!("disk-{name}")));
@@ -128,7 +128,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// What takes the room of a disk.
+/// Files that fill a disk; [`Filling::remove`] deletes them.
 pub struct Filling(PathBuf);
 
 impl Filling {

@@ -1,4 +1,4 @@
-//! What the tests with real processes share: the binary, clusters, daemons, directories, and waiting.
+//! Helpers of the tests with real processes: the binary, clusters, daemons, directories, and waits.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long something may take that must happen, also on a busy machine.
+/// Time limit of events that must occur, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 /// Ports outside of the system's range of ephemeral ports.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
-/// Lines of a daemon's log that are shown when a test fails.
+/// Number of lines of a daemon's log that are shown when a test fails.
 const LINES: usize = 60;
 
-/// The binary under test.
+/// Returns the path of the binary under test.
 pub fn binary() -> String {
     std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
 }
@@ -26,17 +26,17 @@ pub fn tepui() -> Command {
     Command::new(binary())
 }
 
-/// Looks again and again for as long as is patient: what was found, if it was.
+/// Calls `reached` repeatedly, for [`PATIENCE`] at most. Returns what it found.
 pub fn look_for<T>(reached: impl FnMut() -> Option<T>) -> Option<T> {
     look_for_within(PATIENCE, reached)
 }
 
-/// Looks again and again for so long: what was found, if it was.
+/// Calls `reached` repeatedly, for `limit` at most. Returns what it found.
 #[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
 pub fn look_for_within<T>(limit: Duration, mut reached: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        // The last look is after the limit: the machine may have stood still since the one before.
+        // The last call is after the limit: the machine may have stopped since the one before.
         let last = start.elapsed() > limit;
         match reached() {
             Some(found) => return Some(found),
@@ -46,25 +46,25 @@ pub fn look_for_within<T>(limit: Duration, mut reached: impl FnMut() -> Option<T
     }
 }
 
-/// Looks again and again until there is something.
+/// Calls `reached` repeatedly until it returns something. Panics after the time limit.
 pub fn wait_for<T>(what: &str, reached: impl FnMut() -> Option<T>) -> T {
     look_for(reached).unwrap_or_else(|| panic!("not within {} s: {what}", PATIENCE.as_secs()))
 }
 
-/// Looks again and again until it is so.
+/// Calls `reached` repeatedly until it returns `true`. Panics after the time limit.
 pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
     wait_for(what, || reached().then_some(()));
 }
 
-/// Asks a process to end; it is a child that is not reaped yet, so that the id is still its own.
+/// Sends a signal to a child process that is not reaped yet, so that the id is still its own.
 pub fn signal(process: &Child, signal: &str) {
     let _ = Command::new("kill").args([signal, &process.id().to_string()]).status();
 }
 
-/// A port of 127.0.0.1 that stays free while its daemon is down: it is not an ephemeral port.
+/// Returns a port of 127.0.0.1 that stays free while its daemon is down: it is not an ephemeral port.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Each process begins elsewhere, in case there are two.
+    // Each test process starts at another port, in case there are two.
     let first = std::process::id() as u16;
     let mut ports = (0..PORTS.len()).map(|_| {
         let number = first.wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -73,7 +73,7 @@ pub fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// The answer to a request; `None` if the server cannot be reached or is silent for too long.
+/// Sends a request and returns the answer; `None` if the server cannot be reached or is silent for too long.
 pub fn exchange(address: &str, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address.parse().ok()?, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -84,28 +84,28 @@ pub fn exchange(address: &str, request: &str) -> Option<String> {
     Some(answer)
 }
 
-/// The JSON answer to a call without a body; `None` if there is no answer or it is not JSON.
+/// Makes a call without a body and returns the JSON answer; `None` if there is no answer or it is not JSON.
 pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
     let answer = request(address, method, path, "")?;
     let body = answer.split_once("\r\n\r\n")?.1;
-    // The body may be in chunks, whose sizes stand around it.
+    // The body may be in chunks, whose sizes are before and after it.
     serde_json::from_str(body.get(body.find(['{', '['])?..=body.rfind(['}', ']'])?)?).ok()
 }
 
-/// What a server gives at a path; none if it cannot be reached.
+/// Returns the body of a server's answer for a path; `None` if it cannot be reached.
 pub fn get(address: &str, path: &str) -> Option<String> {
     let answer = exchange(address, &format!("GET {path} HTTP/1.0\r\n\r\n"))?;
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
-/// What a server answers to JSON, with the head; none if it cannot be reached.
+/// Sends JSON to a server and returns the answer with its head; `None` if it cannot be reached.
 pub fn request(address: &str, method: &str, path: &str, json: &str) -> Option<String> {
     let (media, length) = ("application/json", json.len());
     let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {media}\r\nAccept: {media}\r\n");
     exchange(address, &format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{json}"))
 }
 
-/// A directory of a test; removed when dropped.
+/// A directory of a test, which is deleted when dropped.
 pub struct Directory(PathBuf);
 
 impl Directory {
@@ -120,12 +120,12 @@ impl Directory {
         &self.0
     }
 
-    /// The name of something in it, as a word of a command.
+    /// Returns the path of a file in the directory, as a word of a command.
     pub fn join(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file; its name as a word of a command.
+    /// Writes a file and returns its path as a word of a command.
     pub fn write(&self, name: &str, text: &str) -> String {
         fs::write(self.0.join(name), text).unwrap();
         self.join(name)
@@ -138,18 +138,19 @@ impl Drop for Directory {
     }
 }
 
-/// A cluster by `tepui local`, with a directory for the test and for all its sandboxes; ended when dropped.
+/// A cluster of `tepui local`, with a directory for the test and for all its sandboxes; it is stopped when this is
+/// dropped.
 pub struct Cluster {
     process: Child,
-    /// The master's address.
+    /// Address of the master.
     pub master: String,
     pub directory: Directory,
-    /// Kept open: what the cluster prints later must go somewhere.
+    /// Output pipe, kept open so that the cluster can write to it.
     _output: BufReader<ChildStdout>,
 }
 
 impl Cluster {
-    /// A cluster of this many agents with these resources each.
+    /// Starts a cluster of this many agents with these resources each.
     pub fn start(name: &str, agents: usize, resources: &str) -> Cluster {
         let directory = Directory::new(name);
         let mut process = tepui()
@@ -160,7 +161,7 @@ impl Cluster {
             .unwrap();
         let mut first = String::new();
         let mut output = BufReader::new(process.stdout.take().unwrap());
-        // It comes when all agents are registered, or stay away.
+        // The line is printed when all agents have registered, or have not within the time limit.
         output.read_line(&mut first).unwrap();
         let master = first.trim().rsplit("http://").next().unwrap().to_owned();
         let cluster = Cluster { process, master, directory, _output: output };
@@ -170,7 +171,7 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// The bytes of memory that it has.
+    /// Returns the resident memory of the cluster in bytes.
     pub fn resident(&self) -> u64 {
         let text = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -180,7 +181,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // An interrupt lets it end its tasks.
+        // With an interrupt the cluster ends its tasks.
         if self.process.try_wait().is_ok_and(|ended| ended.is_none()) {
             signal(&self.process, "-INT");
         }
@@ -192,7 +193,7 @@ impl Drop for Cluster {
     }
 }
 
-/// A master or an agent that writes a log; killed with its owner.
+/// A master or an agent that writes a log; it is killed when this is dropped.
 pub struct Daemon {
     process: Child,
     log: PathBuf,
@@ -210,17 +211,17 @@ impl Daemon {
         Daemon::start_as(command, log, words, &[])
     }
 
-    /// Starts a daemon with a command that becomes it.
+    /// Starts a daemon with a command that executes it.
     pub fn start_as(mut command: Command, log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
         let output = fs::File::create(log).unwrap();
         let (out, err) = (output.try_clone().unwrap(), output);
-        // An agent without a flag of the test's own changes nothing of the host's systemd.
+        // An agent without flags of the test's own changes nothing of the host's systemd.
         command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere");
         command.args(words).envs(environment.iter().map(|(name, value)| (name, value))).stdout(out).stderr(err);
         Daemon { process: command.spawn().unwrap(), log: log.to_owned() }
     }
 
-    /// Where it listens, once it does; none if it has ended.
+    /// Waits until the daemon listens and returns its address; `None` if it has ended.
     pub fn address(&mut self) -> Option<String> {
         wait_for("a daemon listens, or has ended", || {
             let text = fs::read_to_string(&self.log).unwrap();

@@ -1,5 +1,4 @@
-//! What tasks find as their operator has set it up: secrets by their names, files from the cache, output that is
-//! rotated.
+//! Tests what operators provide for tasks: secrets by their names, files from the cache, output that is rotated.
 
 use std::fs;
 
@@ -36,7 +35,7 @@ fn secrets_files_and_output() {
     assert!(told.contains("TASK_FAILED") && told.contains("REASON_CONTAINER_LAUNCH_FAILED"), "{told}");
     assert!(told.contains("The secret of the variable 'WORD': the secret '/db' cannot be had"), "{told}");
 
-    // What is larger than the cache comes all the same, and drives nothing out of it.
+    // A file that is larger than the cache is fetched all the same, and evicts nothing from it.
     let uris = ["small", "large"].map(|name| json!({"value": kept.join(name), "cache": true}));
     for id in ["first", "second"] {
         let (told, written) =

@@ -1,5 +1,5 @@
-//! TLS of real daemons: certificates of `tepui tls init`, curl, openssl, tasks, downgrade, required certificates of
-//! clients, reload.
+//! Tests TLS of real daemons: certificates of `tepui tls init`, curl, openssl, tasks, downgrade, required certificates
+//! of clients, reload.
 
 use std::process::{Command, Output};
 
@@ -12,12 +12,12 @@ use crate::support::{Daemon, Directory, free_port, tepui, until};
 pub struct Secure {
     master: Daemon,
     _agent: Daemon,
-    /// Of the master.
+    /// Address of the master.
     pub address: String,
     pub directory: Directory,
 }
 
-/// Certificates for 127.0.0.1 in a new directory.
+/// Creates certificates for 127.0.0.1 in a new directory.
 fn certificates(name: &str) -> Directory {
     let directory = Directory::new(name);
     init(&directory, "c", &["--host=127.0.0.1,localhost", "--host=client"]);
@@ -41,7 +41,7 @@ fn tls_flags(directory: &Directory) -> Vec<String> {
 }
 
 impl Secure {
-    /// A master and an agent with TLS and these flags more.
+    /// Starts a master and an agent with TLS and these additional flags.
     pub fn start(name: &str, more: &[&str]) -> Secure {
         let directory = certificates(name);
         let flags = |words: &[String]| {
@@ -70,12 +70,12 @@ impl Secure {
         secure
     }
 
-    /// The path of a certificate or key.
+    /// Returns the path of a certificate or key.
     pub fn file(&self, name: &str) -> String {
         self.directory.join(&format!("c/{name}.pem"))
     }
 
-    /// What curl gets over TLS, with the client's certificate.
+    /// Runs curl over TLS, with the client's certificate, and returns its output.
     fn curl(&self, flags: &[&str], path: &str) -> String {
         let url = format!("https://{}{path}", self.address);
         let files = [self.file("ca"), self.file("client"), self.file("client-key")];
@@ -83,7 +83,7 @@ impl Secure {
         String::from_utf8(Command::new("curl").args(flags).args(with).arg(url).run().stdout).unwrap()
     }
 
-    /// A command of tepui with the client's certificate, for the master at `scheme`.
+    /// Runs a command of tepui with the client's certificate, for the master at `scheme`.
     fn tepui(&self, scheme: &str, words: &[&str]) -> Output {
         let mut command = tepui();
         command.args(words).arg(format!("--master={scheme}{}", self.address));
@@ -101,7 +101,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn a_cluster_over_tls_alone() {
     let cluster = Secure::start("tls-alone", &["--tls_require_client_cert"]);
-    // Every word of master and agent, and those of the task, go over TLS with certificates of clients.
+    // All messages of master and agent, and those of the task, are sent over TLS with certificates of clients.
     let output = cluster.tepui("https://", &["execute", "--command=echo over-tls", "--name=t"]);
     assert!(output.status.success() && text(&output).contains("over-tls"), "{}", text(&output));
     // A pod's executor makes calls over connections of its own.
@@ -141,7 +141,7 @@ fn openssl_agrees_and_changed_certificates_are_served() {
     };
     let (agreed, said) = handshake(&cluster.file("ca"));
     assert!(agreed && said.contains("Verification: OK"), "{said}");
-    // Another authority's certificate at the same names.
+    // Another authority's certificate in the same files.
     init(&cluster.directory, "new", &["--host=127.0.0.1"]);
     for name in ["127.0.0.1.pem", "127.0.0.1-key.pem"] {
         let path = |directory: &str| cluster.directory.path().join(directory).join(name);
@@ -158,7 +158,7 @@ fn plain_and_tls_side_by_side_while_a_cluster_moves_over() {
         let output = cluster.tepui(scheme, &["agents"]);
         assert!(text(&output).contains("1 agent"), "{}", text(&output));
     }
-    // An agent without TLS, as it was before.
+    // The agent starts without TLS, as it was before.
     let words = [
         "agent".to_owned(),
         "--ip=127.0.0.1".to_owned(),

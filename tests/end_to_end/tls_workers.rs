@@ -1,5 +1,5 @@
-//! Workers of training jobs and of video queries reach their framework over TLS, where it has TLS; so does the viewer
-//! of a live view.
+//! Tests workers of training jobs and of video queries, which reach their framework over TLS, where it has TLS; and the
+//! viewer of a live view.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::tepui;
 use crate::tls::Secure;
 
-/// A framework with TLS, for the cluster's master.
+/// Returns the command of a framework with TLS, for the cluster's master.
 fn framework(cluster: &Secure, words: &[&str]) -> Command {
     let mut command = tepui();
     command.arg("framework").args(words).arg(format!("--master=https://{}", cluster.address));
@@ -20,7 +20,7 @@ fn framework(cluster: &Secure, words: &[&str]) -> Command {
     command
 }
 
-/// Whether a worker runs in this cluster that has the address of a framework with TLS.
+/// Returns whether a worker runs in this cluster that has the address of a framework with TLS.
 fn has_worker(cluster: &Secure) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.map(|process| process.path()).any(|process| {
@@ -32,7 +32,7 @@ fn has_worker(cluster: &Secure) -> bool {
     })
 }
 
-/// The framework runs to its end, and one of its workers is seen.
+/// Runs the framework to its end, and asserts that one of its workers was found.
 fn runs(cluster: &Secure, command: &mut Command) {
     let mut framework = Process::start(command);
     framework.until("a worker has the framework's address", || has_worker(cluster));
@@ -53,7 +53,7 @@ fn a_job_trains_and_a_query_counts_over_tls() {
     let cluster = Secure::start("tls-workers", &["--tls_require_client_cert"]);
     let jobs = cluster.directory.write("jobs.toml", JOB);
     let state = cluster.directory.join("state");
-    // So slow that its worker is seen.
+    // The job is so slow that its worker is found.
     let words = ["quality", "--json", "--epoch=500ms", "--pace=100000", "--jobs", &jobs, "--state-dir", &state];
     runs(&cluster, &mut framework(&cluster, &words));
 
@@ -92,13 +92,13 @@ fn a_live_view_is_watched_over_tls() {
         command.env("LIBPROCESS_SSL_CA_FILE", cluster.file("ca"));
         command
     };
-    // The API is found by the master, or is named.
+    // The API is found through the master, or is named.
     for place in [format!("--master=https://{}", cluster.address), format!("--service={api}")] {
         let seen = live(&[&place]).run();
         let seen: Value = serde_json::from_slice(&seen.stdout).unwrap_or_else(|_| panic!("{seen:?}"));
         assert!(seen["pictures"].as_u64().unwrap() >= 1 && seen["megabits"].as_f64().unwrap() > 0.0, "{seen}");
     }
-    // Without its authority the certificate is not accepted, and TLS is not left out.
+    // Without its authority the certificate is rejected, and TLS is not skipped.
     for (place, rule) in [(api.clone(), "invalid peer certificate"), (api.replace("https:", "http:"), "use https://")] {
         let refused = live(&["--service", &place]).env_remove("LIBPROCESS_SSL_CA_FILE").run();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -1,5 +1,5 @@
-//! UUIDs of real processes, on the wire and on disk: each is of version 4 and of the variant of RFC 9562, as readers of
-//! Mesos want it.
+//! Tests the UUIDs of real processes, on the wire and on disk: each is of version 4 and of the variant of RFC 9562, as
+//! readers of Mesos require.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::one_agent::OneAgent;
 use crate::support::{request, until};
 
-/// What has been found: texts of UUIDs, and 16 bytes each.
+/// UUIDs that were found: texts, and the number of those in 16 bytes.
 #[derive(Default)]
 struct Found {
     texts: BTreeSet<String>,
@@ -20,7 +20,7 @@ struct Found {
 }
 
 impl Found {
-    /// All UUIDs that a text has in it.
+    /// Adds all UUIDs in a text.
     fn text(&mut self, text: &str) {
         let is = |part: &&str| {
             let form =
@@ -39,7 +39,7 @@ impl Found {
         self.bytes += 1;
     }
 
-    /// All in a document; bytes are in base64.
+    /// Adds all UUIDs in a document; bytes are in base64.
     fn document(&mut self, document: &Value) {
         match document {
             Value::String(text) => self.text(text),
@@ -57,7 +57,7 @@ impl Found {
         }
     }
 
-    /// The digits that have version and variant in them are the ninth and the eleventh.
+    /// Adds a UUID in base64. Its ninth and eleventh digits contain version and variant.
     fn base64(&mut self, text: &str) {
         let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let digit = |at: usize| digits.iter().position(|digit| *digit == text.as_bytes()[at]).unwrap();
@@ -75,7 +75,7 @@ fn document(address: &str, kind: &str) -> Value {
     serde_json::from_str(&answer[answer.find('{').unwrap()..=answer.rfind('}').unwrap()]).unwrap()
 }
 
-/// All files below a directory.
+/// Adds all files below a directory to `found`.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         found.push(path.clone());
@@ -93,7 +93,7 @@ fn every_uuid_is_of_version_4() {
     for address in [&cluster.address, &cluster.agent_address()] {
         found.document(&document(address, "GET_STATE"));
     }
-    // The master, the agent's run and so on; the updates that the task has had.
+    // The texts are those of the master, the agent's run and so on; the bytes are those of the task's updates.
     assert!(found.texts.len() >= 2 && found.bytes >= 2, "{:?} {}", found.texts, found.bytes);
 
     let meta = cluster.directory.path().join("a/meta");
@@ -131,7 +131,7 @@ fn what_is_no_uuid_is_refused_in_mesoss_words() {
     for (uuid, refused) in [
         ("AAAAAAAAAAAAAAAAAAAAAA==", true),
         ("AAAAAAAAAAAAAAAA", true),
-        // Of version 4.
+        // This one is of version 4.
         ("AAAAAAAAQACAAAAAAAAAAA==", false),
     ] {
         let acknowledge = json!({"type": "ACKNOWLEDGE", "framework_id": id,

@@ -1,5 +1,5 @@
-//! Video queries on a real cluster: counted in real videos, with a worker that is killed, and a scheduler that is
-//! killed and started again; live views over slow and fast links.
+//! Tests video queries on a real cluster: counts in real videos, with a worker that is killed, and a scheduler that is
+//! killed and restarted; live views over slow and fast links.
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{self, Cluster, tepui, until};
 
-/// A cluster of two agents with so many cores each, and what the tests do with it.
+/// A cluster of two agents with this many cores each, and the test's actions on it.
 struct World {
     cluster: Cluster,
 }
@@ -29,7 +29,7 @@ impl World {
         command
     }
 
-    /// A task of another framework that holds this many cores until it is dropped. Returns when it runs.
+    /// Starts a task of another framework that holds this many cores until it is dropped. Returns when it runs.
     fn hold(&self, cores: f64) -> Process {
         let resources = format!("--resources=cpus:{cores};mem:32");
         let arguments = ["execute", "--master", &self.cluster.master, "--command=exec sleep 1000", &resources];
@@ -38,13 +38,13 @@ impl World {
         holder
     }
 
-    /// Makes a video.
+    /// Generates a video.
     fn generate(&self, name: &str, arguments: &[&str]) {
         let made = self.video(&["generate", &self.path(name), "--seed=4", "--vehicles=90"]).args(arguments).run();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
-    /// Agents on which this query's tasks run or ran, by task.
+    /// Returns the agents on which this query's tasks run or ran, by task.
     fn agents(&self, query: &str) -> Vec<(String, String)> {
         let tasks = support::call(&self.cluster.master, "GET", "/tasks").unwrap_or_default();
         let mine = tasks["tasks"].as_array().into_iter().flatten().filter(|t| t["name"] == query);
@@ -68,14 +68,14 @@ impl World {
     }
 }
 
-/// A running scheduler; killed with its owner.
+/// A running scheduler, which is killed when this is dropped.
 struct Framework {
     process: Process,
     api: Api,
 }
 
 impl Framework {
-    /// Polls its API until `reached` is true.
+    /// Polls the scheduler's API until `reached` returns `true`.
     fn until(&mut self, what: &str, reached: impl Fn(&Api) -> bool) {
         let Framework { process, api } = self;
         process.until(what, || reached(api));
@@ -90,7 +90,7 @@ impl Drop for Framework {
     }
 }
 
-/// Where its API is.
+/// Address of a scheduler's API.
 struct Api {
     address: String,
 }
@@ -113,7 +113,7 @@ impl Api {
     }
 }
 
-/// The process that works on a task of this scheduler.
+/// Returns the process that works on a task of this scheduler.
 fn worker(task: &str, state: &str) -> Option<u32> {
     let control = std::fs::read_to_string(Path::new(state).join("video-control.json")).ok()?;
     let control: Value = serde_json::from_str(&control).ok()?;
@@ -126,7 +126,7 @@ fn worker(task: &str, state: &str) -> Option<u32> {
     })
 }
 
-/// What was found so far; a line may be on its way into the file.
+/// Returns the findings so far; the last line of the file may be incomplete.
 fn findings(path: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -145,16 +145,16 @@ fn queries_outlive_their_worker_and_their_scheduler() {
     std::fs::write(&queries, query("gate", "cars") + &query("yard", "people")).unwrap();
     let mut first = world.framework(&queries);
     first.until("both run", |api| api.position("gate") > 1.0 && api.position("yard") > 1.0);
-    // A worker dies: its query continues in another one, later in the stream.
+    // A worker is killed: its query continues in another one, later in the stream.
     let victim = worker("video-gate-1.1", &world.path("state")).expect("a worker");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
     first.until("it is started again", |api| api.is("gate", "starts", 2) && api.is("gate", "state", "running"));
     let before = first.api.position("gate");
     assert!(before > 1.0, "{before}");
-    // The scheduler dies: the workers continue, and the next one adopts them.
+    // The scheduler is killed: the workers continue, and the next one adopts them.
     first.process.kill();
     let mut second = world.framework(&queries);
-    // None is doubled. On a busy machine a query that lags moves later on.
+    // No worker is duplicated. On a busy machine a query that lags moves later.
     let taken_over = ["gate is running (video-gate-1.2)", "yard is running (video-yard-2.1)"];
     until("tasks are taken over", || {
         let told = second.process.told();
@@ -162,7 +162,7 @@ fn queries_outlive_their_worker_and_their_scheduler() {
     });
     let enough = |api: &Api, name: &str| api.query(name).is_some_and(|q| q["found"].as_u64() >= Some(6));
     second.until("both go on", |api| enough(api, "gate") && enough(api, "yard") && api.position("gate") > before);
-    // Only what was shown some seconds ago is measured, and since the first thing that was found.
+    // The quality is measured only over what was shown some seconds ago, and since the first finding.
     let quality = |api: &Api| api.query("yard").and_then(|q| q["measured_quality"].as_f64()).unwrap_or(0.0);
     second.until("most is found", |api| quality(api) > 0.5);
     // Without queries there is nothing left to do.
@@ -186,7 +186,7 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     let world = World::start("moves", 0.2);
     world.generate("street.mp4", &["--seconds=6"]);
     let queries = world.path("queries.toml");
-    // Every frame must be examined for this quality, and what is left on the first agent is too little for that.
+    // Every frame must be examined for this quality, and the rest of the first agent is too small for that.
     let query =
         "[[query]]\nname = \"gate\"\nkind = \"tracks\"\nvideo = \"street.mp4\"\nloop = true\nmin_quality = 1.0\n";
     std::fs::write(&queries, query).unwrap();
@@ -206,7 +206,7 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     let on = |task: &str| agents.iter().find(|(id, _)| id == task).map(|(_, agent)| agent.clone()).unwrap();
     assert_ne!(on("video-gate-1.1"), on("video-gate-1.2"));
     until("the first worker has ended", || worker("video-gate-1.1", &world.path("state")).is_none());
-    // Each full second of the stream was examined once, by one worker or the other.
+    // Each full second of the stream was examined once, by one of the two workers.
     let mut seen: Vec<(i64, String)> = Vec::new();
     for finding in findings(&world.path("results/gate.jsonl")) {
         let key = ((finding["at"].as_f64().unwrap() * 1000.0) as i64, finding["place"].to_string());
@@ -223,7 +223,7 @@ fn a_query_gives_cores_back_to_those_that_wait() {
     let (queries, video, file) = (world.path("queries.toml"), world.path("street.mp4"), world.path("p.json"));
     let made = world.video(&["profile", &video, "--kind=cars", "--output", &file]).run();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // On any machine the best configuration can use more than there is.
+    // On any machine the best configuration can use more than is available.
     let mut profile: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     for point in profile["frontier"].as_array_mut().unwrap() {
         point["cores"] = (point["cores"].as_f64().unwrap().max(0.002) * 100.0).into();
@@ -234,7 +234,7 @@ fn a_query_gives_cores_back_to_those_that_wait() {
         format!("[[query]]\nname = \"{name}\"\nkind = \"cars\"\nvideo = \"{video}\"\nprofile = \"{file}\"\n{goals}\n")
     };
     std::fs::write(&queries, query("calm")).unwrap();
-    // As much as three of the smallest tasks.
+    // This is as much as three of the smallest tasks.
     let mut framework = world.framework_with(&queries, &["--cores=0.06"]);
     framework.until("it runs", |api| api.position("calm") > 1.0);
     let (before, held) = (framework.api.position("calm"), framework.api.query("calm").unwrap()["reserved"].clone());
@@ -266,7 +266,7 @@ fn a_profile_that_samples_of_the_stream_disprove_is_made_again() {
     let made =
         world.video(&["profile", &video, "--kind=cars", "--seconds=12", "--output", &world.path("p.json")]).run();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // The stored profile promises everything from the cheapest configuration.
+    // The stored profile promises the full quality for the cheapest configuration.
     let mut profile: Value = serde_json::from_slice(&std::fs::read(world.path("p.json")).unwrap()).unwrap();
     let mut cheapest = profile["frontier"][0].clone();
     assert!(cheapest["quality"].as_f64() < Some(0.8), "{cheapest}");
@@ -304,7 +304,7 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("cut short") && said.contains("frames decoded before"), "{said}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("vehicle"), "what was found before is told");
-    // What is not a video at all is named; a query on it is not taken.
+    // A file that is not a video is named; a query on it is refused.
     std::fs::write(world.path("text.mp4"), "no pictures here").unwrap();
     let refused = |output: Output| {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -314,7 +314,7 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let queries = world.path("queries.toml");
     std::fs::write(&queries, "[[query]]\nname = \"none\"\nkind = \"cars\"\nvideo = \"text.mp4\"\n").unwrap();
     refused(world.video(&["--master", &world.cluster.master, "--queries", &queries]).run());
-    // A profile of the whole video, and a file that is cut short where the agents look.
+    // The profile is of the whole video, and the file that the agents read is cut short.
     let profile = world.video(&["profile", &whole, "--seconds=4", "--output", &world.path("p.json")]).run();
     assert!(profile.status.success(), "{}", String::from_utf8_lossy(&profile.stderr));
     let text = "[[query]]\nname = \"cut\"\nkind = \"cars\"\nvideo = \"cut.mp4\"\nprofile = \"p.json\"\nmax_lag = 3\n";
@@ -324,15 +324,15 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("failed: cut") && said.contains("cut short"), "{said}");
     assert!(!findings(&world.path("results/cut.jsonl")).is_empty());
-    // A file of queries with a mistake is refused whole, with its line.
+    // A file of queries with a mistake is refused as a whole, with the line of the mistake.
     std::fs::write(&queries, text.replace("max_lag = 3", "max_lag = -3")).unwrap();
     let output = world.video(&["--master", &world.cluster.master, "--queries", &queries]).run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("queries.toml:6") && said.contains("max_lag"), "{said}");
 }
 
-/// Two viewers of one query, over a link that carries much and one that carries little: each gets what its link
-/// carries, and the query goes on.
+/// Tests two viewers of one query, over a fast link and a slow one: each receives as much as its link allows, and the
+/// query continues.
 #[test]
 fn viewers_see_what_their_links_carry() {
     let world = World::start("live", 1.0);
@@ -365,7 +365,7 @@ fn viewers_see_what_their_links_carry() {
             let fast = watch("50");
             (slow.join().unwrap(), fast)
         });
-        // What the link carries, and what was in it before the first picture was whole.
+        // The rate of the link, and the data that were in it before the first picture was complete.
         assert!(slow["megabits"].as_f64().unwrap() < 0.4, "{slow}");
         assert!(api.position("cars") > before, "the query goes on");
         slow["rung"].as_f64() < fast["rung"].as_f64()

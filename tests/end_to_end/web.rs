@@ -1,6 +1,6 @@
-//! The web page of masters and agents in a browser, against real daemons and tasks.
+//! Tests the web page of masters and agents in a browser, with real daemons and tasks.
 //!
-//! What the endpoints behind it answer is tested elsewhere.
+//! The answers of the endpoints behind it are tested elsewhere.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::browser::Browser;
 use crate::process::Process;
 use crate::support::{Cluster, Daemon, Directory, call, exchange, free_port, get, request, tepui, until, wait_for};
 
-/// A running task that writes a line a second.
+/// Starts a task that writes a line a second.
 pub fn start_task(master: &str, name: &str) -> Process {
     let mut command = tepui();
     command.args(["execute", &format!("--master={master}"), &format!("--name={name}"), "--role=eng/web"]);
@@ -30,7 +30,7 @@ fn state_of(master: &str, name: &str) -> Option<String> {
     Some(find_task(master, name)?["state"].as_str()?.to_owned())
 }
 
-/// The route of a task's page.
+/// Returns the route of a task's page.
 fn route_of(master: &str, name: &str) -> String {
     let task = find_task(master, name).unwrap();
     format!("#/tasks/{}/{name}", task["framework_id"].as_str().unwrap())
@@ -115,7 +115,7 @@ fn pages_fit_small_and_large_screens_and_are_accessible() {
     }
 }
 
-/// A browser opens six connections to a server, and each page in view holds one for its event stream.
+/// A browser opens six connections to a server, and each visible page holds one for its event stream.
 #[test]
 fn pages_out_of_view_leave_their_connections_to_others() {
     let cluster = Cluster::start("web-tabs", 1, "cpus:2;mem:256;disk:256");
@@ -172,7 +172,7 @@ fn agents_are_drained_tasks_killed_and_frameworks_torn_down_after_a_confirmation
     browser.shows(&["completed", "killed"]);
 }
 
-/// The words of a master that requires users, of which one may change nothing.
+/// Returns the arguments of a master that requires users, one of whom may change nothing.
 fn guarded_master(directory: &Directory) -> Vec<String> {
     let known =
         r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}, {"principal": "guest", "secret": "gü st"}]}"#;
@@ -274,14 +274,14 @@ fn a_master_that_does_not_answer_is_reported_and_connected_to_again() {
     until("the notice is gone", || !browser.text().contains("keeps trying"));
 }
 
-/// The status and the head of an answer, in lower case, and its body.
+/// Returns the status and the head of an answer, in lower case, and its body.
 fn answer(address: &str, path: &str) -> (u16, String, String) {
     let answer = exchange(address, &format!("GET {path} HTTP/1.0\r\n\r\n")).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_lowercase(), body.to_owned())
 }
 
-/// The text of a file below the repository.
+/// Returns the text of a file of the repository.
 fn source(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Pages that are not the leading master's own, in a browser: a standby's, and one of `--webui_dir` that asks for what
-//! the page of Mesos asks for.
+//! Tests pages that are not the leading master's own, in a browser: a standby's, and one of `--webui_dir` that makes
+//! the requests of Mesos's page.
 
 use serde_json::json;
 
@@ -42,7 +42,8 @@ fn a_standby_names_the_leader_and_shows_the_cluster_once_it_leads() {
     assert_eq!(browser.url(), page(standby));
 }
 
-/// The requests of Mesos's page (`src/webui/app/controllers.js` of 1.11), with AngularJS's names of callbacks.
+/// Page with the requests of Mesos's page (`src/webui/app/controllers.js` of 1.11), with AngularJS's names of
+/// callbacks.
 const APP: &str = r##"
 window.angular = { callbacks: {} };
 let count = 0;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the benchmarks, each a program that prints its figures.
+//! `cargo xtask bench`: runs the benchmarks, each a program that prints its figures.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::{binary, cargo, root, steps};
 /// A benchmark: its package, its name, and whether it is one of a framework.
 type Bench = (String, String, bool);
 
-/// The word that stands for all benchmarks of the frameworks.
+/// Name that stands for all benchmarks of the frameworks.
 const FRAMEWORKS: &str = "frameworks";
 
-/// Runs the benchmarks called as one of `filters`, or else with it in their name, or all, one after the other;
-/// `frameworks` stands for all of frameworks/*/benches.
+/// Runs benchmarks one after the other: those whose name is one of `filters`, otherwise those whose name contains one,
+/// or all. `frameworks` stands for all of frameworks/*/benches.
 ///
 /// # Errors
 /// A benchmark failed, or none has such a name.
@@ -47,7 +47,7 @@ pub(crate) fn run(filters: &[String]) -> Result<()> {
     steps.finish()
 }
 
-/// Every file in a package's `benches` directory, sorted.
+/// Returns the files of all packages' `benches` directories, sorted.
 fn benches() -> Result<Vec<Bench>> {
     let mut found = Vec::new();
     for (package, directory) in crate::tidy::packages(&root())? {

@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: the black-box suite that lies beside the checkout, where there is one.
+//! `cargo xtask conformance`: runs the black-box suite in the directory beside the checkout, if there is one.
 //!
-//! The profile `linux` runs the agents with control groups and namespaces; it needs root and cgroups v1. Without texts
-//! it takes the cases in which agents matter.
+//! The profile `linux` runs the agents with control groups and namespaces; it needs root and cgroups v1. Without names
+//! of cases it runs those in which agents matter.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::{binary, root, steps, unified};
 
 /// Runs the cases whose name starts with one of `texts`, or those of `tests/conformance.txt`, with the release binary.
-/// `--profile linux` before them is the other profile.
+/// `--profile linux` before them selects the other profile.
 ///
 /// # Errors
 /// The suite ended with a failed case, or the binary is not built.
@@ -28,10 +28,11 @@ pub(crate) fn run(texts: &[String]) -> Result<()> {
     }
 }
 
-/// Agents with the launcher linux, below a control group of their own, which is removed afterwards.
+/// Runs the suite with agents that have the launcher linux, below a control group of their own, which is removed
+/// afterwards.
 ///
-/// Two runs make one: most cases have containers in pid namespaces of their own; those that look for a process by the
-/// number that it has given itself can find it only without, so they run with everything but that.
+/// The cases are run in two parts: most have containers in pid namespaces of their own. Cases that search for a process
+/// by its own pid can find it only without pid namespaces, so they run with everything else.
 fn run_isolated(texts: &[String]) -> Result<()> {
     if !can_isolate() {
         println!("conformance: NOT RUN with isolation, which needs root and cgroups v1");
@@ -43,11 +44,11 @@ fn run_isolated(texts: &[String]) -> Result<()> {
     first.and(second)
 }
 
-/// The same on a host with cgroups v2 alone.
+/// Runs the suite with isolating agents on a host that has cgroups v2 alone.
 fn run_unified(texts: &[String]) -> Result<()> {
     let (Some(suite), Some(mut cases)) = (suite(), Isolated::chosen(texts)?) else { return run_with(texts, None) };
     if texts.is_empty() {
-        // No agent of ours runs in the others, whatever it isolates by.
+        // In the other cases no agent of this binary runs, whatever it isolates with.
         cases.with.retain(|id| id.starts_with("agent.") || id.starts_with("scheduler."));
     }
     unified::run(&suite, &cases)
@@ -55,30 +56,31 @@ fn run_unified(texts: &[String]) -> Result<()> {
 
 /// Cases for agents that isolate their tasks.
 pub(crate) struct Isolated {
-    /// Those whose containers may be in pid namespaces of their own.
+    /// Cases whose containers may be in pid namespaces of their own.
     pub(crate) with: Vec<String>,
-    /// The others.
+    /// Cases that must run without pid namespaces.
     pub(crate) beside: Vec<String>,
 }
 
 impl Isolated {
-    /// Those whose name has one of `texts`, or those of agents; none without a suite.
+    /// Returns the cases whose name contains one of `texts`, or those of agents; `None` without a suite.
     fn chosen(texts: &[String]) -> Result<Option<Isolated>> {
         let texts = if texts.is_empty() { OF_AGENTS.map(str::to_owned).to_vec() } else { texts.to_vec() };
         let Some(all) = ids(&texts)? else { return Ok(None) };
-        // A case is chosen by a text in its name: one whose name is a part of another's goes where that one goes.
+        // The suite selects cases by a text in their names: a case whose name is a part of another's must be in the
+        // same part.
         let outside = |id: &String| LOOK_FOR_PIDS.iter().any(|known| known.contains(id.as_str()));
         let (beside, with) = all.into_iter().partition(outside);
         Ok(Some(Isolated { with, beside }))
     }
 }
 
-/// The suite's own profile, with agents that isolate by `isolation` below the control group `root`.
+/// Returns the suite's profile for agents that isolate with `isolation`, below the control group `root`.
 pub(crate) fn profile(root: &str, isolation: &str) -> String {
     PROFILE.replace("ROOT", root).replace("ISOLATION", isolation)
 }
 
-/// Whether this host can isolate containers as the profile requires.
+/// Returns whether this host can isolate containers as the profile requires.
 fn can_isolate() -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     root && std::fs::read_to_string("/proc/mounts").is_ok_and(|text| text.contains("freezer"))
@@ -101,7 +103,7 @@ fn run_profile(ids: &[String], more: &str) -> Result<()> {
     outcome
 }
 
-/// Where agents and their containers matter.
+/// Prefixes of the cases in which agents and their containers matter.
 const OF_AGENTS: [&str; 6] = [
     "agent.",
     "libprocess.executor.",
@@ -119,8 +121,8 @@ const PROFILE: &str = r#"{
             "isolation": "ISOLATION"}}
 }"#;
 
-/// Cases that look for, or kill, a process by the pid that a task has printed or an executor of the suite has told:
-/// inside of a pid namespace that is not the process's number outside.
+/// Cases that search for, or kill, a process by the pid that a task has printed or an executor of the suite has
+/// reported: inside a pid namespace that is not the process's pid outside.
 const LOOK_FOR_PIDS: [&str; 14] = [
     "agent.command.kill_ends_children",
     "agent.container.ends_with_parent",
@@ -138,7 +140,7 @@ const LOOK_FOR_PIDS: [&str; 14] = [
     "libprocess.master.shuts_agent_down",
 ];
 
-/// The names of the suite's cases that have one of `texts`; none without a suite.
+/// Returns the names of the suite's cases that contain one of `texts`; `None` without a suite.
 fn ids(texts: &[String]) -> Result<Option<Vec<String>>> {
     let Some(suite) = suite() else { return Ok(None) };
     let mut command = Command::new("python3");
@@ -152,7 +154,7 @@ fn ids(texts: &[String]) -> Result<Option<Vec<String>>> {
     Ok(Some(names.map(str::to_owned).collect()))
 }
 
-/// Removes control groups that agents were killed over; one that is in use stays.
+/// Removes control groups that killed agents have left; one that is in use stays.
 fn remove_groups(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -189,7 +191,7 @@ fn suite() -> Option<PathBuf> {
     directory.join("run").is_file().then_some(directory)
 }
 
-/// The lines of `tests/conformance.txt` without comments.
+/// Returns the lines of `tests/conformance.txt` without comments.
 fn listed() -> Result<Vec<String>> {
     let path = root().join("tests/conformance.txt");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;

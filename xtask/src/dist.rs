@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: makes the release archive, and reports what its build gains over a plain one.
+//! `cargo xtask dist`: builds the release archive, and compares its program with that of a plain build.
 //!
-//! The program of the archive is built with fat LTO, by a profile of its own runs, and carries a small static executor.
-//! A plain `cargo build --release` needs none of that; the archive's build takes an hour on two cores.
+//! The program of the archive is built with fat LTO and with a profile of its own runs, and contains a small static
+//! executor. A plain `cargo build --release` needs none of that; the archive's build takes an hour on two cores.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use crate::{cargo, root, steps, target};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The cargo profile of the archive's build.
+/// Name of the cargo profile of the archive's build.
 const PROFILE: &str = "dist";
-/// Scenarios whose runs are profiled, and of which the first is timed.
+/// Scenarios whose runs are profiled; the run of the first one is timed.
 const SCENARIOS: [&str; 2] = ["xtask/dist/small.toml", "xtask/dist/large.toml"];
 /// Benchmarks with real daemons that are profiled, with their options.
 const BENCHMARKS: [&[&str]; 6] = [
@@ -25,15 +25,15 @@ const BENCHMARKS: [&[&str]; 6] = [
     &["reads", "--quick"],
     &["failover", "--quick"],
 ];
-/// Weights of the profiles: the demo processes video frames, whose counts would hide all others.
+/// Weights of the profiles: the demo processes video frames, whose counts would dominate all others.
 const WEIGHTS: [(&str, u32); 3] = [("laboratory", 20), ("live", 60), ("demo", 1)];
-/// What goes into the archive beside the program.
+/// Files of the archive besides the program.
 const FILES: [&str; 7] =
     ["README.md", "CHANGELOG.md", "LICENSE", "docs", "contrib", "Dockerfile", "docker-compose.yml"];
-/// Unit separator, by which cargo splits encoded compiler flags.
+/// Unit separator, by which cargo separates encoded compiler flags.
 const SEPARATOR: &str = "\u{1f}";
 
-/// Builds the archive. `--no-profile` leaves out the profiled runs, for a build in minutes.
+/// Builds the archive. `--no-profile` omits the profiled runs, for a build in minutes.
 ///
 /// # Errors
 /// Names the argument that is invalid, or the command that failed.
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     report(&target().join("release/tepui"), &program, &archive)
 }
 
-/// Makes the Debian package of the program.
+/// Builds the Debian package of the program.
 ///
 /// # Errors
 /// dpkg-deb is missing, or fails.
@@ -123,7 +123,7 @@ fn laboratory(program: &Path, scenario: &str, results: &Path) -> Command {
     command
 }
 
-/// The compiler's program that merges profiles.
+/// Returns the path of the compiler's program that merges profiles.
 fn llvm_profdata() -> Result<PathBuf> {
     let mut ask = Command::new("rustc");
     let output = ask.args(["--print", "target-libdir"]).current_dir(root()).output().context("cannot run rustc")?;
@@ -163,7 +163,7 @@ fn megabytes(file: &Path) -> Result<f64> {
     Ok(size as f64 / 1e6)
 }
 
-/// The shortest of three runs of the first scenario.
+/// Returns the shortest time of three runs of the first scenario.
 fn shortest_run(program: &Path) -> Result<Duration> {
     let results = target().join("dist/results");
     let mut shortest = Duration::MAX;

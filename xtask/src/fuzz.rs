@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: the fuzz targets of `fuzz/`, which need a nightly toolchain and cargo-fuzz.
+//! `cargo xtask fuzz`: runs the fuzz targets of `fuzz/`, which need a nightly toolchain and cargo-fuzz.
 //!
-//! `src/fuzzed` has the checks, and replays the corpora as ordinary tests: what was found before is tested without
-//! this.
+//! `src/fuzzed` has the checks, and replays the corpora as ordinary tests, so that earlier findings are tested without
+//! this command.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::{root, steps};
 /// Runs one target, or all, for some seconds each.
 ///
 /// # Errors
-/// A target found something, or the tools are not there.
+/// A target found a failure, or the tools are missing.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (name, seconds) = match arguments {
         [] => (None, "60"),
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     for target in targets {
         let limit = format!("-max_total_time={seconds}");
         let mut command = Command::new("cargo");
-        // Without unused code, which would be counted, and without sanitizers: there is no unsafe code to watch.
+        // Unused code is left out, since it would be counted, and sanitizers are off: there is no unsafe code to check.
         command
             .args(["+nightly", "fuzz", "run", "-s", "none", "--strip-dead-code=true", &target, "--", &limit])
             .current_dir(root());
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The names of the files in `fuzz/fuzz_targets`, sorted.
+/// Returns the names of the files in `fuzz/fuzz_targets`, sorted.
 fn targets() -> Result<Vec<String>> {
     let directory = root().join("fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&directory).with_context(|| format!("cannot read {}", directory.display()))?;

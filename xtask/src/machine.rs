@@ -1,6 +1,6 @@
-//! What the tests need from the machine besides Rust: Debian packages, and a Python with unmodified Mesos clients.
+//! Prepares the machine for the tests: Debian packages, and a Python with unmodified Mesos clients.
 //!
-//! It changes nothing outside the target directory, except that it installs packages when it may.
+//! It changes nothing outside the target directory, except that it installs packages if that is allowed.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps;
 
-/// A Debian package and the command that succeeds where it is not needed any more.
+/// A Debian package, and the command that succeeds where it need not be installed.
 struct Package {
     name: &'static str,
     why: &'static str,
@@ -58,17 +58,17 @@ const PACKAGES: &[Package] = &[
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 
-/// A daemon, which not every machine lets itself be given; the tests that need it say when they have not run.
+/// A daemon that cannot be installed on every machine; the tests that need it report that they have not run.
 const DOCKER: Package = Package {
     name: "docker.io",
     why: "runs tasks that are Docker containers",
     probe: &["test", "-x", "/usr/sbin/dockerd"],
 };
 
-/// Makes sure that everything is there and gives the Python interpreter that has the clients.
+/// Checks that all requirements are met, and returns the Python interpreter that has the clients.
 ///
 /// # Errors
-/// Names what is missing and how to get it.
+/// Names what is missing and how to install it.
 pub(crate) fn prepare(install: bool) -> Result<PathBuf> {
     let missing: Vec<&Package> = PACKAGES.iter().filter(|p| !works(p.probe)).collect();
     if !missing.is_empty() {
@@ -97,7 +97,7 @@ fn works(probe: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Runs apt-get, through sudo where this is not root.
+/// Runs apt-get, through sudo for users other than root.
 fn install_packages(names: &[&str]) -> Result<()> {
     let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0");
     let apt = |arguments: &[&str]| {
@@ -105,7 +105,7 @@ fn install_packages(names: &[&str]) -> Result<()> {
         if !root {
             command.args(["--non-interactive", "apt-get"]);
         }
-        // Another one that installs, or a network that stumbles, is waited for.
+        // Waits for another process that installs, and for a network that fails for a while.
         command
             .args(["--quiet", "--yes", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"])
             .args(arguments)
@@ -116,7 +116,7 @@ fn install_packages(names: &[&str]) -> Result<()> {
     apt(&[&["install", "--no-install-recommends"], names].concat())
 }
 
-/// The Python interpreter of a virtual environment in the target directory, made on first use.
+/// Returns the Python interpreter of a virtual environment in the target directory, which is created on first use.
 fn python(install: bool) -> Result<PathBuf> {
     let script = crate::root().join("tests/python/make-venv.sh");
     let recipe = std::fs::read_to_string(&script).with_context(|| format!("cannot read {}", script.display()))?;

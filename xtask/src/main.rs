@@ -1,7 +1,7 @@
 //! Development tasks: `cargo xtask test|ci|conformance|bench|papers|dist|reproducible|site|tidy|fuzz`.
 //!
-//! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
-//! It knows nothing of what the other crates do: it reads their files and runs their programs.
+//! It contains everything that a checkout needs besides cargo itself, so that a developer and CI run the same commands.
+//! It does not depend on the other crates: it reads their files and runs their programs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "nothing depends on it but its reader")]
 #![forbid(unsafe_code)]
 
@@ -87,7 +87,7 @@ fn run(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Makes the documentation's site and checks its links.
+/// Builds the documentation's site and checks its links.
 ///
 /// # Errors
 /// As of the program `site`.
@@ -96,7 +96,7 @@ fn site() -> Result<()> {
     steps::run(make.arg(root()).arg(target().join("site")))
 }
 
-/// Whether missing programs may be installed; refuses every other argument.
+/// Returns whether missing programs may be installed. Every other argument is an error.
 fn install_wanted(arguments: &[String]) -> Result<bool> {
     match arguments {
         [] => Ok(true),
@@ -105,13 +105,14 @@ fn install_wanted(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// The top directory of the checkout from which `cargo` runs this: it need not be the one in which this was built.
+/// Returns the top directory of the checkout from which `cargo` runs this program; it may be another one than that in
+/// which this program was built.
 fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     xtask.parent().unwrap_or(&xtask).to_path_buf()
 }
 
-/// Where cargo puts what it builds: `CARGO_TARGET_DIR`, or `target` in the checkout.
+/// Returns the directory of cargo's build output: `CARGO_TARGET_DIR`, or `target` in the checkout.
 fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root().join(directory),
@@ -119,7 +120,7 @@ fn target() -> PathBuf {
     }
 }
 
-/// The release binary, which the end-to-end tests and the conformance suite start.
+/// Returns the path of the release binary, which the end-to-end tests and the conformance suite start.
 fn binary() -> PathBuf {
     match std::env::var_os("TEPUI") {
         Some(path) => root().join(path),
@@ -127,7 +128,7 @@ fn binary() -> PathBuf {
     }
 }
 
-/// The cargo that runs this program, in the checkout's top directory.
+/// Returns a command of the cargo that runs this program, in the checkout's top directory.
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

@@ -9,15 +9,16 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{cargo, root, steps, target};
 
-/// The directories, whose paths differ in length, too.
+/// Names of the two directories, whose paths differ in length, too.
 const DIRECTORIES: [&str; 2] = ["one", "another"];
-/// What the paths of the sources and of cargo's home become in the program, for its panics name files.
+/// Path that replaces those of the sources and of cargo's home in the program, whose panics name files.
 const SOURCES: &str = "/tepui";
 const HOME: &str = "/cargo";
-/// Unit separator, by which cargo splits encoded compiler flags.
+/// Unit separator, by which cargo separates encoded compiler flags.
 const SEPARATOR: &str = "\u{1f}";
 
-/// Builds the release program, or that of a package. What is not committed is left out.
+/// Builds the release program, or that of a package, twice and compares the results. Uncommitted changes are not
+/// included.
 ///
 /// # Errors
 /// A build failed, or the programs differ.
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Copies the last commit to a directory and builds a package there; returns where its programs are.
+/// Copies the last commit to a directory and builds a package there. Returns the directory of its programs.
 fn build(directory: &Path, package: &str) -> Result<PathBuf> {
     let sources = directory.join("sources");
     std::fs::create_dir_all(&sources).with_context(|| format!("cannot make {}", sources.display()))?;
@@ -69,7 +70,7 @@ fn build(directory: &Path, package: &str) -> Result<PathBuf> {
     Ok(target.join("release"))
 }
 
-/// Cargo's home, below which the sources of dependencies are.
+/// Returns cargo's home, which contains the sources of dependencies.
 fn home() -> PathBuf {
     let default = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(default, PathBuf::from)

@@ -1,17 +1,18 @@
-//! Which tests failed, read from what `cargo test` says, and whether they may be tried again.
+//! Finds the failed tests in the output of `cargo test`, and decides whether they may be repeated.
 //!
-//! Only tests with real processes may: any other one that fails is wrong, however busy the machine is.
+//! Only tests with real processes may be repeated: the failure of any other test is an error, however busy the machine
+//! is.
 
 use std::sync::{Arc, Mutex};
 
 use crate::steps::lock;
 
-/// More than this is not an accident.
+/// Maximum number of failed tests that are repeated; more are not an accident.
 const MOST: usize = 5;
-/// The tests with real processes, as cargo names their source.
+/// Source file of the tests with real processes, as cargo prints it.
 const REAL: &str = "tests/end_to_end/main.rs";
 
-/// What has failed so far. Clones share it.
+/// Failures so far. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Failures {
     seen: Arc<Mutex<Seen>>,
@@ -19,17 +20,17 @@ pub(crate) struct Failures {
 
 #[derive(Default)]
 struct Seen {
-    /// The tests with real processes run now.
+    /// Whether the tests with real processes are running.
     real: bool,
     failed: Vec<String>,
-    /// Tests of other programs that failed.
+    /// Failed tests of other programs.
     others: Vec<String>,
-    /// Something failed that may not be tried again: another test, or a build.
+    /// Whether something failed that may not be repeated: another test, or a build.
     other: bool,
 }
 
 impl Failures {
-    /// Takes in a line of cargo's or of a test program's.
+    /// Reads a line of the output of cargo or of a test program.
     pub(crate) fn see(&self, line: &str) {
         let mut seen = lock(&self.seen);
         let words = line.trim_start();
@@ -48,31 +49,31 @@ impl Failures {
         }
     }
 
-    /// Every test that failed, so that none is overlooked in a long log.
+    /// Returns every failed test, so that none is overlooked in a long log.
     pub(crate) fn all(&self) -> Vec<String> {
         let seen = lock(&self.seen);
         seen.others.iter().chain(&seen.failed).cloned().collect()
     }
 
-    /// The tests to try again; none if there are too many, or something else failed.
+    /// Returns the tests to repeat; `None` if there are too many, or something else failed.
     pub(crate) fn to_retry(&self) -> Option<Vec<String>> {
         let seen = lock(&self.seen);
         (!seen.other && (1..=MOST).contains(&seen.failed.len())).then(|| seen.failed.clone())
     }
 }
 
-/// The name of a test that has failed, where nothing else has been written into its line.
+/// Returns the name of a failed test, if no other output is in its line.
 fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
-/// How many tests of a program have failed, from its last line: one whose own line was not understood must not be left
-/// out.
+/// Returns the number of failed tests of a program, from its last line: a test whose own line was not recognised must
+/// not be lost.
 fn failures(line: &str) -> Option<usize> {
     line.strip_prefix("test result: FAILED. ")?.split("; ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()
 }
 
-/// Whether cargo says there that something else has failed: a build, another program, or a program that crashed.
+/// Returns whether cargo reports that something else has failed: a build, another program, or a program that crashed.
 fn is_other(words: &str) -> bool {
     let tests = words.starts_with("error: test failed") && !words.contains("--test end_to_end`");
     let others = ["error: could not compile", "error: doctest failed", "process didn't exit successfully"];

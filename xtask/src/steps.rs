@@ -1,7 +1,7 @@
-//! Named steps, run one after the other, with their durations and a summary at the end.
+//! Runs named steps one after the other, and prints their durations and a summary at the end.
 //!
-//! A failed step does not stop the ones after it: one run shows all that is wrong. Without a terminal, the last lines
-//! of a command that failed are repeated at the end, so that they are found without searching a long log.
+//! A failed step does not stop the ones after it: one run shows all failures. Without a terminal, the last lines of a
+//! command that failed are repeated at the end, so that they are found without searching a long log.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Lines that are repeated of a command that failed.
+/// Number of lines of a failed command that are repeated.
 const REPEATED: usize = 40;
-/// How long output is waited for after its command has ended: what it left running may hold on to it.
+/// Maximum wait for output after a command has ended: processes that it has left running may hold its output open.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// What was run so far.
+/// Steps that were run so far.
 #[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
@@ -29,7 +29,7 @@ struct Step {
 }
 
 impl Steps {
-    /// Runs `work` under `name`, keeps how long it took and how it ended; gives its value if it went well.
+    /// Runs `work` under `name`, and records its duration and result. Returns its value if it succeeded.
     pub(crate) fn run<T>(&mut self, name: &'static str, work: impl FnOnce() -> Result<T>) -> Option<T> {
         println!("\n==> {name}");
         #[expect(clippy::disallowed_methods, reason = "how long a step took is for the person who waits")]
@@ -77,16 +77,16 @@ impl Steps {
 #[error("{status}: {line}")]
 struct Failed {
     status: ExitStatus,
-    /// What was run.
+    /// Command line.
     line: String,
-    /// Its last output, without a terminal.
+    /// Last lines of the output; empty with a terminal.
     last: Vec<String>,
 }
 
-/// Runs `command` to its end, its output going where this program's goes.
+/// Runs `command` to its end, with the output of this program.
 ///
 /// # Errors
-/// Names the command line when it cannot be started or ends with another status than 0.
+/// Names the command line if it cannot be started or ends with another status than 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = text(command);
     let cannot = || format!("cannot start: {line}");
@@ -97,7 +97,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     ended(status, line, last)
 }
 
-/// The same, with each line shown to `see`, too.
+/// Runs `command` like [`run`], and passes each line of its output to `see`.
 ///
 /// # Errors
 /// As of [`run`].
@@ -114,14 +114,14 @@ fn ended(status: ExitStatus, line: String, last: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Runs `command` and gives what it said last, beside letting it through.
+/// Runs `command`, copies its output, and returns the last lines of it.
 fn unwatched(
     command: &mut Command,
     see: impl FnMut(&str) + Send + 'static,
 ) -> std::io::Result<(ExitStatus, Vec<String>)> {
     let (reader, writer) = std::io::pipe()?;
     let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds the pipe's other end, and would be waited for.
+    // The command owns the other end of the pipe, which must be closed before its end can be read.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let last = Arc::new(Mutex::new(VecDeque::new()));
     let (ended, end) = mpsc::channel::<()>();
@@ -131,18 +131,18 @@ fn unwatched(
         drop(ended);
     });
     let status = child.wait()?;
-    // Nothing is ever sent: it is the sender's end that is waited for.
+    // Nothing is ever sent: this waits for the end of the sender.
     let _ = end.recv_timeout(LINGER);
     let last = lock(&last).drain(..).collect();
     Ok((status, last))
 }
 
-/// Lets everything through, shows each line, and keeps the last ones.
+/// Copies all output, passes each line to `see`, and keeps the last ones.
 fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>, mut see: impl FnMut(&str)) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        // Without a reader of our own output it cannot be reported.
+        // Without a reader of this program's output the error cannot be reported.
         let _ = std::io::stdout().write_all(&line);
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         see(&text);
@@ -155,12 +155,12 @@ fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>, mut see: impl FnMut(
     }
 }
 
-/// Locks; what is in it is whole even if another thread has panicked.
+/// Locks a mutex; its value is consistent even if another thread has panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The command line as one would type it.
+/// Returns the command line as one would type it.
 fn text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all that must hold before a change is shown to others.
+//! `cargo xtask test`: runs all checks that must succeed before a change is published.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::retry::Failures;
 use crate::{binary, cargo, dist, machine, steps, target, tidy};
 
-/// Runs the steps in the order in which a failure is cheapest to find.
+/// Runs the steps, in the order in which a failure is found at the least cost.
 ///
 /// # Errors
 /// Names the steps that failed.
@@ -19,7 +19,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     let python = steps.run("programs that the tests need", || machine::prepare(install));
     steps.run("lints", || {
         steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-        // Master, agent and commands alone.
+        // Checks master, agent and commands without the other features.
         let alone = ["clippy", "--package", "tepui", "--package", "cli", "--no-default-features", "--quiet"];
         steps::run(cargo(&alone).args(["--", "-D", "warnings"]))
     });
@@ -44,8 +44,8 @@ fn release_binary() -> Result<()> {
     steps::run(cargo(&["build", "--release", "--package", "tepui"]).env("TEPUI_EXECUTOR", executor))
 }
 
-/// All tests. Those of the end-to-end tests that fail are given one more try by themselves: they wait for real
-/// processes, with limits that a machine which does other things can exceed.
+/// Runs all tests. End-to-end tests that fail are repeated once by themselves: they wait for real processes, with time
+/// limits that a busy machine can exceed.
 fn tests(python: Option<&Path>) -> Result<()> {
     let seen = Failures::default();
     let theirs = seen.clone();
@@ -59,7 +59,7 @@ fn tests(python: Option<&Path>) -> Result<()> {
     steps::run(with_programs(alone.args(again), python))
 }
 
-/// Tells the end-to-end tests where the release binary and the Python with the clients are.
+/// Passes the paths of the release binary and of the Python with the clients to the end-to-end tests.
 fn with_programs<'a>(command: &'a mut Command, python: Option<&Path>) -> &'a mut Command {
     command.env("TEPUI", binary());
     if let Some(python) = python {

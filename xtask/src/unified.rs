@@ -1,8 +1,8 @@
-//! `cargo xtask conformance --profile unified`: the agents' cases on a host that has cgroups v2 alone.
+//! `cargo xtask conformance --profile unified`: runs the agents' cases on a host that has cgroups v2 alone.
 //!
 //! The host is an emulated machine (`tests/unified/machine.sh`), because most machines on which this is run have
-//! version 1, and a controller can only be in one. It takes a quarter of an hour, and is not part of the tests that
-//! every change has to pass.
+//! version 1, and a controller can only be in one version. It takes a quarter of an hour, and is not part of the tests
+//! that every change has to pass.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 use crate::conformance::{Isolated, profile};
 use crate::{binary, root, steps, target};
 
-/// What an agent is asked to isolate by, beside processes: everything for which there is a controller.
+/// Isolation of the agents besides processes: everything for which there is a controller.
 const ISOLATION: &str = "cgroups/all,posix/rlimits,namespaces/ipc,filesystem/linux";
-/// Clocks are slow in there: cases that fail are tried once more, by themselves.
+/// The emulated machine is slow: cases that fail are repeated once, by themselves.
 const RUN: &str = r#"#!/bin/sh
 export TEPUI=/payload/tepui
 cd /payload/suite || exit 1

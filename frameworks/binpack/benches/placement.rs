@@ -1,5 +1,5 @@
-//! How long a placement decision takes: 10,000 waiting tasks against the offers of 1,000 agents, for each policy; and
-//! how long the whole scheduler takes from the offers to the calls that launch the tasks.
+//! Measures placement: 10,000 waiting tasks against the offers of 1,000 agents, for each policy; and the time of the
+//! whole scheduler from the offers to the calls that launch the tasks.
 //!
 //! `cargo bench -p binpack` prints the fastest round (the one that other work disturbed least), the median and the
 //! slowest. The promise is 20 ms for best fit.
@@ -23,7 +23,7 @@ const TASKS: usize = 10_000;
 const AGENTS: usize = 1_000;
 const ROUNDS: usize = 15;
 
-/// The same numbers in every run.
+/// Pseudorandom numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -32,14 +32,14 @@ impl Numbers {
     }
 }
 
-/// What tasks and agents are like.
+/// Waiting tasks and free resources of a measurement.
 struct Case {
     name: &'static str,
     queue: Vec<Need>,
     rooms: Vec<Need>,
 }
 
-/// Every task differs; the agents are partly used, so that some tasks find no room.
+/// Returns tasks that all differ, and partly used agents, on which some of the tasks do not fit.
 fn mixed() -> Case {
     let mut numbers = Numbers(1);
     let mut task = || Need([100 + numbers.below(20) * 100, (32 + numbers.below(60) * 32) * 1_000, 0, 0, 0]);
@@ -50,13 +50,13 @@ fn mixed() -> Case {
     Case { name: "10,000 different tasks", queue, rooms: (0..AGENTS).map(|_| room()).collect() }
 }
 
-/// An array job: all tasks are alike, and so are the agents.
+/// Returns the tasks of an array job on equal agents.
 fn alike() -> Case {
     let room = Need([16_000, 32_768_000, 100_000_000, 0, 1_000_000]);
     Case { name: "10,000 like tasks", queue: vec![Need::of(1.0, 1_024.0); TASKS], rooms: vec![room; AGENTS] }
 }
 
-/// More work than room, with one kind short: most tasks are examined without effect.
+/// Returns more tasks than fit, with a shortage of one resource: most tasks are examined without effect.
 fn full() -> Case {
     let Case { queue, .. } = mixed();
     let mut numbers = Numbers(3);
@@ -72,13 +72,14 @@ fn time(policy: Policy, case: &Case) -> (usize, Duration) {
     (places.iter().flatten().count(), took)
 }
 
-/// From the arrival of the offers to the calls: deciding, taking resources and ports, making tasks, saving.
+/// Returns the time from the arrival of the offers to the calls: placement, selection of resources and ports, building
+/// of tasks, saving.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn whole(jobs: Vec<Job>) -> Duration {
     let (mut core, mut calls, now) = (Core::new(Knobs::default()), Calls::default(), Time::from_secs(1));
     let framework_id = FrameworkId { value: "F".into() };
     core.on_event(Event::Subscribed { framework_id, master: None, again: false }, now, &mut calls);
-    // Nothing of it is refused: there are fewer jobs and tasks than there may be.
+    // The request is not refused: jobs and tasks are below their limits.
     let _ = core.request(Request::Submit(jobs), now, &mut calls);
     let role = Role::star();
     let resources = parse_text("cpus:16;mem:32768;disk:100000;ports:[31000-32000]", &role).unwrap_or_default();
@@ -97,7 +98,7 @@ fn whole(jobs: Vec<Job>) -> Duration {
     took
 }
 
-/// The whole scheduler, with one array and with as many jobs as tasks.
+/// Prints the time of the whole scheduler, with one array and with as many jobs as tasks.
 fn print_whole() {
     let Case { queue, .. } = mixed();
     let array = Job { kind: Kind::Array, count: 10_000, ..Job::new("array", "true", Need::of(1.0, 1_024.0)) };

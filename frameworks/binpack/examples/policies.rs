@@ -1,14 +1,14 @@
 //! Draws what each placement policy does with the same queue and the same agents, as an SVG on standard output.
 //!
-//! Every agent is a box: to the right processors, upwards memory; every task is a rectangle in it, drawn from corner to
-//! corner. It runs nothing.
+//! Every agent is a box with CPUs to the right and memory upwards; every task is a rectangle in it, drawn from corner
+//! to corner. It runs nothing.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
 use binpack::Need;
 use binpack::place::{Policy, place};
 
-/// Cores and gigabytes of the agents, in the order of their offers; the largest fill a box.
+/// Cores and gigabytes of the agents, in the order of their offers; the largest agents fill a box.
 const AGENTS: [(f64, f64); 12] = [
     (4.0, 16.0),
     (8.0, 8.0),
@@ -25,13 +25,13 @@ const AGENTS: [(f64, f64); 12] = [
 ];
 const CPUS: f64 = 8.0;
 const MEM: f64 = 16.0;
-/// Sizes in the picture.
+/// Width and height of a box in the picture.
 const BOX: f64 = 54.0;
 const STEP: f64 = 62.0;
 const ROW: f64 = 84.0;
 const LEFT: f64 = 210.0;
 
-/// Tasks of three kinds, as they come: small ones, some that want processors, some that want memory.
+/// Returns tasks of three kinds in the order of their arrival: small ones, some with much CPU, some with much memory.
 fn queue() -> Vec<Need> {
     let kinds = [(1.0, 1.0), (3.0, 2.0), (0.5, 4.0), (1.0, 2.0), (2.0, 1.0), (1.0, 6.0), (4.0, 3.0), (0.5, 0.5)];
     (0..36).map(|n| kinds[(n * 5 + n / 8) % kinds.len()]).map(|(cpus, mem)| Need::of(cpus, mem)).collect()

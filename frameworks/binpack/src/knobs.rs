@@ -1,8 +1,8 @@
-//! The second-level settings: what a framework decides for itself once resources are offered to it.
+//! The second-level settings: the decisions of a framework after resources are offered to it.
 //!
 //! They are the variables of Saha, Beltre and Govindaraju, "Exploring the Fairness and Resource Distribution in an
-//! Apache Mesos Environment" (CLOUD 2018): the placement policy, how long an offer is held, how long it is refused,
-//! and how fast tasks arrive. They decide nothing by themselves.
+//! Apache Mesos Environment" (CLOUD 2018): the placement policy, how long an offer is held, how long it is refused, and
+//! how fast tasks arrive. They decide nothing by themselves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,62 +14,64 @@ use serde::{Deserialize, Serialize};
 use crate::job::seconds;
 use crate::place::Policy;
 
-/// How a scheduler behaves towards the cluster. In JSON or TOML times are seconds, and what is missing is the default.
+/// Settings of a scheduler's behaviour towards the cluster. In JSON or TOML times are seconds, and a missing setting
+/// has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
-    /// Where a task goes among the offers that have room for it.
+    /// Policy that selects one of the offers on which a task fits.
     pub policy: Policy,
-    /// How long an offer that nothing was placed on is kept, in case work comes for it. Zero: not at all.
+    /// Time for which an offer without a placed task is held, in case work arrives. Zero: not at all.
     #[serde(with = "seconds")]
     pub hold: Duration,
-    /// Up to this much is added to `hold`, differently for each offer.
+    /// Maximum of a random addition to `hold`, which differs for each offer.
     #[serde(with = "seconds")]
     pub hold_jitter: Duration,
-    /// Whether held offers are given back as soon as nothing waits, before their holding time is over.
+    /// Whether held offers are declined as soon as nothing waits, before their holding time is over.
     pub decline_fast: bool,
-    /// Time for which offers that waiting tasks could not use are refused.
+    /// Filter time of offers that waiting tasks could not use.
     #[serde(with = "seconds")]
     pub refuse: Duration,
-    /// For how long resources are refused that come while nothing waits.
+    /// Filter time of offers that arrive while nothing waits.
     #[serde(with = "seconds")]
     pub refuse_idle: Duration,
-    /// For how long what tasks leave over of an offer that is used is refused.
+    /// Filter time of the unused rest of an accepted offer.
     #[serde(with = "seconds")]
     pub refuse_rest: Duration,
-    /// Whether to ask for no offers while nothing waits.
+    /// Whether offers are suppressed while nothing waits.
     pub suppress_idle: bool,
-    /// Shortest interval between revives when work arrives. `None`: never, refusals expire.
+    /// Shortest interval between revives when work arrives. `None`: no revives; filters expire.
     #[serde(with = "seconds::optional")]
     pub revive_every: Option<Duration>,
     /// Rate at which waiting tasks may use offers; `None` for no limit.
     pub pace: Option<Pace>,
-    /// The most tasks that are launched on one agent's offers at once.
+    /// Maximum number of tasks that are launched on one agent's offers at once.
     pub tasks_per_offer: Option<u32>,
-    /// Decides which offer gets how much of `hold_jitter`.
+    /// Seed of the additions by `hold_jitter`.
     pub seed: u64,
-    /// The risk of a shortage that launches keep to, which ask for what the job's tasks were measured to use. `None`:
-    /// they ask for what the job file says.
+    /// Accepted risk of a shortage when launches request what the job's tasks were measured to use. `None`: launches
+    /// request what the job file says.
     pub active_sizing: Option<Risk>,
-    /// Whether agents are avoided whose tasks failed lately while the same jobs succeed elsewhere.
+    /// Whether agents are avoided whose tasks failed recently while the same jobs succeed elsewhere.
     pub avoid_failing_agents: bool,
 }
 
-/// Arrival smoothing: at most this many tasks in each such time.
+/// Arrival smoothing: at most this many tasks in each interval.
 ///
-/// Many tasks in a long time make batches, one task in a short time makes a steady trickle.
+/// Many tasks in a long interval make batches; one task in a short interval makes a steady stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// Number of tasks.
+    /// Number of tasks in each interval.
     pub tasks: u32,
-    /// In which time.
+    /// Length of the interval.
     #[serde(with = "seconds")]
     pub every: Duration,
 }
 
 impl Default for Knobs {
-    /// This framework's own way: tasks are packed, nothing is held, and the cluster is left alone while nothing waits.
+    /// Returns this framework's own behaviour: tasks are packed, no offers are held, and offers are suppressed while
+    /// nothing waits.
     fn default() -> Knobs {
         Knobs {
             policy: Policy::BestFit,
@@ -91,20 +93,20 @@ impl Default for Knobs {
 }
 
 impl Knobs {
-    /// How long offers are held.
+    /// Returns the settings for holding offers.
     pub(crate) fn holding(&self) -> jobs::offers::Hold {
         jobs::offers::Hold { least: self.hold, jitter: self.hold_jitter, seed: self.seed }
     }
 }
 
-/// Another framework's way with offers, by its documented timings.
+/// Behaviour of another framework towards offers, by its documented times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behaviour {
-    /// [`Knobs::default`].
+    /// The behaviour of [`Knobs::default`].
     Tepui,
     /// Marathon: answers at once, first fit, refuses what it declines for 120 s (`--decline_offer_duration`) and the
-    /// rest of what it uses not at all, revives when an app comes but at most every 5 s
+    /// rest of what it uses not at all, revives when an app arrives but at most every 5 s
     /// (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
     Marathon,
     /// Aurora: holds for 5 min (`-min_offer_hold_time`) and up to 1 min more (`-offer_hold_jitter_window`), refuses
@@ -116,10 +118,10 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Behaviour; 4] = [Behaviour::Tepui, Behaviour::Marathon, Behaviour::Aurora, Behaviour::Spark];
 
-    /// The settings that make up this behaviour.
+    /// Returns the settings of this behaviour.
     pub fn knobs(self) -> Knobs {
         let seconds = Duration::from_secs;
         let own = Knobs::default();
@@ -154,7 +156,7 @@ impl Behaviour {
         }
     }
 
-    /// The name, as flags have it.
+    /// Returns the name of the behaviour in flags.
     pub fn name(self) -> &'static str {
         match self {
             Behaviour::Tepui => "tepui",
@@ -171,7 +173,7 @@ impl fmt::Display for Behaviour {
     }
 }
 
-/// No behaviour has this name.
+/// An error of parsing the name of a behaviour.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a behaviour; take tepui, marathon, aurora or spark")]
 pub struct UnknownBehaviour(String);

@@ -1,6 +1,6 @@
-//! The HTTP API of a framework that has found no master yet: what it accepts, what it refuses, and what it reports.
+//! Tests the HTTP API of a framework that has found no master yet: valid and refused requests, and reports.
 //!
-//! What happens on a cluster is in the tests of the whole program.
+//! The tests of the whole program cover the behaviour on a cluster.
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ async fn start() -> Service {
 }
 
 async fn start_with(state: Option<Box<dyn State>>) -> Service {
-    // Nothing listens at this port, so that there is no master.
+    // Nothing listens on this port, so there is no master.
     let framework = FrameworkInfo { user: "u".into(), name: "binpack".into(), ..Default::default() };
     let mut driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
     driver.state = state;
@@ -121,7 +121,7 @@ async fn events_are_streamed() {
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut said = String::new();
     let mut buffer = [0; 4096];
-    // The head is there before anything happens.
+    // The head of the response arrives before any event.
     while !said.contains("\r\n\r\n") {
         let read = stream.read(&mut buffer).await.unwrap();
         said.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
@@ -136,7 +136,7 @@ async fn events_are_streamed() {
     assert!(follower.next().await.unwrap().is_some());
 }
 
-/// A disk that writes when the test permits it, and fails when the test says so.
+/// A store that writes when the test permits it, and fails when the test requests it.
 #[derive(Debug)]
 struct Slow {
     memory: Memory,
@@ -177,7 +177,7 @@ async fn a_job_is_acknowledged_when_it_is_on_disk() {
     assert_eq!(first.await.unwrap().unwrap()[0].name, "first");
     let kept = memory.clone().load().unwrap();
     assert!(kept.values().any(|value| String::from_utf8_lossy(value).contains("\"name\":\"first\"")), "{kept:?}");
-    // What cannot be written is not done, and not reported as done.
+    // A request whose state cannot be written is not fulfilled, and not reported as fulfilled.
     let second = submit("second");
     tokio::task::spawn_blocking(move || is_writing.recv()).await.unwrap().unwrap();
     write.send(false).unwrap();
@@ -205,7 +205,7 @@ async fn a_deployment_that_was_not_recorded_is_rolled_back_or_refused() {
         assert!(api.ask(Method::PUT, &format!("/v2/apps{id}?force=true"), "application/json", &app).await.0 < 300);
     }
     assert_eq!(service.stop(false).await, Ending::Stopped);
-    // The next start knows of no deployments, and yet both go on.
+    // The restarted process has no notes of deployments, and yet both continue.
     let service = start_with(Some(Box::new(memory))).await;
     let mut api = Api::of(&service);
     let app = r#"{"id": "/noted", "cmd": "x"}"#;
@@ -237,7 +237,7 @@ async fn marathons_answers() {
     assert!(new["deploymentId"].is_string() && new["version"].is_string(), "{new}");
     let (status, answer) = api.ask(Method::DELETE, "/v2/apps/a", "", "").await;
     assert_eq!((status, &answer["deployments"][0]["id"]), (409, &new["deploymentId"]), "it is locked: {answer}");
-    // Another count is another version, which can be gone back to; the configuration is as it was.
+    // Another count is another version, which can be restored; the configuration is unchanged.
     let (_, scaled) = put(&mut api, "/v2/apps/a?force=true", r#"{"instances": 5}"#).await;
     assert!(scaled["version"].as_str() > new["version"].as_str(), "{scaled}");
     let info = api.get("/v2/apps/a").await.1["app"]["versionInfo"].clone();

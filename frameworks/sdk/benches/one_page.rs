@@ -50,13 +50,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Of wall time and of CPU time.
+/// Returns the medians of wall time and of CPU time.
 fn medians(runs: &[(Duration, Duration)]) -> (Duration, Duration) {
     let (mut walls, mut cpus): (Vec<Duration>, Vec<Duration>) = runs.iter().copied().unzip();
     (support::quantile(&mut walls, 0.5), support::quantile(&mut cpus, 0.5))
 }
 
-/// How long a run took, and how much of this process's CPU time it needed.
+/// Returns the wall time of a run and the CPU time that this process used for it.
 fn on_a_cluster(run: impl FnOnce(&Daemon) -> Result<Duration>) -> Result<(Duration, Duration)> {
     let master = Daemon::master(&["--allocation_interval=1secs"])?;
     let agent = Daemon::agent(&master, "cpus:64;mem:65536;disk:65536;ports:[]")?;
@@ -65,12 +65,12 @@ fn on_a_cluster(run: impl FnOnce(&Daemon) -> Result<Duration>) -> Result<(Durati
     Ok((took, own_cpu()? - before))
 }
 
-/// The CPU time of this process so far, of all its threads.
+/// Returns the CPU time that all threads of this process have used so far.
 fn own_cpu() -> Result<Duration> {
     Ok(nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }
 
-/// From the first offer to the last end, without the library.
+/// Runs `tasks` without the library and returns the time from the first offer to the end of the last task.
 fn run_raw(master: &Daemon, tasks: usize) -> Result<Duration> {
     use support::scheduler::{Encoding, Scheduler, amount, task};
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Protobuf, "bench")?;
@@ -96,7 +96,7 @@ fn run_raw(master: &Daemon, tasks: usize) -> Result<Duration> {
     Ok(took)
 }
 
-/// The one page.
+/// The small scheduler on the SDK that runs `true` repeatedly.
 struct Page {
     left: usize,
     finished: usize,
@@ -118,7 +118,7 @@ impl tepui_sdk::Scheduler for Page {
                     }
                     self.left -= 1;
                 }
-                // As the other: what is left of an offer is of no use for a while.
+                // Declines the rest of an offer for a while, as the scheduler without the library does.
                 packer.finish(calls, tepui_sdk::DEFAULT_REFUSAL);
             }
             Event::Update(status) if is_terminal(status.state()) => {

@@ -18,7 +18,7 @@ use crate::v1::{
     offer::{Operation, operation},
 };
 
-/// How long resources that a framework has declined are not offered to it again, by default.
+/// Default of the time for which declined resources are not offered to the framework again.
 pub const DEFAULT_REFUSAL: Duration = Duration::from_secs(5);
 
 /// The calls that a scheduler makes while it handles one event, in their order.
@@ -34,19 +34,19 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Every task of the framework that has not ended.
+    /// Returns the ledger of the framework's tasks that have not ended.
     pub fn tasks(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Uses offers of one agent and one role: `operations` are carried out in turn on their resources. What is left
-    /// of them comes back after `refuse` at the earliest.
+    /// Accepts offers of one agent and one role: the master applies `operations` in turn to their resources. What
+    /// remains is not offered to the framework again before `refuse` is over.
     pub fn accept(&mut self, offer_ids: Vec<OfferId>, operations: Vec<Operation>, refuse: Duration) {
         let accept = call::Accept { offer_ids, operations, filters: Some(filters(refuse)) };
         self.push(Call { accept: Some(accept), ..of(call::Type::Accept) });
     }
 
-    /// Launches tasks on one offer; see [`accept`](Calls::accept) for `refuse`. The tasks' agent is filled in.
+    /// Launches tasks on one offer. Fills in the agent of the tasks; see [`accept`](Calls::accept) for `refuse`.
     pub fn launch(&mut self, offer: &Offer, mut tasks: Vec<TaskInfo>, refuse: Duration) {
         for task in &mut tasks {
             task.agent_id = offer.agent_id.clone();
@@ -74,7 +74,7 @@ impl Calls {
         self.accept(vec![offer.id.clone()], vec![operation], refuse);
     }
 
-    /// Gives offers back; the same resources come again after `refuse` at the earliest.
+    /// Declines offers. Their resources are not offered to the framework again before `refuse` is over.
     pub fn decline(&mut self, offer_ids: Vec<OfferId>, refuse: Duration) {
         if offer_ids.is_empty() {
             return;
@@ -83,20 +83,20 @@ impl Calls {
         self.push(Call { decline: Some(decline), ..of(call::Type::Decline) });
     }
 
-    /// Agrees to give the resources of inverse offers back in time.
+    /// Accepts inverse offers: the framework agrees to vacate their resources in time.
     pub fn accept_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
         let part = call::AcceptInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
         self.push(Call { accept_inverse_offers: Some(Box::new(part)), ..of(call::Type::AcceptInverseOffers) });
     }
 
-    /// Says that the resources of inverse offers cannot be given back in time.
+    /// Declines inverse offers: the framework cannot vacate their resources in time.
     pub fn decline_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
         let part = call::DeclineInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
         self.push(Call { decline_inverse_offers: Some(Box::new(part)), ..of(call::Type::DeclineInverseOffers) });
     }
 
-    /// Ends a task, with `grace` between the request and the kill if given. It is asked for again after a new
-    /// subscription until the task has ended.
+    /// Kills a task, with the grace period `grace` between the request and the kill if it is given. The kill is
+    /// repeated after a new subscription until the task has ended.
     pub fn kill(&mut self, task_id: &str, grace: Option<Duration>) {
         let policy = grace.map(|g| KillPolicy { grace_period: Some(duration_info(g)) });
         self.ledger.kill(task_id, policy);
@@ -104,7 +104,7 @@ impl Calls {
         self.push(kill(task_id, agent_id, policy));
     }
 
-    /// Ends an executor and all its tasks.
+    /// Shuts an executor down, with all its tasks.
     pub fn shutdown(&mut self, executor_id: ExecutorId, agent_id: AgentId) {
         let part = call::Shutdown { executor_id, agent_id };
         self.push(Call { shutdown: Some(Box::new(part)), ..of(call::Type::Shutdown) });
@@ -138,33 +138,33 @@ impl Calls {
         self.ledger.forget(task_id);
     }
 
-    /// Asks for offers for all roles: drops refusals, ends a [`suppress`](Calls::suppress).
+    /// Revives the offers of all roles: removes offer filters and ends a [`suppress`](Calls::suppress).
     pub fn revive(&mut self) {
         self.revive_roles(Vec::new());
     }
 
-    /// [`revive`](Calls::revive) for some roles; none means all.
+    /// Does the same as [`revive`](Calls::revive) for some roles; an empty list means all roles.
     pub fn revive_roles(&mut self, roles: Vec<String>) {
         self.push(Call { revive: Some(call::Revive { roles }), ..of(call::Type::Revive) });
     }
 
-    /// Asks for no more offers for all roles, until [`revive`](Calls::revive).
+    /// Suppresses the offers of all roles until [`revive`](Calls::revive).
     pub fn suppress(&mut self) {
         self.suppress_roles(Vec::new());
     }
 
-    /// [`suppress`](Calls::suppress) for some roles; none means all.
+    /// Does the same as [`suppress`](Calls::suppress) for some roles; an empty list means all roles.
     pub fn suppress_roles(&mut self, roles: Vec<String>) {
         self.push(Call { suppress: Some(call::Suppress { roles }), ..of(call::Type::Suppress) });
     }
 
-    /// Asks for the state of every task in the ledger. The answers come as updates.
+    /// Asks the master for the state of every task in the ledger. The answers arrive as updates.
     pub fn reconcile(&mut self) {
         let ids: Vec<String> = self.ledger.iter().map(|(id, _)| id.to_owned()).collect();
         self.reconcile_some(&ids);
     }
 
-    /// [`reconcile`](Calls::reconcile) for these tasks, if they are in the ledger.
+    /// Does the same as [`reconcile`](Calls::reconcile) for those of these tasks that are in the ledger.
     pub fn reconcile_some(&mut self, ids: &[String]) {
         let known = ids.iter().filter_map(|id| Some((id, self.ledger.get(id)?)));
         let tasks: Vec<_> = known.map(|(id, entry)| reconcile_task(id, &entry.agent_id)).collect();
@@ -173,19 +173,21 @@ impl Calls {
         }
     }
 
-    /// Asks for the state of every task that the master knows of this framework, also those that the ledger lacks.
+    /// Asks the master for the state of every task of this framework that it knows, including those that the ledger
+    /// lacks.
     pub fn reconcile_all(&mut self) {
         self.push(Call { reconcile: Some(call::Reconcile::default()), ..of(call::Type::Reconcile) });
     }
 
-    /// Keeps `value` under `key` for the time after a restart of the scheduler, which gets it with
-    /// [`Event::Restored`](crate::Event::Restored). What one event saves is written as a whole, together with what the
-    /// ledger learned from it, and is durable before the event's calls are sent. Without a store it does nothing.
+    /// Saves `value` under `key`. After a restart the scheduler receives it with
+    /// [`Event::Restored`](crate::Event::Restored). What one event saves is written as a whole, together with the
+    /// changes of the ledger, and is durable before the event's calls are sent. Without a store this method does
+    /// nothing.
     pub fn save(&mut self, key: &str, value: Vec<u8>) {
         self.saves.push(saved::own(key, Some(value)));
     }
 
-    /// Forgets what was [saved](Calls::save) under `key`.
+    /// Deletes what was [saved](Calls::save) under `key`.
     pub fn forget(&mut self, key: &str) {
         self.saves.push(saved::own(key, None));
     }
@@ -196,14 +198,14 @@ impl Calls {
         self.answers.push(request.deferred(answer));
     }
 
-    /// Makes an [`Event::Wake`](crate::Event::Wake) happen at this instant. The earliest of several counts.
+    /// Requests an [`Event::Wake`](crate::Event::Wake) at this instant. Of several instants the earliest counts.
     pub fn wake_at(&mut self, at: Time) {
         self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
     }
 
-    /// Ends the framework: the master kills its tasks and removes it. The session ends too. Without a connection it
-    /// waits for one, for 10 s at most; then it ends with [`Ending::Unreachable`], and the tasks keep running for the
-    /// failover timeout.
+    /// Tears the framework down: the master kills its tasks and removes it. The session ends too. Without a connection
+    /// it waits for one, for 10 s at most; then it ends with [`Ending::Unreachable`], and the tasks keep running for
+    /// the failover timeout.
     pub fn teardown(&mut self) {
         self.push(of(call::Type::Teardown));
         self.stop();
@@ -222,24 +224,25 @@ impl Calls {
         self.ending = Some(Ending::State(why));
     }
 
-    /// The calls so far, in order: for a scheduler that wraps another one and inspects or changes its calls. Some may
-    /// have been made before the event that is being handled.
+    /// Returns the calls so far, in order, for a scheduler that wraps another one and inspects or changes its calls.
+    /// Some may have been made before the event that is being handled.
     pub fn made(&mut self) -> &mut [Call] {
         &mut self.queue
     }
 
-    /// The instant that was given to [`wake_at`](Calls::wake_at), if there is one, for the same use.
+    /// Returns the instant that was given to [`wake_at`](Calls::wake_at), for a scheduler that wraps another one;
+    /// `None` if there is none.
     pub fn wake(&mut self) -> &mut Option<Time> {
         &mut self.wake
     }
 
-    /// A call of the wire that has no method here. The framework's id is filled in.
+    /// Makes a call of the v1 API that has no method here. Fills in the framework's id.
     pub fn push(&mut self, call: Call) {
         self.queue.push(call);
     }
 }
 
-/// The operation that launches tasks.
+/// Returns the operation that launches tasks.
 pub(crate) fn launch(task_infos: Vec<TaskInfo>) -> Operation {
     Operation {
         r#type: Some(operation::Type::Launch as i32),
@@ -248,12 +251,12 @@ pub(crate) fn launch(task_infos: Vec<TaskInfo>) -> Operation {
     }
 }
 
-/// A call of this type with nothing else in it.
+/// Returns a call of this type in which nothing else is set.
 pub(crate) fn of(kind: call::Type) -> Call {
     Call { r#type: Some(kind as i32), ..Default::default() }
 }
 
-/// The acknowledgement of an update, if it needs one.
+/// Returns the acknowledgement of an update, or `None` if it needs none.
 pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
     let uuid = status.uuid.clone()?;
     let agent_id = status.agent_id.clone()?;
@@ -261,7 +264,7 @@ pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
     Some(Call { acknowledge: Some(part), ..of(call::Type::Acknowledge) })
 }
 
-/// The call that ends a task.
+/// Returns the call that kills a task.
 pub(crate) fn kill(task_id: &str, agent_id: Option<AgentId>, kill_policy: Option<KillPolicy>) -> Call {
     let part = call::Kill { task_id: TaskId { value: task_id.into() }, agent_id, kill_policy };
     Call { kill: Some(Box::new(part)), ..of(call::Type::Kill) }
@@ -276,7 +279,7 @@ fn filters(refuse: Duration) -> Filters {
     Filters { refuse_seconds: Some(refuse.as_secs_f64()) }
 }
 
-/// A duration as the wire has it; saturates at 292 years.
+/// Converts a duration to the message of the v1 API; saturates at 292 years.
 pub(crate) fn duration_info(duration: Duration) -> DurationInfo {
     DurationInfo { nanoseconds: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX) }
 }

@@ -1,6 +1,7 @@
 //! Events of a scheduler.
 //!
-//! The wire's `Event` is one message with a type and many optional parts; here each kind has exactly its own.
+//! The `Event` of the v1 API is one message with a type and many optional parts; here each kind of event has its own
+//! fields.
 
 use std::collections::BTreeMap;
 
@@ -9,69 +10,69 @@ use crate::v1::{
     AgentId, ExecutorId, FrameworkId, InverseOffer, MasterInfo, Offer, OfferId, OperationStatus, TaskStatus,
 };
 
-/// An event of the session. Heartbeats are not among them: the session handles them itself.
+/// An event of a scheduler's session. Heartbeats are not among them: the session handles them itself.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// What the scheduler [saved](crate::Calls::save) before it was restarted; the ledger knows its tasks again. Comes
-    /// once, before everything else, and only where there is a store; it is empty at the first start.
+    /// State that the scheduler [saved](crate::Calls::save) before it was restarted; the ledger contains its tasks
+    /// again. It is the first event if there is a store, and occurs once. It is empty at the first start.
     Restored(BTreeMap<String, Vec<u8>>),
-    /// The master took the framework in. From here on offers come.
+    /// The master accepted the subscription. Offers follow.
     Subscribed {
-        /// The framework's id: what to keep if the framework is to be known again after a restart.
+        /// Id of the framework, with which the framework can subscribe again after a restart.
         framework_id: FrameworkId,
-        /// The master that leads.
+        /// The leading master.
         master: Option<MasterInfo>,
-        /// Whether this session was subscribed before. Earlier offers are void, tasks keep running.
+        /// Whether this session was subscribed before. If so, earlier offers are void, and tasks keep running.
         again: bool,
     },
     /// The connection is lost; the session subscribes again. All offers are void.
     Disconnected {
-        /// Why, in words.
+        /// Reason, for people.
         why: String,
     },
-    /// Resources to use or to give back; each until it is used, declined or rescinded.
+    /// Offered resources. An offer is valid until it is accepted, declined or rescinded.
     Offers(Vec<Offer>),
     /// Requests of the operator to vacate resources for maintenance.
     InverseOffers(Vec<InverseOffer>),
-    /// An offer is void.
+    /// An offer was rescinded.
     Rescinded(OfferId),
-    /// An inverse offer is void.
+    /// An inverse offer was rescinded.
     InverseRescinded(OfferId),
-    /// A task has a new state. The ledger has it already.
+    /// A task has a new state. The ledger contains it already.
     Update(TaskStatus),
     /// An offer operation with an id has a new state.
     OperationUpdate(OperationStatus),
-    /// An executor sends bytes.
+    /// An executor sent a message to the scheduler.
     Message {
-        /// Where the executor runs.
+        /// Id of the executor's agent.
         agent_id: AgentId,
-        /// Which executor.
+        /// Id of the executor.
         executor_id: ExecutorId,
-        /// Its content.
+        /// Content of the message.
         data: Vec<u8>,
     },
-    /// An agent is lost. Updates for its tasks arrive without a request.
+    /// An agent is lost. Updates for its tasks follow without a request.
     AgentLost(AgentId),
     /// A custom executor ended.
     ExecutorExited {
-        /// Where it ran.
+        /// Id of the executor's agent.
         agent_id: AgentId,
-        /// Which executor.
+        /// Id of the executor.
         executor_id: ExecutorId,
-        /// Its raw status from wait(2); -1 if unknown.
+        /// Raw exit status of the executor from wait(2); -1 if unknown.
         status: i32,
     },
-    /// A call was not taken: by the master, or by this library because it would break the ledger.
+    /// A call was refused: by the master, or by this library because it would launch a task twice.
     Refused {
-        /// The call, without the framework's id.
+        /// The refused call, without the framework's id.
         call: Box<scheduler::Call>,
-        /// Why, in words.
+        /// Reason, for people.
         why: String,
     },
     /// The master refuses the framework for good; the session ends after this event.
     Error {
-        /// The master's words.
+        /// Message of the master.
         message: String,
     },
     /// The time given to [`Calls::wake_at`](crate::Calls::wake_at) has come, or another thread has woken the scheduler.
@@ -79,8 +80,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// Converts an event of the wire; `None` for heartbeats, for unknown kinds, and for events without their own part.
-    /// `again` is true if the session was subscribed before.
+    /// Converts an event of the v1 API. Returns `None` for heartbeats, for unknown kinds, and for events without their
+    /// own part. `again` is true if the session was subscribed before.
     pub fn from_wire(event: scheduler::Event, again: bool) -> Option<Event> {
         Some(match event.r#type() {
             Type::Subscribed => {
@@ -104,7 +105,7 @@ impl Event {
     }
 }
 
-/// A failure with an executor is the executor's, one without is the agent's.
+/// Converts a FAILURE event: one with an executor is the executor's exit, one without is the loss of the agent.
 fn failure(part: scheduler::event::Failure) -> Option<Event> {
     let agent_id = part.agent_id?;
     Some(match part.executor_id {

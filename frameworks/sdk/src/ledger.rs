@@ -13,80 +13,82 @@ use crate::saved;
 use crate::state::Change;
 use crate::v1::{AgentId, KillPolicy, TaskState, TaskStatus};
 
-/// How many ended tasks are remembered, so that an update that comes once more is known to be old.
+/// Maximum number of ended tasks that are remembered, to recognise a repeated update of one of them.
 pub(crate) const ENDED_MAX: usize = 10_000;
 
-/// What is known of a task that has not ended.
+/// The ledger's entry of a task that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Where it runs; empty for a task that only an update without an agent named.
+    /// Id of the task's agent; empty if the task is known only from an update without an agent.
     pub agent_id: AgentId,
-    /// The newest state.
+    /// Newest state of the task.
     pub state: TaskState,
-    /// When it entered the ledger.
+    /// Time at which the task was added to the ledger.
     pub since: Time,
-    /// When `state` was first reported.
+    /// Time of the first report of `state`.
     pub changed: Time,
-    /// The kill that the scheduler requested; repeated after a new subscription until the task has ended.
+    /// Kill that the scheduler requested, which is repeated after a new subscription until the task has ended; `None`
+    /// if there is none.
     pub kill: Option<Option<KillPolicy>>,
-    /// The uuid of the newest update, by which one that comes again is known.
+    /// UUID of the newest update, by which a repeated update is recognised.
     pub(crate) uuid: Vec<u8>,
 }
 
 impl Entry {
-    /// A task without an update.
+    /// Creates the entry of a task without an update.
     fn new(agent_id: AgentId, now: Time) -> Entry {
         Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() }
     }
 }
 
-/// Every task of the framework that has not ended, by its id.
+/// Ledger of the framework's tasks that have not ended, by task id.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Looked up with every update, and rarely listed in order, so it is sorted for that.
+    /// Tasks that have not ended. Every update looks one up, and they are rarely listed in order, so they are sorted
+    /// only then.
     live: FxHashMap<Arc<str>, Entry>,
-    /// Those of them that the scheduler has killed.
+    /// Ids of tasks in `live` that the scheduler has killed.
     killed: BTreeSet<Arc<str>>,
-    /// The last update of each task that ended lately, by the task's id.
+    /// Last updates of the tasks that ended most recently, by task id.
     ended: FxHashMap<Arc<str>, Ended>,
-    /// Numbers and ids of what ended, oldest first.
+    /// Numbers and ids of ended tasks, the oldest first.
     ended_order: VecDeque<(u64, Arc<str>)>,
-    /// The number of the task that ends next.
+    /// Number of the task that ends next.
     ended_next: u64,
-    /// Whether [`changes`](Ledger::changes) will be called.
+    /// Whether changes are collected for [`changes`](Ledger::changes).
     keeping: bool,
-    /// Tasks that changed since the last call.
+    /// Tasks that changed since the last call of `changes`.
     touched: BTreeSet<Arc<str>>,
-    /// The number of the first task that ended since then.
+    /// Number of the first task that ended since the last call of `changes`.
     ended_unsaved: u64,
-    /// The uuids of the updates whose acknowledgement the scheduler keeps back, by the task's id.
+    /// UUIDs of the updates whose acknowledgement the scheduler withholds, by task id.
     held: BTreeMap<Arc<str>, Vec<u8>>,
-    /// Tasks whose end was acknowledged long after it was reported, since the last call of changes.
+    /// Ended tasks whose last update was withheld and then acknowledged since the last call of `changes`.
     ended_late: Vec<Arc<str>>,
-    /// Nothing is remembered of what has ended.
+    /// Whether ended tasks are not remembered.
     forgetful: bool,
 }
 
 /// The last update of a task that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Numbers only grow; the oldest are forgotten first.
+    /// Number of the ended task. Numbers increase, and the oldest tasks are forgotten first.
     pub(crate) number: u64,
     pub(crate) state: TaskState,
-    /// Empty if the update needs no acknowledgement.
+    /// UUID of the last update; empty if it needs no acknowledgement.
     pub(crate) uuid: Vec<u8>,
 }
 
-/// How an update relates to what the ledger knew.
+/// Result of comparing an update with the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Novelty {
     New,
-    /// The same update again, because its acknowledgement was lost or is under way; or an update without news about an
-    /// ended task, such as the one that follows a reconciliation.
+    /// A repeated update, because its acknowledgement was lost or is under way; or an update without news about an
+    /// ended task, such as the answer to a reconciliation.
     Repeated,
 }
 
-/// Whether a task in this state has ended for good.
+/// Returns whether a task in this state has ended for good.
 ///
 /// `TASK_LOST` counts, as for Mesos's own libraries; `TASK_UNREACHABLE` and `TASK_UNKNOWN` do not: the task may return.
 pub fn is_terminal(state: TaskState) -> bool {
@@ -109,44 +111,44 @@ pub fn is_terminal(state: TaskState) -> bool {
 }
 
 impl Ledger {
-    /// What is known of a task that has not ended.
+    /// Returns the entry of a task that has not ended.
     pub fn get(&self, task_id: &str) -> Option<&Entry> {
         self.live.get(task_id)
     }
 
-    /// All tasks that have not ended, in the order of their ids.
+    /// Returns all tasks that have not ended, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         let mut list: Vec<(&str, &Entry)> = self.live.iter().map(|(id, entry)| (&**id, entry)).collect();
         list.sort_unstable_by_key(|(id, _)| *id);
         list.into_iter()
     }
 
-    /// The tasks that the scheduler has killed, in the order of their ids.
+    /// Returns the tasks that the scheduler has killed and that have not ended, in the order of their ids.
     pub(crate) fn killed(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.killed.iter().filter_map(|id| Some((&**id, self.live.get(id)?)))
     }
 
-    /// From now on [`changes`](Ledger::changes) are collected.
+    /// Turns on the collection of [`changes`](Ledger::changes).
     pub(crate) fn keep(&mut self) {
         self.keeping = true;
     }
 
-    /// From now on nothing is remembered of what ends.
+    /// Turns off the memory of ended tasks.
     pub(crate) fn forget_ends(&mut self) {
         self.forgetful = true;
     }
 
-    /// How many tasks have not ended.
+    /// Returns the number of tasks that have not ended.
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether no task is left.
+    /// Returns whether all tasks have ended.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// Enters a task that is about to be launched. `false` if it is there already.
+    /// Adds a task that is about to be launched. Returns `false` if the ledger contains it already.
     pub(crate) fn launch(&mut self, task_id: &str, agent_id: AgentId, now: Time) -> bool {
         if self.live.contains_key(task_id) {
             return false;
@@ -170,7 +172,7 @@ impl Ledger {
         id
     }
 
-    /// Removes a task without further updates: it was not launched after all, or neither master nor agent know it.
+    /// Removes a task that receives no further updates: it was not launched, or neither master nor agent know it.
     pub(crate) fn forget(&mut self, task_id: &str) {
         self.held.remove(task_id);
         self.take(task_id);
@@ -186,7 +188,7 @@ impl Ledger {
         }
     }
 
-    /// Records that the acknowledgement of this update is withheld: it is new to a restarted scheduler.
+    /// Records that the acknowledgement of this update is withheld. The update is then new to a restarted scheduler.
     pub(crate) fn hold(&mut self, task_id: &str, uuid: &[u8]) {
         let id = match self.live.get_key_value(task_id) {
             Some((id, _)) => Arc::clone(id),
@@ -195,12 +197,12 @@ impl Ledger {
         self.held.insert(id, uuid.to_vec());
     }
 
-    /// Whether the acknowledgement of this update is kept back.
+    /// Returns whether the acknowledgement of this update is withheld.
     pub(crate) fn is_held(&self, task_id: &str, uuid: &[u8]) -> bool {
         self.held.get(task_id).is_some_and(|held| held == uuid)
     }
 
-    /// An update is acknowledged whose acknowledgement was kept back.
+    /// Records that an update is acknowledged whose acknowledgement was withheld.
     pub(crate) fn release(&mut self, task_id: &str, uuid: &[u8]) {
         if !self.is_held(task_id, uuid) {
             return;
@@ -213,7 +215,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in a status update.
+    /// Applies a status update.
     pub(crate) fn update(&mut self, status: &TaskStatus, now: Time) -> Novelty {
         let id = &status.task_id.value;
         let uuid = status.uuid.as_deref().unwrap_or_default();
@@ -240,7 +242,7 @@ impl Ledger {
         if let Some(agent_id) = status.agent_id.as_ref().filter(|id| !id.value.is_empty()) {
             entry.agent_id.value.clone_from(&agent_id.value);
         }
-        // An answer to a reconciliation has none; the update before it may come again all the same.
+        // The answer to a reconciliation has no UUID, and the update before it may still be repeated.
         if !uuid.is_empty() {
             entry.uuid.clear();
             entry.uuid.extend_from_slice(uuid);
@@ -248,7 +250,7 @@ impl Ledger {
         Novelty::New
     }
 
-    /// Whether this update has no news. A lost task may return; no other ended task does.
+    /// Returns whether this update contains nothing new. A lost task may return; no other ended task does.
     fn is_known(&self, id: &str, uuid: &[u8], state: TaskState) -> bool {
         let ended = self.ended.get(id);
         let is_same = |other: &[u8]| !uuid.is_empty() && other == uuid;
@@ -269,7 +271,7 @@ impl Ledger {
         self.restore_ended(id, Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
     }
 
-    /// What has changed since the last time, for a store.
+    /// Returns the changes since the last call, for a store.
     pub(crate) fn changes(&mut self) -> Vec<Change> {
         let mut changes: Vec<Change> = self.touched.iter().filter_map(|id| self.task_to_save(id)).collect();
         let fresh = self.ended_order.iter().rev().take_while(|(number, _)| *number >= self.ended_unsaved);
@@ -284,8 +286,8 @@ impl Ledger {
         changes
     }
 
-    /// A task as the next life of the scheduler is to find it: an update that is held is unknown then, and a task whose
-    /// end is held has not ended.
+    /// Returns the change that saves a task for a restarted scheduler. An update that is withheld is saved as unknown,
+    /// and a task whose last update is withheld as not ended.
     fn task_to_save(&self, id: &Arc<str>) -> Option<Change> {
         match (self.live.get(id), self.held.get(id)) {
             (Some(entry), Some(held)) if entry.uuid == *held => {
@@ -300,14 +302,14 @@ impl Ledger {
         self.ended.get(id).is_some_and(|ended| self.is_held(id, &ended.uuid))
     }
 
-    /// Takes what there is as known to the store.
+    /// Records that the store contains the current state.
     pub(crate) fn settle(&mut self) {
         self.touched.clear();
         self.ended_late.clear();
         self.ended_unsaved = self.ended_next;
     }
 
-    /// Enters a task that a store kept.
+    /// Adds a task that was read from a store.
     pub(crate) fn restore(&mut self, id: &str, entry: Entry) {
         let id: Arc<str> = id.into();
         if entry.kill.is_some() {
@@ -316,7 +318,7 @@ impl Ledger {
         self.live.insert(id, entry);
     }
 
-    /// Remembers the last update of a task that ended; numbers only grow.
+    /// Records the last update of a task that ended. Numbers must increase from call to call.
     pub(crate) fn restore_ended(&mut self, id: Arc<str>, ended: Ended) {
         self.ended_next = ended.number + 1;
         self.ended_order.push_back((ended.number, Arc::clone(&id)));
@@ -330,7 +332,8 @@ impl Ledger {
     }
 }
 
-/// Whether a task that ended so can turn out to be running after all: its agent was only thought to be gone.
+/// Returns whether a task that ended with this state can turn out to be running, since its agent was only presumed
+/// lost.
 fn may_return(state: TaskState) -> bool {
     use TaskState::{TaskDropped, TaskGone, TaskGoneByOperator, TaskLost};
     matches!(state, TaskLost | TaskDropped | TaskGone | TaskGoneByOperator)

@@ -34,7 +34,7 @@ pub mod task;
 
 /// Time, ids and the text form of durations.
 pub use base;
-/// The algebra of resources.
+/// Resources and their arithmetic.
 pub use resources;
 
 pub use base::Backoff;
@@ -52,13 +52,13 @@ pub use session::{Ending, Input, Output, Session, Settings};
 
 use base::Time;
 
-/// A scheduler: answers events with calls.
+/// A scheduler: handles events and makes calls.
 ///
 /// `on_event` is called for one event at a time, never at once from two threads. Calls that it makes are sent after it
-/// returns, in their order; a status update is acknowledged after them, unless the scheduler keeps that back with
+/// returns, in order. A status update is acknowledged after them, unless the scheduler withholds that with
 /// [`Calls::hold_acknowledgement`].
 pub trait Scheduler {
-    /// Answers `event`, which happened at `now`, with `calls`.
+    /// Handles `event`, which happened at `now`, and makes calls through `calls`.
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls);
 }
 

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::prometheus::{Kind, Text};
 
-/// How many series there may be; further ones are not kept, so that a label made from an id does no harm.
+/// Maximum number of series; further ones are dropped, so that a label made from an id cannot exhaust the memory.
 const SERIES_MAX: usize = 10_000;
 
-/// Labels of a series: names and values.
+/// Labels of a series, as names and values.
 type Labels = Vec<(&'static str, String)>;
 
-/// Counters and gauges. Clones share them: one is given to the session in its settings, another to the server of
-/// metrics.
+/// Counters and gauges of a framework. Clones share them: one is passed to the session in its settings, another to the
+/// server of metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics(Option<Arc<Mutex<Series>>>);
 
@@ -23,21 +23,21 @@ impl Default for Metrics {
 
 #[derive(Debug, Default)]
 struct Series {
-    /// By name, sorted.
+    /// Series by name, sorted.
     values: Vec<(&'static str, Values)>,
     count: usize,
 }
 
-/// What there is of one name.
+/// The series of one name.
 #[derive(Debug, Default)]
 struct Values {
     counter: bool,
-    /// By labels, sorted.
+    /// Values by labels, sorted.
     by_labels: Vec<(Labels, f64)>,
 }
 
 impl Metrics {
-    /// Counts nothing: for a session without metrics.
+    /// Returns metrics that count nothing, for a session without metrics.
     pub fn off() -> Metrics {
         Metrics(None)
     }
@@ -65,7 +65,7 @@ impl Metrics {
         let Some(series) = &self.0 else { return };
         let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
         let Series { values, count } = &mut *series;
-        // Mostly it is the very same text as before.
+        // The name is mostly the very same text as before.
         let same = values.iter().position(|(known, _)| std::ptr::eq(*known, name));
         let at = same.unwrap_or_else(|| {
             values.binary_search_by_key(&name, |(known, _)| *known).unwrap_or_else(|at| {
@@ -87,7 +87,7 @@ impl Metrics {
         }
     }
 
-    /// All series, for a scraper (content type [`base::prometheus::MEDIA_TYPE`]).
+    /// Returns all series as text for a scraper (content type [`base::prometheus::MEDIA_TYPE`]).
     pub fn text(&self) -> String {
         let Some(series) = &self.0 else { return String::new() };
         let series = series.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,32 +11,32 @@ use resources::{Name, Ranges, Resource, Resources, Value};
 use crate::Bin;
 use crate::v1::{Attribute, value};
 
-/// What a task needs of the agent that it runs on.
+/// Requirements of a task for the agent that it runs on.
 #[derive(Clone, Debug, Default)]
 pub struct Need {
-    /// Scalars and sets, such as `cpus:1;mem:64`.
+    /// Required scalars and sets, such as `cpus:1;mem:64`.
     pub resources: Resources,
-    /// Ports by number.
+    /// Required ports by number.
     pub ports: Vec<u16>,
-    /// How many further ports, whichever are free.
+    /// Number of further ports, of any number.
     pub any_ports: usize,
-    /// What the agent's attributes must be; all of them.
+    /// Constraints on the agent's attributes; all of them must hold.
     pub constraints: Vec<Constraint>,
-    /// Whether resources that may be taken back at any time will do where there are no others.
+    /// Whether revocable resources are acceptable where no others are free.
     pub revocable: bool,
 }
 
-/// What a bin has for a need.
+/// Resources of a bin that were selected for a need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// All that the task gets.
+    /// All resources of the task.
     pub(crate) resources: Resources,
-    /// Its ports: those by number first, then the others, ascending.
+    /// Ports of the task: those required by number first, then the others, ascending.
     pub ports: Vec<u16>,
 }
 
 impl Need {
-    /// What `bin` has for this need; none if something is missing.
+    /// Selects resources of `bin` for this need. Returns `None` if something is missing.
     pub fn find(&self, bin: &Bin) -> Option<Found> {
         if !self.constraints.iter().all(|c| c.holds(bin)) {
             return None;
@@ -51,7 +51,7 @@ impl Need {
         Some(Found { resources, ports })
     }
 
-    /// The ports to take, if there are enough.
+    /// Selects the ports. Returns `None` if there are too few.
     fn choose_ports(&self, left: &Resources) -> Option<Vec<u16>> {
         if self.ports.is_empty() && self.any_ports == 0 {
             return Some(Vec::new());
@@ -67,10 +67,10 @@ impl Need {
     }
 }
 
-/// A rule about an attribute of an agent, or about `hostname`.
+/// A constraint on an attribute of an agent, or on `hostname`.
 ///
-/// In text: `rack`, `!rack` (it has the attribute, or not), `rack=r1`, `rack!=r1` (also where it has none),
-/// `rack=r1|r2` (any of them), `cores>=8`, `cores<=16` (numbers).
+/// In text: `rack` (the attribute exists), `!rack` (it does not exist), `rack=r1`, `rack!=r1` (also if it does not
+/// exist), `rack=r1|r2` (one of these values), `cores>=8`, `cores<=16` (numbers).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
     attribute: String,
@@ -87,7 +87,7 @@ enum Rule {
     AtMost(f64),
 }
 
-/// A text that is not a rule about an attribute.
+/// An error of parsing a [`Constraint`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a constraint; write it like rack=r1|r2, rack!=r3, cores>=8, ssd or !ssd")]
 pub struct ConstraintError(String);
@@ -136,7 +136,8 @@ impl fmt::Display for Constraint {
 }
 
 impl Constraint {
-    /// Whether it holds for the agent of `bin`. A name may occur several times among attributes: any of them will do.
+    /// Returns whether the constraint holds for the agent of `bin`. An attribute may occur several times; one of its
+    /// values suffices.
     pub fn holds(&self, bin: &Bin) -> bool {
         let mut values: Vec<String> = bin.attributes().iter().filter(|a| a.name == self.attribute).map(text).collect();
         if self.attribute == "hostname" {
@@ -154,7 +155,7 @@ impl Constraint {
     }
 }
 
-/// An attribute's value as people write it.
+/// Formats the value of an attribute for people.
 pub fn text(attribute: &Attribute) -> String {
     match attribute.r#type() {
         value::Type::Text => attribute.text.as_ref().map(|t| t.value.clone()),

@@ -13,13 +13,13 @@ use crate::needs::{Found, Need};
 use crate::task::{from_v1, twin};
 use crate::v1::{AgentId, Attribute, Offer, OfferId, Resource, TaskInfo};
 
-/// Offers at hand, and the tasks placed on them so far.
+/// Offers, and the tasks placed on them so far.
 #[derive(Debug, Default)]
 pub struct Packer {
     bins: Vec<Bin>,
 }
 
-/// The offers of one agent to one role, which can be used in one call.
+/// The offers of one agent to one role, which can be accepted in one call.
 #[derive(Debug)]
 pub struct Bin {
     agent_id: AgentId,
@@ -33,37 +33,38 @@ pub struct Bin {
 }
 
 impl Bin {
-    /// The agent that the resources are on.
+    /// Returns the id of the agent whose resources are offered.
     pub fn agent_id(&self) -> &AgentId {
         &self.agent_id
     }
 
-    /// The agent's host.
+    /// Returns the host name of the agent.
     pub fn hostname(&self) -> &str {
         &self.hostname
     }
 
-    /// The agent's attributes.
+    /// Returns the attributes of the agent.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
 
-    /// The role that the resources are offered to, if the offer states it.
+    /// Returns the role to which the resources are offered, if the offer states it.
     pub fn role(&self) -> Option<&Role> {
         self.role.as_ref()
     }
 
-    /// What is not used yet, without the allocation to a role.
+    /// Returns the resources that no task uses yet, without the allocation to a role.
     pub fn left(&self) -> &Resources {
         &self.left
     }
 
-    /// The tasks placed here so far.
+    /// Returns the tasks placed here so far.
     pub fn tasks(&self) -> &[TaskInfo] {
         &self.tasks
     }
 
-    /// Resources for `needs`, reserved ones first; none if they are not all there. Revocable resources are not used.
+    /// Selects resources for `needs`, reserved ones first. Returns `None` if some are missing. Revocable resources are
+    /// not used.
     pub(crate) fn find(&self, needs: &Resources) -> Option<Resources> {
         let steady = self.left.non_revocable();
         match &self.role {
@@ -72,13 +73,14 @@ impl Bin {
         }
     }
 
-    /// The same among revocable resources.
+    /// Selects revocable resources for `needs`. Returns `None` if some are missing.
     pub(crate) fn find_revocable(&self, needs: &Resources) -> Option<Resources> {
         let revocable: Resources = needs.clone().into_iter().map(|r| r.with_revocable(true)).collect();
         self.left.revocable().find(&revocable)
     }
 
-    /// What the task's custom executor needs here for itself, if no task placed here starts it already.
+    /// Returns the resources of the task's custom executor; they are empty if a task placed here starts that executor
+    /// already.
     fn executor_needs(&self, task: &TaskInfo) -> Resources {
         let Some(executor) = &task.executor else { return Resources::new() };
         let same = |t: &TaskInfo| t.executor.as_ref().is_some_and(|e| e.executor_id == executor.executor_id);
@@ -94,7 +96,7 @@ impl Bin {
         if let (Some(executor), Some(found)) = (&mut task.executor, for_executor) {
             let first = self.tasks.iter().filter_map(|t| t.executor.as_ref());
             let first = first.into_iter().find(|e| e.executor_id == executor.executor_id);
-            // All tasks of an executor name it in the same words.
+            // All tasks of an executor must describe it equally.
             executor.resources = match first {
                 Some(first) => first.resources.clone(),
                 None => self.messages(&found),
@@ -106,7 +108,8 @@ impl Bin {
         self.tasks.push(task);
     }
 
-    /// As the master offered them: in the same reservation format, allocated to the same role.
+    /// Converts resources to messages as the master offered them: in the same reservation format, allocated to the same
+    /// role.
     fn messages(&self, resources: &Resources) -> Vec<Resource> {
         let allocated = match &self.role {
             Some(role) => resources.allocated(role),
@@ -117,8 +120,8 @@ impl Bin {
 }
 
 impl Packer {
-    /// Takes offers in. Those of one agent and role are used as one. Offers with resources that this library cannot
-    /// read are kept aside, and given back by [`finish`](Packer::finish).
+    /// Creates a packer of these offers. Those of one agent and role are combined. An offer with resources that this
+    /// library cannot read counts as empty; [`finish`](Packer::finish) returns it.
     pub fn new(offers: impl IntoIterator<Item = Offer>) -> Packer {
         let mut places: BTreeMap<(Text, Option<Text>), usize> = BTreeMap::new();
         let mut packer = Packer::default();
@@ -135,24 +138,25 @@ impl Packer {
         packer
     }
 
-    /// The offers, by agent and role, with what is left of them.
+    /// Returns the bins, one for each agent and role, with their unused resources.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
     }
 
-    /// Places a task on the first agent with room, and returns the agent. The task's resources are its needs; they are
-    /// replaced by the selected ones.
+    /// Places a task on the first agent where it fits, and returns the agent. The task's resources are its needs; they
+    /// are replaced by the selected ones.
     ///
     /// # Errors
-    /// Returns the task if there is no room.
+    /// Returns the task if it does not fit.
     pub fn place(&mut self, task: TaskInfo) -> Result<AgentId, Box<TaskInfo>> {
         self.place_by(task, |_| Some(0.0))
     }
 
-    /// Places a task where it has room and `score` is highest; `None` from `score` rules the place out.
+    /// Places a task in the bin where it fits and `score` is highest, and returns the agent. A bin whose score is
+    /// `None` is excluded.
     ///
     /// # Errors
-    /// Gives the task back when there is no room, or its needs cannot be read.
+    /// Returns the task if it does not fit or its needs cannot be read.
     pub fn place_by(&mut self, task: TaskInfo, score: impl Fn(&Bin) -> Option<f64>) -> Result<AgentId, Box<TaskInfo>> {
         let Ok(needs) = from_v1(&task.resources) else { return Err(Box::new(task)) };
         let needs = needs.unallocated().to_unreserved();
@@ -172,8 +176,8 @@ impl Packer {
         Ok(self.bins[place].agent_id.clone())
     }
 
-    /// Places a task where `need` is met and `score` is highest, and returns the agent and the ports. The task's
-    /// resources are replaced by the selected ones.
+    /// Places a task in the bin where `need` is met and `score` is highest, and returns the agent and the ports. The
+    /// task's resources are replaced by the selected ones.
     ///
     /// # Errors
     /// Returns the task if no agent fits.
@@ -198,7 +202,7 @@ impl Packer {
         Ok((self.bins[place].agent_id.clone(), found.ports))
     }
 
-    /// Launches what was placed and gives everything else back, not to be offered again before `refuse` is over.
+    /// Launches the placed tasks and declines all other resources, which are not offered again before `refuse` is over.
     pub fn finish(self, calls: &mut Calls, refuse: Duration) {
         let mut unused = Vec::new();
         for bin in self.bins {

@@ -11,21 +11,21 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Maximum number of questions that wait.
+/// Maximum number of requests in the queue.
 const WAITING_MAX: usize = 1024;
 
-/// Why there is no answer.
+/// Reason why a request was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Too many questions wait already.
+    /// The queue is full.
     #[error("the scheduler has {WAITING_MAX} requests waiting; try again later")]
     Busy,
-    /// The scheduler has ended, or dropped the question.
+    /// The scheduler has ended, or dropped the request.
     #[error("the scheduler has ended")]
     Gone,
 }
 
-/// Creates both ends: a [`Requester`], which can be cloned, and the scheduler's [`Requests`].
+/// Creates both ends of a channel: a [`Requester`], which can be cloned, and the scheduler's [`Requests`].
 ///
 /// The driver must know which notification wakes the scheduler: `options.nudge = Some(requester.nudge())`.
 pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
@@ -38,14 +38,14 @@ pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
     (requester, Requests(shared))
 }
 
-/// The asking end.
+/// The end of the channel that sends requests.
 pub struct Requester<Q, A> {
     queue: Arc<Mutex<Queue<Q, A>>>,
     #[cfg(feature = "driver")]
     nudge: Arc<tokio::sync::Notify>,
 }
 
-/// The scheduler's end.
+/// The scheduler's end of the channel: an iterator over the waiting requests.
 pub struct Requests<Q, A>(Arc<Mutex<Queue<Q, A>>>);
 
 struct Queue<Q, A> {
@@ -53,18 +53,17 @@ struct Queue<Q, A> {
     closed: bool,
 }
 
-/// A question with the duty to answer it. If it is dropped without an answer, the requester receives
-/// [`AskError::Gone`].
+/// A request that must be answered. If it is dropped without an answer, the requester receives [`AskError::Gone`].
 pub struct Request<Q, A> {
-    /// The request.
+    /// Content of the request.
     pub question: Q,
     slot: Reply<A>,
 }
 
-/// The future answer; it can also be polled.
+/// A future of the answer; it can also be polled with [`take`](Answer::take).
 pub struct Answer<A>(Arc<Mutex<Slot<A>>>);
 
-/// The answering side of a slot, which reports that it is dropped.
+/// The answering side of a request, which reports when it is dropped.
 struct Reply<A>(Arc<Mutex<Slot<A>>>);
 
 enum Slot<A> {
@@ -74,10 +73,10 @@ enum Slot<A> {
 }
 
 impl<Q, A> Requester<Q, A> {
-    /// Asks, and waits for the answer. Dropping the future does not take the question back.
+    /// Sends a request, and waits for the answer. Dropping the future does not cancel the request.
     ///
     /// # Errors
-    /// The scheduler has too much to do, or is gone.
+    /// The queue is full, or the scheduler has ended or dropped the request.
     pub async fn ask(&self, question: Q) -> Result<A, AskError> {
         let answer = put(&self.queue, question)?;
         #[cfg(feature = "driver")]
@@ -85,7 +84,8 @@ impl<Q, A> Requester<Q, A> {
         answer.await
     }
 
-    /// Asks without waking the scheduler, as laboratories do; it must then receive [`Event::Wake`](crate::Event::Wake).
+    /// Sends a request without waking the scheduler, as laboratories do; it must then receive
+    /// [`Event::Wake`](crate::Event::Wake).
     ///
     /// # Errors
     /// The queue is full, or the scheduler has ended.
@@ -93,14 +93,14 @@ impl<Q, A> Requester<Q, A> {
         put(&self.queue, question)
     }
 
-    /// What [`ask`](Requester::ask) notifies: for the driver's `Options::nudge`.
+    /// Returns the notification that [`ask`](Requester::ask) sends, for the driver's `Options::nudge`.
     #[cfg(feature = "driver")]
     pub fn nudge(&self) -> Arc<tokio::sync::Notify> {
         self.nudge.clone()
     }
 }
 
-/// The questions that wait now, the one that has waited longest first. It may have more later.
+/// Yields the requests that wait now, the oldest first. After `None` there may be more later.
 impl<Q, A> Iterator for Requests<Q, A> {
     type Item = Request<Q, A>;
 
@@ -110,7 +110,7 @@ impl<Q, A> Iterator for Requests<Q, A> {
 }
 
 impl<Q, A> Requests<Q, A> {
-    /// Asks without a requester, as tests and laboratories do; the scheduler must then receive
+    /// Sends a request without a requester, as tests and laboratories do; the scheduler must then receive
     /// [`Event::Wake`](crate::Event::Wake).
     ///
     /// # Errors
@@ -134,13 +134,13 @@ fn put<Q, A>(queue: &Mutex<Queue<Q, A>>, question: Q) -> Result<Answer<A>, AskEr
 }
 
 impl<Q, A> Request<Q, A> {
-    /// Answers at once. A requester that has gone away is ignored. State saved in the same event may not be durable
-    /// yet: see [`Calls::answer`](crate::Calls::answer).
+    /// Answers the request at once. If the requester is gone, the answer is dropped. State saved in the same event may
+    /// not be durable yet: see [`Calls::answer`](crate::Calls::answer).
     pub fn answer(self, answer: A) {
         self.slot.fill(Slot::Answered(answer));
     }
 
-    /// The answer, to be given later.
+    /// Returns the answer as a value, to be delivered later.
     pub(crate) fn deferred(self, answer: A) -> Deferred
     where
         A: Send + 'static,
@@ -151,7 +151,7 @@ impl<Q, A> Request<Q, A> {
     }
 }
 
-/// The answer to a request, on its way to the requester. If it is dropped, the requester receives [`AskError::Gone`].
+/// An answer that is not delivered yet. If it is dropped, the requester receives [`AskError::Gone`].
 #[derive(Clone)]
 pub struct Deferred(Arc<Mutex<Option<Give>>>);
 
@@ -167,7 +167,7 @@ impl Deferred {
     }
 }
 
-/// An answer is equal to itself only.
+/// A deferred answer is equal to itself only.
 impl PartialEq for Deferred {
     fn eq(&self, other: &Deferred) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -195,7 +195,7 @@ impl<A> Reply<A> {
 }
 
 impl<A> Answer<A> {
-    /// The answer, if it is there; it can be taken once.
+    /// Takes the answer, if it has arrived; it can be taken once.
     pub fn take(&mut self) -> Option<Result<A, AskError>> {
         let mut slot = lock(&self.0);
         if let Slot::Empty(_) = *slot {
@@ -246,7 +246,7 @@ impl<Q, A> Clone for Requester<Q, A> {
     }
 }
 
-/// A panic while a lock is held leaves nothing half done here.
+/// Locks a mutex. A poisoned lock is used all the same, since a panic leaves no change half done here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

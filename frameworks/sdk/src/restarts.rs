@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use base::Time;
 
-/// How long to wait. Mesos's long-lived frameworks have the same three knobs (Marathon: 1 s, 1.15, 300 s).
+/// Waits between the end of a task and its next start. Mesos's long-lived frameworks have the same three parameters
+/// (Marathon: 1 s, 1.15, 300 s).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RestartPolicy {
-    /// The first wait.
+    /// First wait.
     pub first: Duration,
-    /// By how much each further wait is longer; at least 1.
+    /// Factor by which each further wait is longer; at least 1.
     pub factor: f64,
-    /// The longest wait.
+    /// Longest wait.
     pub longest: Duration,
-    /// After a run of this length the waits start from the first one.
+    /// Length of a run after which the waits start from the first one.
     pub healthy_after: Duration,
 }
 
@@ -32,7 +33,7 @@ impl Default for RestartPolicy {
     }
 }
 
-/// Restarts of tasks, each by a name.
+/// Back-off of tasks by name.
 #[derive(Clone, Debug, Default)]
 pub struct Restarts {
     policy: RestartPolicy,
@@ -46,12 +47,12 @@ struct Waiting {
 }
 
 impl Restarts {
-    /// No restarts yet, with this policy.
+    /// Creates a `Restarts` without tasks, with this policy.
     pub fn new(policy: RestartPolicy) -> Restarts {
         Restarts { policy, waiting: BTreeMap::new() }
     }
 
-    /// Records an end after a run of `ran`. Returns when the next start is due.
+    /// Records the end of a task after a run of `ran`. Returns the time at which its next start is due.
     pub fn ended(&mut self, name: &str, ran: Duration, now: Time) -> Time {
         let before = self.waiting.get(name).map_or(0, |w| w.failures);
         let failures = if ran >= self.policy.healthy_after { 0 } else { before };
@@ -60,22 +61,22 @@ impl Restarts {
         until
     }
 
-    /// Whether the task may be started now; one that never ended may.
+    /// Returns whether the task may be started now. A task that never ended may.
     pub fn may_start(&self, name: &str, now: Time) -> bool {
         self.waiting.get(name).is_none_or(|w| w.until <= now)
     }
 
-    /// How often the task has ended in a row without having been healthy.
+    /// Returns the number of ends of the task since its last run of `healthy_after` or longer.
     pub fn failures(&self, name: &str) -> u32 {
         self.waiting.get(name).map_or(0, |w| w.failures)
     }
 
-    /// The next instant at which a waiting task may be started: for [`Calls::wake_at`](crate::Calls::wake_at).
+    /// Returns the next time at which a waiting task may be started, for [`Calls::wake_at`](crate::Calls::wake_at).
     pub fn next(&self, now: Time) -> Option<Time> {
         self.waiting.values().map(|w| w.until).filter(|until| *until > now).min()
     }
 
-    /// Forgets the back-off of this name.
+    /// Removes the back-off of this name.
     pub fn forget(&mut self, name: &str) {
         self.waiting.remove(name);
     }

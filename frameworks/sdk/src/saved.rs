@@ -13,24 +13,24 @@ use crate::ledger::{self, ENDED_MAX, Entry, Ledger};
 use crate::state::Change;
 use crate::v1::{AgentId, KillPolicy, TaskState};
 
-/// The framework's id.
+/// Key of the framework's id.
 const FRAMEWORK: &str = "sdk/framework";
-/// Tasks that have not ended, by id.
+/// Key prefix of tasks that have not ended, followed by the task id.
 const TASK: &str = "sdk/task/";
-/// The last updates of tasks that have ended: a ring of `ENDED_MAX` places.
+/// Key prefix of the last updates of ended tasks, a ring of `ENDED_MAX` entries.
 const ENDED: &str = "sdk/ended/";
-/// What the scheduler itself keeps, by its keys.
+/// Key prefix of the scheduler's own entries.
 const OWN: &str = "own/";
 
-/// An entry of the store does not fit its key.
+/// An entry of the store that is invalid for its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the saved entry '{key}' cannot be read: it is damaged, or of another version")]
 pub struct Damaged {
-    /// The entry's key.
+    /// Key of the entry.
     pub key: String,
 }
 
-/// What a session finds in a store.
+/// State of a session, as it is read from a store.
 #[derive(Debug, Default)]
 pub(crate) struct Saved {
     pub(crate) framework_id: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Saved {
     pub(crate) own: BTreeMap<String, Vec<u8>>,
 }
 
-/// A task in the ledger.
+/// Saved form of a task in the ledger.
 #[derive(Clone, PartialEq, Message)]
 struct Task {
     #[prost(string, tag = "1")]
@@ -55,14 +55,14 @@ struct Task {
     kill: Option<Kill>,
 }
 
-/// The kill that the scheduler requested.
+/// Saved form of the kill that the scheduler requested.
 #[derive(Clone, PartialEq, Message)]
 struct Kill {
     #[prost(message, optional, tag = "1")]
     policy: Option<KillPolicy>,
 }
 
-/// The last update of a task that has ended.
+/// Saved form of the last update of a task that has ended.
 #[derive(Clone, PartialEq, Message)]
 struct Ended {
     #[prost(uint64, tag = "1")]
@@ -76,10 +76,10 @@ struct Ended {
 }
 
 impl Saved {
-    /// Reads what a store holds.
+    /// Parses the entries of a store.
     ///
     /// # Errors
-    /// The first entry that cannot be read.
+    /// Returns the first entry that cannot be read.
     pub(crate) fn read(entries: BTreeMap<String, Vec<u8>>) -> Result<Saved, Damaged> {
         let mut saved = Saved::default();
         let mut ended = Vec::new();
@@ -108,17 +108,17 @@ fn read<M: Message + Default>(key: &str, value: &[u8]) -> Result<M, Damaged> {
     M::decode(value).map_err(|_| Damaged { key: key.to_owned() })
 }
 
-/// The framework has this id, or none any more.
+/// Returns the change that sets the framework's id, or removes it.
 pub(crate) fn framework(id: Option<&str>) -> Change {
     Change { key: FRAMEWORK.to_owned(), value: id.map(|id| id.as_bytes().to_vec()) }
 }
 
-/// The ledger knows this of a task, or has it no more.
+/// Returns the change that sets a task's entry of the ledger, or removes it.
 pub(crate) fn task(id: &str, entry: Option<&Entry>) -> Change {
     Change { key: format!("{TASK}{id}"), value: entry.map(|e| Task::from(e).encode_to_vec()) }
 }
 
-/// A task has ended.
+/// Returns the change that records the last update of an ended task.
 pub(crate) fn ended(task_id: &str, ended: &ledger::Ended) -> Change {
     let place = ended.number % ENDED_MAX as u64;
     let value = Ended {
@@ -130,7 +130,7 @@ pub(crate) fn ended(task_id: &str, ended: &ledger::Ended) -> Change {
     Change::set(format!("{ENDED}{place}"), value.encode_to_vec())
 }
 
-/// An entry of the scheduler's own.
+/// Returns the change that sets or removes an entry of the scheduler's own.
 pub(crate) fn own(key: &str, value: Option<Vec<u8>>) -> Change {
     Change { key: format!("{OWN}{key}"), value }
 }
@@ -163,12 +163,12 @@ impl From<Task> for Entry {
     }
 }
 
-/// What a store holds, for people to read.
+/// Content of a store, for people to read.
 #[derive(Debug)]
 pub struct Kept(Saved);
 
 impl Kept {
-    /// Reads what a store holds.
+    /// Parses the entries of a store.
     ///
     /// # Errors
     /// Names the first entry that cannot be read.

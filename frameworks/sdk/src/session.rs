@@ -1,8 +1,8 @@
 //! The protocol between a scheduler and a master, without I/O.
 //!
 //! A session subscribes, watches heartbeats, subscribes again with back-off and the framework's id, maintains the
-//! ledger, acknowledges updates, and reconciles after a new subscription. Inputs and the time come in, outputs come
-//! out. A driver carries them out over HTTP, the laboratory under virtual time.
+//! ledger, acknowledges updates, and reconciles after a new subscription. The caller passes inputs and the time. A
+//! driver carries out the outputs over HTTP, the laboratory under virtual time.
 //!
 //! With a store ([`Session::restore`]) outputs are a transaction: [`Output::Save`] comes first, and the calls after it
 //! may be sent only when it is durable. So a scheduler that is killed at any time knows after its restart every task
@@ -27,33 +27,33 @@ mod leaving;
 mod reconciler;
 mod watch;
 
-/// What a session needs to know at its start.
+/// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The framework. With an id, the session takes over that framework.
+    /// Description of the framework. With an id, the session takes over that framework.
     pub framework: FrameworkInfo,
     /// Roles that are suppressed at first.
     pub suppressed_roles: Vec<String>,
-    /// The first wait before a try to subscribe is repeated; it doubles each time. 250 ms by default.
+    /// First wait between two attempts to subscribe; it doubles each time. 250 ms by default.
     pub first_wait: Duration,
-    /// The longest such wait. 15 s by default.
+    /// Longest wait between two attempts to subscribe. 15 s by default.
     pub longest_wait: Duration,
     /// Number of heartbeat intervals without an event after which the connection counts as lost. 5 by default.
     pub missed_heartbeats: u32,
-    /// Interval of reconciliations, in turn explicit and implicit. 15 min by default.
+    /// Interval of reconciliations, alternately explicit and implicit. 15 min by default.
     pub reconcile_every: Duration,
-    /// Whether the last 10,000 ended tasks are remembered, so that a repeated update is recognised; a repeated update
-    /// of a forgotten task is delivered again. Default: yes. Where updates arrive once, as in some laboratories, it
-    /// only takes memory.
+    /// Whether the last 10,000 ended tasks are remembered, so that a repeated update is recognised. A repeated update
+    /// of a forgotten task is delivered again. Default: yes. Where updates arrive once, as in some laboratories,
+    /// remembering only costs memory.
     pub remember_ends: bool,
-    /// Where the session counts what it does; a clone can be served.
+    /// Metrics of the session; a clone of them can be served.
     pub metrics: Metrics,
-    /// Decides the jitter of the waits; schedulers with different seeds do not come back at once.
+    /// Seed of the waits' jitter: schedulers with different seeds do not subscribe again at the same time.
     pub seed: u64,
 }
 
 impl Settings {
-    /// The defaults, for this framework.
+    /// Returns the default settings for this framework.
     pub fn new(framework: FrameworkInfo) -> Settings {
         Settings {
             framework,
@@ -69,16 +69,16 @@ impl Settings {
     }
 }
 
-/// What can come in.
+/// An input of a session.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A record of the event stream.
+    /// An event arrived on the stream.
     Event(Box<scheduler::Event>),
-    /// The stream ended, or was not available. In words, why.
+    /// The stream ended or could not be opened. The text is the reason, for people.
     Disconnected(String),
-    /// There may be a master now where there was none before: a waiting session tries at once.
+    /// A leading master may have been elected: a session that waits to subscribe tries at once.
     MasterFound,
-    /// A call was answered with an error. Its status and text, in words.
+    /// A call was answered with an error. The text is the response's status and body.
     Refused(Box<Call>, String),
     /// The time of [`Session::next_wake`] has come.
     Wake,
@@ -86,17 +86,17 @@ pub enum Input {
     Nudge,
 }
 
-/// What must be done, in this order.
+/// An output of a session. Outputs are carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Make these changes durable before anything that follows is done. Changes of several outputs may be written
-    /// together: to save more than was sent yet does no harm.
+    /// together: saving a change before the calls of an earlier output are sent is harmless.
     Save(Vec<Change>),
-    /// Find the master, send it this SUBSCRIBE, and let its stream come in.
+    /// Find the master, send this SUBSCRIBE to it, and pass the events of its stream to the session.
     Subscribe(Box<Call>),
-    /// Send this call on the stream's subscription.
+    /// Send this call with the subscription of the stream.
     Send(Box<Call>),
-    /// Deliver this answer: [`Deferred::give`].
+    /// Deliver this answer with [`Deferred::give`].
     Answer(Deferred),
     /// Close the stream, if there is one.
     Disconnect,
@@ -104,22 +104,24 @@ pub enum Output {
     End(Ending),
 }
 
-/// How a session ends.
+/// Reason for the end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The scheduler called [`Calls::stop`] or [`Calls::teardown`].
     Stopped,
-    /// The master refused the framework for good, in its words; or an agent has the address given for the master.
+    /// The master refused the framework for good, or the address given for the master is that of an agent. The text is
+    /// the reason.
     Error(String),
-    /// No master accepted the subscription within the time limit, or none received the end of the framework. The text
-    /// is the error of the last attempt.
+    /// No master accepted the subscription within the time limit, or none received the teardown of the framework. The
+    /// text is the error of the last attempt.
     Unreachable(String),
-    /// What must survive could not be read or written, so nothing more may be done. In words, why.
+    /// The persisted state could not be read or written, so nothing more may be done. The text is the reason, for
+    /// people.
     State(String),
 }
 
 impl Ending {
-    /// Why it ended, in words; none if the scheduler stopped it.
+    /// Returns the reason for people, or `None` if the scheduler stopped the session.
     pub fn why(&self) -> Option<String> {
         Some(match self {
             Ending::Stopped => return None,
@@ -132,24 +134,24 @@ impl Ending {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Waiting to subscribe at this instant.
+    /// The session subscribes at this instant.
     Waiting(Time),
-    /// SUBSCRIBE is on its way, since this instant.
+    /// SUBSCRIBE was sent at this instant and is not answered.
     Subscribing(Time),
-    /// Subscribed; the last word from the master came at this instant.
+    /// The session is subscribed; the last event arrived at this instant.
     Subscribed(Time),
     Ended,
 }
 
-/// How long a SUBSCRIBE may stay without an answer.
+/// Maximum time for which a SUBSCRIBE may be unanswered.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
-/// What Mesos uses, for a master that does not say.
+/// Heartbeat interval of a master that does not state one, as in Mesos.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A master's message about a removed framework (docs/mesos/scheduler-api.md).
+/// Text of a master's error for a removed framework (docs/mesos/scheduler-api.md).
 const REMOVED: &str = "Framework has been removed";
 
-/// A scheduler with all that it needs except a connection.
+/// A scheduler with its protocol state: everything but a connection.
 #[derive(Debug)]
 pub struct Session<S> {
     scheduler: S,
@@ -162,15 +164,15 @@ pub struct Session<S> {
     was_subscribed: bool,
     /// Whether there is a store.
     keeping: bool,
-    /// Whether the framework's id came from the store, and no master has confirmed it since.
+    /// Whether the framework's id was read from the store, and no master has confirmed it since.
     id_is_old: bool,
-    /// Deadline of the connection that is needed for a teardown.
+    /// Deadline of the connection that is needed for a teardown; `None` if there is no such teardown.
     leaving: Option<Time>,
     reconciler: Reconciler,
 }
 
 impl<S: Scheduler> Session<S> {
-    /// A session that subscribes as soon as it gets its first [`Input::Wake`].
+    /// Creates a session that subscribes at its first [`Input::Wake`].
     pub fn new(scheduler: S, settings: Settings, now: Time) -> Session<S> {
         let mut calls = Calls::default();
         if !settings.remember_ends {
@@ -192,11 +194,11 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Restores what an earlier session saved, before anything else, and saves from now on. The scheduler receives
-    /// [`Event::Restored`]. An id in the settings takes precedence over a saved one.
+    /// Restores what an earlier session saved, and saves changes from now on. It must be called before any input. The
+    /// scheduler receives [`Event::Restored`]. An id in the settings takes precedence over a saved one.
     ///
     /// # Errors
-    /// A damaged entry. Nothing is restored then.
+    /// Returns a damaged entry. Nothing is restored then.
     pub fn restore(
         &mut self,
         entries: BTreeMap<String, Vec<u8>>,
@@ -218,7 +220,7 @@ impl<S: Scheduler> Session<S> {
         Ok(())
     }
 
-    /// Takes one input in, and adds what must be done to `outputs`.
+    /// Handles one input, and appends what must be done to `outputs`.
     pub fn handle(&mut self, input: Input, now: Time, outputs: &mut Vec<Output>) {
         if self.calls.ledger.killed().next().is_none() {
             self.reconciler.no_kills(now);
@@ -241,7 +243,7 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// When the session needs [`Input::Wake`]; an earlier one is harmless.
+    /// Returns the time at which the session needs [`Input::Wake`]. An earlier one is harmless.
     pub fn next_wake(&self) -> Option<Time> {
         let own = match self.state {
             State::Waiting(at) => at,
@@ -256,12 +258,12 @@ impl<S: Scheduler> Session<S> {
         scheduler.into_iter().chain(self.leaving).chain([own]).min()
     }
 
-    /// The framework's id, once there is one.
+    /// Returns the framework's id; `None` before the first subscription.
     pub fn framework_id(&self) -> Option<&FrameworkId> {
         self.framework_id.as_ref()
     }
 
-    /// The scheduler, when the session is over.
+    /// Returns the scheduler when the session is over.
     pub fn into_scheduler(self) -> S {
         self.scheduler
     }
@@ -270,7 +272,7 @@ impl<S: Scheduler> Session<S> {
         matches!(self.state, State::Subscribed(_))
     }
 
-    /// How long the master may be silent.
+    /// Returns the time for which the master may be silent.
     fn patience(&self) -> Duration {
         self.heartbeat.saturating_mul(self.settings.missed_heartbeats)
     }
@@ -360,13 +362,13 @@ impl<S: Scheduler> Session<S> {
         self.framework_id = Some(part.framework_id.clone());
         self.id_is_old = false;
         self.backoff.reset();
-        // A second at least, so that a nonsensical interval does not tear every connection down.
+        // At least one second, so that an invalid interval does not end every connection.
         let seconds = part.heartbeat_interval_seconds.filter(|s| s.is_finite() && *s >= 1.0);
         self.heartbeat = seconds.map_or(HEARTBEAT_INTERVAL, |s| Duration::from_secs_f64(s.min(3_600.0)));
     }
 
-    /// The master has removed the framework of the saved id, because its scheduler was away for longer than its
-    /// failover timeout: its tasks are gone, and it subscribes as a new framework.
+    /// Subscribes as a new framework after the master has removed the framework of the saved id, because its scheduler
+    /// was disconnected for longer than its failover timeout. The tasks of the removed framework are gone.
     fn start_over(&mut self, now: Time, outputs: &mut Vec<Output>) {
         outputs.push(Output::Disconnect);
         self.framework_id = None;
@@ -381,8 +383,8 @@ impl<S: Scheduler> Session<S> {
         self.save(outputs);
     }
 
-    /// After a subscription: asks what became of the tasks meanwhile, and repeats the kills that may be lost. A session
-    /// that takes a framework over without its ledger asks for all tasks.
+    /// Reconciles the tasks after a subscription, and repeats the kills that may be lost. A session that takes a
+    /// framework over without its ledger reconciles all tasks of the framework.
     fn resume(&mut self, again: bool, now: Time, outputs: &mut Vec<Output>) {
         if self.state == State::Ended {
             return;
@@ -396,7 +398,7 @@ impl<S: Scheduler> Session<S> {
         self.send(outputs);
     }
 
-    /// Reconciles tasks without an update, and repeats kills, when they are due.
+    /// Reconciles tasks without an answer, and repeats kills, when they are due.
     fn ask_again(&mut self, now: Time, outputs: &mut Vec<Output>) {
         let ledger = &self.calls.ledger;
         let names = || ledger.iter().map(|(id, _)| id.to_owned()).collect();
@@ -435,7 +437,7 @@ impl<S: Scheduler> Session<S> {
                 self.calls.ledger.hold(&part.task_id.value, &part.uuid);
             }
         } else if let Some(acknowledgement) = acknowledgement {
-            // A framework that is torn down cannot acknowledge any more.
+            // A framework that is torn down can no longer acknowledge.
             let teardown = self.calls.queue.iter().position(|c| c.r#type() == call::Type::Teardown);
             self.calls.queue.insert(teardown.unwrap_or(self.calls.queue.len()), acknowledgement);
         }
@@ -443,7 +445,7 @@ impl<S: Scheduler> Session<S> {
         self.tell_refused(refused, now, outputs);
     }
 
-    /// Gives the scheduler an event, and sends what it answers.
+    /// Passes an event to the scheduler, and sends its calls.
     fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
         watch::event(&self.settings.metrics, &event);
         self.scheduler.on_event(event, now, &mut self.calls);
@@ -451,8 +453,8 @@ impl<S: Scheduler> Session<S> {
         self.tell_refused(refused, now, outputs);
     }
 
-    /// Tells the scheduler which of its calls were not sent. What it calls wrongly in answer is dropped, so that a
-    /// scheduler that never learns does not keep the session from going on.
+    /// Reports to the scheduler which of its calls were not sent. Invalid calls that it makes in response are dropped,
+    /// so that a scheduler that repeats them does not block the session.
     fn tell_refused(&mut self, refused: Vec<(Call, String)>, now: Time, outputs: &mut Vec<Output>) {
         for (call, why) in refused {
             if self.state != State::Ended {
@@ -496,7 +498,8 @@ impl<S: Scheduler> Session<S> {
         refused
     }
 
-    /// Enters the tasks that a call launches; refuses a call with a task that is in the ledger, and enters none of it.
+    /// Adds the tasks that a call launches to the ledger. If one of them is in the ledger already, the call is refused
+    /// and none is added.
     fn enter_launches(&mut self, call: &Call, now: Time) -> Result<(), String> {
         let operations = call.accept.iter().flat_map(|a| &a.operations);
         let tasks: Vec<_> = operations
@@ -534,7 +537,7 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Lets what has changed be written, and then the answers be given that were made upon it.
+    /// Outputs the changes to be written, and after them the answers that depend on these.
     fn save(&mut self, outputs: &mut Vec<Output>) {
         let own = std::mem::take(&mut self.calls.saves);
         if !self.keeping {
@@ -558,14 +561,14 @@ impl<S: Scheduler> Session<S> {
     }
 }
 
-/// The repeated kill of a task that the scheduler has killed.
+/// Returns the repeated kill of a task that the scheduler has killed.
 fn repeated_kill((task_id, entry): (&str, &crate::Entry)) -> Option<Call> {
     let policy = entry.kill?;
     let agent_id = Some(entry.agent_id.clone()).filter(|a| !a.value.is_empty());
     Some(calls::kill(task_id, agent_id, policy))
 }
 
-/// The status of a task whose framework was removed while its scheduler was away.
+/// Returns the status of a task whose framework was removed while its scheduler was disconnected.
 fn removed_with_its_framework(id: String, agent_id: AgentId) -> TaskStatus {
     TaskStatus {
         task_id: TaskId { value: id.into() },

@@ -1,4 +1,4 @@
-//! A framework's own API: requests and responses of its clients.
+//! Tests a framework's own API: requests and responses of its clients.
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The driver against a fake master: its calls, and its reaction to a master that misbehaves.
+//! Tests the driver against a fake master: its calls, and its reaction to a master that misbehaves.
 //!
 //! The fake master implements the scheduler API in protobuf, follows the test's instructions, and has no agents.
 #![forbid(unsafe_code)]
@@ -15,7 +15,7 @@ use tepui_sdk::v1::scheduler::{self, call, event::Type};
 use tepui_sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
 use tepui_sdk::{Calls, Ending, Event, Scheduler};
 
-/// Calls a closure.
+/// A scheduler that calls a closure for each event.
 struct With<F>(F);
 
 impl<F: FnMut(Event, &mut Calls)> Scheduler for With<F> {
@@ -46,7 +46,7 @@ fn update_of(task: &str, state: TaskState) -> scheduler::Event {
     scheduler::Event { update: Some(scheduler::event::Update { status }), ..event(Type::Update) }
 }
 
-/// A future of a test that must not hang.
+/// Waits for a future with a time limit, so that a test does not hang.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(180), future).await.expect("the test hangs")
 }
@@ -143,7 +143,7 @@ async fn follows_a_redirect_and_passes_over_dead_masters() {
 #[tokio::test]
 async fn passes_over_masters_that_do_not_answer() {
     let leader = Fake::start().await;
-    // One whose connections are taken and never read, and one that takes none: its queue is full.
+    // One master accepts connections and never reads; another accepts none, since its queue is full.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let full = tokio::net::TcpSocket::new_v4().unwrap();
     full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -386,7 +386,7 @@ async fn a_restarted_scheduler_has_its_id_its_tasks_and_what_it_saved() {
     .await;
 }
 
-/// A disk that is full.
+/// A store whose disk is full.
 #[derive(Debug)]
 struct Full;
 

@@ -1,4 +1,4 @@
-//! The executor's driver against a fake agent, which follows the test's instructions and loses its connections.
+//! Tests the executor's driver against a fake agent, which follows the test's instructions and loses its connections.
 //!
 //! The fake agent records calls and sends the events that it is given. It has no containers and no master.
 #![forbid(unsafe_code)]
@@ -21,7 +21,7 @@ use wire::libprocess::NoMessages;
 struct Agent {
     calls: mpsc::UnboundedSender<Call>,
     stream: Mutex<Option<StreamHandle>>,
-    /// How many further calls are answered as by an agent that recovers.
+    /// Number of further calls that are answered as by a recovering agent.
     recovering: Mutex<u32>,
 }
 
@@ -83,7 +83,7 @@ fn environment(address: SocketAddr) -> Environment {
     }
 }
 
-/// Says that every task runs, and stops when it is to.
+/// An executor that reports every task as running, and stops at a shutdown.
 struct Runs;
 
 impl Executor for Runs {
@@ -106,7 +106,7 @@ async fn lives_through_an_agents_restart_and_ends_with_its_shutdown() {
         send(agent.stream.lock().unwrap().as_ref().unwrap(), &launch);
         let update = calls.recv().await.unwrap().update.unwrap();
         assert_eq!(update.status.state(), TaskState::TaskRunning);
-        // The agent goes before it confirms the update, and recovers for a while.
+        // The agent disconnects before it acknowledges the update, and recovers for a while.
         *agent.recovering.lock().unwrap() = 3;
         agent.stream.lock().unwrap().take().unwrap().abort();
         let again = calls.recv().await.unwrap().subscribe.unwrap();

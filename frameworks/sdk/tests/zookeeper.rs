@@ -1,4 +1,4 @@
-//! `zk://` with a fake ZooKeeper server that has one group with the fake masters.
+//! Tests `zk://` with a fake ZooKeeper server that has one group with the fake masters.
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "the driver's own test uses all of it")]
@@ -16,7 +16,7 @@ use tepui_sdk::{Calls, Ending, Event, Scheduler};
 use tokio::net::TcpListener;
 use zookeeper::ZooKeeper;
 
-/// Counts subscriptions, and stops at the second.
+/// A scheduler that counts subscriptions, and stops at the second.
 struct Twice(u32);
 
 impl Scheduler for Twice {
@@ -42,7 +42,7 @@ async fn follows_the_leader_that_zookeeper_names() {
             server.enter("json.info_0000000009", &second.address());
             server.enter("json.info_0000000008", &first.address());
             first.call().await;
-            // The leader goes; its connection stays, as when a master hangs.
+            // The leader leaves the group and its connection stays open, as when a master hangs.
             server.leave("json.info_0000000008");
             second.call().await;
         };

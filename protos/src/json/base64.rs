@@ -1,4 +1,4 @@
-//! Base64 as Mesos writes and reads it: the standard alphabet, padded when written, lenient when read.
+//! Base64 in Mesos's form: the standard alphabet, padded when written, lenient when read.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -13,7 +13,7 @@ const READ: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone),
 );
 
-/// Appends the text of `bytes`.
+/// Appends the base64 text of `bytes`.
 pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let length = bytes.len().div_ceil(3) * 4;
@@ -23,7 +23,7 @@ pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.truncate(start + written);
 }
 
-/// The bytes of `text`. Whitespace is skipped, the first `=` ends it, missing padding is tolerated.
+/// Decodes `text`. Whitespace is skipped, the first `=` ends it, missing padding is tolerated.
 ///
 /// # Errors
 /// `Invalid character '<c>'`.
@@ -37,7 +37,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
         }
     }
     if clean.len() % 4 == 1 {
-        // One character alone holds no whole byte.
+        // A single character is less than a byte.
         clean.pop();
     }
     READ.decode(&clean).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Reads a whole document as a message: first in one pass, and if that ends early, a second time in order.
+//! Reads a whole document as a message: first in one pass, and if that fails, a second time in sorted order.
 //!
 //! [`super::parser`] describes the passes, [`super::take`] what they do for each field.
 
@@ -23,7 +23,7 @@ pub(crate) fn plain<T: Read + Described + FromJson>(text: &[u8], _dialect: Diale
 }
 
 fn whole<T: Read + Described, const D: u8>(text: &[u8]) -> Result<T, JsonError> {
-    // Nearly all texts are UTF-8, and telling so is much faster than looking for what is not.
+    // Nearly all texts are UTF-8, and checking that is much faster than searching for invalid bytes.
     let text = std::str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed);
     let budget = (text.len().saturating_mul(64)).max(16 << 20);
     let mut parser = Parser::new(&text, false, budget);
@@ -35,7 +35,7 @@ fn whole<T: Read + Described, const D: u8>(text: &[u8]) -> Result<T, JsonError> 
     again::<T, D>(&text, budget)
 }
 
-/// The second pass, over the same document with sorted keys, each once.
+/// Does the second pass, over the same document with sorted keys, each once.
 #[cold]
 fn again<T: Read + Described, const D: u8>(text: &str, budget: usize) -> Result<T, JsonError> {
     let value = Value::parse_str(text)?;

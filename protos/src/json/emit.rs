@@ -1,6 +1,6 @@
-//! What the generated writers are made of: one function for each kind and label of field.
+//! Building blocks of the generated writers: one function for each kind and label of field.
 //!
-//! A function appends `"key":value,`; the comma behind the last member becomes the closing bracket.
+//! A function appends `"key":value,`; the comma after the last member is replaced by the closing bracket.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::schema::EnumTable;
 
 /// A message's generated writer.
 pub(crate) trait Write {
-    /// Appends the members, each with a comma behind.
+    /// Appends the members, each followed by a comma.
     fn fields<const D: u8>(&self, o: &mut Vec<u8>);
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn bool(o: &mut Vec<u8>, key: &str, value: bool) {
     o.extend_from_slice(if value { b"true," } else { b"false," });
 }
 
-/// An enum by name; a number without a name counts as unset.
+/// Appends an enum by name; a number without a name counts as unset.
 pub(crate) fn name(o: &mut Vec<u8>, key: &str, value: i32, table: &EnumTable) {
     opt_name(o, key, Some(value), table);
 }
@@ -99,7 +99,7 @@ pub(crate) fn name_or(o: &mut Vec<u8>, key: &str, value: Option<i32>, table: &En
     plain_string(o, key, value.and_then(|number| table.name(number)).unwrap_or(default));
 }
 
-/// A string that is known to need no escapes.
+/// Appends a string that is known to need no escapes.
 fn plain_string(o: &mut Vec<u8>, key: &str, value: &str) {
     label(o, key);
     o.push(b'"');
@@ -121,12 +121,12 @@ pub(crate) fn opt_message<T: Write, const D: u8>(o: &mut Vec<u8>, key: &str, val
     }
 }
 
-/// v0's `DurationInfo` as v1's `google.protobuf.Duration`.
+/// Appends v0's `DurationInfo` as v1's `google.protobuf.Duration`.
 pub(crate) fn opt_duration(o: &mut Vec<u8>, key: &str, value: &Option<crate::mesos::DurationInfo>) {
     opt_message::<_, 0>(o, key, &value.as_ref().map(crate::evolve::to_duration));
 }
 
-/// A list, left out if empty; `item` appends one value without a comma.
+/// Appends a list, unless it is empty; `item` appends one value without a comma.
 #[inline]
 fn list<T>(o: &mut Vec<u8>, key: &str, values: &[T], mut item: impl FnMut(&mut Vec<u8>, &T)) {
     if values.is_empty() {
@@ -159,7 +159,7 @@ pub(crate) fn all_uint32(o: &mut Vec<u8>, key: &str, values: &[u32]) {
     list(o, key, values, |o, value| text::integer(o, *value));
 }
 
-/// Names only; numbers without a name are dropped, and the list with them if none is left.
+/// Appends a list of enums by name. Numbers without a name are dropped, and so is the list if none is left.
 pub(crate) fn all_name(o: &mut Vec<u8>, key: &str, values: &[i32], table: &EnumTable) {
     let names: Vec<&str> = values.iter().filter_map(|number| table.name(*number)).collect();
     list(o, key, &names, |o, name| {
@@ -246,7 +246,7 @@ pub(crate) fn opt_bytes(o: &mut Vec<u8>, key: &str, value: &Option<Vec<u8>>) {
     }
 }
 
-/// Whether a proto3 field without presence counts as unset.
+/// Returns whether a proto3 field without presence counts as unset.
 #[inline]
 pub(crate) fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -1,7 +1,7 @@
-//! Why JSON was refused, in Mesos's words.
+//! Errors of reading JSON, with Mesos's messages.
 
-/// A refusal. `Display` gives the text that follows `Failed to parse body into JSON: ` for [`JsonError::Syntax`] and
-/// `Failed to convert JSON into Call protobuf: ` for the others.
+/// An error of reading JSON. `Display` gives the text that follows `Failed to parse body into JSON: ` for
+/// [`JsonError::Syntax`] and `Failed to convert JSON into Call protobuf: ` for the others.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum JsonError {
     /// The text is not JSON.
@@ -16,7 +16,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// Whether the text was not JSON at all.
+    /// Returns whether the text was not JSON at all.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
         matches!(self, Self::Syntax(_))

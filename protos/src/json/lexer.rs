@@ -1,24 +1,25 @@
-//! Strings, numbers and words of JSON text, by picojson's rules, with the place where picojson would give up.
+//! Reads strings, numbers and words of JSON text by picojson's rules, with the position at which picojson would stop.
 //!
-//! Both readers stand on it: the one that makes messages and the one that makes [`super::Value`]s.
+//! Both readers use it: the one that reads messages and the one that reads [`super::Value`]s.
 
 use std::borrow::Cow;
 
-/// Objects and arrays nested deeper than this are a syntax error.
+/// Maximum nesting depth of objects and arrays; deeper ones are a syntax error.
 pub(crate) const MAX_DEPTH: usize = 200;
 
-/// Why a piece of text is not JSON.
+/// An error of text that is not JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LexError {
-    /// `rest` is where the unread text begins, `last` the place of the last character looked at.
+    /// A syntax error. `rest` is the start of the unread text, `last` the position of the last character that was
+    /// examined.
     Syntax { rest: usize, last: usize },
-    /// A number beyond what a double holds.
+    /// The number is out of the range of a double.
     Range,
 }
 
 pub(crate) type Lexed<T> = Result<T, LexError>;
 
-/// A number: an integer if it has neither point nor exponent and fits.
+/// A number: an integer if it has neither point nor exponent and fits in 64 bits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Number {
     Int(i64),
@@ -41,7 +42,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.pos).copied()
     }
 
-    /// The next byte that is not whitespace, not consumed.
+    /// Returns the next byte that is not whitespace, without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -54,7 +55,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// Consumes `wanted` after whitespace, if it is next.
+    /// Consumes `wanted` after whitespace, if it is next. Returns whether it was.
     #[inline]
     pub(crate) fn accept(&mut self, wanted: u8) -> bool {
         let found = self.peek() == Some(wanted);
@@ -67,17 +68,17 @@ impl<'a> Lexer<'a> {
         if self.accept(wanted) { Ok(()) } else { Err(self.here()) }
     }
 
-    /// The error of a character that is examined and not taken.
+    /// Returns the error of a character that was examined and not consumed.
     pub(crate) fn here(&self) -> LexError {
         LexError::Syntax { rest: self.pos, last: self.pos }
     }
 
-    /// The error of the character just consumed.
+    /// Returns the error of the character that was just consumed.
     pub(crate) fn behind(&self) -> LexError {
         LexError::Syntax { rest: self.pos, last: self.pos.saturating_sub(1) }
     }
 
-    /// Consumes `word`, of which the first letter is known to be there.
+    /// Consumes `word`, whose first letter is known to be next.
     pub(crate) fn word(&mut self, word: &str) -> Lexed<()> {
         for b in word.bytes() {
             if self.byte() != Some(b) {
@@ -88,7 +89,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// The rest of a string whose opening quote is consumed.
+    /// Reads the rest of a string whose opening quote is consumed.
     #[inline]
     pub(crate) fn string(&mut self) -> Lexed<Cow<'a, str>> {
         let start = self.pos;
@@ -116,7 +117,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// A string with escapes: `start` is its beginning, and the next byte is the first backslash.
+    /// Reads the rest of a string with escapes: `start` is its beginning, and the next byte is the first backslash.
     #[cold]
     fn escaped(&mut self, start: usize) -> Lexed<String> {
         let mut out = String::from(&self.text[start..self.pos]);
@@ -138,7 +139,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The character of an escape whose backslash is consumed.
+    /// Reads an escape whose backslash is consumed, and returns its character.
     fn escape(&mut self) -> Lexed<char> {
         let Some(b) = self.byte() else { return Err(self.here()) };
         let plain = match b {
@@ -155,7 +156,7 @@ impl<'a> Lexer<'a> {
                 return self.code_point();
             }
             _ => {
-                // The offending character counts as read, with all its bytes.
+                // The invalid character counts as read, with all its bytes.
                 self.pos += self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
                 return Err(self.behind());
             }
@@ -164,7 +165,7 @@ impl<'a> Lexer<'a> {
         Ok(plain)
     }
 
-    /// The four hex digits behind `\u`, and the second escape if they are half of a pair.
+    /// Reads the four hex digits after `\u`, and the second escape if they are half of a pair.
     fn code_point(&mut self) -> Lexed<char> {
         let first = self.hex()?;
         if !(0xd800..0xe000).contains(&first) {
@@ -196,7 +197,7 @@ impl<'a> Lexer<'a> {
         Ok(code)
     }
 
-    /// A number whose first character, a digit or `-`, is next.
+    /// Reads a number whose first character, a digit or `-`, is next.
     #[inline]
     pub(crate) fn number(&mut self) -> Lexed<Number> {
         let bytes = self.text.as_bytes();
@@ -214,7 +215,7 @@ impl<'a> Lexer<'a> {
         self.other_number(start)
     }
 
-    /// A number that is negative, long, or has a point or an exponent.
+    /// Reads a number that is negative, long, or has a point or an exponent.
     fn other_number(&mut self, start: usize) -> Lexed<Number> {
         while matches!(self.byte(), Some(b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) {
             self.pos += 1;
@@ -230,11 +231,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The message of picojson for `error`.
+    /// Returns picojson's message for `error`.
     pub(crate) fn explain(&self, error: LexError) -> String {
         let LexError::Syntax { rest, last } = error else { return "Value out of range".to_owned() };
         let bytes = self.text.as_bytes();
-        // A line ends when the character behind its newline is examined: a newline at the very end is not counted.
+        // A line ends when the character after its newline is examined: a newline at the very end is not counted.
         let seen = if last >= bytes.len() { bytes.len().saturating_sub(1) } else { last };
         let line = 1 + bytes[..seen].iter().filter(|b| **b == b'\n').count();
         let near: String = self.text[rest..].chars().take_while(|c| *c != '\n').filter(|c| *c >= ' ').collect();
@@ -242,7 +243,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The bytes at which a run of plain characters in a string ends.
+/// Bytes that end a run of plain characters in a string.
 static ENDS: [bool; 256] = {
     let mut ends = [false; 256];
     let mut b = 0;

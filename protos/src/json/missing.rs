@@ -1,6 +1,6 @@
-//! Which required fields a JSON document lacks, as the paths that Mesos reports.
+//! Finds the required fields that a JSON document lacks, as the paths that Mesos reports.
 //!
-//! Only asked when a reader already noticed that something is missing; it makes no message.
+//! It is only called when a reader has detected that something is missing; it creates no message.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Value;
 use super::generated::MESSAGES;
 use crate::schema::{FieldInfo, Kind, Label, MessageInfo};
 
-/// The paths of all required fields that `object`, read as message `index`, does not give: a message's own in
+/// Returns the paths of all required fields that are missing in `object` as message `index`: a message's own in
 /// declaration order, then those of its sub-messages in number order. With `v1` the names and types are those of the v1
 /// message.
 pub(crate) fn paths(index: u16, v1: bool, object: &BTreeMap<String, Value>) -> Vec<String> {
@@ -75,7 +75,7 @@ fn value_of<'v>(object: &'v BTreeMap<String, Value>, name: &str) -> Option<&'v V
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// Whether a member of the field's oneof has a later key, and so replaced it.
+/// Returns whether a member of the field's oneof has a later key, and so replaced the field.
 fn overridden(info: &MessageInfo, field: &FieldInfo, object: &BTreeMap<String, Value>) -> bool {
     let name = info.field_name(field);
     let later = |other: &FieldInfo| {
@@ -85,7 +85,7 @@ fn overridden(info: &MessageInfo, field: &FieldInfo, object: &BTreeMap<String, V
     field.oneof != 0 && info.fields.iter().filter(|other| other.oneof == field.oneof).any(later)
 }
 
-/// The elements of a list and of the lists in it, without `null`s; a single value is a list of one.
+/// Returns the elements of a list and of the lists in it, without `null`s; a single value is a list of one.
 fn elements(value: &Value) -> Vec<&Value> {
     match value {
         Value::Null => Vec::new(),

@@ -1,13 +1,13 @@
-//! The reader of messages: one pass over the text, straight into the struct.
+//! The parser of messages: one pass over the text, directly into the struct.
 //!
-//! It reads what writers of JSON usually send. Anything else (an error, a key given twice, two members of a oneof, an
-//! escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with
-//! sorted keys, each once, and passed through the same reader a second time with `ordered` set: now the first error in
-//! the text's order is the first in sorted order, which is the one that Mesos reports.
+//! It reads what writers of JSON usually send. Anything else (an error, a repeated key, two members of a oneof, an
+//! escape in a key) ends the pass with [`Fail`]. The text is then read as a [`super::Value`], written again with sorted
+//! keys, each once, and passed through the same reader a second time with `ordered` set: now the first error in the
+//! text's order is the first in sorted order, which is the one that Mesos reports.
 
 use super::lexer::{Lexed, Lexer, MAX_DEPTH, Number};
 
-/// The pass ended early; [`Parser::error`] has the reason if it was the ordered one.
+/// A pass that ended early; [`Parser::error`] has the reason if it was the ordered one.
 pub(crate) struct Fail;
 
 pub(crate) type Outcome<T> = Result<T, Fail>;
@@ -15,11 +15,11 @@ pub(crate) type Outcome<T> = Result<T, Fail>;
 pub(crate) struct Parser<'a> {
     pub(crate) lexer: Lexer<'a>,
     depth: usize,
-    /// Keys are sorted and unique, and errors are reported.
+    /// Whether this is the ordered pass: keys are sorted and unique, and errors are reported.
     pub(crate) ordered: bool,
-    /// A required field was absent somewhere.
+    /// Whether a required field was absent in any message.
     pub(crate) missing: bool,
-    /// What was wrong, in the ordered pass.
+    /// Error of the ordered pass.
     pub(crate) error: Option<String>,
     /// Bytes of memory that lists may still take.
     pub(crate) budget: usize,
@@ -42,12 +42,12 @@ impl Seen {
         Self { names, keys: 0, given: 0, index: usize::MAX, started: false }
     }
 
-    /// The reader of a map's values, which Mesos calls by this name.
+    /// Returns the keys for the values of a map, whose name in Mesos's errors is `value`.
     pub(crate) fn map_value() -> Self {
         Self { index: 0, ..Self::new(&["value"]) }
     }
 
-    /// Notes that the field at hand has a value.
+    /// Records that the current field has a value.
     #[inline]
     pub(crate) fn give(&mut self) {
         self.given |= 1 << (self.index & 63);
@@ -57,7 +57,8 @@ impl Seen {
         self.names.get(self.index).copied().unwrap_or_default()
     }
 
-    /// The field of that name; writers mostly keep the declared order, so the search starts behind the last one.
+    /// Returns the index of the field of that name. Writers mostly keep the declared order, so the search starts after
+    /// the last one.
     #[inline]
     fn find(&self, key: &str) -> Option<usize> {
         let next = self.index.wrapping_add(1);
@@ -95,8 +96,8 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
 
-    /// The next key that names a field, as the field's place in declaration order; its value is next. Unknown keys are
-    /// skipped with their values. `None` at the object's end, which is consumed.
+    /// Reads the next key that names a field and returns the field's index in declaration order; its value is next.
+    /// Unknown keys are skipped with their values. Returns `None` at the end of the object, which is consumed.
     #[inline]
     pub(crate) fn key(&mut self, seen: &mut Seen) -> Outcome<Option<usize>> {
         loop {
@@ -128,7 +129,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes if a field of `mask` was not given.
+    /// Records a missing field if a field of `mask` has no value.
     #[inline]
     pub(crate) fn required(&mut self, seen: &Seen, mask: u64) {
         if seen.given & mask != mask {
@@ -136,13 +137,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Refuses, in the first pass, a second member of a oneof: which of them wins depends on the order.
+    /// Fails the first pass at a second member of a oneof: which of them counts depends on the order.
     #[inline]
     pub(crate) fn alone(&self, seen: &Seen, others: u64) -> Outcome<()> {
         if !self.ordered && seen.keys & others != 0 { Err(Fail) } else { Ok(()) }
     }
 
-    /// Takes `null`, which leaves the field unset; any other value is of a wrong type.
+    /// Consumes `null`, which leaves the field unset; any other value has a wrong type.
     #[inline]
     pub(crate) fn null(&mut self, seen: &Seen) -> Outcome<()> {
         if self.lexer.byte() == Some(b'n') {
@@ -163,7 +164,7 @@ impl<'a> Parser<'a> {
         self.fail(|| format!("Not expecting a JSON {what} for field '{}'", seen.name()))
     }
 
-    /// Ends the pass; the text is made only if it is needed.
+    /// Ends the pass; the text of the error is created only if it is needed.
     #[cold]
     pub(crate) fn fail(&mut self, text: impl FnOnce() -> String) -> Fail {
         if self.ordered && self.error.is_none() {
@@ -172,7 +173,7 @@ impl<'a> Parser<'a> {
         Fail
     }
 
-    /// Charges for one more element of a list.
+    /// Subtracts one more element of a list from the memory budget.
     #[inline]
     pub(crate) fn charge(&mut self, bytes: usize) -> Outcome<()> {
         match self.budget.checked_sub(bytes) {
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an array whose bracket is next, each item by `item`.
+    /// Reads an array whose bracket is next, each element with `item`.
     #[inline]
     pub(crate) fn items<F: FnMut(&mut Self) -> Outcome<()>>(&mut self, item: &mut F) -> Outcome<()> {
         self.enter()?;

@@ -1,7 +1,7 @@
-//! What the generated readers are made of: one function for each kind and label of field.
+//! Building blocks of the generated readers: one function for each kind and label of field.
 //!
-//! A function finds the field's value next in the text. `null` leaves the field as it is; a value of a wrong type ends
-//! the pass.
+//! When a function is called, the field's value is next in the text. `null` leaves the field unchanged; a value of a
+//! wrong type ends the pass.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub(crate) fn opt_string<T: From<String>>(p: &mut Parser<'_>, s: &mut Seen, to: 
     Ok(())
 }
 
-/// A string whose opening quote is next.
+/// Reads a string whose opening quote is next.
 #[inline]
 fn text<'a>(p: &mut Parser<'a>) -> Outcome<Cow<'a, str>> {
     p.lexer.pos += 1;
@@ -91,13 +91,13 @@ pub(crate) fn opt_bool(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<bool>) 
     Ok(())
 }
 
-/// The value that a string holds as JSON of its own.
+/// Parses the text of a string as JSON, and returns the value that `pick` selects.
 fn quoted<T>(text: &str, pick: impl Fn(&Value) -> Option<T>) -> Result<T, String> {
     let value = Value::parse_str(text).map_err(|error| error.to_string())?;
     pick(&value).ok_or_else(|| "Unexpected JSON type parsed".to_owned())
 }
 
-/// A number, bare or in a string; `None` for `null`.
+/// Reads a number, bare or in a string; `None` for `null`.
 #[inline]
 fn number(p: &mut Parser<'_>, s: &mut Seen, infinite: bool) -> Outcome<Option<Number>> {
     match p.lexer.peek() {
@@ -129,7 +129,7 @@ fn number(p: &mut Parser<'_>, s: &mut Seen, infinite: bool) -> Outcome<Option<Nu
     }
 }
 
-/// A double cut to 64 bits as x86-64's own conversion does: everything out of range becomes the smallest number.
+/// Converts a double to 64 bits as x86-64's own conversion does: everything out of range becomes the smallest number.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 fn cut(n: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) { n as i64 } else { i64::MIN }
@@ -168,7 +168,7 @@ pub(crate) fn opt_double(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<f64>)
     Ok(())
 }
 
-/// An unknown name leaves the field unset.
+/// Reads the enum of an optional field: an unknown name leaves the field unset.
 pub(crate) fn opt_name(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<i32>, table: &EnumTable) -> Outcome<()> {
     if p.lexer.peek() != Some(b'"') {
         return p.null(s);
@@ -180,7 +180,7 @@ pub(crate) fn opt_name(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<i32>, t
     Ok(())
 }
 
-/// The enum of a required field: an unknown name is an error.
+/// Reads the enum of a required field: an unknown name is an error.
 pub(crate) fn name(p: &mut Parser<'_>, s: &mut Seen, to: &mut i32, table: &EnumTable) -> Outcome<()> {
     if p.lexer.peek() != Some(b'"') {
         return p.null(s);
@@ -221,7 +221,7 @@ pub(crate) fn opt_message<T: Read, const D: u8>(p: &mut Parser<'_>, s: &mut Seen
     message::<T, D>(p, s, to.insert(T::default()))
 }
 
-/// v1's `google.protobuf.Duration` for v0's `DurationInfo`.
+/// Reads v1's `google.protobuf.Duration` into v0's `DurationInfo`.
 pub(crate) fn opt_duration(
     p: &mut Parser<'_>,
     s: &mut Seen,
@@ -235,13 +235,13 @@ pub(crate) fn opt_duration(
     Ok(())
 }
 
-/// Calls `item` with each value of a list, of the lists in it, or with the one value that stands for a list.
+/// Calls `item` for each value of a list and of the lists in it, or for a single value that stands for a list.
 #[inline]
 fn each<F: FnMut(&mut Parser<'_>) -> Outcome<()>>(p: &mut Parser<'_>, item: &mut F) -> Outcome<()> {
     if p.lexer.peek() == Some(b'[') { p.items(&mut |p| inner(p, item)) } else { item(p) }
 }
 
-/// A list in a list counts as its elements.
+/// Calls `item` for an element, or for each of its elements if it is a list.
 fn inner<F: FnMut(&mut Parser<'_>) -> Outcome<()>>(p: &mut Parser<'_>, item: &mut F) -> Outcome<()> {
     if p.lexer.peek() != Some(b'[') {
         return item(p);
@@ -254,7 +254,7 @@ fn nested(p: &mut Parser<'_>, item: &mut &mut dyn FnMut(&mut Parser<'_>) -> Outc
     p.items(&mut |p| if p.lexer.peek() == Some(b'[') { nested(p, item) } else { item(p) })
 }
 
-/// Pushes what `take` finds.
+/// Appends the value that `take` reads.
 #[inline]
 fn push<T>(
     p: &mut Parser<'_>,
@@ -337,7 +337,7 @@ pub(crate) fn map_message<T: Read, const D: u8>(
     to: &mut BTreeMap<String, T>,
 ) -> Outcome<()> {
     map(p, s, to, |p, s, value| {
-        // A value that is `null` is an empty message, which may lack what it requires.
+        // A value that is `null` is an empty message, which may lack required fields.
         if p.lexer.peek() == Some(b'n') {
             p.missing = true;
         }

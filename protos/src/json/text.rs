@@ -1,4 +1,4 @@
-//! Strings and numbers as Mesos writes them.
+//! Writes strings and numbers in Mesos's form.
 
 /// Appends a quoted string. Only quotes, backslashes and bytes below 0x20 are escaped.
 #[inline]
@@ -6,7 +6,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     string_bytes(out, text.as_bytes());
 }
 
-/// The same for bytes that need not be UTF-8.
+/// Appends a quoted string of bytes that need not be UTF-8.
 #[inline]
 pub(crate) fn string_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(bytes.len() + 3);
@@ -19,7 +19,7 @@ pub(crate) fn string_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// Whether no byte needs an escape. Whole blocks are tested at once, which the compiler turns into vector code.
+/// Returns whether no byte needs an escape. Whole blocks are tested at once, which the compiler turns into vector code.
 #[inline]
 fn clean(bytes: &[u8]) -> bool {
     let (blocks, rest) = bytes.as_chunks::<16>();
@@ -63,8 +63,8 @@ pub(crate) fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends the shortest text that reads back as the same double, always with a point or an exponent: `1.0`, `0.1`,
-/// `1e21`. Infinities are strings.
+/// Appends the shortest text that parses to the same double, always with a point or an exponent: `1.0`, `0.1`, `1e21`.
+/// Infinities are strings.
 pub(crate) fn double(out: &mut Vec<u8>, value: f64) {
     let mut buffer = ryu::Buffer::new();
     let text = match value {
@@ -76,7 +76,7 @@ pub(crate) fn double(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Ends an object or array whose members were each written with a comma behind.
+/// Ends an object or array whose members are each followed by a comma.
 #[inline]
 pub(crate) fn close(out: &mut Vec<u8>, bracket: u8) {
     match out.last_mut() {

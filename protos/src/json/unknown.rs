@@ -1,6 +1,6 @@
-//! Keys of a JSON document that its message does not have.
+//! Finds keys of a JSON document that its message does not have.
 //!
-//! Readers ignore them, as Mesos does. For what an operator writes by hand they are mostly slips.
+//! Readers ignore them, as Mesos does. In documents that operators write by hand they are mostly mistakes.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::schema::{Described, Kind, Label};
 /// A key without a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// Where its object is: `limits[0]`; empty for the document itself.
+    /// Path of the object with the key: `limits[0]`; empty for the document itself.
     pub place: String,
-    /// The key.
+    /// Text of the key.
     pub key: String,
-    /// The fields of the message that it stands in.
+    /// Fields of the object's message.
     pub known: &'static [&'static str],
 }
 
-/// The first key of a document, read as a v0 message, that has no field; none if all have one.
+/// Returns the first key of a document, as a v0 message, that has no field; `None` if all have one.
 ///
 /// # Errors
 /// The text is not JSON.
@@ -38,7 +38,7 @@ fn in_message(index: u16, object: &BTreeMap<String, Value>, place: &str) -> Opti
         };
         let field = info.fields.iter().find(|field| usize::from(field.order) == order)?;
         let path = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
-        // The keys of a map are the writer's own.
+        // Keys of a map are arbitrary.
         (field.kind == Kind::Message && field.label != Label::Map)
             .then(|| in_value(field.child, value, &path))
             .flatten()
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(found::<mesos::RateLimits>(r#"{"limits": [{}, {"qbs": 1}]}"#), some("limits[1]", "qbs"));
         let label = r#"{"labels": {"labels": [{"key": "a", "val": "b"}]}, "name": "t"}"#;
         assert_eq!(found::<mesos::TaskInfo>(label), some("labels.labels[0]", "val"));
-        // Keys of maps are free, and fields that are obsolete are fields.
+        // Keys of maps are arbitrary, and obsolete fields are known.
         assert_eq!(found::<mesos::TaskInfo>(r#"{"limits": {"anything": {"value": 1}}}"#), None);
         assert_eq!(found::<mesos::Resource>(r#"{"name": "cpus", "role": "r", "reservation": {}}"#), None);
         assert!(unknown_key::<mesos::RateLimits>(b"{").is_err());

@@ -1,7 +1,7 @@
-//! Any JSON as a value, by picojson's rules.
+//! Reads any JSON as a value, by picojson's rules.
 //!
-//! For documents that are not messages, and for telling what is wrong with one that is. It keeps keys sorted, as
-//! Mesos's own values do, and of a repeated key the last value.
+//! For documents that are not messages, and for error messages about one that is. It keeps keys sorted, as Mesos's own
+//! values do, and of a repeated key the last value.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ pub enum Value {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number without point and exponent that fits.
+    /// A number without point and exponent that fits in 64 bits.
     Int(i64),
     /// Any other number; always finite.
     Double(f64),
-    /// A string, its escapes resolved.
+    /// A string, with its escapes resolved.
     String(String),
     /// A list.
     Array(Vec<Value>),
-    /// Keys and values, sorted by key.
+    /// An object: keys and values, sorted by key.
     Object(BTreeMap<String, Value>),
 }
 
@@ -49,31 +49,31 @@ impl Value {
         Ok(value)
     }
 
-    /// The value under `key`, if this is an object that has it.
+    /// Returns the value under `key`, if this is an object that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
-    /// The value at `path`, keys separated by dots: `get_state.get_tasks`.
+    /// Returns the value at `path`, which is keys separated by dots: `get_state.get_tasks`.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&Value> {
         path.split('.').try_fold(self, |value, key| value.get(key))
     }
 
-    /// The truth value, if it is one.
+    /// Returns the truth value, if it is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(b) = self { Some(*b) } else { None }
     }
 
-    /// The integer, if it is one without a fraction.
+    /// Returns the integer, if it is one without a fraction.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         if let Self::Int(n) = self { Some(*n) } else { None }
     }
 
-    /// The number, whether written as an integer or not.
+    /// Returns the number, whether written as an integer or not.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -84,31 +84,31 @@ impl Value {
         }
     }
 
-    /// The text, if it is a string.
+    /// Returns the text, if it is a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(s) = self { Some(s) } else { None }
     }
 
-    /// The elements, if it is a list.
+    /// Returns the elements, if it is a list.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Self::Array(items) = self { Some(items) } else { None }
     }
 
-    /// Keys and values, if it is an object.
+    /// Returns keys and values, if it is an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&BTreeMap<String, Value>> {
         if let Self::Object(map) = self { Some(map) } else { None }
     }
 
-    /// Whether it is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Appends the value as compact JSON, keys sorted bytewise.
+    /// Appends the value as compact JSON, with keys sorted bytewise.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),

@@ -1,6 +1,7 @@
-//! What the tests over all messages share: the descriptors, random messages, and a second JSON writer to compare with.
+//! Helpers of the tests over all messages: the descriptors, random messages, and a second JSON writer for comparison.
 //!
-//! The second writer goes by the descriptors alone and shares no code with the crate, so that an error in one shows.
+//! The second writer uses the descriptors only and shares no code with the crate, so that an error in one of them is
+//! detected.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part of this")]
 #![allow(clippy::disallowed_types, reason = "prost-reflect gives its maps as hash maps; here they hold one entry")]
 
@@ -12,12 +13,12 @@ use prost_reflect::{
     Value,
 };
 
-/// The compiled `.proto` files.
+/// Returns the compiled `.proto` files.
 pub fn pool() -> DescriptorPool {
     DescriptorPool::decode(&include_bytes!(concat!(env!("OUT_DIR"), "/wire.bin"))[..]).unwrap()
 }
 
-/// A small generator of numbers (xorshift): the same seed gives the same messages on every machine.
+/// A small generator of random numbers (xorshift): the same seed gives the same messages on every machine.
 pub struct Dice(u64);
 
 impl Dice {
@@ -41,16 +42,16 @@ impl Dice {
     }
 }
 
-/// What a random message may lack.
+/// Completeness of a random message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// All required fields are there.
+    /// All required fields are set.
     Whole,
     /// Any field may be missing.
     Holes,
 }
 
-/// A random message. The deeper, the fewer optional fields.
+/// Returns a random message. The deeper it is, the fewer optional fields it has.
 pub fn message(dice: &mut Dice, descriptor: &MessageDescriptor, shape: Shape, depth: usize) -> DynamicMessage {
     let mut message = DynamicMessage::new(descriptor.clone());
     for field in descriptor.fields() {
@@ -90,7 +91,7 @@ fn scalar(dice: &mut Dice, field: &FieldDescriptor, shape: Shape, depth: usize) 
         Kind::Int32 => Value::I32(if extreme { i32::MIN } else { bits as i32 }),
         Kind::Int64 => Value::I64(if extreme { i64::MIN } else { bits as i64 >> (bits % 60) }),
         Kind::Uint32 => Value::U32(if extreme { u32::MAX } else { bits as u32 }),
-        // JSON cannot carry more than an int64 faithfully.
+        // Numbers in JSON are exact up to those of an int64 only.
         Kind::Uint64 => Value::U64(if extreme { i64::MAX as u64 } else { bits >> (1 + bits % 60) }),
         Kind::Double => Value::F64([0.0, 1.0, 0.5, -3.25, 1234.125, 1e15, 0.0625][bits as usize % 7]),
         Kind::String => Value::String(text(dice)),
@@ -123,15 +124,15 @@ fn text(dice: &mut Dice) -> String {
     text
 }
 
-/// Which names the second writer uses.
+/// Names that the second writer uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     AsDeclared,
-    /// `agent` for `slave`.
+    /// Names with `agent` for `slave`.
     Evolved,
 }
 
-/// The JSON of a message by the rules, from its descriptor.
+/// Returns the JSON of a message by the rules, from its descriptor.
 pub fn json(message: &DynamicMessage, names: Names) -> String {
     let mut members = Vec::new();
     // `fields` goes by number; the declared order is that of the file's descriptor.

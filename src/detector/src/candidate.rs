@@ -1,13 +1,14 @@
-//! A master's place in the group: a node that goes with its session (docs/mesos/zookeeper.md).
+//! A master's place in the group: a node that is removed with its session (docs/mesos/zookeeper.md).
 
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Error, Permission};
 
 use crate::Url;
 
-/// What stands before the number in a candidate's name.
+/// Prefix of a candidate's name, before the number.
 const LABEL: &str = "json.info_";
 
-/// Access control of nodes: with user and password everyone may read them, and only their creators may do more.
+/// Returns the access control of nodes: with user and password everyone may read them, and only their creators may do
+/// more.
 pub(crate) fn rights(url: &Url) -> Vec<Acl> {
     match url.credential() {
         Some(_) => {
@@ -17,7 +18,7 @@ pub(crate) fn rights(url: &Url) -> Vec<Acl> {
     }
 }
 
-/// Creates the group if it is missing, and a node in it with that data. Returns its name.
+/// Creates the group if it is missing, and a node in it with this data. Returns the node's name.
 pub(crate) async fn enter(client: &Client, url: &Url, info: &str) -> Result<String, Error> {
     let rights = rights(url);
     let rights = Acls::new(&rights);

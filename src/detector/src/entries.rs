@@ -1,6 +1,6 @@
 //! Persistent state of the leading master in ZooKeeper, beside the candidates: named entries, each a node.
 //!
-//! Opening them takes them over: the former owner cannot write any more, so a master that does not know yet that
+//! Opening them takes them over: the former owner can no longer write, so a master that has not detected yet that
 //! another one leads does no harm. Entries are not interpreted.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,68 +13,68 @@ use crate::Url;
 use crate::candidate::rights;
 use crate::session::{Session, is_lost};
 
-/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is not a
-/// number.
+/// Name of the node with the entries, below the group's. It is not taken for a candidate: the text after the last `_`
+/// is not a number.
 const ROOT: &str = "tepui_registry";
-/// One write takes this many bytes at the most; a server refuses more than a megabyte.
+/// Maximum number of bytes of one write; a server refuses more than a megabyte.
 const WRITE_MAX: usize = 512 << 10;
 /// Number of directories of entries, because the list of one must not exceed that limit, either.
 const FOLDERS: u32 = 256;
-/// What a change takes beside its content, about.
+/// Approximate number of bytes of a change in addition to its content.
 const OVERHEAD: usize = 128;
-/// The version of an unchanged node, such as a candidate's.
+/// Version of an unchanged node, such as a candidate's.
 const UNCHANGED: i32 = 0;
-/// The wait before a write is tried again.
+/// Wait before a write is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Entries that only the leading master can change.
 pub trait SharedEntries {
-    /// Why they cannot be read or written.
+    /// Error of reading or writing the entries.
     type Error;
 
-    /// What they are.
+    /// Returns all entries by key.
     fn all(&self) -> &BTreeMap<String, Vec<u8>>;
 
     /// Changes entries; `None` removes one. Changes that do not fit into one write are made in several, in order.
     ///
     /// # Errors
-    /// This master does not lead any more, the store refuses, or there is no answer within `limit`: then it is unknown
-    /// what is changed.
+    /// This master no longer leads, the store returns an error, or there is no answer within `limit`: then it is
+    /// unknown which changes are made.
     fn write(&mut self, changes: &[Change], limit: Duration) -> impl Future<Output = Result<(), Self::Error>>;
 }
 
-/// Why entries cannot be read or written.
+/// An error of reading or writing entries.
 #[derive(Debug, thiserror::Error)]
 pub enum EntriesError {
-    /// ZooKeeper cannot be reached, or refuses.
+    /// ZooKeeper cannot be reached, or returns an error.
     #[error(transparent)]
     ZooKeeper(#[from] Error),
-    /// Another master leads by now.
+    /// Another master has taken the entries over.
     #[error("another master has taken the registry over")]
     TakenOver,
-    /// This one does not lead any more.
+    /// This master no longer leads.
     #[error("this master's node '{0}' is gone, so another one may lead")]
     NotLeading(String),
     /// An entry is too large.
     #[error("the entry '{0}' is too large for ZooKeeper")]
     TooLarge(String),
-    /// It took too long.
+    /// There was no answer within the time limit.
     #[error("ZooKeeper has not answered within {} ms", .0.as_millis())]
     Late(Duration),
 }
 
-/// The key of an entry, and its new value, or none to delete it.
+/// The key of an entry, and its new value; `None` deletes the entry.
 pub type Change = (String, Option<Vec<u8>>);
 
-/// All entries. Only one process has them at a time.
+/// All entries. Only one process can change them at a time.
 pub struct Entries {
     session: Session,
     url: Url,
-    /// What a new session is asked for.
+    /// Requested timeout of new sessions.
     session_timeout: Duration,
     root: String,
     rights: Vec<Acl>,
-    /// The version of the root since these entries were taken over.
+    /// Version of the root node since these entries were taken over.
     version: i32,
     directories: BTreeSet<String>,
     known: BTreeMap<String, Vec<u8>>,
@@ -126,8 +126,8 @@ impl Entries {
         let session = Session::open(url, session_timeout, 0).await?;
         let (root, rights) = (format!("{}/{ROOT}", url.path()), rights(url));
         session.client.mkdir(&root, &CreateMode::Persistent.with_acls(Acls::new(&rights))).await?;
-        // From here on no other process can write, and earlier writes are visible. A candidate that has lost the lead
-        // meanwhile must not take the entries from its successor.
+        // After this no other process can write, and earlier writes are visible. A candidate that is no longer the
+        // leader must not take the entries from its successor.
         let node = format!("{}/{member}", url.path());
         let mut writer = session.client.new_multi_writer();
         writer.add_check_version(&node, UNCHANGED)?;
@@ -146,7 +146,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Another session: what is written asks for the root's version, and for nothing that a session has.
+    /// Opens another session. Writes depend on the root's version, and on nothing that belongs to a session.
     async fn reconnect(&mut self) -> Result<(), Error> {
         let session = loop {
             match Session::open(&self.url, self.session_timeout, 0).await {
@@ -162,7 +162,7 @@ impl Entries {
         for directory in self.session.client.list_children(&self.root).await? {
             let path = format!("{}/{directory}", self.root);
             let names = self.session.client.list_children(&path).await?;
-            // All are asked for before the first answer.
+            // All requests are sent before the first answer is awaited.
             let asked: Vec<_> =
                 names.iter().map(|name| self.session.client.get_data(&format!("{path}/{name}"))).collect();
             for (name, answer) in names.iter().zip(asked) {
@@ -197,7 +197,7 @@ impl Entries {
                     return Err(EntriesError::TakenOver);
                 }
                 MultiWriteError::RequestFailed { source } if is_lost(&source) => {
-                    // It may have been made. Changes are made once more, to what there is now.
+                    // The write may have been made. The changes are repeated on the current state.
                     self.look_again(&changes).await?;
                 }
                 error => return Err(Error::from(error).into()),
@@ -249,7 +249,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Learns which of these entries there are, over another connection.
+    /// Reads again which of these entries exist, over another connection.
     async fn look_again(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
         self.reconnect().await?;
         for key in changes.keys() {
@@ -278,7 +278,7 @@ async fn commit(mut writer: MultiWriter<'_>) -> Result<(), MultiWriteError> {
     writer.commit().await.map(|_| ())
 }
 
-/// How many of the changes, from the first on, fit into one write.
+/// Returns how many of the changes, from the first on, fit into one write.
 fn fitting(changes: &[Change]) -> Result<usize, EntriesError> {
     let mut bytes = 0;
     for (count, (key, value)) in changes.iter().enumerate() {
@@ -290,14 +290,14 @@ fn fitting(changes: &[Change]) -> Result<usize, EntriesError> {
     Ok(changes.len())
 }
 
-/// The directory of an entry, by FNV-1a.
+/// Returns the directory of an entry, by FNV-1a.
 fn directory_of(key: &str) -> String {
     let hash = key.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{:02x}", hash % FOLDERS)
 }
 
-/// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal
-/// digits.
+/// Returns the name of an entry's node: each byte that is neither a letter, a digit nor one of `-.` is written as `_`
+/// and two hexadecimal digits.
 pub fn name_of(key: &str) -> String {
     let mut name = String::with_capacity(key.len() + 16);
     for byte in key.bytes() {
@@ -310,7 +310,7 @@ pub fn name_of(key: &str) -> String {
     name
 }
 
-/// The entry of a node; none if it is not an entry's.
+/// Returns the key of a node's entry; `None` if the name is not that of an entry.
 pub fn key_of(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -325,7 +325,7 @@ pub fn key_of(name: &str) -> Option<String> {
             byte => bytes.push(*byte),
         }
     }
-    // Every entry has one name: a write to the node of another one would miss it.
+    // Every entry has one name: a write to a node with another one would not change the entry.
     String::from_utf8(bytes).ok().filter(|key| name_of(key) == name)
 }
 

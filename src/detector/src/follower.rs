@@ -15,45 +15,46 @@ use crate::list::MasterList;
 use crate::question::{self, Answer, Problem};
 use crate::search::Search;
 
-/// How long a leader stands that does not answer, while no other master confirms that it leads.
+/// Time for which a leader that does not answer stays the leader, while no other master confirms that it leads.
 pub const HOLD: Duration = Duration::from_secs(30);
 
-/// The longest time for which a connection to the leader is kept: one that is idle costs the leader 13 KB, a new one 30
+/// Maximum time for which an idle connection to the leader is kept: it costs the leader 13 KB, a new one 30
 /// microseconds without TLS.
 const KEEP: Duration = Duration::from_secs(5);
 
-/// Signs of life of a leader, such as its pings: while they come, it is not asked.
+/// Signs of life of a leader, such as its pings. As long as they arrive, the leader is not asked.
 #[derive(Debug, Default)]
 pub struct Signs(Mutex<Option<(SocketAddrV4, Instant)>>);
 
 impl Signs {
-    /// Notes that the process at this address, which is a master, has shown now that it counts this client in.
+    /// Records a sign of life now: the process at this address, which is a master, treats this client as one of its
+    /// own.
     pub fn note(&self, address: SocketAddrV4) {
         *lock(&self.0) = Some((address, Instant::now()));
     }
 
-    /// When the process at this address has last done so.
+    /// Returns the time of the last sign of life of the process at this address.
     fn last_of(&self, address: SocketAddrV4) -> Option<Instant> {
         lock(&self.0).filter(|(of, _)| *of == address).map(|(_, at)| at)
     }
 }
 
-/// How often the masters are asked. Each wait is shortened by up to a half at random.
+/// Waits between requests to masters. Each wait is shortened by up to a half at random.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// The first wait after the leader is found, after a doubt, and before a search for the next one; it doubles.
+    /// First wait after the leader is found, after a doubt, and before a search for the next leader; it doubles.
     pub first: Duration,
-    /// The longest wait from one round of a search to the next. A round lasts longer where masters hold their answers.
+    /// Longest wait from one round of a search to the next. A round lasts longer where masters hold their answers.
     pub search: Duration,
-    /// The longest wait between two requests to the leader, and from its last sign of life to a request.
+    /// Longest wait between two requests to the leader, and from its last sign of life to a request.
     pub leader: Duration,
 }
 
 impl Pace {
-    /// For schedulers, of which a cluster has up to hundreds.
+    /// Waits of schedulers, of which a cluster has up to hundreds.
     pub const FRAMEWORKS: Pace =
         Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
-    /// For agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
+    /// Waits of agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
     /// While no master leads they send about 10,000 requests a second to two others that hold their answers, and 18,000
     /// to two that do not.
     pub const AGENTS: Pace = Pace {
@@ -64,8 +65,8 @@ impl Pace {
 }
 
 impl Detector {
-    /// Follows the leader among the masters of a list from now on; `seed` is for the jitter. `signs` are those that the
-    /// caller notes. Needs a runtime.
+    /// Starts to follow the leader among the masters of a list; `seed` is for the jitter. The caller records the
+    /// leader's signs of life in `signs`. Requires a runtime.
     pub fn follow(list: MasterList, pace: Pace, seed: u64, signs: Arc<Signs>) -> Detector {
         let (sender, known) = watch::channel(Known::Nothing);
         let (doubt, trouble) = (Arc::<Notify>::default(), Arc::<Mutex<String>>::default());
@@ -92,7 +93,7 @@ impl Detector {
     }
 }
 
-/// What the task of a detector has.
+/// State of a detector's task.
 struct Follower {
     list: MasterList,
     seed: u64,
@@ -100,22 +101,22 @@ struct Follower {
     search: Backoff,
     /// Waits between requests to the leader.
     leader: Backoff,
-    /// How long a sign of life counts.
+    /// Time for which a sign of life counts.
     patience: Duration,
     signs: Arc<Signs>,
     sender: watch::Sender<Known>,
     doubt: Arc<Notify>,
-    /// Why no leader is known.
+    /// Reason why no leader is known.
     trouble: Arc<Mutex<String>>,
 }
 
-/// How the leader was lost.
+/// Reason why the leader is no longer followed.
 enum Lost {
-    /// It does not answer. It stands until then.
+    /// The leader does not answer. It stays the leader until this time.
     Silent(Instant),
-    /// It says that another one leads.
+    /// The master reports that another one leads.
     Follows,
-    /// It says that no master leads.
+    /// The master reports that no master leads.
     Resigned,
 }
 
@@ -166,14 +167,14 @@ impl Follower {
         }
     }
 
-    /// Before the next round, which begins a while after the last one began. All clients of a leader lose it at once,
-    /// and must not search at once.
+    /// Waits for the next round, which starts some time after the start of the last one. All clients of a leader lose
+    /// it at once, and must not search at once.
     async fn pause(&mut self, began: Instant) {
         let wait = self.search.next_wait();
         tokio::time::sleep_until(began + wait).await;
     }
 
-    /// A leader that is known already stays what it is, whatever the address at which it was found this time.
+    /// Returns the known leader if it is the one that was found, whatever the address at which it was found this time.
     fn known_as(&self, found: Leader) -> Leader {
         let known = self.sender.borrow();
         known.leader().filter(|leader| leader.pid == found.pid).cloned().unwrap_or(found)
@@ -201,10 +202,10 @@ impl Follower {
             }
             match question::ask(&mut client).await {
                 Ok(Answer::Leads(now)) if now.pid == leader.pid => confirmed = asked,
-                // Another master has its address.
+                // Another master is at its address.
                 Ok(Answer::Leads(_) | Answer::Names(..)) => return Lost::Follows,
                 Err(Problem::NoLeader) => return Lost::Resigned,
-                // A master that is too busy may answer with any error.
+                // An overloaded master may answer with any error.
                 Err(_) => return Lost::Silent(confirmed + HOLD),
             }
             wait = self.leader.next_wait();

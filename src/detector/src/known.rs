@@ -1,6 +1,6 @@
-//! What is known about the leader, and the detector that reports each change.
+//! State of the detection of the leader, and the detector that reports each change.
 //!
-//! How the leader is found is in `watcher` (ZooKeeper) and in `follower` (a list of masters).
+//! `watcher` (ZooKeeper) and `follower` (a list of masters) find the leader.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,43 +12,43 @@ use wire::client::Address;
 #[cfg(feature = "zookeeper")]
 use crate::Lease;
 
-/// A master that leads.
+/// A leading master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
-    /// The name of its node in the group: a master that was started again has another one. Empty without ZooKeeper.
+    /// Name of its node in the group: a master that was restarted has another one. Empty without ZooKeeper.
     pub member: String,
-    /// Where it is.
+    /// PID of the master: its libprocess address.
     pub pid: Pid,
-    /// Where this process reaches it by HTTP.
+    /// HTTP address at which this process reaches the master.
     pub address: Address,
-    /// Under which name, or at which address, clients find it by HTTP.
+    /// Host name or address at which clients reach the master by HTTP.
     pub host: String,
-    /// And at which port.
+    /// Port at which clients reach the master by HTTP.
     pub port: u16,
-    /// The region that its domain is in, if it has one.
+    /// Region of the master's fault domain, if it has one.
     pub region: Option<String>,
-    /// Whether it is this candidate, of those that contend through ZooKeeper.
+    /// Whether the leader is this candidate itself, for candidates through ZooKeeper.
     pub is_own: bool,
 }
 
-/// The current knowledge about the leader.
+/// State of the detection of the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Known {
-    /// Nothing: nothing was asked yet, a session with ZooKeeper has ended, the leader's node cannot be read, or no
-    /// master of the list answers.
+    /// The leader is unknown: no answer has arrived yet, a session with ZooKeeper has ended, the leader's node cannot
+    /// be read, or no master of the list answers.
     #[default]
     Nothing,
     /// No master leads.
     NoLeader,
-    /// This one leads. Through ZooKeeper it stands for as long as the session does, with or without a connection; by a
-    /// list of masters, until it was silent for [`HOLD`](crate::HOLD) or another one leads.
+    /// This master leads. With ZooKeeper the state lasts as long as the session, with or without a connection; with a
+    /// list of masters, until the leader was silent for [`HOLD`](crate::HOLD) or another one leads.
     Leader(Leader),
-    /// A candidate is refused, and will not be let in by asking again. This is the last word.
+    /// The candidate is refused for good; the text is the reason. There are no further changes.
     Refused(String),
 }
 
 impl Known {
-    /// The leader, if it is known.
+    /// Returns the leader, if it is known.
     pub fn leader(&self) -> Option<&Leader> {
         match self {
             Known::Leader(leader) => Some(leader),
@@ -57,7 +57,7 @@ impl Known {
     }
 }
 
-/// A task that finds the leader, and what it knows. It ends with its owner.
+/// A task that finds the leader and reports changes. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Detector {
     pub(crate) known: watch::Receiver<Known>,
@@ -75,37 +75,37 @@ impl Drop for Detector {
 }
 
 impl Detector {
-    /// What is known now.
+    /// Returns the current state.
     pub fn known(&self) -> Known {
         self.known.borrow().clone()
     }
 
-    /// Returns when something else is known than when it returned before.
+    /// Waits until the state differs from that at the return of the last call.
     pub async fn changed(&mut self) {
         if self.known.changed().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Asks the leader of a list of masters at once whether it still leads: the connection to it is lost, or it has
-    /// answered that it does not. ZooKeeper reports by itself.
+    /// Asks the leader of a list of masters at once whether it still leads, because the connection to it is lost, or it
+    /// has answered that it does not. With ZooKeeper it has no effect.
     pub fn doubt(&self) {
         self.doubt.notify_one();
     }
 
-    /// Why no leader is known, in words; empty if one is, or before the first answers.
+    /// Returns the reason why no leader is known, for people; it is empty if one is known, or before the first answers.
     pub fn trouble(&self) -> String {
         lock(&self.trouble).clone()
     }
 
-    /// For how long a candidate may rely on it.
+    /// Returns the lease: the time for which a candidate may rely on the state.
     #[cfg(feature = "zookeeper")]
     pub fn lease(&self) -> Arc<Lease> {
         self.lease.clone()
     }
 }
 
-/// Sets what is known, and wakes those that wait for it if it is new.
+/// Sets the state, and wakes waiting tasks if it has changed.
 pub(crate) fn tell(sender: &watch::Sender<Known>, known: Known) {
     sender.send_if_modified(|before| {
         let new = *before != known;

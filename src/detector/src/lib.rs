@@ -2,8 +2,8 @@
 //! with the smallest number leads (feature `zookeeper`), or by asking the masters of a list, each of which names the
 //! leader at `/redirect`. Masters may contend in etcd, too (feature `etcd`).
 //!
-//! A master is a candidate, and may keep entries beside the candidates; all other processes only watch. The crate does
-//! no I/O except sessions with ZooKeeper, requests to etcd and to the masters of a list.
+//! A master is a candidate, and may keep entries beside the candidates; all other processes only detect the leader. The
+//! crate does no I/O except sessions with ZooKeeper, requests to etcd and to the masters of a list.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "zookeeper")]

@@ -1,4 +1,4 @@
-//! The addresses of a cluster's masters, as `--master=h1:5050,h2:5050,h3:5050` gives them.
+//! The addresses of a cluster's masters, as in `--master=h1:5050,h2:5050,h3:5050`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use wire::client::Address;
 /// Maximum number of masters of a list.
 const MASTERS_MAX: usize = 16;
 
-/// Why a text is not a list of masters.
+/// An error of parsing a list of masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
-    /// One of the parts is not an address.
+    /// A part of the text is not an address.
     #[error("'{0}' is not of the form <host>:<port>; give the masters as for example h1:5050,h2:5050,h3:5050")]
     Address(String),
-    /// A master stands in the list more than once.
+    /// A master occurs more than once in the list.
     #[error("'{0}' stands in the list more than once; name each master once")]
     Repeated(Address),
     /// The list is empty or too long.
@@ -22,15 +22,15 @@ pub enum ListError {
     Length(usize),
 }
 
-/// 1 to 16 addresses of masters, each once.
+/// A list of 1 to 16 addresses of masters, each of them once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MasterList(Vec<Address>);
 
 impl MasterList {
-    /// A list of these masters.
+    /// Creates a list of these masters.
     ///
     /// # Errors
-    /// There are none or too many, or one stands there more than once.
+    /// There are none or too many, or one occurs more than once.
     pub fn new(masters: Vec<Address>) -> Result<MasterList, ListError> {
         if !(1..=MASTERS_MAX).contains(&masters.len()) {
             return Err(ListError::Length(masters.len()));
@@ -42,13 +42,13 @@ impl MasterList {
         }
     }
 
-    /// The masters, in the order in which they were given.
+    /// Returns the masters, in the order in which they were given.
     pub fn masters(&self) -> &[Address] {
         &self.0
     }
 }
 
-/// Whether two addresses have the same host, by its name, and the same port.
+/// Returns whether two addresses have the same host, by its name, and the same port.
 pub(crate) fn is_same(one: &Address, other: &Address) -> bool {
     one.host().eq_ignore_ascii_case(other.host()) && one.port() == other.port()
 }
@@ -68,7 +68,8 @@ impl FromStr for MasterList {
     }
 }
 
-/// What may be shown of an invalid part: what stands before an `@` may be the password of a URL with a mistake.
+/// Returns the part of an invalid address that may be shown: the text before an `@` may be the password of a URL with a
+/// mistake.
 fn shown(part: &str) -> &str {
     part.rsplit_once('@').map_or(part, |(_, rest)| rest)
 }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// A text is refused, or gives 1 to 16 different addresses; the list as a text gives the same list.
+        /// A text is rejected, or gives 1 to 16 different addresses; the list as a text gives the same list.
         #[test]
         fn any_text(text in "([a-c]{0,2}:[0-9]{0,3}|.{0,6})(,([a-c]{0,2}:[0-9]{0,3}|.{0,6})){0,18}") {
             if let Ok(list) = text.parse::<MasterList>() {

@@ -1,4 +1,4 @@
-//! The members of a group: the leader, and its data.
+//! The members of a group in ZooKeeper: finds the leader, and reads its data.
 
 use base::Pid;
 use prost::Message;
@@ -6,41 +6,41 @@ use wire::client::Address;
 
 use crate::Leader;
 
-/// Why the leader cannot be determined.
+/// An error of detecting the leader.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
-    /// ZooKeeper cannot be reached, or refuses.
+    /// ZooKeeper cannot be reached, or returns an error.
     #[error(transparent)]
     ZooKeeper(#[from] zookeeper_client::Error),
-    /// There is a leader, but what it has written cannot be read.
+    /// There is a leader, but the data of its node cannot be read.
     #[error("the node '{0}' does not say where the master is")]
     Member(String),
-    /// There was no connection for as long as a session lives.
+    /// There was no connection for the timeout of a session.
     #[error("there was no connection for {} ms, so the session is over", .0.as_millis())]
     Away(std::time::Duration),
-    /// A candidate is not let in, and asking again would not help.
+    /// A candidate is refused, and a repetition would not help.
     #[error("{0}")]
     Refused(String),
-    /// The entry of a candidate was deleted.
+    /// The node of this candidate was deleted.
     #[error("the node of this candidate is gone")]
     Ousted,
 }
 
-/// The member with the smallest number; names without a number are not members.
+/// Returns the member with the smallest number; names without a number are not members.
 pub(crate) fn first(members: &[String]) -> Option<&String> {
     let number = |name: &&String| name.rsplit('_').next().and_then(|digits| digits.parse::<i32>().ok());
     members.iter().filter(|name| number(name).is_some()).min_by_key(|name| number(name))
 }
 
 impl Leader {
-    /// The leader from its `MasterInfo` in JSON; `member` tells its process from earlier ones.
+    /// Parses the leader from its `MasterInfo` in JSON; `member` distinguishes its process from earlier ones.
     pub fn of_info(member: &str, info: &[u8]) -> Option<Leader> {
         let leader = Leader::read("json.info_", info)?;
         Some(Leader { member: member.to_owned(), ..leader })
     }
 
-    /// The leader from the name of its node and the data in it: JSON, protobuf or a pid, by the name's label. None if
-    /// the data names no process.
+    /// Parses the leader from the name of its node and the data in it: JSON, protobuf or a PID, by the name's label.
+    /// Returns `None` if the data names no process.
     pub fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);
         let (pid, hostname, port, region): (Pid, Option<String>, Option<u64>, Option<String>) = match label {

@@ -1,8 +1,8 @@
-//! `GET /redirect`: asks one master which one leads.
+//! `GET /redirect`: asks a master which master leads.
 //!
 //! Every master answers it without authentication, Mesos's too: with 307 to the leader, itself included, or with 503
-//! while no master leads. Masters of tepui add in headers which of them answers, and the leader's PID, and hold the
-//! answer for a caller that waits for a leader.
+//! while no master leads. Masters of tepui add headers with their own PID and the leader's, and hold the answer for a
+//! caller that waits for a leader.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -19,72 +19,72 @@ pub const MASTER_HEADER: &str = "tepui-master";
 /// Header of the answer to `/redirect`: the PID of the leading master.
 pub const LEADER_HEADER: &str = "tepui-leader";
 
-/// Header of a request to `/redirect`, in milliseconds: for how long a master that does not lead holds its answer
+/// Header of a request to `/redirect`, in milliseconds: the time for which a master that does not lead holds its answer
 /// while it knows no leader but the previous one. Mesos's masters, and older ones of tepui, answer at once.
 pub const WAIT_HEADER: &str = "tepui-wait";
-/// Header of a request to `/redirect`: the PID of the leader that the caller knows of, and which does not answer it.
+/// Header of a request to `/redirect`: the PID of the leader that the caller knows, and which does not answer it.
 pub const PREVIOUS_HEADER: &str = "tepui-previous-leader";
 
 const PATH: &str = "/redirect";
-/// How long a master holds its answer at most: as long as it may take to answer, but for what the answer itself takes.
+/// Maximum time for which a master holds its answer: somewhat less than the time limit for the answer.
 const WAIT: Duration = Duration::from_secs(2);
-/// How long a master may take to answer.
+/// Time limit for an answer of a master.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
-/// Limit of an answer, in bytes.
+/// Maximum length of an answer in bytes.
 const ANSWER_MAX: usize = 64 << 10;
-/// How much of an unexpected answer is reported, in characters.
+/// Maximum number of characters of an unexpected answer that are reported.
 const SHOWN_MAX: usize = 120;
-/// What a master says while no master leads.
+/// Body of a master's answer while no master leads.
 const NO_LEADER: &str = "No leader elected";
 
-/// The answer of a master that knows the leader.
+/// Answer of a master that knows the leader.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// It leads.
+    /// The master leads itself.
     Leads(Box<Leader>),
-    /// Another one does, and is found there. Masters of tepui give its PID, too.
+    /// Another master leads, at this address. Masters of tepui add its PID.
     Names(Address, Option<Pid>),
 }
 
-/// Why an address does not help to find the leader.
+/// Reason why asking an address did not find the leader.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// No answer came.
+    /// The address did not answer.
     #[error("{}", base::error_chain(.0))]
     Silent(#[from] ClientError),
-    /// TLS and plain connections were mixed up, or a certificate is invalid.
+    /// One side uses TLS and the other does not, or a certificate is invalid.
     #[error("TLS: {0}; see docs/security.md for https:// addresses, authorities and certificates")]
     Tls(String),
     /// The master knows no leader.
     #[error("it knows no leader")]
     NoLeader,
-    /// The master names another one, which has not confirmed it.
+    /// The master names another one, which has not confirmed that it leads.
     #[error("it names {0}")]
     Names(Address),
-    /// No master answers there.
+    /// The address is not that of a master.
     #[error("it is not a master: it answers {PATH} with {0}")]
     NoMaster(String),
-    /// The leader's host name has no IPv4 address here.
+    /// The leader's host name has no IPv4 address on this host.
     #[error("it leads under the host name '{0}', which has no IPv4 address here")]
     Unresolved(String),
-    /// It had not answered when the others had.
+    /// The master had not answered when the others had.
     #[error("it has not answered yet")]
     Unfinished,
 }
 
 impl Problem {
-    /// Whether a master has answered.
+    /// Returns whether a master has answered.
     pub(crate) fn is_of_a_master(&self) -> bool {
         matches!(self, Problem::NoLeader | Problem::Names(_) | Problem::Unresolved(_))
     }
 }
 
-/// A client for the request.
+/// Creates a client for the request.
 pub(crate) fn client(address: Address) -> Client {
     Client::at(address).with_timeout(PATIENCE).with_limit(ANSWER_MAX)
 }
 
-/// Asks a master, which answers with what it knows.
+/// Asks a master, which answers at once.
 ///
 /// # Errors
 /// It does not answer, knows no leader, or is not a master.
@@ -93,7 +93,7 @@ pub(crate) async fn ask(client: &mut Client) -> Result<Answer, Problem> {
     read(client.address(), &reply).await
 }
 
-/// Asks a master, which answers when it knows a leader other than the previous one, or when a moment has passed.
+/// Asks a master, which answers when it knows a leader other than the previous one, or when its wait is over.
 ///
 /// # Errors
 /// It does not answer, knows no leader, or is not a master.
@@ -129,7 +129,8 @@ async fn read(asked: &Address, reply: &Reply) -> Result<Answer, Problem> {
     Ok(Answer::Leads(Box::new(Leader { member, pid, address: asked.clone(), host, port, region: None, is_own: false })))
 }
 
-/// The status, and the beginning of the text: a master with TLS says in it that it takes no plain requests.
+/// Returns the status, and the beginning of the body: a master with TLS reports in it that it accepts no plain
+/// requests.
 fn shown(reply: &Reply) -> String {
     let text = reply.text();
     let text: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_MAX).collect();
@@ -139,7 +140,7 @@ fn shown(reply: &Reply) -> String {
     }
 }
 
-/// The PID of a Mesos master, which the answer does not have: that of its host name.
+/// Returns the PID of a Mesos master, which the answer does not have, from its host name.
 async fn pid_at(address: &Address) -> Option<Pid> {
     let found = tokio::net::lookup_host((address.host(), address.port())).await.ok()?;
     let ip: Ipv4Addr = found.into_iter().find_map(|found| match found.ip() {
@@ -149,7 +150,8 @@ async fn pid_at(address: &Address) -> Option<Pid> {
     Some(Pid::new("master", SocketAddrV4::new(ip, address.port())))
 }
 
-/// A failed exchange. A TLS server closes a plain connection or answers with what is not HTTP.
+/// Converts the error of an exchange. A TLS server closes a plain connection or answers with something that is not
+/// HTTP.
 fn failed(error: ClientError) -> Problem {
     match &error {
         ClientError::Connect { source, .. } if error.is_of_tls() => Problem::Tls(source.to_string()),

@@ -1,9 +1,9 @@
-//! Looks for the leader among the masters of a list: asks them until one confirms that it leads.
+//! Searches the leader among the masters of a list: asks them until one confirms that it leads.
 //!
-//! A master that names another one only says which one to ask next: what it knows may be old. The masters are asked one
-//! after the other at short intervals, without waiting for answers, so that a search costs the group a request or two,
-//! and an address that is silent delays it by one interval. Masters of tepui hold their answers until they know a
-//! leader, or for two seconds, so that a round ends as soon as there is one.
+//! A master that names another one only determines which one to ask next, since its information may be old. The masters
+//! are asked one after the other at short intervals, without waiting for answers, so that a search costs the group a
+//! request or two, and an address that is silent delays it by one interval. Masters of tepui hold their answers until
+//! they know a leader, or for two seconds, so that a round ends as soon as there is one.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,19 +18,19 @@ use crate::list::{MasterList, is_same};
 use crate::question::{self, Answer, PATIENCE, Problem};
 use crate::{Known, Leader};
 
-/// How long one master may take before the next one is asked, too.
+/// Time for one master to answer before the next one is asked, too.
 const STAGGER: Duration = Duration::from_millis(150);
-/// How long silent masters may take when the others have answered, in the first round; twice as long in each later one.
+/// Time for silent masters to answer when the others have answered, in the first round; it doubles in each later one.
 const GRACE: Duration = Duration::from_millis(500);
 /// Maximum number of masters that are asked in one round because another one names them.
 const NAMED_MAX: usize = 16;
 
-/// No master of a list confirms that it leads: what each one answers.
+/// An error of a search in which no master of a list confirms that it leads: the problem of each one.
 #[derive(Debug)]
 pub struct NoLeader(Vec<(Address, Problem)>);
 
 impl NoLeader {
-    /// What that means: no master leads, or nothing is known.
+    /// Returns the state that follows: no master leads, or the leader is unknown.
     pub fn known(&self) -> Known {
         match self.0.iter().any(|(_, problem)| matches!(problem, Problem::NoLeader)) {
             true => Known::NoLeader,
@@ -38,7 +38,7 @@ impl NoLeader {
         }
     }
 
-    /// The addresses that were asked, and what came of it.
+    /// Returns the addresses that were asked, and their problems.
     pub fn problems(&self) -> &[(Address, Problem)] {
         &self.0
     }
@@ -58,8 +58,8 @@ impl fmt::Display for NoLeader {
 
 impl std::error::Error for NoLeader {}
 
-/// Returns the leader, asking each master of the list once, and again if they name one that does not confirm it: it may
-/// have died a moment ago. The masters are asked in their order.
+/// Finds the leader. Each master of the list is asked once, in order, and again if they name one that does not confirm
+/// it: it may have ended a moment ago.
 ///
 /// # Errors
 /// No master confirms that it leads.
@@ -72,45 +72,45 @@ pub async fn find(list: &MasterList) -> Result<Leader, NoLeader> {
     found.map(|(leader, _)| leader)
 }
 
-/// A search that goes on over any number of rounds, with the same connections.
+/// A search of any number of rounds, with the same connections.
 #[derive(Debug)]
 pub(crate) struct Search {
     list: MasterList,
     /// Connections to masters that have answered.
     clients: Vec<Client>,
-    /// Which master is asked first.
+    /// Index of the master that is asked first.
     first: usize,
     rounds: u32,
-    /// The leader that is known to the caller, or was named last, and has not confirmed it.
+    /// Leader that the caller knows, or that was named last, and that has not confirmed it.
     previous: Option<Pid>,
 }
 
-/// A master that is asked, and what came of it.
+/// A master that was asked, and the result.
 type Asked = (Client, Result<Answer, Problem>);
 
-/// One round.
+/// One round of a search.
 #[derive(Default)]
 struct Round {
     /// Masters to be asked.
     queue: VecDeque<Address>,
-    /// Masters that have been asked.
+    /// Masters that were asked.
     asked: Vec<Address>,
     questions: JoinSet<Asked>,
-    /// How many were named and are not in the list.
+    /// Number of masters that were named and are not in the list.
     named: usize,
     problems: Vec<(Address, Problem)>,
-    /// A master that was named as the leader.
+    /// Master that was named as the leader and has not confirmed it.
     unconfirmed: Option<Pid>,
 }
 
 impl Search {
-    /// A search that begins with any master; `seed` says with which one. `previous` has led.
+    /// Creates a search; `seed` decides which master is asked first. `previous` is the former leader.
     pub(crate) fn new(list: MasterList, seed: u64, previous: Option<Pid>) -> Search {
         let first = usize::try_from(seed % list.masters().len().max(1) as u64).unwrap_or_default();
         Search { list, clients: Vec::new(), first, rounds: 0, previous }
     }
 
-    /// The next round. Silent masters get more time in each.
+    /// Runs the next round. Silent masters get more time in each.
     pub(crate) async fn next(&mut self) -> Result<(Leader, Client), NoLeader> {
         let grace = GRACE.saturating_mul(1_u32.checked_shl(self.rounds).unwrap_or(u32::MAX)).min(PATIENCE);
         self.rounds = self.rounds.saturating_add(1);
@@ -125,7 +125,7 @@ impl Search {
         round.queue.extend(masters.iter().cycle().skip(self.first).take(masters.len()).cloned());
         let mut last_answer = None;
         loop {
-            // One more after each interval, and after each answer that is not the leader's.
+            // Asks one more master after each interval, and after each answer that is not the leader's.
             if let Some(next) = round.queue.pop_front() {
                 let client = self.client(&next);
                 round.start(next, client, self.previous.clone());
@@ -168,7 +168,7 @@ impl Search {
         Err(round.end())
     }
 
-    /// A client that has asked there before, or a new one.
+    /// Returns the client of an earlier request to this address, or a new one.
     fn client(&mut self, address: &Address) -> Client {
         match self.clients.iter().position(|client| client.address() == address) {
             Some(at) => self.clients.swap_remove(at),
@@ -186,7 +186,7 @@ impl Round {
         });
     }
 
-    /// Asks a master that another one names before those that wait, unless it was asked already.
+    /// Adds a named master to the start of the queue, unless it was asked already.
     fn ask_next(&mut self, named: &Address) {
         if self.asked.iter().any(|asked| is_same(asked, named)) {
             return;
@@ -208,7 +208,7 @@ impl Round {
                 problems.push((address, Problem::Unfinished));
             }
         }
-        // The same problems give the same words, whatever came first.
+        // The same problems give the same message, whatever their order.
         problems.sort_by(|(one, _), (other, _)| one.cmp(other));
         NoLeader(self.problems)
     }

@@ -1,8 +1,8 @@
 //! A session with ZooKeeper over any number of connections.
 //!
-//! The client library reconnects, but waits twice as long each time, so that it may notice the servers' return after
-//! half a session. Here a lost connection is given up at once, and the servers are asked for the same session at short
-//! intervals, each for a short time: unreachable servers must not use a session up.
+//! The client library reconnects, but waits twice as long each time, so that it may not detect the servers' return
+//! until half a session is over. Here a lost connection is given up at once, and the servers are asked for the same
+//! session at short intervals, each for a short time, so that unreachable servers do not take up the whole session.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,20 +15,20 @@ use zookeeper_client::{Client, Connector, Error, SessionInfo, SessionState};
 
 use crate::Url;
 
-/// The least time that a server gets to answer.
+/// Shortest time limit for an answer of a server.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
 /// The shortest and the longest wait between two rounds of requests.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// A session that is or was connected. It is closed with its owner if it still has a connection then.
+/// A session that is or was connected. Dropping it closes it if it is still connected.
 pub(crate) struct Session {
     pub(crate) client: Client,
-    /// The library's tasks, which hold the connection.
+    /// Tasks of the client library, which own the connection.
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Session {
-    /// A new session. Asks all servers for as long as a session lives.
+    /// Opens a new session. Asks all servers repeatedly for the timeout of a session.
     pub(crate) async fn open(url: &Url, timeout: Duration, seed: u64) -> Result<Session, Error> {
         let (mut last, mut waits) = (Error::Timeout, waits(timeout, seed));
         let asked = tokio::time::timeout(timeout, async {
@@ -47,12 +47,13 @@ impl Session {
         }
     }
 
-    /// How long the session lives without a connection.
+    /// Returns the time for which the session lasts without a connection: its timeout.
     pub(crate) fn timeout(&self) -> Duration {
         self.client.session_timeout()
     }
 
-    /// The same session over another connection. Tries until it is dropped, or the session is over. Watches are gone.
+    /// Resumes the session over another connection. Tries until the future is dropped, or the session is over. Watches
+    /// are lost.
     pub(crate) async fn resume(self, url: &Url, seed: u64) -> Result<Session, Error> {
         let timeout = self.timeout();
         let session = self.cut().await;
@@ -69,24 +70,24 @@ impl Session {
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
-            // Servers that are only slow get more time in the next round.
+            // Slow servers get more time in the next round.
             patience = (patience * 2).min(timeout);
             first = (first + 1) % servers.len().max(1);
             tokio::time::sleep(waits.next_wait()).await;
         }
     }
 
-    /// Gives the connection up, but not the session.
+    /// Closes the connection without ending the session.
     pub(crate) async fn cut(self) -> SessionInfo {
         for task in self.tasks {
             task.abort();
-            // It has no result; it must be gone before the client is, or it would close the session.
+            // The task has no result; it must have ended before the client is dropped, or it would close the session.
             let _ = task.await;
         }
         self.client.into_session()
     }
 
-    /// Returns when there is no connection any more.
+    /// Waits until the connection is lost.
     ///
     /// # Errors
     /// The session is over, too.
@@ -104,13 +105,13 @@ impl Session {
     }
 }
 
-/// Whether no server will answer better.
+/// Returns whether no other server would answer differently.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::SessionExpired | Error::AuthFailed | Error::NoAuth | Error::BadArguments(_))
 }
 
-/// Whether an error only means that a request did not get through: another connection, or another session, may answer
-/// it.
+/// Returns whether an error only means that a request was not transmitted: it may succeed over another connection, or
+/// in another session.
 pub(crate) fn is_lost(error: &Error) -> bool {
     matches!(
         error,
@@ -149,7 +150,7 @@ async fn connect(connector: Connector, servers: &str) -> Result<Session, Error> 
     Ok(Session { client, tasks: tasks.0.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }
 
-/// Starts the library's tasks, and remembers them.
+/// Spawns the library's tasks, and keeps their handles.
 #[derive(Default)]
 struct Tasks(Mutex<Vec<JoinHandle<()>>>);
 

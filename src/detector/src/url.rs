@@ -1,4 +1,4 @@
-//! `zk://[user:password@]host:port,.../path`, and what of it may be shown.
+//! Parses `zk://[user:password@]host:port,.../path`, and hides its password.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 const SCHEME: &str = "zk://";
 
-/// Why a text is not a URL of a group. The message contains no password.
+/// An error of parsing a URL of a group. The message contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; a ZooKeeper URL is of the form zk://[user:password@]host:port,host:port/path")]
 pub struct UrlError(String);
@@ -20,23 +20,23 @@ pub struct Url {
 }
 
 impl Url {
-    /// The servers, as `host:port,host:port`.
+    /// Returns the servers, as `host:port,host:port`.
     pub fn servers(&self) -> &str {
         &self.servers
     }
 
-    /// The group's path, which begins with `/` and does not end with one.
+    /// Returns the path of the group. It starts with `/` and does not end with one.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// `user:password`.
+    /// Returns the credential as `user:password`.
     pub(crate) fn credential(&self) -> Option<&str> {
         self.credential.as_deref()
     }
 }
 
-/// Without user and password.
+/// Formats the URL without user and password.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}{}{}", self.servers, self.path)
@@ -64,7 +64,7 @@ impl FromStr for Url {
             return refused("what stands before '@' is not of the form user:password");
         }
         if let Some(wrong) = servers.split(',').find(|server| !is_server(server)) {
-            // What follows the first '/' may be the rest of a password.
+            // The text after the first '/' may be the rest of a password.
             return match credential.is_none() && path.contains('@') {
                 true => refused("what stands before the first '/' is not a list of servers, and a password has no '/'"),
                 false => Err(UrlError(format!("the server '{wrong}' is not of the form host:port"))),
@@ -89,13 +89,13 @@ fn is_server(text: &str) -> bool {
     })
 }
 
-/// Whether ZooKeeper takes this for a node's name.
+/// Returns whether ZooKeeper accepts this as the name of a node.
 fn is_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
         && !text.contains(|c: char| c.is_control() || matches!(c, '\u{fff0}'..='\u{ffff}' | '\u{e000}'..='\u{f8ff}'))
 }
 
-/// A text as it may be shown: if it is such a URL, even one with mistakes, without user and password.
+/// Returns a text that may be shown: such a URL, even one with mistakes, is returned without user and password.
 pub fn without_credential(text: &str) -> Cow<'_, str> {
     let Some(rest) = text.trim_start().strip_prefix(SCHEME) else { return Cow::Borrowed(text) };
     let end = rest.find('/').unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! Watches a group in ZooKeeper through every failure, until it is dropped.
+//! Watches a group in ZooKeeper over all failures, until it is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::session::{Session, is_lost};
 const WAITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 /// The wait after a session that is over.
 const SOON: Duration = Duration::from_millis(200);
-/// How many signs of life a candidate asks for while a session lives.
+/// Number of signs of life that a candidate requests within the timeout of a session.
 const SIGNS: u32 = 10;
 
 impl Detector {
-    /// Watches from now on. `session_timeout` is asked for; the servers may settle on another one. `seed` is for the
-    /// jitter of waits. Needs a runtime.
+    /// Starts to watch a group. `session_timeout` is requested; the servers may set another one. `seed` is for the
+    /// jitter of waits. Requires a runtime.
     pub fn start(url: Url, session_timeout: Duration, seed: u64) -> Detector {
         Detector::run(url, session_timeout, seed, None)
     }
 
-    /// The same as a candidate: enters the group with `info`, a MasterInfo in JSON, and enters again whenever it has
-    /// lost its place.
+    /// Starts to watch a group as a candidate: enters it with `info`, a MasterInfo in JSON, and again whenever its node
+    /// is lost.
     pub fn contend(url: Url, session_timeout: Duration, seed: u64, info: String) -> Detector {
         Detector::run(url, session_timeout, seed, Some(info))
     }
@@ -45,16 +45,16 @@ impl Detector {
     }
 }
 
-/// What the task of a detector has.
+/// State of a detector's task.
 struct Watcher {
     url: Url,
     session_timeout: Duration,
     seed: u64,
-    /// The candidate's MasterInfo.
+    /// MasterInfo of the candidate; `None` if it only watches.
     info: Option<String>,
     sender: watch::Sender<Known>,
     lease: Arc<Lease>,
-    /// The last reported error.
+    /// Error that was reported last.
     last_logged: String,
 }
 
@@ -78,7 +78,7 @@ impl Watcher {
             };
             tell(&self.sender, Known::Nothing);
             self.once(words);
-            // Where no session was to be had it was tried for as long as one lives, already.
+            // If no session could be opened, that was tried for the timeout of one already.
             let is_over = match &error {
                 DetectError::Away(_) => true,
                 DetectError::ZooKeeper(error) => is_lost(error),
@@ -88,10 +88,10 @@ impl Watcher {
         }
     }
 
-    /// One session, from its beginning to its end. Says why it has ended.
+    /// Runs one session from its beginning to its end. Returns the reason for the end.
     ///
     /// # Errors
-    /// Why there was none.
+    /// The reason why there was no session.
     async fn session(&mut self, backoff: &mut Backoff) -> Result<DetectError, DetectError> {
         let asked = Instant::now();
         let session = Session::open(&self.url, self.session_timeout, self.seed).await?;
@@ -108,8 +108,8 @@ impl Watcher {
         Ok(self.watch(session, own, backoff).await)
     }
 
-    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not
-    /// know of.
+    /// Enters the group as a candidate. After an error the caller gives up the session, and with it a node that may
+    /// have been created.
     async fn enter(&self, session: &Session) -> Result<Option<String>, Error> {
         match &self.info {
             Some(info) => candidate::enter(&session.client, &self.url, info).await.map(Some),
@@ -117,7 +117,7 @@ impl Watcher {
         }
     }
 
-    /// Tells of every change, until the session ends. Says why it did.
+    /// Reports every change, until the session ends. Returns the reason for the end.
     async fn watch(&mut self, mut session: Session, own: Option<String>, backoff: &mut Backoff) -> DetectError {
         let limit = session.timeout();
         loop {
@@ -133,7 +133,7 @@ impl Watcher {
                 }
                 other => return other,
             }
-            // A candidate must know that its session lives; all others may hope so for as long as it can.
+            // A candidate must know that its session lasts; all others may assume it for its timeout.
             let over = async {
                 match own {
                     Some(_) => self.lease.over().await,
@@ -162,19 +162,19 @@ impl Watcher {
     }
 }
 
-/// A group, over one connection.
+/// A group, as seen over one connection.
 struct Group<'a> {
     session: &'a Session,
     path: &'a str,
-    /// The node of this candidate.
+    /// Name of this candidate's node.
     own: Option<&'a str>,
     sender: &'a watch::Sender<Known>,
 }
 
 impl Group<'_> {
-    /// Reports every change. Returns why it cannot continue.
+    /// Reports every change. Returns the reason why it cannot continue.
     async fn look_on(&self, backoff: &mut Backoff, last_logged: &mut String) -> DetectError {
-        // This server may be behind the one that was asked before.
+        // This server may have an older state than the one that was asked before.
         if let Err(error) = self.session.client.sync(self.path).await {
             return error.into();
         }
@@ -191,8 +191,8 @@ impl Group<'_> {
         }
     }
 
-    /// Asks for a sign of life all the time if this is a candidate. Returns when there was none for as long as the
-    /// session lives.
+    /// Requests signs of life repeatedly if this is a candidate. Returns when there was none for the timeout of the
+    /// session.
     async fn keep(&self, lease: &Lease) {
         if self.own.is_none() {
             return std::future::pending().await;
@@ -213,11 +213,11 @@ impl Group<'_> {
         }
     }
 
-    /// Reads the group, and reports its state; the watcher tells when to read again.
+    /// Reads the group, and reports its state. The returned watcher fires when it must be read again.
     async fn look(&self) -> Result<OneshotWatcher, DetectError> {
         let (members, watcher) = loop {
             match self.session.client.list_and_watch_children(self.path).await {
-                // There is no group yet: its first master makes it.
+                // There is no group yet: its first master creates it.
                 Err(Error::NoNode) => {
                     let (stat, watcher) = self.session.client.check_and_watch_stat(self.path).await?;
                     if stat.is_none() && self.own.is_none() {
@@ -237,10 +237,10 @@ impl Group<'_> {
                 tell(self.sender, Known::Leader(leader));
             }
             Ok(None) => tell(self.sender, Known::NoLeader),
-            // It left just now: the watch will report it.
+            // The member left just now: the watch will report it.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
             Err(DetectError::ZooKeeper(error)) => return Err(error.into()),
-            // The process that has written such a node may end and its node go.
+            // The process that has written such a node may end, and its node with it.
             Err(error) => {
                 tell(self.sender, Known::Nothing);
                 tracing::warn!("{error}, so the leader is unknown until the node is gone");

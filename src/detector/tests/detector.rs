@@ -1,4 +1,4 @@
-//! A detector and a ZooKeeper server that comes, goes and forgets.
+//! Tests a detector against a ZooKeeper server that is stopped, restarted, and forgets sessions.
 #![forbid(unsafe_code)]
 
 mod zookeeper;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use detector::{Detector, Known};
 use zookeeper::ZooKeeper;
 
-/// A session that outlives what a test does.
+/// Timeout of a session that outlasts a test.
 const LONG: Duration = Duration::from_secs(600);
-/// One that a test can wait out.
+/// Timeout of a session whose end a test can wait for.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// What is known next: a port, or in words.
+/// Waits for the next state and returns it as text.
 async fn next(detector: &mut Detector) -> String {
     tokio::time::timeout(Duration::from_secs(180), detector.changed()).await.expect("something changes");
     match detector.known() {
@@ -39,7 +39,7 @@ async fn the_candidate_with_the_smallest_number_leads() {
     server.write("log_replicas", "");
     server.leave("json.info_0000000007");
     assert_eq!(next(&mut detector).await, "json.info_0000000008 master@10.0.0.8:5050");
-    // A master that was started again is another one.
+    // A master that was restarted is another member.
     server.enter("json.info_0000000003", "10.0.0.8:5050");
     assert_eq!(next(&mut detector).await, "json.info_0000000003 master@10.0.0.8:5050");
     server.leave("json.info_0000000003");
@@ -55,7 +55,7 @@ async fn a_leader_whose_node_cannot_be_read_is_none_until_it_goes() {
     server.enter("json.info_0000000002", "10.0.0.2:5050");
     let mut detector = start(&server.url(), LONG);
     server.enter("json.info_0000000000", "10.0.0.1:5050");
-    // Whichever comes first.
+    // The order of the two changes is arbitrary.
     while next(&mut detector).await != "json.info_0000000000 master@10.0.0.1:5050" {}
     server.leave("json.info_0000000000");
     assert_eq!(next(&mut detector).await, "Nothing");
@@ -83,7 +83,7 @@ async fn nothing_is_known_when_the_session_is_over() {
     let leader = "json.info_0000000001 master@10.0.0.1:5050";
     let mut detector = start(&server.url(), LONG);
     assert_eq!(next(&mut detector).await, leader);
-    // The server reports it.
+    // The server reports the end of the session.
     server.stop().await;
     server.forget_sessions();
     server.resume().await;
@@ -132,7 +132,7 @@ async fn a_session_is_renewed_while_it_lives() {
     // Waits that double would be longer than the session by then.
     tokio::time::timeout(Duration::from_secs(60), server.turn_away(12)).await.expect("it asks twelve times");
     assert!(!detector.lease().is_over());
-    // What happens after that is seen.
+    // Changes after that are reported.
     let name = leader.split(' ').nth(1).unwrap();
     server.leave(name);
     server.enter("json.info_0000000000", "10.0.0.9:5050");
@@ -167,7 +167,7 @@ async fn candidates_lead_in_the_order_of_their_coming() {
     let mut second = contend(&server, 2);
     assert_eq!(format!("own {}", next(&mut second).await), leader);
     assert_eq!(server.members().len(), 2);
-    // With the session the node goes.
+    // The node is removed with the session.
     drop(first);
     let leader = next(&mut second).await;
     assert!(leader.starts_with("own ") && leader.ends_with("@10.0.0.2:5050"), "{leader}");
@@ -182,7 +182,7 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
     assert_eq!(next(&mut follower).await, leader);
     let entered = |server: &ZooKeeper| server.members().keys().find(|name| *name != "json.info_0000000000").cloned();
     let before = entered(&server).unwrap();
-    // Another client removes its node.
+    // Another client removes the candidate's node.
     server.leave(&before);
     assert_eq!(next(&mut follower).await, "Nothing");
     assert_eq!(next(&mut follower).await, leader);

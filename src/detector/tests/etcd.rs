@@ -1,6 +1,6 @@
-//! The leader's entries in a real etcd: what is larger than an answer, and writes of one that was replaced.
+//! Tests the leader's entries in a real etcd: entries that are larger than an answer, and writes of a replaced leader.
 //!
-//! Needs etcd; where it is missing the tests say so.
+//! Requires etcd; where it is missing the tests report that.
 #![expect(clippy::print_stdout, reason = "libtest shows it")]
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(60);
 const INFO: &str = r#"{"pid":"master@127.0.0.1:5050","hostname":"h","port":5050}"#;
 
-/// A server of etcd; killed with its owner.
+/// A server of etcd, which is killed when this is dropped.
 struct Etcd {
     process: Child,
     directory: PathBuf,
@@ -46,7 +46,7 @@ impl Etcd {
         Some(Etcd { process, directory, service })
     }
 
-    /// A master that leads, and its term.
+    /// Starts a master that leads, and returns its term.
     async fn leader(&self) -> (Detector, Resignation, String) {
         let (mut detector, resignation) = Detector::contend_in_etcd(self.service.clone(), LEASE, 1, INFO.to_owned());
         let led = tokio::time::timeout(LIMIT, async {
@@ -103,7 +103,7 @@ async fn only_the_last_one_that_has_opened_them_writes() {
     let mut entries = open(&etcd, &member).await.unwrap();
     let change = |value: u8| [("weight/r".to_owned(), Some(vec![value]))];
     entries.write(&change(1), LIMIT).await.unwrap();
-    // The same master, twice.
+    // The same master opens the entries twice.
     let mut again = open(&etcd, &member).await.unwrap();
     let error = entries.write(&change(2), LIMIT).await.unwrap_err();
     assert!(matches!(error, EtcdEntriesError::TakenOver(_)), "{error}");

@@ -1,4 +1,4 @@
-//! A list of masters: fakes of masters that lead, follow and end, and addresses of something else.
+//! Tests lists of masters: fakes of masters that lead, follow and end, and addresses of other servers.
 #![forbid(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,31 +18,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const QUICK: Pace =
     Pace { first: Duration::from_millis(4), search: Duration::from_millis(20), leader: Duration::from_millis(20) };
 
-/// How `/redirect` is answered.
+/// Behaviour of a fake master at `/redirect`.
 #[derive(Clone, Debug)]
 enum Role {
-    /// As Mesos's leading master.
+    /// Mesos's leading master.
     Leads,
-    /// As one of tepui that leads and has this host name and PID.
+    /// A leading master of tepui with this host name and PID.
     LeadsAs(&'static str, &'static str),
-    /// As one that believes that the master there leads.
+    /// A master that assumes that the master at this address leads.
     Follows(String),
-    /// As one that knows no leader.
+    /// A master that knows no leader.
     Waits,
-    /// As one that holds its answer until it has another role, or the caller's time is over.
+    /// A master that holds its answer until it has another role, or the caller's time is over.
     Holds,
-    /// As one that names the master there and its PID, and holds its answer if the caller knows of it.
+    /// A master that names the master at this address and its PID, and holds its answer if the caller knows that
+    /// leader.
     Names(String),
-    /// As something that is not a master.
+    /// A server that is not a master.
     IsNone,
 }
 
 struct Fake {
     running: Running,
     role: Arc<watch::Sender<Role>>,
-    /// How many questions have come.
+    /// Number of requests that have arrived.
     questions: watch::Receiver<usize>,
-    /// The previous leader in each of them.
+    /// Previous leader in each request.
     previous: Arc<Mutex<Vec<Option<String>>>>,
 }
 
@@ -65,7 +66,7 @@ impl Fake {
         self.role.send_replace(role);
     }
 
-    /// Ends, and returns the address, which refuses connections now.
+    /// Stops the master, and returns its address, which refuses connections from then on.
     async fn end(self) -> String {
         let address = self.address();
         self.running.stop().await;
@@ -127,7 +128,7 @@ fn list(masters: &[&str]) -> MasterList {
     masters.join(",").parse().unwrap()
 }
 
-/// Something that takes connections and answers nothing.
+/// Starts a server that accepts connections and answers nothing.
 async fn mute() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -139,7 +140,7 @@ async fn pid_in(list: &MasterList) -> Result<String, String> {
     found.map(|leader| leader.pid.to_string()).map_err(|none| none.to_string())
 }
 
-/// Waits until this is known.
+/// Waits until `is_so` holds for the state.
 async fn until(detector: &mut Detector, what: &str, is_so: impl Fn(&Known) -> bool) {
     let reached = async {
         while !is_so(&detector.known()) {
@@ -166,7 +167,7 @@ async fn the_leader_is_found_among_standbys_dead_silent_and_foreign_addresses() 
         pid_in(&list(&[&mute, &dead, &foreign.address(), &follower.address(), &leader.address()])).await,
         expected
     );
-    // A standby names it, also where the list does not.
+    // A standby names the leader, also if the list does not contain it.
     assert_eq!(pid_in(&list(&[&mute, &dead, &follower.address()])).await, expected);
     assert!(began.elapsed() < Duration::from_secs(3), "a silent address delays the others");
     assert_eq!(pid_in(&list(&[&leader.address()])).await, expected);
@@ -215,7 +216,7 @@ async fn a_plain_connection_to_another_protocol_is_reported() {
     let (listener, address) = mute().await;
     let answering = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // An alert of TLS: unexpected message.
+        // A TLS alert: unexpected message.
         tokio::io::AsyncWriteExt::write_all(&mut stream, &[21, 3, 3, 0, 2, 2, 10]).await.unwrap();
         stream
     });
@@ -247,7 +248,7 @@ async fn a_detector_follows_the_leader() {
     until(&mut detector, "the first one leads", |known| leads(known, &first_at)).await;
     assert_eq!(detector.trouble(), "");
 
-    // A leader that steps down says so.
+    // A leader that resigns reports that.
     first.becomes(Role::Waits);
     second.becomes(Role::Waits);
     until(&mut detector, "it has stepped down", |known| *known == Known::NoLeader).await;
@@ -255,7 +256,7 @@ async fn a_detector_follows_the_leader() {
     first.becomes(Role::Follows(second_at.clone()));
     until(&mut detector, "the second one leads", |known| leads(known, &second_at)).await;
 
-    // One that ends is silent, and stands until another one leads.
+    // A leader that ends is silent, and stays the leader until another one leads.
     second.end().await;
     first.becomes(Role::Leads);
     detector.doubt();
@@ -269,7 +270,7 @@ async fn a_silent_leader_stands_until_another_one_leads() {
     let mut detector = Detector::follow(list(&[&first_at, &second_at]), QUICK, 1, Arc::default());
     until(&mut detector, "the first one leads", |known| leads(known, &first_at)).await;
     first.end().await;
-    // The others know nothing yet; after the search's first round this is still so.
+    // The other masters know no leader yet, also after the search's first round.
     let is_searching = async {
         while detector.trouble().is_empty() {
             tokio::task::yield_now().await;
@@ -293,7 +294,7 @@ async fn a_leader_with_heartbeats_is_probed_when_they_end_or_when_it_is_in_doubt
     let found = *leader.questions.borrow();
     detector.doubt();
     leader.questions.wait_for(|count| *count > found).await.unwrap();
-    // The sign counts for its time, and no longer.
+    // A sign of life counts for its time, and no longer.
     let noted = Instant::now();
     signs.note(address);
     let before = *leader.questions.borrow_and_update();
@@ -325,7 +326,7 @@ async fn masters_that_hold_their_answers_receive_one_request_for_the_next_leader
     until(&mut detector, "the other one leads", |known| leads(known, &other.address())).await;
     let previous = Some(format!("master@{leader_at}"));
     for master in [one, other] {
-        // One question, unless the machine has stopped for the two seconds for which the answer is held.
+        // One request, unless the machine has stopped for the two seconds for which the answer is held.
         let known = master.previous.lock().unwrap().clone();
         assert!(known.len() <= 3 && known.iter().all(|known| *known == previous), "{known:?}");
     }

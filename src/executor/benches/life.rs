@@ -1,8 +1,7 @@
-//! What the command executor costs: the CPU of a whole life (start, subscribe, run `true`, tell, exit), as a program
+//! Measures the command executor: the CPU of a whole life (start, subscribe, run `true`, report, exit), as a program
 //! and as a copy of a template, and the memory of one whose task runs. Prints figures; asserts none.
 //!
-//! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents carry one that is linked
-//! statically.
+//! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents have one that is linked statically.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods)] // a benchmark measures real time
 
@@ -86,17 +85,17 @@ fn memory() {
     executor.ends();
 }
 
-/// Clock ticks of all children that have been waited for.
+/// Returns the clock ticks of all children that have been waited for.
 fn waited_ticks() -> u64 {
     stat(13) + stat(14)
 }
 
-/// Page faults, without those that read from a disk, of all children that have been waited for.
+/// Returns the page faults, without those that read from a disk, of all children that have been waited for.
 fn waited_faults() -> u64 {
     stat(8)
 }
 
-/// A number of /proc/self/stat, counted from behind the program's name.
+/// Returns a number of /proc/self/stat, counted from behind the program's name.
 fn stat(index: usize) -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let mut numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -4,11 +4,11 @@
 
 /// A Rust type, the messages or the enum of `mesos.v1` that it reads and writes, and the fields or values that it has.
 ///
-/// A field of a message or enum is followed by the part that it is, or by `bytes`: a message that is handed on as a
-/// whole is kept as it was encoded. An enum without a part is its number.
+/// A field of a message or enum type is followed by the name of its part, or by `bytes`: a message that is passed on as
+/// a whole is kept in its encoded form. An enum without a part is its number.
 pub(crate) type Part = (&'static str, &'static str, &'static str);
 
-/// `src/messages.rs`.
+/// Parts for `src/messages.rs`.
 pub(crate) const EXECUTOR: &[Part] = &[
     ("Id", "ExecutorID FrameworkID TaskID", "value"),
     ("ContainerId", "ContainerID", "value parent:ContainerId"),
@@ -135,7 +135,7 @@ pub(crate) const EXECUTOR: &[Part] = &[
     ("SandboxPathType", "Volume.Source.SandboxPath.Type", "PARENT"),
 ];
 
-/// `src/docker/messages.rs`.
+/// Parts for `src/docker/messages.rs`.
 pub(crate) const DOCKER: &[Part] = &[
     ("Task", "TaskInfo", "resources:Resource container:Container limits:Scalar"),
     ("Scalar", "Value.Scalar", "value"),

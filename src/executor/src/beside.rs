@@ -1,7 +1,7 @@
-//! Processes beside an executor that run a check's command elsewhere: in a Docker container, in a session.
+//! Starts processes beside an executor that run a check's command elsewhere: in a Docker container, or in a session.
 //!
-//! Their standard input is a pipe that nothing is written to. When its other end is closed, no process waits for them
-//! any more.
+//! The standard input of such a process is a pipe that nothing is written to. When its other end is closed, no process
+//! waits for the result any more.
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use containers::{Output, Program, Spec};
 
-/// The process `executor KIND`, and what is to be kept for as long as it is waited for.
+/// Returns the process `executor KIND`, and the writing end of its standard input, which must be kept open while the
+/// process is waited for.
 pub(crate) fn spec(kind: &str, environment: Vec<(OsString, OsString)>) -> io::Result<(Spec, PipeWriter)> {
     let (stdin, line) = io::pipe()?;
     let argv = ["tepui-executor", "executor", kind].map(OsString::from).into();
@@ -20,7 +21,7 @@ pub(crate) fn spec(kind: &str, environment: Vec<(OsString, OsString)>) -> io::Re
     Ok((spec, line))
 }
 
-/// Calls `clear` and ends the process as soon as no process waits for it any more.
+/// Calls `clear` and ends this process as soon as standard input is closed, that is, no process waits for it any more.
 pub(crate) fn when_left(clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         let _ = io::stdin().read(&mut [0]);

@@ -1,10 +1,10 @@
-//! A whole HTTP answer, waited for: for processes that have nothing else to do.
+//! Reads a whole HTTP response and blocks meanwhile: for processes that have nothing else to do.
 
 use std::io::{self, Read};
 
 use crate::http::{AnswerReader, HttpError, Part};
 
-/// There is no answer, or no whole one.
+/// An error of a response that is missing or incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error("The connection is lost")]
@@ -15,8 +15,8 @@ pub(crate) enum NoAnswer {
     None,
 }
 
-/// Passes the pieces of a response to `sink`, with its status, until `sink` returns that it is enough, or the response
-/// has ended.
+/// Passes the pieces of a response with its status to `sink`, until `sink` returns `true` or the response has ended.
+/// Returns the status.
 pub(crate) fn read(socket: &mut dyn Read, sink: &mut dyn FnMut(u16, &[u8]) -> bool) -> Result<u16, NoAnswer> {
     let mut reader = AnswerReader::new();
     let (mut status, mut ended, mut enough) = (0, false, false);

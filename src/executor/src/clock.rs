@@ -1,27 +1,27 @@
-//! The one place where this crate reads clocks and random numbers.
+//! Reads clocks and random numbers. No other module of this crate does.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Now, for timers.
+/// Returns the current time, for timers.
 #[allow(clippy::disallowed_methods)] // an executor is a shell: it lives in real time
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Seconds since the epoch, for `TaskStatus.timestamp`.
+/// Returns the seconds since the epoch, for `TaskStatus.timestamp`.
 #[allow(clippy::disallowed_methods)] // as above
 pub(crate) fn timestamp() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// The 16 bytes of a new UUID.
+/// Returns the 16 bytes of a new UUID.
 pub(crate) fn uuid() -> [u8; 16] {
     let mut bytes = [0; 16];
     random(&mut bytes);
     base::uuid_from(bytes)
 }
 
-/// A random time between nothing and `most`.
+/// Returns a random duration from zero to `most`.
 pub(crate) fn up_to(most: Duration) -> Duration {
     let mut bytes = [0; 4];
     random(&mut bytes);
@@ -29,7 +29,7 @@ pub(crate) fn up_to(most: Duration) -> Duration {
 }
 
 fn random(bytes: &mut [u8]) {
-    // Up to 256 bytes come whole once the machine has booted; before that this waits for it.
+    // Up to 256 bytes are returned at once after the machine has booted; before that this call blocks.
     while rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty()) == Err(rustix::io::Errno::INTR) {}
 }
 

@@ -1,4 +1,4 @@
-//! The environment variables by which the agent configures an executor (docs/mesos/libprocess.md).
+//! Reads the environment variables by which the agent configures an executor (docs/mesos/libprocess.md).
 //!
 //! `link.rs` connects.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::{ExecutorId, FrameworkId, IdError, parse_duration};
 
-/// Where the agent is.
+/// Address of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Tcp(SocketAddr),
@@ -17,33 +17,33 @@ pub(crate) enum Endpoint {
     Unix(PathBuf),
 }
 
-/// How long an executor looks for an agent that has gone away; only executors of checkpointing frameworks do.
+/// Settings for reconnecting with an agent that has disconnected; only executors of checkpointing frameworks have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    /// After so long without an agent the executor shuts down.
+    /// Time without an agent after which the executor shuts down.
     pub(crate) timeout: Duration,
-    /// The wait before each try is between nothing and this.
+    /// Upper limit of the random wait before each attempt.
     pub(crate) backoff_max: Duration,
 }
 
-/// The variables, read and checked.
+/// Parsed settings of an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) framework_id: FrameworkId,
     pub(crate) executor_id: ExecutorId,
     pub(crate) endpoint: Endpoint,
-    /// The `Host` of requests: empty on a unix socket.
+    /// Value of the header `Host` of requests; empty for a unix socket.
     pub(crate) host: String,
     pub(crate) recovery: Option<Recovery>,
     pub(crate) shutdown_grace: Duration,
     pub(crate) token: Option<String>,
-    /// Where the executor's sandbox is, as it sees it.
+    /// Path of the executor's sandbox, as the executor sees it.
     pub(crate) sandbox: Option<PathBuf>,
-    /// The IP address that the executor's containers share, as text.
+    /// IP address that the executor's containers share, as text.
     pub(crate) address: Option<String>,
 }
 
-/// The environment is not one that an agent gives.
+/// An error of an environment that is not one of an agent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
     #[error("Expecting '{0}' to be set in the environment")]
@@ -56,10 +56,10 @@ pub(crate) enum SettingsError {
     Duration { name: &'static str, source: base::DurationTextError },
 }
 
-/// Where variables come from: the process, or a test.
+/// Function that returns the value of a variable: of the process, or of a test.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&'static str) -> Option<OsString>;
 
-/// The name of the variable that holds the executor's token; tasks must not see it.
+/// Name of the variable with the executor's token; tasks must not see it.
 pub(crate) const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 
 impl Settings {
@@ -83,7 +83,8 @@ impl Settings {
     }
 }
 
-/// The agent's default of `--executor_shutdown_grace_period`.
+/// The grace period of a shutdown if the variable is missing: the agent's default of
+/// `--executor_shutdown_grace_period`.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 fn text(lookup: Lookup<'_>, name: &'static str) -> Result<Option<String>, SettingsError> {
@@ -111,7 +112,7 @@ fn recovery(lookup: Lookup<'_>) -> Result<Option<Recovery>, SettingsError> {
     }))
 }
 
-/// The agent's address: on the host's network it is the executor's too.
+/// Returns the agent's IP address, which on the host's network is the executor's too.
 fn agent_ip(lookup: Lookup<'_>) -> Result<Option<String>, SettingsError> {
     let endpoint = text(lookup, "MESOS_AGENT_ENDPOINT")?;
     Ok(endpoint.and_then(|text| text.parse().ok()).map(|address: SocketAddr| address.ip().to_string()))
@@ -123,7 +124,7 @@ fn endpoint(lookup: Lookup<'_>) -> Result<(Endpoint, String), SettingsError> {
     }
     const NAME: &str = "MESOS_AGENT_ENDPOINT";
     let value = required(lookup, NAME)?;
-    // An agent writes numbers; names are for executors that are started by hand.
+    // An agent writes IP addresses; names are for executors that are started by hand.
     let address = value.parse().ok().or_else(|| value.to_socket_addrs().ok()?.next());
     let address = address.ok_or_else(|| SettingsError::Malformed { name: NAME, value: value.clone() })?;
     let endpoint = if crate::tls::is_needed(lookup) { Endpoint::Tls(address) } else { Endpoint::Tcp(address) };

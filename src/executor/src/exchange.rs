@@ -1,6 +1,6 @@
-//! One call to the agent on a connection of its own, and its answer.
+//! One call to the agent on a connection of its own, and its response.
 //!
-//! For calls that may take as long as a task, and for their likes: the executor API's calls go over `link.rs`.
+//! For calls that may take as long as a task, and similar ones; `link.rs` sends the executor API's calls.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,12 +11,12 @@ use crate::environment::{Endpoint, Settings};
 use crate::http::{AnswerReader, HttpError, Part, post};
 use crate::socket::Socket;
 
-/// The agent API's path.
+/// Path of the agent API.
 pub(crate) const PATH: &str = "/slave(1)/api/v1";
-/// Far more than any answer to these calls holds.
+/// Maximum length of a response in bytes, far more than any of these calls has.
 const BODY_LIMIT: usize = 1024 * 1024;
 
-/// What the agent answered.
+/// Response of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -24,13 +24,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body of an answer that is an error: its words.
+    /// Returns the body of an error response as text.
     pub(crate) fn words(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-/// There is no answer, and there will be none.
+/// An error of a call that will have no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error("The connection is lost")]
@@ -43,7 +43,7 @@ pub(crate) enum ExchangeError {
     TooLong,
 }
 
-/// A call on its way.
+/// A call in progress.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     socket: Socket,
@@ -74,12 +74,12 @@ impl Exchange {
         self.socket.interest()
     }
 
-    /// The answer's status, as soon as its head is there.
+    /// Returns the status of the response, as soon as its head has been read.
     pub(crate) fn status(&self) -> Option<u16> {
         (self.answer.status != 0).then_some(self.answer.status)
     }
 
-    /// Acts on what a wait has found; the answer once it is complete.
+    /// Handles the result of a wait. Returns the response once it is complete.
     pub(crate) fn on_ready(&mut self, found: PollFlags) -> Result<Option<Answer>, ExchangeError> {
         let mut bytes = Vec::new();
         let open = self.socket.ready(found, &mut |received| bytes.extend_from_slice(received));

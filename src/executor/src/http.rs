@@ -1,18 +1,18 @@
-//! Just enough HTTP/1.1 for an executor: the text of a POST, and a reader of answers as they trickle in.
+//! A minimal HTTP/1.1 for an executor: the text of a POST, and an incremental reader of responses.
 //!
-//! No sockets here. The agent is the only server that is talked to, so redirects, trailers' contents and answers to
-//! other methods are not handled.
+//! It has no sockets. The agent is the only server, so redirects, contents of trailers and responses to other methods
+//! are not handled.
 
 use std::fmt::Write;
 
-/// The type of every body that is sent or asked for.
+/// Content type of every request and response.
 const PROTOBUF: &str = "application/x-protobuf";
-/// An agent's answer heads have a few hundred bytes.
+/// Maximum length of a response's head; an agent's have a few hundred bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
-/// `HEAD_LIMIT` headers cannot be more than this.
+/// Maximum number of headers of a response.
 const HEADERS_LIMIT: usize = 64;
 
-/// A whole request: head and body.
+/// Returns a whole request: head and body.
 pub(crate) fn post(path: &str, host: &str, token: Option<&str>, body: &[u8]) -> Vec<u8> {
     let mut head = String::with_capacity(256 + body.len());
     // Writing to a String cannot fail.
@@ -30,18 +30,18 @@ pub(crate) fn post(path: &str, host: &str, token: Option<&str>, body: &[u8]) -> 
     request
 }
 
-/// One piece of an answer.
+/// One part of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// The head has been read.
+    /// The head was read; the number is its status.
     Head(u16),
-    /// Some of the body.
+    /// A piece of the body.
     Data(&'a [u8]),
-    /// The answer is complete; the next one may follow.
+    /// The response is complete; the next one may follow.
     End,
 }
 
-/// The bytes are not an answer.
+/// An error of bytes that are not a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The status line or a header is malformed.
@@ -59,34 +59,34 @@ pub enum HttpError {
 enum State {
     #[default]
     Head,
-    /// This many bytes of body are left.
+    /// The rest of the body has this many bytes.
     Length(u64),
     ChunkSize,
     Chunk(u64),
     ChunkEnd,
     Trailers,
-    /// The body ends with the connection.
+    /// The body ends at the end of the connection.
     Rest,
 }
 
-/// Reads answers out of a stream of bytes.
+/// A reader of responses from a stream of bytes.
 #[derive(Debug, Default)]
 pub struct AnswerReader {
-    /// Bytes that do not make a whole step yet: never more than a head.
+    /// Bytes of an incomplete step; never more than a head.
     pending: Vec<u8>,
     state: State,
 }
 
 impl AnswerReader {
-    /// A reader at the beginning of an answer.
+    /// Creates a reader that expects the start of a response.
     pub fn new() -> AnswerReader {
         AnswerReader::default()
     }
 
-    /// Takes the next bytes and hands on what they complete.
+    /// Reads the next bytes, and passes the parts that they complete to `sink`.
     ///
     /// # Errors
-    /// The bytes are not an answer; what follows cannot be read.
+    /// The bytes are not a response; the stream cannot be read further.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<(), HttpError> {
         if self.pending.is_empty() {
             let used = self.steps(bytes, sink)?;
@@ -101,7 +101,7 @@ impl AnswerReader {
         if self.pending.len() > HEAD_LIMIT { Err(HttpError::HeadTooLong) } else { Ok(()) }
     }
 
-    /// As many steps as the bytes allow; how many bytes they used.
+    /// Reads as many steps as the bytes contain, and returns the number of bytes that were read.
     fn steps(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<usize, HttpError> {
         let mut used = 0;
         while let Some(step) = self.step(&bytes[used..], sink)? {
@@ -110,7 +110,7 @@ impl AnswerReader {
         Ok(used)
     }
 
-    /// One step; `None` if it takes more bytes.
+    /// Reads one step and returns its length; `None` if it needs more bytes.
     fn step(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<Option<usize>, HttpError> {
         if bytes.is_empty() {
             return Ok(None);
@@ -144,7 +144,7 @@ impl AnswerReader {
         }
     }
 
-    /// The end of a chunk's line, or a line after the last chunk.
+    /// Reads the line end of a chunk, or a line after the last chunk.
     fn line(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) -> Result<Option<usize>, HttpError> {
         let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") else { return Ok(None) };
         match (self.state, end) {
@@ -181,7 +181,7 @@ impl AnswerReader {
     }
 }
 
-/// How the body of an answer with these headers is framed.
+/// Returns how the body of a response with these headers is framed.
 fn body_state(status: u16, headers: &[httparse::Header<'_>]) -> Result<State, HttpError> {
     let find = |name: &str| headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value);
     if status == 204 || status == 304 {
@@ -197,7 +197,7 @@ fn body_state(status: u16, headers: &[httparse::Header<'_>]) -> Result<State, Ht
     length.map(State::Length).ok_or(HttpError::Head)
 }
 
-/// Hands on at most `left` bytes; how many, and how many are left then.
+/// Passes at most `left` bytes to `sink`. Returns their number, and the rest of `left`.
 fn data(bytes: &[u8], left: u64, sink: &mut dyn FnMut(Part<'_>)) -> (usize, u64) {
     let taken = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
     sink(Part::Data(&bytes[..taken]));
@@ -208,7 +208,7 @@ fn data(bytes: &[u8], left: u64, sink: &mut dyn FnMut(Part<'_>)) -> (usize, u64)
 mod tests {
     use super::*;
 
-    /// What comes out of `text` when it comes in pieces of `size`: heads as numbers, data joined, ends as `.`.
+    /// Returns what the reader passes on for `text` in pieces of `size`: heads as numbers, data joined, ends as `.`.
     fn read(text: &str, size: usize) -> Result<String, HttpError> {
         let mut reader = AnswerReader::new();
         let mut seen = String::new();

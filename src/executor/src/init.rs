@@ -1,10 +1,10 @@
 //! The first process of a container whose program is not an init process: it starts the program, reaps orphans, and
-//! exits as the program has exited. A pid namespace needs one; and as `keep` it records how the program has ended, for
-//! an agent that does not see it because it is away or did not start the container.
+//! exits with the program's exit code. A pid namespace needs one. As `keep` it also records the program's status for an
+//! agent that does not see it, because the agent is down or did not start the container.
 //!
 //! The kernel delivers only handled signals to the first process of a pid namespace, and `keep` blocks all of them, so
-//! this process forwards none: a signal to the container goes to all of its processes. Remaining processes end with the
-//! container.
+//! this process forwards none: a signal to the container is sent to all of its processes. Remaining processes end with
+//! the container.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,20 +16,21 @@ use rustix::event::PollFlags;
 
 use crate::poller::Poller;
 
-/// The exit code of a program that could not be started, as with a shell.
+/// Exit code for a program that could not be started, as in a shell.
 const NOT_STARTED: u8 = 127;
-/// Added to the number of the signal that has ended the program, as a shell does.
+/// Addend to the number of the signal that ended the program, for the exit code, as in a shell.
 const SIGNALLED: u8 = 128;
 
-/// `<program> <argv...>`
+/// Runs the program of `<program> <argv...>`.
 pub(super) fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     start(words, None)
 }
 
-/// The same with a file as its standard input that takes the program's status, in the form of wait(2).
+/// Runs a program like [`main`], and writes its status in the form of wait(2) to the file that is this process's
+/// standard input.
 pub(super) fn keep(words: impl Iterator<Item = OsString>) -> ExitCode {
     containers::hold_signals();
-    // A task has no business in the file that this one holds.
+    // A task must not be able to open the status file through this process.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     // Without a file the program runs all the same.
     start(words, rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok().map(File::from))
@@ -61,9 +62,9 @@ fn run(program: Program, passes_input: bool) -> Result<WaitStatus, String> {
     if passes_input {
         crate::process::pass_input(&mut spec);
     }
-    // It is this session's already.
+    // The terminal is this session's already.
     spec.isolation.terminal = false;
-    // A signal to the group, and a terminal's, is for the program.
+    // A signal to the process group, and one of a terminal, is for the program.
     spec.new_session = false;
     let child = Launcher::posix().spawn(&spec).map_err(|error| base::error_chain(&error))?;
     drop(spec);

@@ -1,51 +1,53 @@
-//! How long a task that has been asked to end may take: kill policies and their override (docs/mesos/executors.md).
+//! Grace periods of kills: kill policies and their override (docs/mesos/executors.md).
 //!
-//! No processes here; times come in as values.
+//! It handles no processes; times are arguments.
 
 use std::time::{Duration, Instant};
 
 use crate::messages::KillPolicy;
 
-/// The grace period where no policy gives one.
+/// Grace period if no policy has one.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(3);
 
-/// The grace period of a kill: the KILL call's policy goes before the task's, that before the default.
+/// Returns the grace period of a kill: that of the KILL call's policy, else that of the task's policy, else the
+/// default.
 pub(crate) fn grace_of(kill: Option<KillPolicy>, task: Option<KillPolicy>) -> Duration {
     grace_or(kill, task, DEFAULT_GRACE)
 }
 
-/// The same with another default.
+/// Returns the grace period of a kill like [`grace_of`], with another default.
 pub(crate) fn grace_or(kill: Option<KillPolicy>, task: Option<KillPolicy>, default: Duration) -> Duration {
     let grace = |policy: Option<KillPolicy>| policy?.grace_period.map(|period| period.duration());
     grace(kill).or_else(|| grace(task)).unwrap_or(default)
 }
 
-/// A task that has been asked to end, and when it will be forced.
+/// A kill in progress, with the time at which it is forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Escalation {
     asked_at: Instant,
-    /// When it is forced; `None` once it has been.
+    /// Time at which the kill is forced; `None` once it was forced.
     force_at: Option<Instant>,
 }
 
 impl Escalation {
-    /// The task is asked to end now.
+    /// Starts a kill at `now`.
     pub(crate) fn new(now: Instant, grace: Duration) -> Escalation {
         Escalation { asked_at: now, force_at: Some(later(now, grace)) }
     }
 
-    /// Another kill with its own grace, counted from the first kill: it can only make the end come sooner.
+    /// Applies the grace period of a further kill, counted from the first kill. It can only make the forced kill
+    /// earlier.
     pub(crate) fn shorten(&mut self, grace: Duration) {
         let force_at = later(self.asked_at, grace);
         self.force_at = self.force_at.map(|before| before.min(force_at));
     }
 
-    /// When to call [`Escalation::is_due`].
+    /// Returns the time at which [`Escalation::is_due`] must be called.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.force_at
     }
 
-    /// Whether the task is to be forced now; true once.
+    /// Returns whether the kill must be forced now; `true` once.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let due = self.force_at.is_some_and(|at| now >= at);
         if due {
@@ -55,7 +57,8 @@ impl Escalation {
     }
 }
 
-/// A policy may name any number of nanoseconds; the clock may not reach that far.
+/// Adds a grace period to a time. A policy may have any number of nanoseconds, which the clock may not be able to
+/// represent.
 fn later(from: Instant, grace: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     from + grace.min(FAR)
@@ -87,7 +90,7 @@ mod tests {
         let mut escalation = Escalation::new(start, Duration::from_secs(10));
         escalation.shorten(Duration::from_secs(60));
         assert_eq!(escalation.wake_at(), Some(at(10)));
-        // Counted from the first kill.
+        // The grace period is counted from the first kill.
         escalation.shorten(Duration::from_secs(4));
         assert_eq!(escalation.wake_at(), Some(at(4)));
         assert!(!escalation.is_due(at(3)));

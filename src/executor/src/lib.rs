@@ -3,7 +3,7 @@
 //! One process runs beside every task, so it is small: one thread, non-blocking sockets and `poll`, and only the needed
 //! parts of the wire's messages (`messages.rs`). It uses the v1 executor API in protobuf.
 //!
-//! This crate does not depend on resources, offers or the master; of the agent it knows two paths and the environment.
+//! This crate does not depend on resources, offers or the master; of the agent it uses two paths and the environment.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -36,15 +36,16 @@ mod updates;
 pub use http::{AnswerReader, HttpError, Part};
 pub use records::{RecordError, Records};
 
-/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program
-/// that follows; or `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
+/// Runs the process called `kind` until it has ended: the executor `command` or `default`; `init` or `keep`, which runs
+/// the program in the further arguments; `switchboard`, which runs beside a terminal; or `template`, from which an
+/// agent forks executors.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     // The limits of a task are its executor's, too, and both write to the same files.
     containers::ignore_file_size_signal();
     run(kind, None)
 }
 
-/// As [`main`], with a line to the agent if there is one already.
+/// Runs a process like [`main`], with a line (an open socket) to the agent if there is one.
 fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
         Some("command") => command::main(line),
@@ -62,11 +63,11 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
     }
 }
 
-/// Waits, and continues as the executor that the agent orders.
+/// Runs a template: it waits, and its copies continue as the executors that the agent orders.
 fn template() -> ExitCode {
     match containers::become_copy() {
         Ok(None) => ExitCode::SUCCESS,
-        // Its arguments are those of the whole program: 'tepui executor command'. Everything has been reported by now.
+        // The arguments are those of the whole program: 'tepui executor command'. All errors were reported.
         Ok(Some(copy)) => match run(copy.argv.get(2).map(|word| word.as_os_str()), copy.line) {
             ExitCode::SUCCESS => containers::end_now(0),
             _ => containers::end_now(1),
@@ -75,7 +76,7 @@ fn template() -> ExitCode {
     }
 }
 
-/// Says why this executor cannot start.
+/// Reports why this executor cannot start.
 fn refuse(error: &dyn Error) -> ExitCode {
     stdio::err!("The executor cannot start: {}", base::error_chain(error));
     ExitCode::FAILURE

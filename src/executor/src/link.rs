@@ -1,9 +1,9 @@
-//! An executor's link to its agent: the subscription, the calls, and finding the agent again (docs/mesos/executors.md).
+//! An executor's link to its agent: subscribes, sends calls, and reconnects with the agent (docs/mesos/executors.md).
 //!
-//! An executor that is born with a line to its agent is subscribed from the start: events come and calls go over it as
-//! RecordIO, without HTTP. Else, and when the line is lost, it has two connections, as every Mesos executor has: one
-//! whose answer to SUBSCRIBE is the stream of events, one for the other calls. Losing either is losing both. What the
-//! events mean is for the executors.
+//! An executor that is started with a line (an open socket) to its agent is subscribed from the start: events and calls
+//! are sent over it as RecordIO, without HTTP. Otherwise, and when the line is lost, it has two connections, as every
+//! Mesos executor has: one for the stream of events, which is the response to SUBSCRIBE, one for the other calls. If
+//! either is lost, both are closed. The executors interpret the events.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -21,24 +21,24 @@ use crate::records::Records;
 use crate::socket::Socket;
 use crate::updates::Updates;
 
-/// The tokens of the two connections; other descriptors of an executor have other numbers.
+/// Token of the event stream, the first of the two connections; other descriptors of an executor have other numbers.
 pub(crate) const STREAM: Token = 0;
 pub(crate) const CALLS: Token = 1;
 
-/// The one path of the executor API.
+/// Path of the executor API.
 const PATH: &str = "/slave(1)/api/v1/executor";
-/// The longest pause after the first attempt to find the agent again.
+/// Upper limit of the pause after the first attempt to reconnect.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// Interval at which the call connection is used without calls.
+/// Interval at which an idle call connection is used.
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
-/// The longest error text that is kept.
+/// Maximum length of an error text that is kept.
 const TEXT_LIMIT: usize = 4096;
 
-/// What the agent, or the loss of it, asks of an executor.
+/// An event from the agent, or its loss.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Incoming {
     Subscribed(Subscribed),
-    /// A task's whole message.
+    /// The whole message of a task, encoded.
     Launch(Vec<u8>),
     LaunchGroup(Vec<Vec<u8>>),
     Kill(Id, Option<KillPolicy>),
@@ -48,12 +48,12 @@ pub(crate) enum Incoming {
     Disconnected,
 }
 
-/// A connection with the reader of its answers.
+/// A connection with the reader of its responses.
 #[derive(Debug)]
 struct Connection {
     socket: Socket,
     reader: AnswerReader,
-    /// The status and the text of the answer that is being read.
+    /// Status of the response that is being read.
     status: u16,
     text: Vec<u8>,
 }
@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// Both connections.
+/// The two connections to the agent.
 #[derive(Debug)]
 struct Open {
     stream: Connection,
@@ -74,7 +74,7 @@ struct Open {
     heartbeat_at: Instant,
 }
 
-/// What an executor may be born with instead.
+/// A socket to the agent that the executor was started with.
 #[derive(Debug)]
 struct Line {
     socket: Socket,
@@ -89,23 +89,23 @@ enum State {
     },
     Line(Line),
     Open(Box<Open>),
-    /// The agent is not looked for any more.
+    /// The link does not reconnect any more.
     Ended,
 }
 
-/// See the top of the file.
+/// An executor's link to its agent.
 #[derive(Debug)]
 pub(crate) struct Link {
     settings: Settings,
     updates: Updates,
     state: State,
-    /// Since when there has been no subscription.
+    /// Time since which there has been no subscription.
     lost_at: Instant,
     incoming: VecDeque<Incoming>,
 }
 
 impl Link {
-    /// A link over a line that is there, or else one that starts to connect at the next [`Link::on_time`].
+    /// Creates a link over an existing line, or else one that starts to connect at the next [`Link::on_time`].
     pub(crate) fn new(settings: Settings, line: Option<OwnedFd>) -> Link {
         let now = clock::now();
         let state = match line {
@@ -131,22 +131,22 @@ impl Link {
         }
     }
 
-    /// Whether the agent has been given up: nothing will be acknowledged any more.
+    /// Returns whether the link has given up the agent: nothing will be acknowledged any more.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended)
     }
 
-    /// The next thing that was asked of the executor.
+    /// Removes the next event and returns it.
     pub(crate) fn next(&mut self) -> Option<Incoming> {
         self.incoming.pop_front()
     }
 
-    /// Books a launched task.
+    /// Records a launched task.
     pub(crate) fn launched(&mut self, task_id: Id, task: Vec<u8>) {
         self.updates.launched(task_id, task);
     }
 
-    /// The whole message of a task whose update the agent has not acknowledged yet.
+    /// Returns the whole message of a task whose first update was not acknowledged yet.
     pub(crate) fn task(&self, task_id: &Id) -> Option<&[u8]> {
         self.updates.task(task_id)
     }
@@ -160,8 +160,8 @@ impl Link {
         self.updates.add(status);
     }
 
-    /// Sends the updates that are booked, if the agent is there: several in one piece, which is less work for both.
-    /// To be called before each wait.
+    /// Sends the updates that were added, if the agent is connected: several in one write, which costs both sides less.
+    /// It must be called before each wait.
     pub(crate) fn flush(&mut self) {
         if !self.is_subscribed() {
             return;
@@ -180,7 +180,7 @@ impl Link {
         }
     }
 
-    /// What to wait for.
+    /// Adds the descriptors to wait for.
     pub(crate) fn interests<'a>(&'a self, poller: &mut Poller<'a>) {
         match &self.state {
             State::Open(open) => {
@@ -192,7 +192,7 @@ impl Link {
         }
     }
 
-    /// When [`Link::on_time`] must be called.
+    /// Returns the time at which [`Link::on_time`] must be called.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         match &self.state {
             State::Closed { retry_at } => {
@@ -210,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Does what is due.
+    /// Does what is due: reconnects, or sends a heartbeat.
     pub(crate) fn on_time(&mut self) {
         let now = clock::now();
         let overdue = self.settings.recovery.is_some_and(|recovery| now >= self.lost_at + recovery.timeout);
@@ -281,7 +281,7 @@ impl Link {
         }
     }
 
-    /// Acts on what a wait has found about one of the connections.
+    /// Handles the result of a wait for one of the connections.
     pub(crate) fn on_ready(&mut self, token: Token, found: PollFlags) {
         let socket = match &mut self.state {
             State::Open(open) if token == STREAM => &mut open.stream.socket,
@@ -291,7 +291,7 @@ impl Link {
         };
         let mut bytes = Vec::new();
         let result = socket.ready(found, &mut |received| bytes.extend_from_slice(received));
-        // What came before an end or an error counts.
+        // Data before an end or an error counts.
         match &self.state {
             _ if bytes.is_empty() => {}
             State::Line(_) => self.read_line(&bytes),
@@ -349,11 +349,11 @@ impl Link {
         }
     }
 
-    /// The answer to SUBSCRIBE is complete: the stream is over, or there has never been one.
+    /// Handles the end of the response to SUBSCRIBE: the stream has ended, or SUBSCRIBE was refused.
     fn on_stream_end(&mut self, status: u16, text: &str) {
         match status {
             200 => self.disconnect("The agent has ended the stream"),
-            // The agent is recovering, has not set up its routes yet, or has not noticed the end of the line.
+            // The agent is recovering, has not set up its routes yet, or has not detected the end of the line.
             503 | 404 | 409 => self.disconnect(&format!("The agent does not take SUBSCRIBE yet: {status} {text}")),
             _ => self.end(&format!("The agent refuses SUBSCRIBE: {status} {text}")),
         }
@@ -376,7 +376,7 @@ impl Link {
         });
         match fed {
             Err(error) => self.disconnect(&error.to_string()),
-            // The call may have been an update: the next SUBSCRIBE carries it again.
+            // The call may have been an update: the next SUBSCRIBE contains it again.
             Ok(()) if not_ready => self.disconnect("The agent does not take calls yet"),
             Ok(()) => {}
         }
@@ -413,7 +413,7 @@ impl Link {
         }
     }
 
-    /// The connections are of no use any more: look for the agent if the framework checkpoints, else give up.
+    /// Closes the connections. Then reconnects if the framework checkpoints; otherwise gives up the agent.
     fn disconnect(&mut self, why: &str) {
         if self.is_ended() {
             return;
@@ -425,8 +425,8 @@ impl Link {
             self.lost_at = now;
             self.incoming.push_back(Incoming::Disconnected);
         }
-        // A restarted agent is back at once, and the wait is never longer than its absence; an agent that stays away is
-        // tried less often.
+        // A restarted agent returns soon, and the pause is never longer than its absence; an agent that is gone for
+        // longer is tried less often.
         let pause = now.saturating_duration_since(self.lost_at).max(PAUSE_MIN).min(recovery.backoff_max);
         self.state = State::Closed { retry_at: now + clock::up_to(pause) };
     }
@@ -440,7 +440,7 @@ impl Link {
     }
 }
 
-/// Adds a call as a record.
+/// Appends a call as a record.
 fn record(call: &Call, out: &mut Vec<u8>) {
     let body = call.encode_to_vec();
     out.extend_from_slice(format!("{}\n", body.len()).as_bytes());

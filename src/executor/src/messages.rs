@@ -1,7 +1,7 @@
-//! The parts of the v1 executor and agent APIs' messages that an executor reads or writes, and no more.
+//! The parts of the v1 executor and agent APIs' messages that an executor reads or writes.
 //!
 //! `build.rs` generates the types from the descriptors of `protos/proto`; `codegen/parts.rs` lists them. A reader skips
-//! fields that are not listed. Where a whole message must be handed on (a task, a command, a container), it is kept as
+//! fields that are not listed. A message that must be passed on as a whole (a task, a command, a container) is kept as
 //! its bytes.
 
 include!(concat!(env!("OUT_DIR"), "/messages.rs"));
@@ -13,7 +13,7 @@ impl Id {
 }
 
 impl Framework {
-    /// Whether the framework has the capability for TASK_KILLING.
+    /// Returns whether the framework has the capability TASK_KILLING_STATE.
     pub(crate) fn knows_killing(&self) -> bool {
         let killing = Some(CapabilityType::TaskKillingState as i32);
         self.capabilities.iter().any(|capability| capability.r#type == killing)
@@ -21,21 +21,21 @@ impl Framework {
 }
 
 impl Nanoseconds {
-    /// The time span; zero if it is negative, which the master rejects.
+    /// Converts to a duration; zero if it is negative, which the master rejects.
     pub(crate) fn duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(u64::try_from(self.nanoseconds).unwrap_or(0))
     }
 }
 
 impl Task {
-    /// The role that the task's resources are allocated to.
+    /// Returns the role to which the task's resources are allocated.
     pub(crate) fn allocation_role(&self) -> Option<&str> {
         self.resources.iter().find_map(|r| r.allocation_info.as_ref()?.role.as_deref())
     }
 }
 
 impl Volume {
-    /// A volume at `path` that is what the executor's sandbox has at `path`.
+    /// Returns a volume at `path` with the content of `path` in the executor's sandbox.
     pub(crate) fn of_parent(path: &str, mode: i32) -> Volume {
         let sandbox_path = SandboxPath { r#type: Some(SandboxPathType::Parent as i32), path: path.to_owned() };
         let r#type = Some(VolumeSourceType::SandboxPath as i32);
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// What a reader of the parts sees of a whole message.
+    /// Converts a whole message to the part that an executor reads.
     fn part<M: Message + Default>(whole: &impl Message) -> M {
         M::decode(whole.encode_to_vec().as_slice()).unwrap()
     }

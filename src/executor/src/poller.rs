@@ -1,4 +1,4 @@
-//! Waiting for whichever of several descriptors, or a time, comes first.
+//! Waits for several descriptors and a time, whichever is ready first.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock;
 
-/// What a caller calls a descriptor.
+/// A number by which the caller identifies a descriptor.
 pub(crate) type Token = u64;
 
-/// Descriptors to wait for, each with its token.
+/// A set of descriptors to wait for, each with its token.
 #[derive(Default)]
 pub(crate) struct Poller<'a> {
     fds: Vec<PollFd<'a>>,
@@ -23,24 +23,24 @@ impl<'a> Poller<'a> {
         self.tokens.push(token);
     }
 
-    /// Waits. Returns what is ready; nothing after `until`.
+    /// Waits until `until` at most, and returns the descriptors that are ready.
     pub(crate) fn wait(mut self, until: Option<Instant>) -> Vec<(Token, PollFlags)> {
         let limit = until.map(|instant| {
             let left = instant.saturating_duration_since(clock::now());
             let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
             Timespec { tv_sec: seconds, tv_nsec: i64::from(left.subsec_nanos()) }
         });
-        // An interrupted wait, or one that the system refuses for lack of memory, is a wait that found nothing.
+        // An interrupted wait, or one that the system refuses for lack of memory, returns nothing.
         let _ = poll(&mut self.fds, limit.as_ref());
         let found = self.fds.iter().map(PollFd::revents).zip(self.tokens);
         found.filter(|(flags, _)| !flags.is_empty()).map(|(flags, token)| (token, flags)).collect()
     }
 }
 
-/// After so long without anything to do, an executor gives back the memory that its code takes.
+/// Idle time after which an executor releases the memory that its code occupies.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How idle an executor is: most wait for as long as their task takes.
+/// Idle time of an executor; most executors are idle for as long as their task runs.
 #[derive(Debug, Default)]
 pub(crate) struct Idleness {
     since: Option<Instant>,
@@ -48,8 +48,8 @@ pub(crate) struct Idleness {
 }
 
 impl Idleness {
-    /// To be called before each wait that may last until `until`; returns the time to wait until. If nothing happens by
-    /// then, the next call trims memory.
+    /// Returns the time until which to wait; it must be called before each wait that may last until `until`. If nothing
+    /// happens by then, the next call trims memory.
     pub(crate) fn before_wait(&mut self, until: Option<Instant>) -> Option<Instant> {
         let now = clock::now();
         let since = *self.since.get_or_insert(now);
@@ -64,13 +64,13 @@ impl Idleness {
         earlier(until, Some(since + IDLE))
     }
 
-    /// To be called when a wait has found something.
+    /// Ends the idle time; it must be called when a wait has returned something.
     pub(crate) fn busy(&mut self) {
         *self = Idleness::default();
     }
 }
 
-/// The earlier of two times, where `None` is never.
+/// Returns the earlier of two times, where `None` means never.
 pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

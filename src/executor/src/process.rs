@@ -12,7 +12,7 @@ use prost::{DecodeError, Message};
 use crate::environment::TOKEN;
 use crate::messages::{Command, Task};
 
-/// A task that no process can be made of; the words go into its TASK_FAILED.
+/// An error of a task from which no process can be started; the text is the message of its TASK_FAILED.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TaskError {
     #[error("The task has no command")]
@@ -23,12 +23,12 @@ pub(crate) enum TaskError {
     Malformed(#[source] DecodeError),
 }
 
-/// A check's command without a value.
+/// An error of a check's command without a value.
 #[derive(Debug, thiserror::Error)]
 #[error("the command has no value")]
 pub(crate) struct NoValue;
 
-/// The process of `task`, in the executor's directory and with its streams. `inherited` is the executor's own
+/// Returns the process of `task`, in the executor's directory and with its streams. `inherited` is the executor's own
 /// environment.
 pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {
     let bytes = task.command.as_deref().ok_or(TaskError::NoCommand)?;
@@ -45,7 +45,7 @@ pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, 
     Ok(spec)
 }
 
-/// The task's standard input is the executor's: nothing, or a terminal that it was given.
+/// Sets the task's standard input to the executor's: nothing, or the terminal of the task.
 pub(crate) fn pass_input(spec: &mut Spec) {
     let own = rustix::stdio::stdin();
     if let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(own, 3) {
@@ -54,11 +54,12 @@ pub(crate) fn pass_input(spec: &mut Spec) {
     }
 }
 
-/// How the image's programs are started if the task does not say: each word with its length before it, as `4:echo`.
+/// Variable with the entrypoint of the image, for a task without a command of its own: each word with its length before
+/// it, as `4:echo`.
 const IMAGE_ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
 const IMAGE_CMD: &str = "TEPUI_IMAGE_CMD";
 
-/// The words of such a variable.
+/// Parses the words of such a variable.
 fn words(text: Option<&OsStr>) -> Vec<OsString> {
     let mut rest = text.map(OsStr::as_encoded_bytes).unwrap_or_default();
     let mut words = Vec::new();
@@ -71,7 +72,7 @@ fn words(text: Option<&OsStr>) -> Vec<OsString> {
     words
 }
 
-/// As [`program`]; a command without a program is that of the image (AGT-103).
+/// Returns the program of a `CommandInfo` like [`program`]; a command without one is that of the image (AGT-103).
 fn program_or(command: &Command, entrypoint: &[OsString], cmd: &[OsString]) -> Result<Program, TaskError> {
     if command.value.is_some() || command.shell() || entrypoint.is_empty() && cmd.is_empty() {
         return program(command);
@@ -87,7 +88,7 @@ fn program_or(command: &Command, entrypoint: &[OsString], cmd: &[OsString]) -> R
     Ok(Program::Argv { file, argv })
 }
 
-/// What a `CommandInfo` runs.
+/// Returns the program that a `CommandInfo` runs.
 pub(crate) fn program(command: &Command) -> Result<Program, TaskError> {
     let value = || command.value.as_ref().map(OsString::from).ok_or(TaskError::NoValue);
     if command.shell() {
@@ -96,8 +97,8 @@ pub(crate) fn program(command: &Command) -> Result<Program, TaskError> {
     Ok(Program::Argv { file: value()?, argv: command.arguments.iter().map(OsString::from).collect() })
 }
 
-/// The executor's environment without its secret, the role, and the command's variables; later ones win. A variable
-/// with an unresolved secret is left out.
+/// Returns the executor's environment without its secret, with the role and the command's variables added. Later
+/// variables override earlier ones. A variable with an unresolved secret is omitted.
 pub(crate) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     role: Option<&str>,

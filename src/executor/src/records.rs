@@ -1,16 +1,17 @@
-//! RecordIO, reading only: `<decimal length>\n<bytes>`, repeated (docs/mesos/transport.md).
+//! Reads RecordIO: `<decimal length>\n<bytes>`, repeated (docs/mesos/transport.md).
 //!
-//! It does not look into the records.
+//! It does not interpret the records, and does not write any.
 
-/// Larger than any event: an agent's SUBSCRIBED or LAUNCH holds what a framework sent in one call.
+/// Maximum length of a record, larger than any event: an agent's SUBSCRIBED or LAUNCH contains what a framework sent in
+/// one call.
 pub(crate) const RECORD_LIMIT: usize = 256 * 1024 * 1024;
-/// The most digits of a length, zeros before it included.
+/// Maximum number of digits of a length, including leading zeros.
 const DIGITS: usize = 20;
 
-/// The stream is not RecordIO, and cannot be read on.
+/// An error of a stream that is not RecordIO and cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A record does not begin with its length.
+    /// A record does not start with its length.
     #[error("The agent's stream has a record without a length")]
     Length,
     /// A record exceeds the limit.
@@ -18,22 +19,22 @@ pub enum RecordError {
     TooLong,
 }
 
-/// Takes a stream apart into records.
+/// A reader that splits a stream into records.
 #[derive(Debug, Default)]
 pub struct Records {
     pending: Vec<u8>,
 }
 
 impl Records {
-    /// A reader at the beginning of a record.
+    /// Creates a reader that expects the start of a record.
     pub fn new() -> Records {
         Records::default()
     }
 
-    /// Takes the next bytes and hands on the records that they complete.
+    /// Reads the next bytes, and passes the records that they complete to `sink`.
     ///
     /// # Errors
-    /// The bytes are not RecordIO; what follows cannot be read.
+    /// The bytes are not RecordIO; the stream cannot be read further.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), RecordError> {
         self.pending.extend_from_slice(bytes);
         let mut used = 0;
@@ -46,13 +47,13 @@ impl Records {
     }
 }
 
-/// Where the first record starts and ends; `None` if it is not complete.
+/// Returns the start and the end of the first record; `None` if it is incomplete.
 fn next(bytes: &[u8]) -> Result<Option<(usize, usize)>, RecordError> {
     let Some(digits) = bytes.iter().position(|&b| b == b'\n') else {
         let digits_only = bytes.len() <= DIGITS && bytes.iter().all(u8::is_ascii_digit);
         return if digits_only { Ok(None) } else { Err(RecordError::Length) };
     };
-    // The same digits are a length when they come in pieces.
+    // Digits that arrive in pieces must be the same length.
     let text = std::str::from_utf8(&bytes[..digits])
         .ok()
         .filter(|text| text.len() <= DIGITS && text.bytes().all(|byte| byte.is_ascii_digit()));

@@ -1,6 +1,6 @@
-//! A connection to the agent that never waits: TCP, with or without TLS, or unix.
+//! A non-blocking connection to the agent: TCP, with or without TLS, or unix.
 //!
-//! It moves bytes; what they mean is for `link.rs` and `calls.rs`.
+//! It transfers bytes; `link.rs` and `exchange.rs` interpret them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,11 +11,11 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 use crate::environment::Endpoint;
 use crate::tls::Tls;
 
-/// One read's worth. Events are a few hundred bytes to a few thousand; each page of it that a new process touches costs
-/// it as much as another read.
+/// Maximum number of bytes of one read. Events have a few hundred bytes to a few thousand; each page of the buffer that
+/// a new process touches costs as much as another read.
 const READ_BYTES: usize = 2 * 1024;
 
-/// A stream socket and what is yet to be written to it.
+/// A stream socket and the bytes that are not written to it yet.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
@@ -32,7 +32,7 @@ impl Socket {
             Endpoint::Tcp(address) | Endpoint::Tls(address) => {
                 let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
                 let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
-                // Calls are small and written whole: waiting for more to send would only delay them.
+                // Calls are small and written as a whole: waiting for more data would only delay them.
                 sockopt::set_tcp_nodelay(&fd, true)?;
                 let connected = net::connect(&fd, address);
                 (fd, connected)
@@ -55,7 +55,7 @@ impl Socket {
         Ok(Socket { fd, connecting, out: Vec::new(), tls })
     }
 
-    /// A connection that is there already, and never waits.
+    /// Returns a socket for an existing non-blocking connection.
     pub(crate) fn connected(fd: OwnedFd) -> Socket {
         Socket { fd, connecting: false, out: Vec::new(), tls: None }
     }
@@ -64,12 +64,12 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     pub(crate) fn interest(&self) -> PollFlags {
         if self.connecting || !self.out.is_empty() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Sends `bytes` now, or as soon as there is room.
+    /// Sends `bytes` now, or as soon as the socket is writable.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.write(bytes)?,
@@ -78,8 +78,8 @@ impl Socket {
         self.flush()
     }
 
-    /// Handles the result of a wait: continues to send, and passes received bytes to `sink`. `Ok(false)`: the peer has
-    /// closed.
+    /// Handles the result of a wait: continues to send, and passes received bytes to `sink`. Returns `Ok(false)` if the
+    /// peer has closed.
     pub(crate) fn ready(&mut self, found: PollFlags, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         if self.connecting && found.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
             sockopt::socket_error(&self.fd)??;
@@ -99,7 +99,7 @@ impl Socket {
                     match &mut self.tls {
                         Some(tls) => {
                             let is_open = tls.receive(&buffer[..length], sink)?;
-                            // The handshake has answers of its own.
+                            // The TLS handshake may have to send something.
                             self.flush()?;
                             if !is_open {
                                 return Ok(false);
@@ -107,7 +107,7 @@ impl Socket {
                         }
                         None => sink(&buffer[..length]),
                     }
-                    // A short read has emptied the socket; the next wait shows if not.
+                    // A short read has emptied the socket; if not, the next wait returns at once.
                     if length < buffer.len() {
                         return Ok(true);
                     }

@@ -1,11 +1,11 @@
 //! The switchboard between a task's terminal and its clients: it writes the terminal's output to a file and to every
-//! client, and types the input of clients.
+//! client, and writes the clients' input to the terminal.
 //!
 //! It outlives the agent, so that a task with a terminal does, too. Standard input is the terminal's near end, standard
-//! output the file, standard error the listening socket; so there is no place for error messages.
+//! output the file, standard error the listening socket; so it cannot print error messages.
 //!
 //! Clients receive plain bytes. They send frames: a byte for the kind, the length (four bytes, big-endian), and the
-//! content. `0`: input. `1`: two numbers of four bytes, rows and columns. Anything else ends the client's connection.
+//! content. `0`: input. `1`: two numbers of four bytes, rows and columns. Any other kind ends the client's connection.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,25 +21,26 @@ use crate::poller::{Idleness, Poller};
 
 const TERMINAL: u64 = 0;
 const DOOR: u64 = 1;
-/// The tokens of clients start here.
+/// First token of clients.
 const CLIENTS: u64 = 2;
 
-/// How much is read at once.
+/// Maximum number of bytes of one read.
 const PIECE: usize = 16 * 1024;
-/// What waits to be typed; clients wait with more.
+/// Maximum number of bytes that wait to be written to the terminal; clients are not read meanwhile.
 const TYPED_MAX: usize = 64 * 1024;
-/// Limit of a client's unread output; then it is disconnected: a task does not wait for clients.
+/// Maximum number of bytes of a client's unread output; beyond that it is disconnected, since a task does not wait for
+/// clients.
 const UNREAD_MAX: usize = 1 << 20;
 const CLIENTS_MAX: usize = 16;
-/// The longest frame.
+/// Maximum length of a frame.
 const FRAME_MAX: usize = 64 * 1024;
 const HEAD: usize = 5;
-/// How long clients have for what was printed last.
+/// Time in which clients must read the last output.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 struct Client {
     fd: OwnedFd,
-    /// A frame that is not whole.
+    /// Bytes of an incomplete frame.
     partial: Vec<u8>,
     unread: Vec<u8>,
 }
@@ -48,12 +49,12 @@ struct Client {
 struct Switchboard {
     clients: Vec<Client>,
     typed: Vec<u8>,
-    /// Since when no process has the terminal open.
+    /// Time since which no process has the terminal open.
     over: Option<Instant>,
 }
 
 pub(super) fn main() -> ExitCode {
-    // Each may be shared with another process; a large read or write must not block this one.
+    // Both may be shared with another process; a large read or write must not block this one.
     if [terminal(), door()].into_iter().any(|fd| never_wait(fd).is_err()) {
         return ExitCode::FAILURE;
     }
@@ -65,7 +66,7 @@ pub(super) fn main() -> ExitCode {
             idleness.busy();
             board.on_ready(token, found);
         }
-        // Those that are gone are taken out after all have had their turn: tokens are places.
+        // Clients that are gone are removed after all events were handled, since tokens are positions.
         board.clients.retain(|client| client.unread.len() <= UNREAD_MAX);
     }
     ExitCode::SUCCESS
@@ -122,7 +123,7 @@ impl Switchboard {
         }
     }
 
-    /// Carries what the terminal prints.
+    /// Copies output from the terminal to the file and the clients.
     fn print(&mut self) {
         let mut buffer = [0; PIECE];
         match read_some(terminal(), &mut buffer) {
@@ -150,7 +151,7 @@ impl Switchboard {
     }
 }
 
-/// Output that finds no room on the disk is lost to the file; the task does not wait for it.
+/// Appends output to the file. With a full disk it is lost; the task does not wait for it.
 fn append(mut bytes: &[u8]) {
     while let Ok(length @ 1..) = write_some(file(), bytes) {
         bytes = &bytes[length..];
@@ -158,12 +159,12 @@ fn append(mut bytes: &[u8]) {
 }
 
 impl Client {
-    /// Marks a client that is taken out.
+    /// Marks a client for removal.
     fn send_away(&mut self) {
         self.unread = vec![0; UNREAD_MAX + 1];
     }
 
-    /// False if it is gone.
+    /// Sends output to the client. Returns `false` if it is gone.
     fn send(&mut self) -> bool {
         while !self.unread.is_empty() {
             match write_some(&self.fd, &self.unread) {
@@ -174,7 +175,7 @@ impl Client {
         true
     }
 
-    /// Takes what it sends; false if it is gone, or sends an invalid frame.
+    /// Reads frames of the client. Returns `false` if it is gone, or sends an invalid frame.
     fn hear(&mut self, typed: &mut Vec<u8>) -> bool {
         let mut buffer = [0; PIECE];
         match read_some(&self.fd, &mut buffer) {
@@ -185,7 +186,7 @@ impl Client {
         while let Some(frame) = next(&mut self.partial) {
             match frame {
                 Ok(Frame::Typed(bytes)) => typed.extend_from_slice(&bytes),
-                // If it has no size, nothing is lost.
+                // An error is ignored: a terminal without a size works as well.
                 Ok(Frame::Size(rows, columns)) => drop(resize_terminal(terminal(), rows, columns)),
                 Err(InvalidFrame) => return false,
             }
@@ -203,7 +204,7 @@ enum Frame {
 #[derive(Debug, PartialEq, Eq)]
 struct InvalidFrame;
 
-/// Takes the first whole frame.
+/// Removes the first complete frame and returns it.
 fn next(bytes: &mut Vec<u8>) -> Option<Result<Frame, InvalidFrame>> {
     let (kind, length) = (*bytes.first()?, number(bytes.get(1..HEAD)?)? as usize);
     if length > FRAME_MAX {

@@ -1,8 +1,8 @@
-//! TLS to the agent, as its environment says: the agent gives executors the variables `LIBPROCESS_SSL_*`.
+//! TLS to the agent, according to the environment: the agent passes the variables `LIBPROCESS_SSL_*` to executors.
 //!
 //! The agent is on this host, so its address is not checked: with `VERIFY_SERVER_CERT` and `CA_FILE` its certificate
-//! must be of that authority. A certificate that cannot be read is left out: an executor often has another user than
-//! its agent.
+//! must be of that authority. A certificate that cannot be read is omitted: an executor often has another user than its
+//! agent.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -19,40 +19,40 @@ use rustls::{
 
 use crate::environment::Lookup;
 
-/// Whether connections to the agent need TLS: those to an agent that supports downgrade do not leave the host, and need
-/// none.
+/// Returns whether connections to the agent need TLS: those to an agent that supports downgrade do not leave the host,
+/// and need none.
 pub(crate) fn is_needed(lookup: Lookup<'_>) -> bool {
     let is_set = |name| lookup(name).is_some_and(|value| value == "true" || value == "1");
     is_set("LIBPROCESS_SSL_ENABLED") && !is_set("LIBPROCESS_SSL_SUPPORT_DOWNGRADE")
 }
 
-/// A connection's TLS. It moves no bytes by itself.
+/// The TLS state of a connection. It does no I/O.
 #[derive(Debug)]
 pub(crate) struct Tls(Box<ClientConnection>);
 
 impl Tls {
-    /// The client's side of a connection to an agent at this address.
+    /// Creates the client side of a connection to an agent at this address.
     pub(crate) fn new(agent: IpAddr) -> io::Result<Tls> {
         static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
         let config = CONFIG.get_or_init(|| config(&|name| std::env::var_os(name)).map(Arc::new));
         let config = config.as_ref().map_err(|why| io::Error::other(why.clone()))?;
         let mut connection = ClientConnection::new(config.clone(), agent.into()).map_err(io::Error::other)?;
-        // Calls wait for the handshake.
+        // Calls are buffered until the handshake is done.
         connection.set_buffer_limit(None);
         Ok(Tls(Box::new(connection)))
     }
 
-    /// A connection that waits: the handshake comes with its first byte.
+    /// Returns a blocking connection; the handshake is done with its first byte.
     pub(crate) fn over(self, socket: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
         StreamOwned::new(*self.0, socket)
     }
 
-    /// Takes bytes to be sent.
+    /// Encrypts bytes that are to be sent.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.writer().write_all(bytes)
     }
 
-    /// Adds what the socket is to send.
+    /// Appends the bytes that the socket must send to `out`.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         while self.0.wants_write() {
             self.0.write_tls(out)?;
@@ -60,7 +60,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Takes what the socket has received, and passes the bytes in it to `sink`. `Ok(false)`: the peer has closed.
+    /// Decrypts bytes that the socket has received, and passes the result to `sink`. Returns `Ok(false)` if the peer
+    /// has closed.
     pub(crate) fn receive(&mut self, mut received: &[u8], sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut plain = [0; 2048];
         while !received.is_empty() {
@@ -108,7 +109,8 @@ fn config(lookup: Lookup<'_>) -> Result<ClientConfig, String> {
     }
 }
 
-/// Accepts the certificates of one authority under every name, or all where there is none.
+/// A verifier that accepts the certificates of one authority under every name, or all certificates without an
+/// authority.
 #[derive(Debug)]
 struct Agent {
     authority: Option<Arc<WebPkiServerVerifier>>,
@@ -127,7 +129,7 @@ impl ServerCertVerifier for Agent {
         use CertificateError::{NotValidForName, NotValidForNameContext};
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
         match authority.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is checked last.
+            // The name is verified last, so all other checks have succeeded.
             Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())
             }

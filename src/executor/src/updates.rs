@@ -1,6 +1,6 @@
-//! The executor's book of what the agent has not confirmed yet: tasks and status updates.
+//! The executor's list of unacknowledged tasks and status updates.
 //!
-//! It is what SUBSCRIBE carries after a lost connection, so nothing is lost with an agent.
+//! SUBSCRIBE contains it after a lost connection, so no update is lost with an agent.
 
 use crate::messages::{Id, TaskStatus, Update};
 
@@ -8,11 +8,11 @@ use crate::messages::{Id, TaskStatus, Update};
 #[derive(Debug)]
 struct Unacknowledged {
     status: TaskStatus,
-    /// Whether it was sent over the current connection, separately or in SUBSCRIBE.
+    /// Whether the update was sent over the current connection, separately or in SUBSCRIBE.
     sent: bool,
 }
 
-/// Unacknowledged updates in the order of their making, and tasks of which no update has been acknowledged.
+/// Unacknowledged updates in the order of their creation, and tasks without an acknowledged update.
 #[derive(Debug, Default)]
 pub(crate) struct Updates {
     updates: Vec<Unacknowledged>,
@@ -20,33 +20,33 @@ pub(crate) struct Updates {
 }
 
 impl Updates {
-    /// A task has been launched; `task` is its whole message.
+    /// Records a launched task; `task` is its whole message.
     pub(crate) fn launched(&mut self, task_id: Id, task: Vec<u8>) {
         self.tasks.push((task_id, task));
     }
 
-    /// The message of a launched task; none once an update of it is known.
+    /// Returns the message of a launched task; `None` once one of its updates was acknowledged.
     pub(crate) fn task(&self, task_id: &Id) -> Option<&[u8]> {
         self.tasks.iter().find(|(id, _)| id == task_id).map(|(_, task)| task.as_slice())
     }
 
-    /// Books an update.
+    /// Adds an update.
     pub(crate) fn add(&mut self, status: TaskStatus) {
         self.updates.push(Unacknowledged { status, sent: false });
     }
 
-    /// Strikes out an update, and its task: the agent knows it now.
+    /// Removes an acknowledged update, and its task.
     pub(crate) fn acknowledged(&mut self, task_id: &Id, uuid: &[u8]) {
         self.updates.retain(|u| u.status.uuid.as_deref() != Some(uuid));
         self.tasks.retain(|(id, _)| id != task_id);
     }
 
-    /// Whether nothing waits for an acknowledgement.
+    /// Returns whether all updates were acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.updates.is_empty()
     }
 
-    /// What SUBSCRIBE must carry; it all counts as sent.
+    /// Returns the tasks and updates that SUBSCRIBE must contain; they count as sent.
     pub(crate) fn for_subscribe(&mut self) -> (Vec<Vec<u8>>, Vec<Update>) {
         for update in &mut self.updates {
             update.sent = true;
@@ -55,7 +55,7 @@ impl Updates {
         (self.tasks.iter().map(|(_, task)| task.clone()).collect(), updates)
     }
 
-    /// Updates to send over a connection that is subscribed; they count as sent.
+    /// Returns the updates that were not sent over the current connection; they count as sent then.
     pub(crate) fn unsent(&mut self) -> Vec<Update> {
         let unsent = self.updates.iter_mut().filter(|u| !u.sent);
         unsent
@@ -87,7 +87,7 @@ mod tests {
         let (tasks, updates) = book.for_subscribe();
         assert_eq!((tasks, updates.len()), (vec![vec![1], vec![2]], 2));
         assert_eq!(book.unsent().len(), 0);
-        // Made between SUBSCRIBE and its answer.
+        // This update is added between SUBSCRIBE and its response.
         book.add(status("a", 3));
         assert_eq!(book.unsent()[0].status, status("a", 3));
     }

@@ -1,7 +1,7 @@
-//! How long the operations take that the allocator and the master do most: nanoseconds each, on a typical agent
-//! (cpus, mem, disk, gpus, ports) and a crowded one (with reservations and volumes).
+//! Measures the operations that the allocator and the master do most: nanoseconds each, on a typical agent (cpus, mem,
+//! disk, gpus, ports) and a crowded one (with reservations and volumes).
 //!
-//! `cargo bench -p resources`; a name as argument runs only what contains it.
+//! `cargo bench -p resources`; a name as argument runs only the benchmarks whose names contain it.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role, from_proto, parse_text};
 
-/// Runs `f` in short batches for a third of a second and prints the fastest: what else the machine does hardly matters.
+/// Runs `f` in short batches for a third of a second and prints the fastest, which other work on the machine hardly
+/// affects.
 fn measure<T>(name: &str, mut f: impl FnMut() -> T) {
     const BATCH: u32 = 200;
     if std::env::args().skip(1).any(|arg| !arg.starts_with('-') && !name.contains(&arg)) {
@@ -82,7 +83,7 @@ fn main() {
     measure("shrink one", || amount.shrink(Amount::MILLI));
 }
 
-/// The agent with a dozen reservations for teams besides.
+/// Adds a dozen reservations for teams to the resources of an agent.
 fn crowded(agent: &Resources) -> Resources {
     let mut all = agent.clone();
     for team in ["a", "b", "c", "d", "dev", "dev/team"] {

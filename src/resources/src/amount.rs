@@ -13,84 +13,84 @@ use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 pub struct Amount(i64);
 
 impl Amount {
-    /// Nothing.
+    /// The amount 0.
     pub const ZERO: Self = Self(0);
-    /// The largest amount; sums stop here.
+    /// The largest amount, at which sums saturate.
     pub const MAX: Self = Self(i64::MAX);
     /// One thousandth, the smallest amount above zero.
     pub const MILLI: Self = Self(1);
 
-    /// An amount of this many thousandths.
+    /// Creates an amount of this many thousandths.
     #[must_use]
     pub const fn from_thousandths(thousandths: i64) -> Self {
         Self(thousandths)
     }
 
-    /// An amount of whole units.
+    /// Creates an amount of whole units.
     #[must_use]
     pub const fn from_units(units: i64) -> Self {
         Self(units.saturating_mul(1000))
     }
 
-    /// The nearest amount: `value * 1000` rounded, halves away from zero.
+    /// Converts to the nearest amount: `value * 1000` rounded, halves away from zero.
     ///
-    /// Values past the ends saturate; NaN is 0. Incoming lists are checked before ([`crate::validate`]).
+    /// Values past the ends saturate; NaN becomes 0. Incoming lists are checked before ([`crate::validate`]).
     #[must_use]
     pub fn from_f64(value: f64) -> Self {
         #[allow(clippy::cast_possible_truncation)]
         Self((value * 1000.0).round() as i64)
     }
 
-    /// The amount in units, as the wire carries it.
+    /// Returns the amount in units, as messages contain it.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
-    /// The amount in thousandths.
+    /// Returns the amount in thousandths.
     #[must_use]
     pub const fn thousandths(self) -> i64 {
         self.0
     }
 
-    /// Exactly 0.
+    /// Returns whether the amount is 0.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Below 0.
+    /// Returns whether the amount is below 0.
     #[must_use]
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// Above 0.
+    /// Returns whether the amount is above 0.
     #[must_use]
     pub const fn is_positive(self) -> bool {
         self.0 > 0
     }
 
-    /// A whole number of units.
+    /// Returns whether the amount is a whole number of units.
     #[must_use]
     pub const fn is_whole(self) -> bool {
         self.0 % 1000 == 0
     }
 
-    /// `self - other`, but not below 0.
+    /// Returns `self - other`, or 0 if that is negative.
     #[must_use]
     pub fn minus_floored(self, other: Self) -> Self {
         (self - other).max(Self::ZERO)
     }
 
-    /// The amount times `factor`, rounded like [`Amount::from_f64`]; saturates.
+    /// Returns the amount times `factor`, rounded like [`Amount::from_f64`]; saturates.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         #[allow(clippy::cast_possible_truncation)]
         Self((self.0 as f64 * factor).round() as i64)
     }
 
-    /// `self / whole`; 0 if `whole` is not above 0.
+    /// Returns `self / whole`, or 0 if `whole` is not above 0.
     #[must_use]
     pub fn ratio_of(self, whole: Self) -> f64 {
         if whole.0 > 0 { self.0 as f64 / whole.0 as f64 } else { 0.0 }
@@ -136,7 +136,7 @@ impl Sum for Amount {
     }
 }
 
-/// At most 3 decimals, none that are trailing zeros: `4`, `0.1`, `-2.125`.
+/// Formats the amount with at most 3 decimals, without trailing zeros: `4`, `0.1`, `-2.125`.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 0 {

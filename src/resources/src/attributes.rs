@@ -1,4 +1,4 @@
-//! The agent's `--attributes`: `rack:r1;level:10;ports:[1-2]`.
+//! Parses and formats the agent's `--attributes`: `rack:r1;level:10;ports:[1-2]`.
 
 use protos::mesos;
 use protos::mesos::value::{Scalar, Text, Type};
@@ -6,39 +6,39 @@ use protos::mesos::value::{Scalar, Text, Type};
 use crate::value_text::{Written, read, tight};
 use crate::{Amount, ItemSet, Ranges, ValueTextError};
 
-/// Why an attribute flag is refused.
+/// An error of parsing the attribute flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {
-    /// Not `name:value`.
+    /// An entry is not `name:value`.
     #[error("Invalid attribute key:value pair '{0}'")]
     Pair(String),
-    /// The value cannot be read.
+    /// The value of an attribute is malformed.
     #[error("Failed to parse attribute {name} text {text} error {why}")]
     Value {
-        /// The attribute's name.
+        /// Name of the attribute.
         name: String,
-        /// Its value as given.
+        /// Value as given.
         text: String,
-        /// What is wrong with it.
+        /// Error of the value.
         why: ValueTextError,
     },
-    /// A set, an inverted range, or a number past all bounds.
+    /// The value is a set, an inverted range, or a number out of range.
     #[error("Bad type for attribute {name} text {text} type {kind}")]
     Kind {
-        /// The attribute's name.
+        /// Name of the attribute.
         name: String,
-        /// Its value as given.
+        /// Value as given.
         text: String,
-        /// The name of the type.
+        /// Name of the type.
         kind: &'static str,
     },
 }
 
-/// Reads attributes: a number is a SCALAR, brackets are RANGES, all else is TEXT. A name may occur more than once, and
-/// a value may hold `:`. Blanks within values vanish.
+/// Parses attributes: a number is a SCALAR, brackets are RANGES, all else is TEXT. A name may occur more than once, and
+/// a value may contain `:`. Blanks within values are removed.
 ///
 /// # Errors
-/// See [`AttributeError`]; it names the first entry that is wrong.
+/// See [`AttributeError`]; it names the first invalid entry.
 pub fn parse_attributes(text: &str) -> Result<Vec<mesos::Attribute>, AttributeError> {
     let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
     entries.map(parse_attribute).collect()
@@ -74,7 +74,8 @@ fn parse_attribute(entry: &str) -> Result<mesos::Attribute, AttributeError> {
     Ok(attribute)
 }
 
-/// An attribute's value as text, as endpoints show it: `10`, `[1-2, 4-5]`, `r1`. Empty if the value is missing.
+/// Returns an attribute's value as text, as endpoints show it: `10`, `[1-2, 4-5]`, `r1`. It is empty if the value is
+/// missing.
 #[must_use]
 pub fn attribute_value(attribute: &mesos::Attribute) -> String {
     match attribute.r#type() {
@@ -86,7 +87,7 @@ pub fn attribute_value(attribute: &mesos::Attribute) -> String {
     .unwrap_or_default()
 }
 
-/// Attributes as the text that [`parse_attributes`] reads back.
+/// Formats attributes as the text that [`parse_attributes`] parses.
 #[must_use]
 pub fn attributes_text(attributes: &[mesos::Attribute]) -> String {
     let value = |a: &mesos::Attribute| match (a.r#type(), &a.ranges) {

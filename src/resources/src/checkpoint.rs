@@ -1,31 +1,32 @@
-//! Reservations and volumes that an agent keeps over a restart, laid over the resources of its flags.
+//! Applies the reservations and volumes that an agent keeps over a restart to the resources of its flags.
 
 use crate::{Resource, Resources};
 
-/// Why checkpointed resources do not fit the agent's flags.
+/// An error of applying checkpointed resources to those of the agent's flags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// Not something that an operation made.
+    /// The checkpoint contains a resource that no operation makes.
     #[error("Unexpected checkpointed resources {0}")]
     Unexpected(Resource),
-    /// The flags give less than what was reserved.
+    /// The flags contain less than what was reserved.
     #[error("Incompatible agent resources: {total} does not contain {needed}")]
     Incompatible {
-        /// What the flags and the conversions before give.
+        /// Resources of the flags after the conversions before.
         total: Resources,
-        /// What is needed.
+        /// Resource that is needed.
         needed: Box<Resource>,
     },
 }
 
 impl Resource {
-    /// Made by an operation on the agent's own resources, so that the agent must remember it.
+    /// Returns whether an operation on the agent's own resources made this resource, so that the agent must checkpoint
+    /// it.
     #[must_use]
     pub fn needs_checkpointing(&self) -> bool {
         self.provider().is_none() && (self.is_dynamically_reserved() || self.is_persistent_volume())
     }
 
-    /// What the flags must give for this to be possible: without volume and dynamic reservations.
+    /// Returns the resource that the flags must contain for this one: without volume and dynamic reservations.
     fn before_operations(&self) -> Self {
         let fixed = self.reservations().iter().take(1).filter(|r| !r.is_dynamic()).cloned().collect::<Vec<_>>();
         let plain = if self.is_persistent_volume() { self.without_volume() } else { self.clone() };
@@ -34,13 +35,13 @@ impl Resource {
 }
 
 impl Resources {
-    /// What an agent must remember of its resources.
+    /// Returns the resources that an agent must checkpoint.
     #[must_use]
     pub fn to_checkpoint(&self) -> Self {
         self.filter(Resource::needs_checkpointing)
     }
 
-    /// The agent's resources after what it had remembered.
+    /// Returns the agent's resources with the checkpointed ones applied.
     ///
     /// # Errors
     /// See [`CheckpointError`].

@@ -1,36 +1,36 @@
-//! Conversions: resources that turn into others, as operations do it.
+//! Conversions of resources into others, which operations consist of.
 
 use crate::{Resource, Resources};
 
-/// Why a conversion cannot be applied.
+/// An error of applying a conversion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
-    /// What it needs is not there.
+    /// The resources do not contain what the conversion consumes.
     #[error("{have} does not contain {needed}")]
     NotContained {
-        /// All that is there.
+        /// Resources that are available.
         have: Resources,
-        /// What is needed.
+        /// Resources that are needed.
         needed: Resources,
     },
-    /// A shared volume of which there are more copies than one.
+    /// A shared volume has further copies.
     #[error("Persistent volume {0} cannot be removed due to additional shared copies")]
     CopiesLeft(Resource),
 }
 
-/// Some resources that turn into others of the same amounts.
+/// A conversion of resources into others of the same amounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// What must be there, and goes.
+    /// Resources that must be available, and are removed.
     pub consumed: Resources,
-    /// What comes.
+    /// Resources that are added.
     pub converted: Resources,
-    /// What must not be there any more afterwards: the other copies of a shared volume that is destroyed.
+    /// Resource of which nothing may remain afterwards: the other copies of a shared volume that is destroyed.
     pub must_be_gone: Option<Resource>,
 }
 
 impl Conversion {
-    /// A conversion without further conditions.
+    /// Creates a conversion without further conditions.
     #[must_use]
     pub const fn new(consumed: Resources, converted: Resources) -> Self {
         Self { consumed, converted, must_be_gone: None }
@@ -38,10 +38,10 @@ impl Conversion {
 }
 
 impl Resources {
-    /// Applies one conversion.
+    /// Applies one conversion and returns the result.
     ///
     /// # Errors
-    /// What it consumes is not there, or copies of a destroyed volume are left.
+    /// The resources that it consumes are not available, or further copies of a destroyed volume remain.
     pub fn apply_conversion(&self, conversion: &Conversion) -> Result<Self, ConversionError> {
         if !self.contains(&conversion.consumed) {
             let needed = conversion.consumed.clone();
@@ -54,10 +54,10 @@ impl Resources {
         Ok(result + &conversion.converted)
     }
 
-    /// Applies conversions one after the other.
+    /// Applies conversions one after the other and returns the result.
     ///
     /// # Errors
-    /// The first that cannot be applied.
+    /// Returns the error of the first conversion that cannot be applied.
     pub fn apply_conversions(&self, conversions: &[Conversion]) -> Result<Self, ConversionError> {
         conversions.iter().try_fold(self.clone(), |resources, conversion| resources.apply_conversion(conversion))
     }

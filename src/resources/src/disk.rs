@@ -10,12 +10,12 @@ use protos::mesos::resource::disk_info::source::Type;
 
 use crate::labels;
 
-/// What a disk is made of.
+/// Type of a disk's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SourceKind {
-    /// A directory of the agent; can be split.
+    /// A directory of the agent; its disk can be divided.
     Path,
-    /// A whole file system; all or nothing.
+    /// A whole file system; its disk cannot be divided.
     Mount,
     /// A raw device of a resource provider.
     Block,
@@ -31,13 +31,13 @@ pub enum SourceKind {
 pub struct Disk(Arc<DiskInfo>);
 
 impl Disk {
-    /// The message.
+    /// Returns the message.
     #[must_use]
     pub fn as_proto(&self) -> &DiskInfo {
         &self.0
     }
 
-    /// What it is made of; none for the root disk (`work_dir`).
+    /// Returns the type of the source; `None` for the root disk (`work_dir`).
     #[must_use]
     pub fn source(&self) -> Option<SourceKind> {
         match self.0.source.as_ref()?.r#type() {
@@ -49,7 +49,7 @@ impl Disk {
         }
     }
 
-    /// The root directory of a PATH or MOUNT source.
+    /// Returns the root directory of a PATH or MOUNT source.
     #[must_use]
     pub fn root(&self) -> Option<&str> {
         let source = self.0.source.as_ref()?;
@@ -60,37 +60,37 @@ impl Disk {
         }
     }
 
-    /// The id of the source, for disks of a resource provider.
+    /// Returns the id of the source, for disks of a resource provider.
     #[must_use]
     pub fn source_id(&self) -> Option<&str> {
         self.0.source.as_ref()?.id.as_deref()
     }
 
-    /// The profile of the source, for disks of a resource provider.
+    /// Returns the profile of the source, for disks of a resource provider.
     #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.0.source.as_ref()?.profile.as_deref()
     }
 
-    /// The persistence id, if this is a persistent volume.
+    /// Returns the persistence id, if this is a persistent volume.
     #[must_use]
     pub fn persistence_id(&self) -> Option<&str> {
         self.0.persistence.as_ref().map(|p| p.id.as_str())
     }
 
-    /// The principal that created the persistent volume.
+    /// Returns the principal that created the persistent volume.
     #[must_use]
     pub fn persistence_principal(&self) -> Option<&str> {
         self.0.persistence.as_ref()?.principal.as_deref()
     }
 
-    /// How a container sees the volume.
+    /// Returns the volume, which states how a container uses the disk.
     #[must_use]
     pub fn volume(&self) -> Option<&mesos::Volume> {
         self.0.volume.as_ref()
     }
 
-    /// Can be had only as a whole: MOUNT, BLOCK, and RAW with an id.
+    /// Returns whether the disk cannot be divided: MOUNT, BLOCK, and RAW with an id.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         match self.source() {
@@ -100,7 +100,7 @@ impl Disk {
         }
     }
 
-    /// The same disk without persistence and volume; none if nothing is left to say.
+    /// Returns the disk information without persistence and volume; `None` if no information remains.
     #[must_use]
     pub fn without_volume(&self) -> Option<Self> {
         let source = self.0.source.clone()?;
@@ -145,7 +145,7 @@ fn same_source(a: &Source, b: &Source) -> bool {
         && same_metadata
 }
 
-/// `MOUNT:/mnt/a,id1:path`: the source, the persistence id, the volume.
+/// Formats the source, the persistence id and the volume: `MOUNT:/mnt/a,id1:path`.
 impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(source) = &self.0.source {

@@ -1,13 +1,12 @@
-//! Finding a target among resources whatever their reservations: first those of the target's role, then unreserved
-//! ones, then any.
+//! Finds resources whatever their reservations: first those of the target's role, then unreserved ones, then any.
 
 use crate::{Resource, Resources};
 
 impl Resources {
     /// Finds resources that equal `targets` in name, value, disk and so on, with any reservation.
     ///
-    /// For each target the entries of its own reservation are taken first, then the unreserved, then all others. `None`
-    /// if one of the targets is not available in full. Allocations must be equal.
+    /// For each target the entries of its own reservation are taken first, then the unreserved, then all others.
+    /// Returns `None` if one of the targets is not available in full. Allocations must be equal.
     #[must_use]
     pub fn find(&self, targets: &Self) -> Option<Self> {
         let mut left = self.clone();
@@ -42,7 +41,7 @@ fn find_one(total: &Resources, target: &Resource) -> Option<Resources> {
     None
 }
 
-/// 0: reserved like the target; 1: unreserved; 2: reserved for another role.
+/// Returns the rank of an entry for a target. 0: reserved like the target; 1: unreserved; 2: reserved for another role.
 fn preference(entry: &Resource, target: &Resource) -> u8 {
     match entry.reservation_role() {
         role if role.is_some() && role == target.reservation_role() => 0,

@@ -1,4 +1,4 @@
-//! From `mesos.Resource` messages, in the older and the newer reservation format, and in that of endpoints.
+//! Converts `mesos.Resource` messages, in the older and the newer reservation format, and in that of endpoints.
 
 use protos::mesos;
 use protos::mesos::resource::ReservationInfo;
@@ -12,10 +12,10 @@ use crate::{
     Role, RoleError, Value,
 };
 
-/// Checks and takes in a list. Empty resources vanish, alike ones merge.
+/// Validates and converts a list. Empty resources are dropped, equal ones are merged.
 ///
 /// # Errors
-/// The first resource that breaks a rule, and the rule.
+/// Names the first resource that breaks a rule, and the rule.
 pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidResource> {
     check_size(resources)?;
     let mut all = Resources::new();
@@ -26,15 +26,15 @@ pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidRes
     Ok(all)
 }
 
-/// Checks and takes in one resource. It may be empty.
+/// Validates and converts one resource. It may be empty.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// Returns the rule that it breaks.
 pub fn resource_from_proto(message: &mesos::Resource) -> Result<Resource, Fault> {
     take(message, &mut Roles::default())
 }
 
-/// The role that was met last: in most lists there is only one, and all entries share its text.
+/// The role that was parsed last: most lists have only one, and all entries share its text.
 #[derive(Default)]
 struct Roles(Option<Role>);
 
@@ -101,7 +101,7 @@ fn newer(info: &ReservationInfo, roles: &mut Roles) -> Result<Reservation, RoleE
     Ok(Reservation { kind, role: roles.get(info.role())?, principal, labels })
 }
 
-/// A text for a resource that may be invalid: its name and value as far as they are known.
+/// Formats a resource that may be invalid: its name and value as far as they are known.
 pub(crate) fn lenient(message: &mesos::Resource) -> String {
     if let Ok(resource) = resource_from_proto(message) {
         return resource.to_string();

@@ -1,4 +1,4 @@
-//! Sets of words, the third kind of resource value.
+//! Sets of words, the third kind of resource values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use protos::mesos;
 pub struct ItemSet(Arc<[Arc<str>]>);
 
 impl ItemSet {
-    /// Sorts, and drops duplicates.
+    /// Creates a set; sorts the words and drops duplicates.
     #[must_use]
     pub fn new<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Self {
         Self::from_vec(items.into_iter().map(|item| item.as_ref().into()).collect())
@@ -22,18 +22,18 @@ impl ItemSet {
         Self(items.into())
     }
 
-    /// The words, ascending.
+    /// Returns an iterator over the words, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|item| &**item)
     }
 
-    /// Holds no word.
+    /// Returns whether the set has no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -43,19 +43,19 @@ impl ItemSet {
         self.0.binary_search(item).is_ok()
     }
 
-    /// Holds every word of `other`.
+    /// Returns whether the set contains every word of `other`.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         other.0.iter().all(|item| self.has(item))
     }
 
-    /// Has a word in common with `other`.
+    /// Returns whether the set has a word in common with `other`.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         other.0.iter().any(|item| self.has(item))
     }
 
-    /// The words of either.
+    /// Returns the words of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = Vec::with_capacity(self.0.len() + other.0.len());
@@ -69,20 +69,20 @@ impl ItemSet {
         Self(all.into())
     }
 
-    /// The words that are not in `other`.
+    /// Returns the words that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         Self(self.0.iter().filter(|item| !other.has(item)).cloned().collect())
     }
 
-    /// As a message.
+    /// Converts the set to a message.
     #[must_use]
     pub fn to_proto(&self) -> mesos::value::Set {
         mesos::value::Set { item: self.iter().map(str::to_owned).collect() }
     }
 }
 
-/// `{a, b}`.
+/// Formats the set as `{a, b}`.
 impl fmt::Display for ItemSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;

@@ -1,4 +1,4 @@
-//! Labels: free pairs of texts, equal in any order.
+//! Labels: arbitrary pairs of texts, equal in any order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use protos::mesos;
 pub struct Labels(Arc<mesos::Labels>);
 
 impl Labels {
-    /// The message.
+    /// Returns the message.
     #[must_use]
     pub fn as_proto(&self) -> &mesos::Labels {
         &self.0
@@ -32,7 +32,7 @@ impl PartialEq for Labels {
 
 impl Eq for Labels {}
 
-/// The same pairs, in any order.
+/// Returns whether two messages have the same pairs, in any order.
 pub(crate) fn same(a: &mesos::Labels, b: &mesos::Labels) -> bool {
     if a.labels.len() != b.labels.len() {
         return false;
@@ -49,7 +49,7 @@ fn sorted(labels: &mesos::Labels) -> Vec<(&str, Option<&str>)> {
     pairs
 }
 
-/// `{key: value, key}`.
+/// Formats the labels as `{key: value, key}`.
 impl fmt::Display for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;

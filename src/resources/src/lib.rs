@@ -1,4 +1,4 @@
-//! Resource algebra: scalars in thousandths, ranges, sets, reservations, volumes; text and protobuf forms.
+//! Resource arithmetic: scalars in thousandths, ranges, sets, reservations, volumes; text and protobuf forms.
 //!
 //! The central type is [`Resources`]: a normalised set of [`Resource`] entries that adds, subtracts and compares as
 //! Mesos does. [`Quantities`] are the plain amounts without reservations, for the allocator's sums. This crate does not

@@ -1,23 +1,23 @@
-//! Upper limits by name, where a name that is not there has no limit.
+//! Upper limits by resource name, where a missing name has no limit.
 
 use crate::{Amount, Name, Quantities};
 
-/// Limits of amounts by name, as quota has them: a name that is not there is unlimited, unlike in [`Quantities`].
+/// Limits of amounts by resource name, as in quota. A missing name is unlimited, unlike in [`Quantities`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
     common: [Option<Amount>; 4],
-    /// Sorted by name.
+    /// Limits of other names, sorted by name.
     others: Vec<(Name, Amount)>,
 }
 
 impl Limits {
-    /// No limit at all.
+    /// Creates limits that limit nothing.
     #[must_use]
     pub const fn new() -> Self {
         Self { common: [None; 4], others: Vec::new() }
     }
 
-    /// The limit of a name; none if unlimited.
+    /// Returns the limit of a name; `None` if it is unlimited.
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<Amount> {
         match name.common_index() {
@@ -26,7 +26,7 @@ impl Limits {
         }
     }
 
-    /// Sets the limit of a name; 0 is a limit too.
+    /// Sets the limit of a name; 0 is a limit, too.
     pub fn set(&mut self, name: &Name, limit: Amount) {
         if let Some(at) = name.common_index() {
             self.common[at] = Some(limit);
@@ -38,25 +38,25 @@ impl Limits {
         }
     }
 
-    /// Limits nothing.
+    /// Returns whether there is no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.others.is_empty() && self.common.iter().all(Option::is_none)
     }
 
-    /// All limits: cpus, mem, disk, gpus, then others by name.
+    /// Returns an iterator over all limits: cpus, mem, disk, gpus, then others by name.
     pub fn iter(&self) -> impl Iterator<Item = (Name, Amount)> + '_ {
         let common = Name::COMMON.into_iter().zip(self.common);
         common.filter_map(|(name, limit)| Some((name, limit?))).chain(self.others.iter().cloned())
     }
 
-    /// No amount is above its limit.
+    /// Returns whether no amount is above its limit.
     #[must_use]
     pub fn allows(&self, amounts: &Quantities) -> bool {
         self.iter().all(|(name, limit)| amounts.get(&name) <= limit)
     }
 
-    /// What is left of each limit after `used`, not below 0.
+    /// Returns the limits reduced by `used`, none below 0.
     #[must_use]
     pub fn minus(&self, used: &Quantities) -> Self {
         self.iter().map(|(name, limit)| (name.clone(), limit.minus_floored(used.get(&name)))).collect()

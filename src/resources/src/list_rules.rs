@@ -1,4 +1,4 @@
-//! Rules over whole resource lists, as tasks, executors and operations are checked, in Mesos's words.
+//! Rules for whole lists of resources in tasks, executors and operations, with Mesos's messages.
 
 use std::collections::BTreeSet;
 
@@ -6,53 +6,53 @@ use protos::mesos;
 
 use crate::{Name, Quantities, Resource, Resources, Role, from_proto};
 
-/// The rule that a list breaks.
+/// The rule that a list of resources breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListFault {
-    /// An invalid resource.
+    /// A resource is invalid.
     #[error("Invalid resources: {0}")]
     Resource(#[from] crate::InvalidResource),
-    /// A fraction of a processor.
+    /// The number of GPUs is not a whole number.
     #[error("Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer")]
     Gpus,
-    /// Disk information that makes no sense.
+    /// The disk information is invalid.
     #[error("Invalid DiskInfo: {0}")]
     Disk(DiskFault),
-    /// Reserved and revocable.
+    /// The resource is reserved and revocable.
     #[error("Invalid ReservationInfo: Dynamically reserved resource {0} cannot be created from revocable resources")]
     RevocableReservation(Resource),
 }
 
-/// What is wrong with a disk.
+/// The rule that disk information breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskFault {
-    /// A volume on what may be taken away.
+    /// The persistent volume is on revocable resources.
     #[error("Persistent volumes cannot be created from revocable resources")]
     Revocable,
-    /// A volume of unreserved resources.
+    /// The persistent volume is on unreserved resources.
     #[error("Persistent volumes cannot be created from unreserved resources")]
     Unreserved,
-    /// No place in the container.
+    /// The persistent volume has no path in the container.
     #[error("Expecting 'volume' to be set for persistent volume")]
     NoVolume,
-    /// A path of the host.
+    /// The persistent volume has a path on the host.
     #[error("Expecting 'host_path' to be unset for persistent volume")]
     HostPath,
-    /// An id that cannot be the name of a directory.
+    /// The persistence id cannot be the name of a directory.
     #[error("Invalid persistence ID for persistent volume: {0}")]
     Id(#[from] base::IdError),
-    /// A volume that does not persist.
+    /// The disk has a volume and no persistence.
     #[error("Non-persistent volume not supported")]
     NotPersistent,
-    /// Neither source nor persistence.
+    /// The disk has neither source nor persistence.
     #[error("DiskInfo is set but empty")]
     Empty,
 }
 
-/// Checks and takes in the resources of a task, an executor or an operation.
+/// Validates and converts the resources of a task, an executor or an operation.
 ///
 /// # Errors
-/// The first rule that the list breaks, in Mesos's order.
+/// Returns the first rule that the list breaks, in Mesos's order.
 pub fn validate_list(messages: &[mesos::Resource]) -> Result<Resources, ListFault> {
     let resources = from_proto(messages)?;
     if !resources.gpus().is_whole() {
@@ -94,45 +94,45 @@ fn check_disk(resource: &Resource) -> Result<(), DiskFault> {
 #[error("Persistence ID '{0}' is not unique")]
 pub struct DuplicatePersistenceId(pub String);
 
-/// Resources allocated to no role or to several.
+/// The rule about allocations that a list of resources breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocationFault {
-    /// A resource without an allocation.
+    /// A resource is not allocated.
     #[error("The resources are not allocated to a role")]
     Unallocated,
-    /// Two roles.
+    /// The resources are allocated to two roles.
     #[error(
         "The resources have multiple allocation roles ('{second}' and '{first}') but only one allocation role is allowed"
     )]
     Several {
-        /// The role of the first resource.
+        /// Role of the first resource.
         first: Role,
-        /// Another.
+        /// Another role in the list.
         second: Role,
     },
 }
 
-/// Revocable and other resources of one name.
+/// A name with both revocable and other resources.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Cannot use both revocable and non-revocable '{0}' at the same time")]
 pub struct RevocableMix(pub Name);
 
-/// Resources of several resource providers, or of some and of the agent.
+/// The rule about resource providers that a list of resources breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderFault {
-    /// Some of the agent, some not.
+    /// Some resources are the agent's own, others a provider's.
     #[error("Some resources have a resource provider and some do not")]
     Mixed,
-    /// Two or more providers.
+    /// The resources are of two or more providers.
     #[error("The resources have multiple resource providers: {0}")]
     Several(String),
 }
 
 impl Resources {
-    /// No persistence id twice in one role.
+    /// Checks that no persistence id occurs twice in one role.
     ///
     /// # Errors
-    /// The id that occurs twice.
+    /// Returns an id that occurs twice.
     pub fn check_unique_persistence_ids(&self) -> Result<(), DuplicatePersistenceId> {
         let mut seen = BTreeSet::new();
         for volume in self.iter().filter(|r| r.is_persistent_volume()) {
@@ -144,10 +144,10 @@ impl Resources {
         Ok(())
     }
 
-    /// Everything is allocated to one role. None if there is nothing.
+    /// Checks that everything is allocated to one role, and returns the role; `None` for no resources.
     ///
     /// # Errors
-    /// A resource that is not allocated, or two roles.
+    /// A resource is not allocated, or there are two roles.
     pub fn single_allocation_role(&self) -> Result<Option<&Role>, AllocationFault> {
         let mut found: Option<&Role> = None;
         for resource in self {
@@ -162,10 +162,10 @@ impl Resources {
         Ok(found)
     }
 
-    /// No name is there both revocable and not.
+    /// Checks that no name has both revocable and other resources.
     ///
     /// # Errors
-    /// The name.
+    /// Returns the name.
     pub fn check_revocable_mix(&self) -> Result<(), RevocableMix> {
         let revocable: BTreeSet<_> = self.iter().filter(|r| r.is_revocable()).map(Resource::name).collect();
         match self.iter().find(|r| !r.is_revocable() && revocable.contains(r.name())) {
@@ -174,10 +174,10 @@ impl Resources {
         }
     }
 
-    /// Everything comes from one resource provider, or everything from the agent.
+    /// Checks that all resources are of one resource provider, or all of the agent.
     ///
     /// # Errors
-    /// The providers.
+    /// Returns the providers.
     pub fn check_single_provider(&self) -> Result<(), ProviderFault> {
         let providers: BTreeSet<_> = self.iter().map(Resource::provider).collect();
         if providers.len() <= 1 {
@@ -190,7 +190,7 @@ impl Resources {
         Err(ProviderFault::Several(ids.join(", ")))
     }
 
-    /// Amounts by name, where numbers of ranges and words of sets count too.
+    /// Returns the amounts by name, where the members of ranges and sets are counted.
     fn counts(&self) -> Quantities {
         let mut sums = Quantities::new();
         for resource in self {
@@ -199,7 +199,7 @@ impl Resources {
         sums
     }
 
-    /// At least these amounts are there; of ranges and sets the members count.
+    /// Returns whether at least these amounts are available; the members of ranges and sets are counted.
     #[must_use]
     pub fn contains_quantities(&self, wanted: &Quantities) -> bool {
         let counts = self.counts();
@@ -207,7 +207,7 @@ impl Resources {
     }
 }
 
-/// Two of the sets share a number of ranges or a word of a set of the same name.
+/// Returns whether two of the sets have a member of ranges or of a set of the same name in common.
 #[must_use]
 pub fn sets_overlap(sets: &[Resources]) -> bool {
     let mut all = Resources::new();

@@ -1,4 +1,4 @@
-//! Resource names: the five common ones without a string, all others shared.
+//! Resource names: the five common ones without a string, all others with a shared one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use protos::Text;
 /// The name of a resource. Order: cpus, mem, disk, gpus, ports, then all others by their text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
-    /// Cores; scalar.
+    /// CPU cores; scalar.
     Cpus,
     /// Megabytes of memory; scalar.
     Mem,
     /// Megabytes of disk; scalar.
     Disk,
-    /// Whole graphics processors; scalar.
+    /// Whole GPUs; scalar.
     Gpus,
     /// Ports of the agent's host; ranges.
     Ports,
-    /// Any other name that an operator made up. Never one of the above: build names by `Name::from`.
+    /// Any other name, which an operator chose. It is never one of the above: create names with `Name::from`.
     Other(Arc<str>),
 }
 
 impl Name {
-    /// The scalar names that every agent and every `/state` object has, in the order of [`crate::Quantities`].
+    /// Scalar names that every agent and every `/state` object has, in the order of [`crate::Quantities`].
     pub const COMMON: [Self; 4] = [Self::Cpus, Self::Mem, Self::Disk, Self::Gpus];
 
-    /// The name's text.
+    /// Returns the name as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -39,7 +39,7 @@ impl Name {
         }
     }
 
-    /// The name's text, as it stands in a message.
+    /// Returns the name as a text for messages.
     #[must_use]
     pub fn text(&self) -> Text {
         match self {
@@ -52,7 +52,7 @@ impl Name {
         }
     }
 
-    /// The place among [`Name::COMMON`], if it is one of them.
+    /// Returns the index in [`Name::COMMON`], if it is one of them.
     #[must_use]
     pub const fn common_index(&self) -> Option<usize> {
         match self {

@@ -1,6 +1,6 @@
-//! What the offer operations turn resources into.
+//! Converts offer operations to conversions of resources.
 //!
-//! Here is the bare effect. Whether an operation is allowed is checked in `operation_rules.rs`.
+//! This is only their effect. `operation_rules.rs` checks whether an operation is allowed.
 
 use protos::mesos;
 use protos::mesos::offer::operation::{GrowVolume, Reserve, ShrinkVolume, Type};
@@ -8,30 +8,32 @@ use protos::mesos::offer::operation::{GrowVolume, Reserve, ShrinkVolume, Type};
 use crate::validate::name_it;
 use crate::{Amount, Conversion, InvalidResource, Resource, Resources, Value, from_proto, resource_from_proto};
 
-/// Why an operation has no conversions.
+/// An error of converting an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
-    /// No type, or one that is not in the enum.
+    /// The operation has no type, or an unknown one.
     #[error("Unknown operation")]
     Unknown,
-    /// LAUNCH and LAUNCH_GROUP convert nothing; CREATE_DISK and DESTROY_DISK are done by resource providers.
+    /// The operation converts no resources of the agent: LAUNCH and LAUNCH_GROUP convert nothing; CREATE_DISK and
+    /// DESTROY_DISK are done by resource providers.
     #[error("Operation not supported")]
     NotSupported,
-    /// The message that belongs to the type is not there.
+    /// The message of the operation's type is missing.
     #[error("Expecting '{0}' to be present")]
     Missing(&'static str),
-    /// GROW_VOLUME or SHRINK_VOLUME of a resource provider's disk.
+    /// The operation is GROW_VOLUME or SHRINK_VOLUME of a resource provider's disk.
     #[error("Operation not supported for resource provider")]
     Provider,
-    /// A resource that breaks a rule.
+    /// A resource of the operation is invalid.
     #[error(transparent)]
     Resource(#[from] InvalidResource),
 }
 
-/// The conversions of RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME and SHRINK_VOLUME, to be applied in order.
+/// Returns the conversions of RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME and SHRINK_VOLUME, to be applied in
+/// order.
 ///
 /// # Errors
-/// Other operations, and resources that break a rule.
+/// The operation is another one, or a resource breaks a rule.
 pub fn conversions(operation: &mesos::offer::Operation) -> Result<Vec<Conversion>, OperationError> {
     match operation.r#type() {
         Type::Unknown => Err(OperationError::Unknown),
@@ -67,7 +69,8 @@ fn take(message: &mesos::Resource) -> Result<Resource, InvalidResource> {
     resource_from_proto(message).map_err(|fault| name_it(message, fault))
 }
 
-/// One level is pushed. With a `source` (operators only) the reservations of the source are replaced.
+/// Returns the conversions of RESERVE. One reservation is pushed. With a `source` (operators only) the reservations of
+/// the source are replaced.
 fn reserve(message: &Reserve) -> Result<Vec<Conversion>, OperationError> {
     if !message.source.is_empty() {
         return Ok(vec![Conversion::new(from_proto(&message.source)?, from_proto(&message.resources)?)]);

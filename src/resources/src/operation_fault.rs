@@ -1,68 +1,68 @@
-//! Why an offer operation is not allowed, in Mesos's words.
+//! Rules that an offer operation can break, with Mesos's messages.
 
 use crate::{AllocationFault, DuplicatePersistenceId, Fault, ListFault, ProviderFault, Resource, Resources, Role};
 
 /// The rule that an operation breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationFault {
-    /// Its resources break a rule.
+    /// The resources of the operation break a rule.
     #[error("Invalid resources: {0}")]
     Resources(ListFault),
-    /// Its `source` breaks a rule.
+    /// The `source` of the operation breaks a rule.
     #[error("Invalid source: {0}")]
     Source(ListFault),
-    /// Its only resource breaks a rule.
+    /// The only resource of the operation breaks a rule.
     #[error("Invalid resource: {0}")]
     Resource(ListFault),
-    /// Resources of several providers.
+    /// The resources are of several providers.
     #[error("Invalid resources: {0}")]
     Providers(#[from] ProviderFault),
-    /// Nothing to work on.
+    /// The operation has no resources.
     #[error("Operation contains no resources")]
     Nothing,
-    /// Frameworks cannot change reservations yet.
+    /// A framework sets a `source`, which only operators can.
     #[error("Reservation updates are not yet implemented for the scheduler API")]
     SourceByFramework,
-    /// Not all resources have the same reservations.
+    /// The resources do not all have the same reservations.
     #[error("Invalid {0}: Mixed reservations are not supported")]
     MixedReservations(&'static str),
-    /// Source and target are not the same but for reservations.
+    /// Source and target differ in more than their reservations.
     #[error("Source and target resources should refer to identical resource quantities: {from} vs. {to}")]
     Quantities {
-        /// The source without reservations.
+        /// Source without reservations.
         from: Resources,
-        /// The target without reservations.
+        /// Target without reservations.
         to: Resources,
     },
-    /// A reservation that is static, or none.
+    /// The resource is reserved statically, or unreserved.
     #[error("Resource {0} is not dynamically reserved")]
     NotDynamic(Resource),
-    /// The agent knows no paths of roles.
+    /// The agent has no capability for hierarchical roles.
     #[error(
         "{what} {resource} with reservation for hierarchical role '{role}' cannot be {done} on an agent without \
          HIERARCHICAL_ROLE capability"
     )]
     NoHierarchy {
-        /// `Resource` or `Volume`.
+        /// Subject of the message: `Resource` or `Volume`.
         what: &'static str,
-        /// The resource.
+        /// Resource of the operation.
         resource: Box<Resource>,
-        /// Its role.
+        /// Role of the reservation.
         role: Role,
-        /// `reserved` or `created`.
+        /// Participle in the message: `reserved` or `created`.
         done: &'static str,
     },
-    /// The agent knows one level of reservations only.
+    /// The agent has no capability for refined reservations, and supports one level only.
     #[error(
         "{what} {resource} with reservation refinement cannot be {done} on an agent without RESERVATION_REFINEMENT \
          capability"
     )]
     NoRefinement {
-        /// `Resource` or `Volume`.
+        /// Subject of the message: `Resource` or `Volume`.
         what: &'static str,
-        /// The resource.
+        /// Resource of the operation.
         resource: Box<Resource>,
-        /// `reserved` or `created`.
+        /// Participle in the message: `reserved` or `created`.
         done: &'static str,
     },
     /// The reservation has no principal.
@@ -77,74 +77,74 @@ pub enum OperationFault {
          resource in the request with principal '{given}'"
     )]
     ReservePrincipal {
-        /// The principal of the request.
+        /// Principal of the request.
         principal: String,
-        /// The principal in the reservation.
+        /// Principal in the reservation.
         given: String,
     },
-    /// A framework reserves what it was not offered.
+    /// A framework reserves a resource that was not offered to it.
     #[error(
         "A reserve operation was attempted on unallocated resource {0}, but frameworks can only perform reservations on \
          allocated resources"
     )]
     ReserveUnallocated(Resource),
-    /// A framework reserves for another role than the offer's.
+    /// A framework reserves for another role than that of the offer.
     #[error(
         "A reserve operation was attempted for a resource with role '{role}', but the resource was allocated to role \
          '{allocated}'"
     )]
     ReserveForOther {
-        /// The reservation's.
+        /// Role of the reservation.
         role: Role,
-        /// The offer's.
+        /// Role of the offer.
         allocated: Role,
     },
-    /// A framework that is not in the role.
+    /// The framework does not have the role of the allocation.
     #[error(
         "A reserve operation was attempted for a resource allocated to role '{role}', but the framework only has roles \
          '{roles}'"
     )]
     ReserveForeignRole {
-        /// The role.
+        /// Role of the allocation.
         role: Role,
-        /// The framework's, as `{ a, b }`.
+        /// Roles of the framework, as `{ a, b }`.
         roles: String,
     },
-    /// An operator reserves what is allocated.
+    /// An operator reserves an allocated resource.
     #[error(
         "A reserve operation was attempted with an allocated resource, but the operator API only allows reservations to \
          be made to unallocated resources"
     )]
     ReserveAllocated,
-    /// Allocated to several roles, or to none.
+    /// The resources are allocated to several roles, or to none.
     #[error("Invalid {what} resources: {why}")]
     Allocation {
-        /// `reservation` or `volume`.
+        /// Subject of the message: `reservation` or `volume`.
         what: &'static str,
-        /// What is wrong.
+        /// Rule that the allocation breaks.
         why: AllocationFault,
     },
-    /// A volume must be destroyed first.
+    /// A persistent volume must be destroyed before it is unreserved.
     #[error(
         "A dynamically reserved persistent volume {0} cannot be unreserved directly. Please destroy the persistent volume \
          first then unreserve the resource"
     )]
     UnreserveVolume(Resource),
-    /// Not a volume, or not a complete one.
+    /// The resource is not a persistent volume, or an incomplete one.
     #[error("Not a persistent volume: {0}")]
     NotAVolume(VolumeFault),
-    /// The id is there already.
+    /// The persistence id exists already.
     #[error(transparent)]
     Duplicate(#[from] DuplicatePersistenceId),
-    /// A framework that cannot share.
+    /// The framework creates a shared volume without the capability SHARED_RESOURCES.
     #[error(
         "Create volume operation for '{volume}' has been attempted by framework '{framework}' with no SHARED_RESOURCES \
          capability"
     )]
     CannotShare {
-        /// The volume.
+        /// Volume of the operation.
         volume: Box<Resource>,
-        /// The framework's id.
+        /// Id of the framework.
         framework: String,
     },
     /// The volume has no principal.
@@ -159,90 +159,90 @@ pub enum OperationFault {
          operation with principal '{given}' set in 'disk.persistence'"
     )]
     CreatePrincipal {
-        /// The principal of the request.
+        /// Principal of the request.
         principal: String,
-        /// The principal in the volume.
+        /// Principal in the volume.
         given: String,
     },
-    /// No such volume on the agent.
+    /// The agent has no such volume.
     #[error("Persistent volumes not found")]
     NoSuchVolume,
-    /// A task or executor has the volume.
+    /// A task or executor uses the volume.
     #[error("Persistent volumes in use")]
     InUse,
-    /// A resource that breaks a rule.
+    /// The resource in a field of the operation breaks a rule.
     #[error("Invalid resource in the '{field}' field: {fault}")]
     Field {
-        /// The field of the operation.
+        /// Field of the operation.
         field: &'static str,
-        /// The rule.
+        /// Rule that the resource breaks.
         fault: Fault,
     },
-    /// A volume without a size.
+    /// The volume of the operation has no size.
     #[error("The size of each volume must be greater than zero")]
     EmptyVolume,
-    /// The volume has no size.
+    /// The volume to be grown has no size.
     #[error("The size of 'GrowVolume.volume' field must be greater than zero")]
     GrowNothing,
-    /// Nothing is added.
+    /// The addition has no size.
     #[error("The size of 'GrowVolume.addition' field must be greater than zero")]
     GrowByNothing,
-    /// Nothing is taken away.
+    /// The subtracted size is 0.
     #[error("Value of 'ShrinkVolume.subtract' must be greater than zero")]
     ShrinkByNothing,
-    /// Nothing would be left.
+    /// The volume would have no size afterwards.
     #[error("Value of 'ShrinkVolume.subtract' must be smaller than the size of 'ShrinkVolume.volume'")]
     ShrinkToNothing,
-    /// The volume is a resource provider's.
+    /// The volume is on a disk of a resource provider.
     #[error("{0} a volume from a resource provider is not supported")]
     ResizeOfProvider(&'static str),
-    /// The volume is a whole file system.
+    /// The volume is a whole file system, which cannot be shrunk.
     #[error("Shrinking a volume on a MOUNT disk is not supported")]
     ShrinkMount,
-    /// The volume may be used by others.
+    /// The volume is shared, and others may use it.
     #[error("{0} a shared persistent volume is not supported")]
     ResizeShared(&'static str),
-    /// Not a volume.
+    /// The resource in a field of the operation is not a persistent volume.
     #[error("Invalid persistent volume in the '{field}' field: {fault}")]
     ResizeVolume {
-        /// The field of the operation.
+        /// Field of the operation.
         field: &'static str,
-        /// What is wrong with it.
+        /// Rule that the resource breaks.
         fault: VolumeFault,
     },
-    /// The addition is other disk.
+    /// The addition is of another disk than the volume.
     #[error("Incompatible resources in the 'GrowVolume.volume' and 'GrowVolume.addition' fields")]
     GrowByOther,
-    /// The agent cannot do it.
+    /// The agent has no capability to resize volumes.
     #[error("Volume {volume} cannot be {done} on an agent without RESIZE_VOLUME capability")]
     NoResize {
-        /// The volume.
+        /// Volume of the operation.
         volume: Box<Resource>,
-        /// `grown` or `shrunk`.
+        /// Participle in the message: `grown` or `shrunk`.
         done: &'static str,
     },
-    /// The agent's own disk.
+    /// The disk is the agent's own, not a resource provider's.
     #[error("'source' is not managed by a resource provider")]
     NotOfProvider,
-    /// Already formatted.
+    /// The disk is formatted already: it is not RAW.
     #[error("'source' is not a RAW disk resource")]
     NotRaw,
-    /// No such kind of disk can be made.
+    /// The target type is neither MOUNT nor BLOCK.
     #[error("'target_type' is neither MOUNT or BLOCK")]
     TargetType,
-    /// Two profiles.
+    /// The operation has a target profile, and the disk has a profile already.
     #[error("'target_profile' must not be set when 'source' has a profile")]
     TwoProfiles,
-    /// No profile.
+    /// Neither the operation nor the disk has a profile.
     #[error("'target_profile' must be set when 'source' has no profile")]
     NoProfile,
-    /// A disk that no operation made.
+    /// The disk is neither MOUNT, BLOCK nor RAW.
     #[error("'source' is neither a MOUNT, BLOCK or RAW disk resource")]
     NotADisk,
-    /// Nothing that the provider could free.
+    /// The disk has no CSI volume that the provider could free.
     #[error("'source' is not backed by a CSI volume")]
     NoCsiVolume,
-    /// A volume must be destroyed first.
+    /// A persistent volume on the disk must be destroyed first.
     #[error(
         "A disk resource containing a persistent volume {0} cannot be destroyed directly. Please destroy the persistent \
          volume first then destroy the disk resource"
@@ -250,19 +250,19 @@ pub enum OperationFault {
     DestroyDiskOfVolume(Resource),
 }
 
-/// What a persistent volume lacks.
+/// A property that a persistent volume lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeFault {
-    /// Disk information.
+    /// The resource has no disk information.
     #[error("Resource {0} does not have DiskInfo")]
     NoDisk(Box<Resource>),
-    /// Persistence.
+    /// The disk has no persistence.
     #[error("'persistence' is not set in DiskInfo")]
     NoPersistence,
-    /// A place in the container.
+    /// The disk has no volume, that is, no path in the container.
     #[error("Expecting 'volume' to be set for persistent volume")]
     NoVolume,
-    /// The right to write.
+    /// The volume is read-only.
     #[error("Read-only persistent volume not supported")]
     ReadOnly,
 }

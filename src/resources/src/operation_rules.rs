@@ -1,6 +1,6 @@
-//! Which offer operations are allowed, as far as the resources, the agent and the requester decide it.
+//! Checks whether offer operations are allowed, as far as the resources, the agent and the requester decide it.
 //!
-//! Authorization, and whether the resources are there, are the master's part. The effect is in `operation.rs`.
+//! The master checks authorization, and whether the resources are available. The effect is in `operation.rs`.
 
 use protos::mesos;
 use protos::mesos::offer::operation::{
@@ -13,39 +13,39 @@ use crate::{
     validate_list,
 };
 
-/// What an agent can do, of its capabilities.
+/// The capabilities of an agent that operations depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentAbilities {
-    /// HIERARCHICAL_ROLE.
+    /// Whether the agent has the capability HIERARCHICAL_ROLE.
     pub hierarchical_role: bool,
-    /// RESERVATION_REFINEMENT.
+    /// Whether the agent has the capability RESERVATION_REFINEMENT.
     pub reservation_refinement: bool,
-    /// RESIZE_VOLUME.
+    /// Whether the agent has the capability RESIZE_VOLUME.
     pub resize_volume: bool,
 }
 
 impl AgentAbilities {
-    /// All of them, as agents since 1.5 have.
+    /// All capabilities, as agents since 1.5 have.
     pub const ALL: Self = Self { hierarchical_role: true, reservation_refinement: true, resize_volume: true };
 }
 
 /// The requester of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
-    /// The framework's or the operator's principal.
+    /// Principal of the framework or the operator.
     pub principal: Option<&'a str>,
-    /// The framework; none for an operator.
+    /// The framework; `None` for an operator.
     pub framework: Option<RequestingFramework<'a>>,
 }
 
-/// What matters of a framework that asks for an operation.
+/// Properties of a framework that requests an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestingFramework<'a> {
-    /// Its id.
+    /// Id of the framework.
     pub id: &'a str,
-    /// Its roles.
+    /// Roles of the framework.
     pub roles: &'a [Role],
-    /// It has the capability SHARED_RESOURCES.
+    /// Whether the framework has the capability SHARED_RESOURCES.
     pub shared_resources: bool,
 }
 
@@ -54,7 +54,7 @@ type Checked = Result<(), OperationFault>;
 /// Checks RESERVE.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_reserve(reserve: &Reserve, requester: Requester<'_>, agent: AgentAbilities) -> Checked {
     let target = take_list(&reserve.resources)?;
     if !reserve.source.is_empty() {
@@ -81,7 +81,7 @@ pub fn check_reserve(reserve: &Reserve, requester: Requester<'_>, agent: AgentAb
 /// Checks UNRESERVE.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_unreserve(unreserve: &Unreserve) -> Checked {
     for resource in &take_list(&unreserve.resources)? {
         if !resource.is_dynamically_reserved() {
@@ -94,10 +94,10 @@ pub fn check_unreserve(unreserve: &Unreserve) -> Checked {
     Ok(())
 }
 
-/// Checks CREATE. `checkpointed` is what the agent has of reservations and volumes.
+/// Checks CREATE. `checkpointed` has the agent's reservations and volumes.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_create(
     create: &Create,
     checkpointed: &Resources,
@@ -122,11 +122,11 @@ pub fn check_create(
     check_one_allocation(&volumes, requester, "volume")
 }
 
-/// Checks DESTROY. `checkpointed` is what the agent has of reservations and volumes, `used` what tasks and executors
-/// of each framework use there, also those that are only about to start.
+/// Checks DESTROY. `checkpointed` has the agent's reservations and volumes, `used` the resources of each framework's
+/// tasks and executors on the agent, including those that are about to start.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_destroy<'a>(
     destroy: &Destroy,
     checkpointed: &Resources,
@@ -150,14 +150,14 @@ pub fn check_destroy<'a>(
 /// Checks GROW_VOLUME.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_grow(grow: &GrowVolume, agent: AgentAbilities) -> Checked {
     let volume = take_field(&grow.volume, "GrowVolume.volume")?;
     let addition = take_field(&grow.addition, "GrowVolume.addition")?;
     if !addition.amount().is_some_and(Amount::is_positive) {
         return Err(OperationFault::GrowByNothing);
     }
-    // Of one that is not there the addition alone would be taken from the offer, and become a volume that no CREATE has
+    // With an empty volume the addition alone would be taken from the offer, and become a volume that no CREATE has
     // made.
     if !volume.amount().is_some_and(Amount::is_positive) {
         return Err(OperationFault::GrowNothing);
@@ -178,7 +178,7 @@ pub fn check_grow(grow: &GrowVolume, agent: AgentAbilities) -> Checked {
 /// Checks SHRINK_VOLUME.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_shrink(shrink: &ShrinkVolume, agent: AgentAbilities) -> Checked {
     let volume = take_field(&shrink.volume, "ShrinkVolume.volume")?;
     if let Err(fault) = crate::validate::check_number(shrink.subtract.value)
@@ -213,7 +213,7 @@ pub fn check_shrink(shrink: &ShrinkVolume, agent: AgentAbilities) -> Checked {
 /// Checks CREATE_DISK.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_create_disk(create: &CreateDisk) -> Checked {
     let source = take_source(&create.source)?;
     if source.disk().and_then(Disk::source) != Some(SourceKind::Raw) {
@@ -232,7 +232,7 @@ pub fn check_create_disk(create: &CreateDisk) -> Checked {
 /// Checks DESTROY_DISK.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// Returns the first rule that it breaks.
 pub fn check_destroy_disk(destroy: &DestroyDisk) -> Checked {
     let source = take_source(&destroy.source)?;
     if !matches!(source.disk().and_then(Disk::source), Some(SourceKind::Mount | SourceKind::Block | SourceKind::Raw)) {

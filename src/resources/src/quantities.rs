@@ -1,28 +1,28 @@
-//! Plain sums of scalars by name, for the allocator.
+//! Plain sums of scalars by resource name, for the allocator.
 
 use std::fmt;
 
 use crate::{Amount, Name};
 
-/// Amounts by name. A name that is not there has the amount 0.
+/// Amounts by resource name. A missing name has the amount 0.
 ///
-/// Cpus, mem, disk and gpus live in a fixed array; other names in a small sorted list that is empty (and does not
+/// Cpus, mem, disk and gpus are in a fixed array; other names in a small sorted list that is empty (and does not
 /// allocate) on most clusters. Amounts may be negative here; `saturating_sub` stops at 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quantities {
     common: [Amount; 4],
-    /// Sorted by name, without zeros.
+    /// Amounts of other names, sorted by name, without zeros.
     others: Vec<(Name, Amount)>,
 }
 
 impl Quantities {
-    /// Nothing.
+    /// Creates quantities that are all 0.
     #[must_use]
     pub const fn new() -> Self {
         Self { common: [Amount::ZERO; 4], others: Vec::new() }
     }
 
-    /// The amount of a name; 0 if it is not there.
+    /// Returns the amount of a name; 0 if it is missing.
     #[must_use]
     pub fn get(&self, name: &Name) -> Amount {
         match name.common_index() {
@@ -55,31 +55,31 @@ impl Quantities {
         }
     }
 
-    /// The four common amounts: cpus, mem, disk, gpus.
+    /// Returns the four common amounts: cpus, mem, disk, gpus.
     #[must_use]
     pub const fn common(&self) -> &[Amount; 4] {
         &self.common
     }
 
-    /// The amounts of other names, sorted by name, none of them 0.
+    /// Returns the amounts of other names, sorted by name, none of them 0.
     #[must_use]
     pub fn others(&self) -> &[(Name, Amount)] {
         &self.others
     }
 
-    /// All amounts that are not 0: cpus, mem, disk, gpus, then others by name.
+    /// Returns an iterator over all amounts that are not 0: cpus, mem, disk, gpus, then others by name.
     pub fn iter(&self) -> impl Iterator<Item = (Name, Amount)> + '_ {
         let common = Name::COMMON.into_iter().zip(self.common);
         common.filter(|(_, amount)| !amount.is_zero()).chain(self.others.iter().cloned())
     }
 
-    /// Every amount is 0.
+    /// Returns whether every amount is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.others.is_empty() && self.common == [Amount::ZERO; 4]
     }
 
-    /// Every amount is at least that of `other`.
+    /// Returns whether every amount is at least that of `other`.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         self.common.iter().zip(&other.common).all(|(own, wanted)| own >= wanted)
@@ -87,31 +87,32 @@ impl Quantities {
             && self.others.iter().all(|(name, own)| *own >= other.get(name))
     }
 
-    /// `self - other`, each amount not below 0.
+    /// Returns `self - other`, with no amount below 0.
     #[must_use]
     pub fn saturating_sub(&self, other: &Self) -> Self {
         self.combine(other, Amount::minus_floored)
     }
 
-    /// The smaller of each amount.
+    /// Returns the smaller of each pair of amounts.
     #[must_use]
     pub fn min(&self, other: &Self) -> Self {
         self.combine(other, Ord::min)
     }
 
-    /// The larger of each amount.
+    /// Returns the larger of each pair of amounts.
     #[must_use]
     pub fn max(&self, other: &Self) -> Self {
         self.combine(other, Ord::max)
     }
 
-    /// Every amount times `factor`, rounded to thousandths.
+    /// Returns every amount times `factor`, rounded to thousandths.
     #[must_use]
     pub fn scale(&self, factor: f64) -> Self {
         self.combine(&Self::new(), |amount, _| amount.scaled(factor))
     }
 
-    /// The largest `self[name] / whole[name]` over the names that `whole` has, 0 if there is none: a dominant share.
+    /// Returns the largest `self[name] / whole[name]` over the names in `whole`, which is a dominant share; 0 if
+    /// `whole` is empty.
     #[must_use]
     pub fn ratio(&self, whole: &Self) -> f64 {
         let common = self.common.iter().zip(&whole.common).map(|(own, all)| own.ratio_of(*all));
@@ -132,7 +133,7 @@ impl Quantities {
     }
 }
 
-/// Walks two sorted lists together.
+/// Merges two sorted lists.
 fn merge(a: &[(Name, Amount)], b: &[(Name, Amount)], f: impl Fn(Amount, Amount) -> Amount) -> Vec<(Name, Amount)> {
     let mut merged = Vec::with_capacity(a.len().max(b.len()));
     let (mut i, mut j) = (0, 0);
@@ -206,7 +207,7 @@ impl FromIterator<(Name, Amount)> for Quantities {
     }
 }
 
-/// `cpus:4; mem:1024`, or `{}` for nothing.
+/// Formats the amounts as `cpus:4; mem:1024`, or as `{}` if all are 0.
 impl fmt::Display for Quantities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -1,4 +1,5 @@
-//! Quantities out of flags (`cpus:0.01;mem:32`) and messages (quota guarantees and limits, minimal sizes), and back.
+//! Parses quantities of flags (`cpus:0.01;mem:32`), and converts those of messages (quota guarantees and limits,
+//! minimal sizes).
 
 use std::collections::BTreeMap;
 
@@ -7,26 +8,26 @@ use protos::mesos::value::Scalar;
 use crate::value_text::{Written, read};
 use crate::{Amount, Limits, Name, Quantities};
 
-/// Why amounts are refused.
+/// An error of parsing or converting quantities.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantitiesError {
-    /// Not `name:amount`.
+    /// An entry is not `name:amount`.
     #[error("Failed to parse '{0}': missing or extra ':'")]
     Colon(String),
-    /// Not a number.
+    /// The value of a resource is not a number.
     #[error("Failed to parse '{name}:{value}': only scalar values are allowed")]
     NotScalar {
-        /// The resource's name.
+        /// Name of the resource.
         name: String,
-        /// Its value as given.
+        /// Value as given.
         value: String,
     },
-    /// A number that is not an amount.
+    /// The number of a resource is not a valid amount.
     #[error("Invalid amount of '{name}': {fault}")]
     Amount {
-        /// The resource's name.
+        /// Name of the resource.
         name: String,
-        /// What is wrong with it.
+        /// Rule that the number breaks.
         fault: crate::Fault,
     },
 }
@@ -38,10 +39,10 @@ fn amount(name: &str, value: f64) -> Result<Amount, QuantitiesError> {
     }
 }
 
-/// Reads `cpus:0.01;mem:32`. An empty text has no amounts; a name given twice is added up.
+/// Parses `cpus:0.01;mem:32`. An empty text has no amounts; amounts of a repeated name are added.
 ///
 /// # Errors
-/// Names the first entry that is wrong.
+/// Names the first invalid entry.
 pub fn parse_quantities(text: &str) -> Result<Quantities, QuantitiesError> {
     let mut sums = Quantities::new();
     for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -61,16 +62,16 @@ pub fn parse_quantities(text: &str) -> Result<Quantities, QuantitiesError> {
     Ok(sums)
 }
 
-/// Reads the alternatives of `--min_allocatable_resources`: `cpus:0.01|mem:32`. An empty text is not an alternative.
+/// Parses the alternatives of `--min_allocatable_resources`: `cpus:0.01|mem:32`. An empty text is not an alternative.
 ///
 /// # Errors
-/// Names the first entry that is wrong.
+/// Names the first invalid entry.
 pub fn parse_alternatives(text: &str) -> Result<Vec<Quantities>, QuantitiesError> {
     text.split('|').filter(|part| !part.trim().is_empty()).map(parse_quantities).collect()
 }
 
 impl Quantities {
-    /// Converts a message's map.
+    /// Converts the map of a message.
     ///
     /// # Errors
     /// Returns the first invalid quantity.
@@ -78,7 +79,7 @@ impl Quantities {
         map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
     }
 
-    /// As a message's map, without zeros.
+    /// Converts to the map of a message, without zeros.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, Scalar> {
         self.iter().map(|(name, amount)| (name.as_str().to_owned(), Scalar { value: amount.to_f64() })).collect()
@@ -86,7 +87,7 @@ impl Quantities {
 }
 
 impl Limits {
-    /// Converts a message's map; a limit of 0 is a limit.
+    /// Converts the map of a message; a limit of 0 is a limit.
     ///
     /// # Errors
     /// Returns the first invalid quantity.
@@ -94,7 +95,7 @@ impl Limits {
         map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
     }
 
-    /// As a message's map, with zeros.
+    /// Converts to the map of a message, with zeros.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, Scalar> {
         self.iter().map(|(name, limit)| (name.as_str().to_owned(), Scalar { value: limit.to_f64() })).collect()

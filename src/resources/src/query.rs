@@ -1,74 +1,74 @@
-//! Questions to a resource set: filters, sums, groups. Nothing here changes a set.
+//! Queries of resource sets: filters, sums, groups. None of them changes a set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Amount, ItemSet, Kind, Name, Quantities, Ranges, Resource, Resources, Role, Value};
 
 impl Resources {
-    /// The entries that satisfy a condition.
+    /// Returns the entries that satisfy a condition.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(&Resource) -> bool) -> Self {
         let mut kept = Self::new();
-        // A part of a normal form is in normal form.
+        // A subset of a normal form is in normal form.
         kept.entries_mut().extend(self.iter().filter(|r| keep(r)).cloned());
         kept
     }
 
-    /// The entries that satisfy a condition, and those that do not.
+    /// Returns the entries that satisfy a condition, and those that do not.
     #[must_use]
     pub fn partition(&self, condition: impl Fn(&Resource) -> bool) -> (Self, Self) {
         (self.filter(&condition), self.filter(|r| !condition(r)))
     }
 
-    /// Whether it is unreserved.
+    /// Returns the unreserved entries.
     #[must_use]
     pub fn unreserved(&self) -> Self {
         self.filter(Resource::is_unreserved)
     }
 
-    /// Whether it is reserved.
+    /// Returns the reserved entries.
     #[must_use]
     pub fn reserved(&self) -> Self {
         self.filter(Resource::is_reserved)
     }
 
-    /// Reserved for exactly this role.
+    /// Returns the entries that are reserved for exactly this role.
     #[must_use]
     pub fn reserved_to(&self, role: &Role) -> Self {
         self.filter(|r| r.is_reserved_to(role))
     }
 
-    /// Reserved for a role or anything below it.
+    /// Returns the entries that are reserved for a role or one below it.
     #[must_use]
     pub fn reserved_to_subtree(&self, role: &Role) -> Self {
         self.filter(|r| r.reservation_role().is_some_and(|owner| owner.is_same_or_subrole_of(role)))
     }
 
-    /// What is reserved, by role.
+    /// Returns the reserved entries by role.
     #[must_use]
     pub fn reservations(&self) -> BTreeMap<Role, Self> {
         self.group(Resource::reservation_role)
     }
 
-    /// What may be offered to a role: unreserved, or reserved for it or one of its ancestors.
+    /// Returns the entries that may be offered to a role: unreserved, or reserved for it or one of its ancestors.
     #[must_use]
     pub fn allocatable_to(&self, role: &Role) -> Self {
         self.filter(|r| r.is_allocatable_to(role))
     }
 
-    /// Allocated to exactly this role.
+    /// Returns the entries that are allocated to exactly this role.
     #[must_use]
     pub fn allocated_to(&self, role: &Role) -> Self {
         self.filter(|r| r.allocation() == Some(role))
     }
 
-    /// Allocated to a role or anything below it.
+    /// Returns the entries that are allocated to a role or one below it.
     #[must_use]
     pub fn allocated_to_subtree(&self, role: &Role) -> Self {
         self.filter(|r| r.allocation().is_some_and(|user| user.is_same_or_subrole_of(role)))
     }
 
-    /// What is allocated, by role; entries without an allocation are left out.
+    /// Returns the allocated entries by role. Entries without an allocation are omitted.
     #[must_use]
     pub fn allocations(&self) -> BTreeMap<Role, Self> {
         self.group(Resource::allocation)
@@ -84,55 +84,55 @@ impl Resources {
         groups
     }
 
-    /// May be taken away at any time.
+    /// Returns the revocable entries.
     #[must_use]
     pub fn revocable(&self) -> Self {
         self.filter(Resource::is_revocable)
     }
 
-    /// All but the revocable.
+    /// Returns the entries that are not revocable.
     #[must_use]
     pub fn non_revocable(&self) -> Self {
         self.filter(|r| !r.is_revocable())
     }
 
-    /// Usable by several tasks at once.
+    /// Returns the shared entries, which several tasks can use at once.
     #[must_use]
     pub fn shared(&self) -> Self {
         self.filter(Resource::is_shared)
     }
 
-    /// All but the shared.
+    /// Returns the entries that are not shared.
     #[must_use]
     pub fn non_shared(&self) -> Self {
         self.filter(|r| !r.is_shared())
     }
 
-    /// Disks with a persistence id.
+    /// Returns the persistent volumes: disks with a persistence id.
     #[must_use]
     pub fn persistent_volumes(&self) -> Self {
         self.filter(Resource::is_persistent_volume)
     }
 
-    /// Amounts.
+    /// Returns the scalar entries.
     #[must_use]
     pub fn scalars(&self) -> Self {
         self.filter(|r| r.kind() == Kind::Scalar)
     }
 
-    /// Ranges and sets.
+    /// Returns the entries that are ranges or sets.
     #[must_use]
     pub fn non_scalars(&self) -> Self {
         self.filter(|r| r.kind() != Kind::Scalar)
     }
 
-    /// The entries of one name.
+    /// Returns the entries of one name.
     #[must_use]
     pub fn get(&self, name: &Name) -> Self {
         self.filter(|r| r.name() == name)
     }
 
-    /// The whole amount of a name; none if there is no scalar of that name. A shared resource counts once.
+    /// Returns the total amount of a name; `None` if there is no scalar of that name. A shared resource counts once.
     #[must_use]
     pub fn get_scalar(&self, name: &Name) -> Option<Amount> {
         let mut amounts = self.iter().filter(|r| r.name() == name).filter_map(Resource::amount);
@@ -140,7 +140,7 @@ impl Resources {
         Some(amounts.fold(first, |sum, amount| sum + amount))
     }
 
-    /// All numbers of a name; none if there are no ranges of that name.
+    /// Returns all numbers of a name; `None` if there are no ranges of that name.
     #[must_use]
     pub fn get_ranges(&self, name: &Name) -> Option<Ranges> {
         let mut found = self.iter().filter(|r| r.name() == name).filter_map(|r| match r.value() {
@@ -151,7 +151,7 @@ impl Resources {
         Some(found.fold(first, |all, ranges| all.union(ranges)))
     }
 
-    /// All words of a name; none if there is no set of that name.
+    /// Returns all words of a name; `None` if there is no set of that name.
     #[must_use]
     pub fn get_set(&self, name: &Name) -> Option<ItemSet> {
         let mut found = self.iter().filter(|r| r.name() == name).filter_map(|r| match r.value() {
@@ -162,37 +162,37 @@ impl Resources {
         Some(found.fold(first, |all, items| all.union(items)))
     }
 
-    /// Cores; 0 if missing.
+    /// Returns the CPU cores; 0 if missing.
     #[must_use]
     pub fn cpus(&self) -> Amount {
         self.get_scalar(&Name::Cpus).unwrap_or_default()
     }
 
-    /// Megabytes of memory; 0 if missing.
+    /// Returns the megabytes of memory; 0 if missing.
     #[must_use]
     pub fn mem(&self) -> Amount {
         self.get_scalar(&Name::Mem).unwrap_or_default()
     }
 
-    /// Megabytes of disk; 0 if missing.
+    /// Returns the megabytes of disk; 0 if missing.
     #[must_use]
     pub fn disk(&self) -> Amount {
         self.get_scalar(&Name::Disk).unwrap_or_default()
     }
 
-    /// GPUs; 0 if missing.
+    /// Returns the GPUs; 0 if missing.
     #[must_use]
     pub fn gpus(&self) -> Amount {
         self.get_scalar(&Name::Gpus).unwrap_or_default()
     }
 
-    /// Ports; empty if missing.
+    /// Returns the ports; empty if missing.
     #[must_use]
     pub fn ports(&self) -> Ranges {
         self.get_ranges(&Name::Ports).unwrap_or_default()
     }
 
-    /// The sums of all scalars, regardless of reservations and disks. A shared resource counts once.
+    /// Returns the sums of all scalars, regardless of reservations and disks. A shared resource counts once.
     #[must_use]
     pub fn quantities(&self) -> Quantities {
         let mut sums = Quantities::new();
@@ -204,19 +204,20 @@ impl Resources {
         sums
     }
 
-    /// All names, each once.
+    /// Returns all names, each once.
     #[must_use]
     pub fn names(&self) -> BTreeSet<Name> {
         self.iter().map(|r| r.name().clone()).collect()
     }
 
-    /// Some entry has more than one reservation.
+    /// Returns whether an entry has more than one reservation.
     #[must_use]
     pub fn has_refined_reservations(&self) -> bool {
         self.iter().any(Resource::has_refined_reservations)
     }
 
-    /// Number of copies of a shared resource that are there; for any other, 1 if exactly this entry is there, else 0.
+    /// Returns the number of copies of a shared resource in the set; for any other resource, 1 if exactly this entry is
+    /// in the set, otherwise 0.
     #[must_use]
     pub fn count(&self, resource: &Resource) -> u32 {
         let one_copy = |r: &Resource| r.clone().with_copies(r.copies().min(1));

@@ -14,12 +14,13 @@ pub struct Range {
     pub end: u64,
 }
 
-/// A set of whole numbers. Sorted; neighbours never touch (`[1-2]` and `[3-4]` are `[1-4]`). Cheap to clone.
+/// A set of whole numbers. Sorted; adjacent intervals are merged (`[1-2]` and `[3-4]` are `[1-4]`). Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ranges(Arc<[Range]>);
 
 impl Ranges {
-    /// Sorts and coalesces. Inverted intervals (begin above end) hold nothing and are dropped.
+    /// Creates a set from intervals, which are sorted and coalesced. Inverted intervals (begin above end) are empty and
+    /// are dropped.
     #[must_use]
     pub fn new(intervals: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut all: Vec<Range> = intervals
@@ -43,35 +44,36 @@ impl Ranges {
         Self(merged.into())
     }
 
-    /// One interval.
+    /// Creates a set of one interval.
     #[must_use]
     pub fn single(begin: u64, end: u64) -> Self {
         Self::new([(begin, end)])
     }
 
-    /// The intervals, ascending.
+    /// Returns an iterator over the intervals, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
         self.0.iter().copied()
     }
 
-    /// All single numbers, ascending. There may be 2^64 of them: take what is needed.
+    /// Returns an iterator over all single numbers, in ascending order. There may be 2^64 of them: take only as many as
+    /// needed.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().flat_map(|r| r.begin..=r.end)
     }
 
-    /// Holds no number.
+    /// Returns whether the set has no numbers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many numbers; saturates.
+    /// Returns the number of numbers; saturates.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, r| sum.saturating_add((r.end - r.begin).saturating_add(1)))
     }
 
-    /// Holds every number of `other`.
+    /// Returns whether the set contains every number of `other`.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         let mut own = self.0.iter().peekable();
@@ -81,7 +83,7 @@ impl Ranges {
         })
     }
 
-    /// Has a number in common with `other`.
+    /// Returns whether the set has a number in common with `other`.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         let mut own = self.0.iter().peekable();
@@ -91,7 +93,7 @@ impl Ranges {
         })
     }
 
-    /// The numbers of either.
+    /// Returns the numbers of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         if self.is_empty() || Arc::ptr_eq(&self.0, &other.0) {
@@ -110,7 +112,7 @@ impl Ranges {
         Self::from_sorted(all)
     }
 
-    /// The numbers that are not in `other`.
+    /// Returns the numbers that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         if self == other {
@@ -143,13 +145,13 @@ impl Ranges {
         Self(left.into())
     }
 
-    /// The numbers of a message's ranges.
+    /// Converts the ranges of a message.
     #[must_use]
     pub fn from_proto(ranges: &mesos::value::Ranges) -> Self {
         Self::new(ranges.range.iter().map(|r| (r.begin, r.end)))
     }
 
-    /// As a message.
+    /// Converts the set to a message.
     #[must_use]
     pub fn to_proto(&self) -> mesos::value::Ranges {
         mesos::value::Ranges {
@@ -158,7 +160,7 @@ impl Ranges {
     }
 }
 
-/// `[1-2, 7-9]`.
+/// Formats the set as `[1-2, 7-9]`.
 impl fmt::Display for Ranges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;

@@ -9,48 +9,48 @@ use protos::mesos::resource::reservation_info::Type;
 
 use crate::{Labels, Role};
 
-/// Where a reservation comes from.
+/// Origin of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReservationKind {
-    /// The agent's `--resources` flag; cannot be undone by a call.
+    /// The agent's `--resources` flag; such a reservation cannot be removed by a call.
     Static,
-    /// RESERVE, by a framework or an operator.
+    /// A RESERVE operation of a framework or an operator.
     Dynamic,
 }
 
 /// One level of a reservation. A resource has a stack of them, each refining the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Static or dynamic.
+    /// Origin of the reservation: static or dynamic.
     pub kind: ReservationKind,
-    /// The role; never `*` in a valid resource.
+    /// Role of the reservation; never `*` in a valid resource.
     pub role: Role,
-    /// The principal that reserved.
+    /// Principal that made the reservation.
     pub principal: Option<Arc<str>>,
-    /// Free labels; reservations that differ in them never merge.
+    /// Labels of the reservation; resources whose reservations differ in them are never merged.
     pub labels: Option<Labels>,
 }
 
 impl Reservation {
-    /// A reservation by the agent's flags.
+    /// Creates a static reservation, which is one by the agent's flags.
     #[must_use]
     pub const fn fixed(role: Role) -> Self {
         Self { kind: ReservationKind::Static, role, principal: None, labels: None }
     }
 
-    /// A reservation by a call.
+    /// Creates a dynamic reservation, which is one by a call.
     #[must_use]
     pub const fn dynamic(role: Role, principal: Option<Arc<str>>, labels: Option<Labels>) -> Self {
         Self { kind: ReservationKind::Dynamic, role, principal, labels }
     }
 
-    /// Made by a call?
+    /// Returns whether the reservation was made by a call.
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.kind == ReservationKind::Dynamic
     }
 
-    /// As an entry of `Resource.reservations`.
+    /// Converts to an entry of `Resource.reservations`.
     #[must_use]
     pub fn to_proto(&self) -> ReservationInfo {
         let kind = match self.kind {
@@ -60,7 +60,7 @@ impl Reservation {
         ReservationInfo { r#type: Some(kind.into()), role: Some(self.role.as_str().to_owned()), ..self.to_old_proto() }
     }
 
-    /// As the `Resource.reservation` of old: without type and role.
+    /// Converts to the older `Resource.reservation`, without type and role.
     #[must_use]
     pub(crate) fn to_old_proto(&self) -> ReservationInfo {
         ReservationInfo {
@@ -72,13 +72,13 @@ impl Reservation {
     }
 }
 
-/// Principal and labels of a message.
+/// Returns the principal and the labels of a message.
 pub(crate) fn identity(info: &ReservationInfo) -> (Option<Arc<str>>, Option<Labels>) {
     let labels = info.labels.clone().map(|labels: mesos::Labels| labels.into());
     (info.principal.as_deref().map(Into::into), labels)
 }
 
-/// `(DYNAMIC,role,principal,{key: value})`.
+/// Formats the reservation as `(DYNAMIC,role,principal,{key: value})`.
 impl fmt::Display for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

@@ -6,46 +6,46 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use crate::Resource;
 
-/// A bag of resources in normal form: entries that can be merged are, and nothing is empty.
+/// A set of resources in normal form: entries that can be merged are merged, and none is empty.
 ///
-/// Two sets are equal if each contains the other; the order of entries means nothing, but is kept (the first entry of
-/// a kind stays where it is), so that the same history gives the same output.
+/// Two sets are equal if each contains the other. The order of entries has no meaning, but is kept (the first entry of
+/// a kind stays in its place), so that the same history gives the same output.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
     entries: Vec<Resource>,
 }
 
 impl Resources {
-    /// The empty set.
+    /// Creates an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
-    /// The entries.
+    /// Returns an iterator over the entries.
     pub fn iter(&self) -> std::slice::Iter<'_, Resource> {
         self.entries.iter()
     }
 
-    /// The entries.
+    /// Returns the entries as a slice.
     #[must_use]
     pub fn as_slice(&self) -> &[Resource] {
         &self.entries
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Holds nothing.
+    /// Returns whether the set has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds one entry. Empty ones vanish; copies of shared ones and amounts saturate.
+    /// Adds one entry. Empty ones are dropped; amounts and copies of shared ones saturate.
     pub fn add(&mut self, resource: Resource) {
         if resource.is_empty() {
             return;
@@ -57,7 +57,7 @@ impl Resources {
         }
     }
 
-    /// Adds one entry by reference; copies only if it becomes an entry of its own.
+    /// Adds one entry by reference; it is cloned only if it becomes an entry of its own.
     pub fn add_ref(&mut self, resource: &Resource) {
         if resource.is_empty() {
             return;
@@ -69,9 +69,9 @@ impl Resources {
         }
     }
 
-    /// Gives one entry back to a part of `whole`, in whose order the entries stay: the result is what is left of
-    /// `whole` when so much less is taken from it. `false`, and nothing happens, if `whole` has no entry that it can be
-    /// a part of, or if it is shared or exists only as a whole.
+    /// Returns one entry to a part of `whole`, and keeps the order of entries in `whole`: the result is the rest of
+    /// `whole` when that much less is taken from it. Returns `false` without a change if `whole` has no entry that it
+    /// can be a part of, or if it is shared or indivisible.
     pub fn give_back(&mut self, resource: &Resource, whole: &Self) -> bool {
         if resource.is_shared() || resource.is_indivisible() {
             return false;
@@ -91,8 +91,8 @@ impl Resources {
         false
     }
 
-    /// Takes one entry away, from at most one entry that matches. What does not match is ignored; taking more than is
-    /// there removes the entry, it never goes below 0.
+    /// Subtracts one entry from the first entry that matches. An entry without a match is ignored; subtracting more
+    /// than the set contains removes the entry, and no amount falls below 0.
     pub fn subtract(&mut self, resource: &Resource) {
         if resource.is_empty() {
             return;
@@ -115,10 +115,10 @@ impl Resources {
         }
     }
 
-    /// Holds all of `other`.
+    /// Returns whether the set contains all of `other`.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
-        // Entries of a set are apart from each other, but indivisible ones may be there twice: those are used up.
+        // Entries of a set are disjoint, but indivisible ones may occur twice: those are subtracted one by one.
         let twice = other.entries.iter().filter(|r| r.is_indivisible() && !r.is_shared()).count() > 1;
         if !twice {
             return other.entries.iter().all(|wanted| self.contains_resource(wanted));
@@ -133,18 +133,18 @@ impl Resources {
         })
     }
 
-    /// Holds all of one resource in one entry. An empty resource is in every set.
+    /// Returns whether one entry contains all of a resource. An empty resource is in every set.
     #[must_use]
     pub fn contains_resource(&self, resource: &Resource) -> bool {
         resource.is_empty() || self.entries.iter().any(|entry| entry.contains(resource))
     }
 
-    /// Changes every entry, and merges equal ones.
+    /// Changes every entry, and merges entries that are equal then.
     pub(crate) fn map(&self, change: impl Fn(&Resource) -> Resource) -> Self {
         self.entries.iter().map(change).collect()
     }
 
-    /// Changes every entry in place with something that cannot make two entries alike.
+    /// Returns the entries for a change that cannot make two of them equal.
     pub(crate) fn entries_mut(&mut self) -> &mut Vec<Resource> {
         &mut self.entries
     }

@@ -5,55 +5,55 @@ use std::fmt;
 
 use protos::Text;
 
-/// Why a text cannot be a role. The words are those that Mesos answers with.
+/// An error of a text that is not a role. The messages are Mesos's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoleError {
-    /// No characters at all.
+    /// The name is empty.
     #[error("Role names cannot be the empty string")]
     Empty,
-    /// `/a`.
+    /// The name starts with a slash, as in `/a`.
     #[error("Role '{0}' cannot start with a slash")]
     LeadingSlash(String),
-    /// `a/`.
+    /// The name ends with a slash, as in `a/`.
     #[error("Role '{0}' cannot end with a slash")]
     TrailingSlash(String),
-    /// `a//b`.
+    /// The name has an empty component, as in `a//b`.
     #[error("Role '{0}' cannot contain two adjacent slashes")]
     EmptyComponent(String),
-    /// `.`, `..`, or `*` within a path.
+    /// A component is `.` or `..`, or is `*` within a path.
     #[error("Role '{role}' cannot include '{component}' as a component")]
     Reserved {
-        /// The whole name.
+        /// Whole name of the role.
         role: String,
-        /// The component.
+        /// Invalid component.
         component: String,
     },
-    /// A component that looks like a command line option.
+    /// A component starts with a dash, like a command line option.
     #[error("Role component '{0}' is invalid because it starts with a dash")]
     Dash(String),
-    /// White space or DEL.
+    /// The name contains white space or DEL.
     #[error("Role component '{0}' is invalid because it contains backspace or whitespace")]
     Characters(String),
-    /// More bytes than [`Role::MAX_BYTES`].
+    /// The name has more bytes than [`Role::MAX_BYTES`].
     #[error("Role names cannot be longer than {max} bytes: '{start}...' has {bytes}", max = Role::MAX_BYTES)]
     TooLong {
-        /// The first characters of the name.
+        /// First characters of the name.
         start: String,
-        /// Its length.
+        /// Length of the name in bytes.
         bytes: usize,
     },
 }
 
-/// A valid role name; cheap to clone, and to put into a message.
+/// A valid role name; cheap to clone, and to add to a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Role(Text);
 
 impl Role {
-    /// Length limit of a name in bytes. A role's volumes are in a directory of its name, and file systems allow no
+    /// Maximum length of a name in bytes. A role's volumes are in a directory of its name, and file systems allow no
     /// more. Mesos has no limit, and the cost of a path grows with the square of its length.
     pub const MAX_BYTES: usize = 255;
 
-    /// Checks a role's name.
+    /// Parses the name of a role.
     ///
     /// # Errors
     /// [`RoleError`] names the component and the rule.
@@ -62,7 +62,7 @@ impl Role {
         Ok(if text == "*" { Self::star() } else { Self(text.into()) })
     }
 
-    /// Checks a role's name without making a role of it.
+    /// Checks the name of a role without creating a `Role`.
     ///
     /// # Errors
     /// As [`Role::parse`].
@@ -70,36 +70,36 @@ impl Role {
         if text == "*" { Ok(()) } else { check(text) }
     }
 
-    /// The default role, `*`: whatever is not reserved.
+    /// Returns the default role `*`, which is that of unreserved resources.
     #[must_use]
     pub fn star() -> Self {
         Self(Text::of("*"))
     }
 
-    /// Is this `*`?
+    /// Returns whether the role is `*`.
     #[must_use]
     pub fn is_star(&self) -> bool {
         &*self.0 == "*"
     }
 
-    /// The whole path.
+    /// Returns the whole path as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The role one level up: `a` for `a/b`, none for `a` and `*`.
+    /// Returns the role one level up: `a` for `a/b`, `None` for `a` and `*`.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         self.0.rfind('/').map(|at| Self(self.0[..at].into()))
     }
 
-    /// The roles above this one, nearest first: `a/b`, `a` for `a/b/c`.
+    /// Returns an iterator over the roles above this one, nearest first: `a/b`, `a` for `a/b/c`.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
         self.0.rmatch_indices('/').map(|(at, _)| Self(self.0[..at].into()))
     }
 
-    /// The first component: `a` for `a/b/c`. Quota is kept for these only.
+    /// Returns the role of the first component: `a` for `a/b/c`. Only such roles have quota.
     #[must_use]
     pub fn top_level(&self) -> Self {
         match self.0.find('/') {
@@ -108,25 +108,25 @@ impl Role {
         }
     }
 
-    /// The path's components, outermost first.
+    /// Returns an iterator over the components of the path, outermost first.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
 
-    /// How many components the path has; 1 for `a`.
+    /// Returns the number of components of the path; 1 for `a`.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.0.bytes().filter(|&b| b == b'/').count() + 1
     }
 
-    /// Is this role somewhere below `other`? Never below itself, and nothing is below `*`.
+    /// Returns whether this role is below `other`. A role is never below itself, and none is below `*`.
     #[must_use]
     pub fn is_strict_subrole_of(&self, other: &Self) -> bool {
         let (own, other) = (self.0.as_bytes(), other.0.as_bytes());
         own.len() > other.len() && own[other.len()] == b'/' && own.starts_with(other)
     }
 
-    /// Is this role `other` or somewhere below it?
+    /// Returns whether this role is `other` or below it.
     #[must_use]
     pub fn is_same_or_subrole_of(&self, other: &Self) -> bool {
         self == other || self.is_strict_subrole_of(other)

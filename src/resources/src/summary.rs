@@ -1,6 +1,6 @@
-//! Resources as the endpoints sum them up: `{"cpus":4.0,"mem":1024.0,"ports":"[31000-32000]"}`.
+//! Summaries of resources in the form of endpoints: `{"cpus":4.0,"mem":1024.0,"ports":"[31000-32000]"}`.
 //!
-//! It gives names and values in order; JSON is written elsewhere.
+//! It returns names and values in order; JSON is written elsewhere.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use crate::{Amount, Name, Quantities, Resource, Resources, Value};
 /// A value of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SummaryValue {
-    /// A number: scalars.
+    /// A number, for scalars.
     Number(Amount),
-    /// A text: ranges `[1-2, 4-5]` and sets `{a, b}`.
+    /// A text, for ranges `[1-2, 4-5]` and sets `{a, b}`.
     Text(String),
 }
 
@@ -19,8 +19,8 @@ pub enum SummaryValue {
 const ALWAYS: [Name; 4] = [Name::Disk, Name::Mem, Name::Gpus, Name::Cpus];
 
 impl Resources {
-    /// The summary of all resources: disk, mem, gpus and cpus always, then all others by name, then revocable ones with
-    /// `_revocable` behind the name. Shared resources count once.
+    /// Returns the summary of all resources: always disk, mem, gpus and cpus, then all others by name, then revocable
+    /// ones with `_revocable` after the name. Shared resources count once.
     #[must_use]
     pub fn summary(&self) -> Vec<(Cow<'static, str>, SummaryValue)> {
         let mut summary = Vec::with_capacity(6);
@@ -28,11 +28,11 @@ impl Resources {
         summary
     }
 
-    /// The same as [`Resources::summary`], passed one by one: the name, and the value whose text or amount is written.
+    /// Calls `visit` for each name of [`Resources::summary`] with the value whose text or amount is written.
     pub fn visit_summary(&self, mut visit: impl FnMut(&str, &Value)) {
         let sums = Sums::of(self.iter().filter(|r| !r.is_revocable()));
         for name in ALWAYS {
-            // A name that was given as ranges or as a set is among the others.
+            // A common name whose values are ranges or a set is among the others.
             if sums.others.is_empty() || sums.others.iter().all(|(other, _)| **other != name) {
                 visit(name.as_str(), &Value::Scalar(sums.common.get(&name)));
             }
@@ -53,7 +53,7 @@ impl Resources {
 }
 
 impl Quantities {
-    /// The four scalars that endpoints always show, then all others by name.
+    /// Returns the four scalars that endpoints always show, then all others by name.
     #[must_use]
     pub fn summary(&self) -> Vec<(Cow<'static, str>, SummaryValue)> {
         let always = ALWAYS.map(|name| (owned(name.as_str()), SummaryValue::Number(self.get(&name))));
@@ -62,11 +62,11 @@ impl Quantities {
     }
 }
 
-/// All values of each name.
+/// Sums of the values of each name.
 struct Sums<'a> {
-    /// The amounts of the four names that are always there.
+    /// Amounts of the four names that a summary always contains.
     common: Quantities,
-    /// All else, sorted by name. If a name has values of different kinds, the first kind wins.
+    /// Values of all other names, sorted by name. If a name has values of different kinds, the first kind counts.
     others: Vec<(&'a Name, Value)>,
 }
 

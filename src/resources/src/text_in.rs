@@ -1,6 +1,6 @@
-//! The agent's `--resources`: `cpus:4;mem(role):1024;ports:[31000-32000]`, or a JSON array of messages.
+//! Parses the agent's `--resources`: `cpus:4;mem(role):1024;ports:[31000-32000]`, or a JSON array of messages.
 //!
-//! Reading a `file://` is the caller's part.
+//! The caller reads the file of a `file://` value.
 
 use std::collections::BTreeMap;
 
@@ -13,61 +13,61 @@ use crate::{
     ValueTextError, resource_from_proto,
 };
 
-/// Why a resource flag is refused. The words are Mesos's where it has some.
+/// An error of parsing the resource flag. The messages are Mesos's where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceTextError {
     /// The JSON form is not a list of resources.
     #[error("Some JSON resources were not formatted properly: {0}")]
     Json(JsonError),
-    /// Not one `:`.
+    /// An entry does not have exactly one `:`.
     #[error("Bad value for resources, missing or extra ':' in {0}")]
     Colon(String),
-    /// `name(role` or text after the role.
+    /// The parentheses of a role are not closed, as in `name(role`, or text follows them.
     #[error("Bad value for resources, mismatched parentheses in {0}")]
     Parentheses(String),
-    /// The value cannot be read.
+    /// The value of a resource is malformed.
     #[error("Failed to parse resource {name} value {value} error {why}")]
     Value {
-        /// The resource's name.
+        /// Name of the resource.
         name: String,
-        /// Its value as given.
+        /// Value as given.
         value: String,
-        /// What is wrong with it.
+        /// Error of the value.
         why: ValueTextError,
     },
-    /// The value is a word.
+    /// The value of a resource is a word.
     #[error("Bad type for resource {name} value {value} type TEXT")]
     Word {
-        /// The resource's name.
+        /// Name of the resource.
         name: String,
-        /// Its value as given.
+        /// Value as given.
         value: String,
     },
-    /// It breaks a rule for all resources.
+    /// A resource breaks a rule for all resources.
     #[error("{0}")]
     Fault(Fault),
-    /// Volumes are made by operations.
+    /// A resource is a persistent volume, which only operations create.
     #[error("Persistent volumes cannot be specified at the command line")]
     PersistentVolume,
-    /// Revocable resources come from an estimator.
+    /// A resource is revocable; only an estimator creates those.
     #[error(
         "Revocable resources cannot be specified at the command line; do not include a 'revocable' key in the resources \
          JSON"
     )]
     Revocable,
-    /// Dynamic reservations are made by operations.
+    /// A reservation is dynamic; only operations make those.
     #[error(
         "Dynamic reservations cannot be specified at the command line; do not include a reservation with DYNAMIC type in \
          the resources JSON"
     )]
     DynamicReservation,
-    /// BLOCK and RAW disks come from resource providers.
+    /// A disk is BLOCK or RAW; only resource providers have those.
     #[error("Disks with a {0} source cannot be specified at the command line; they come from resource providers")]
     Source(&'static str),
-    /// One name, two types.
+    /// A name has values of two types.
     #[error("Resources with the same name ('{0}') but different types are not allowed")]
     Types(Name),
-    /// An amount that is not a whole number of processors.
+    /// The number of GPUs is not a whole number.
     #[error("The `gpus` resource must be an unsigned integer")]
     Gpus,
 }
@@ -84,25 +84,26 @@ impl From<RoleError> for ResourceTextError {
     }
 }
 
-/// Reads the flag in either form: what begins with `[` is a JSON array of `mesos.Resource`, all else is the text form.
+/// Parses the flag in either form: a value that starts with `[` is a JSON array of `mesos.Resource`, all else is the
+/// text form.
 ///
 /// # Errors
-/// See [`ResourceTextError`]; it names the first entry that is wrong.
+/// See [`ResourceTextError`]; it names the first invalid entry.
 pub fn parse_flag(text: &str, default_role: &Role) -> Result<Resources, ResourceTextError> {
     if !text.trim_start().starts_with('[') {
         return parse_text(text, default_role);
     }
-    // A text that is JSON stays one value within an object, and there is a message with such a list.
+    // The text must be JSON by itself, since it is placed within an object, as the list of a message.
     Json::parse(text.as_bytes()).map_err(ResourceTextError::Json)?;
     let object = format!("{{\"resources\":{text}}}");
     let list = mesos::offer::operation::Unreserve::from_json(object.as_bytes(), Dialect::V0);
     from_flag_messages(list.map_err(ResourceTextError::Json)?.resources, default_role)
 }
 
-/// Reads the text form. What names no role is reserved for `default_role`, statically, unless that is `*`.
+/// Parses the text form. A resource without a role is reserved statically for `default_role`, unless that is `*`.
 ///
 /// # Errors
-/// See [`ResourceTextError`]; it names the first entry that is wrong.
+/// See [`ResourceTextError`]; it names the first invalid entry.
 pub fn parse_text(text: &str, default_role: &Role) -> Result<Resources, ResourceTextError> {
     let mut all = Resources::new();
     for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -112,7 +113,7 @@ pub fn parse_text(text: &str, default_role: &Role) -> Result<Resources, Resource
     Ok(all)
 }
 
-/// Takes in what the JSON form of the flag held. What names no role is reserved for `default_role`.
+/// Converts the messages of the JSON form of the flag. A resource without a role is reserved for `default_role`.
 ///
 /// # Errors
 /// See [`ResourceTextError`].
@@ -165,7 +166,7 @@ fn parse_value(name: &str, value: &str) -> Result<Value, ResourceTextError> {
     }
 }
 
-/// What only operations, estimators and resource providers may make.
+/// Rejects resources that only operations, estimators and resource providers may create.
 fn check_command_line(resources: &Resources) -> Result<(), ResourceTextError> {
     let mut kinds: BTreeMap<&Name, Kind> = BTreeMap::new();
     for resource in resources {
@@ -191,10 +192,10 @@ fn check_command_line(resources: &Resources) -> Result<(), ResourceTextError> {
 }
 
 impl Resources {
-    /// The text form that [`parse_text`] reads: `cpus:4;mem(role):1024;ports:[1-2,5-9]`.
+    /// Formats the resources in the text form that [`parse_text`] parses: `cpus:4;mem(role):1024;ports:[1-2,5-9]`.
     ///
-    /// `None` if the form cannot express it: dynamic or refined reservations, allocations, disks, and so on, or a name
-    /// or item with a special character.
+    /// Returns `None` if the form cannot express them: dynamic or refined reservations, allocations, disks, and so on,
+    /// or a name or item with a special character.
     #[must_use]
     pub fn to_flag_text(&self) -> Option<String> {
         let entries: Option<Vec<String>> = self.iter().map(entry_text).collect();
@@ -224,7 +225,7 @@ fn entry_text(resource: &Resource) -> Option<String> {
     plain.then_some(format!("{}{role}:{value}", writable(resource.name().as_str())?))
 }
 
-/// The word itself, unless it holds a character that the text form uses.
+/// Returns the word, or `None` if it contains a character of the text form's syntax.
 fn writable(word: &str) -> Option<&str> {
     let taken = |c: char| c.is_whitespace() || ";:()[]{},".contains(c);
     (!word.is_empty() && !word.contains(taken)).then_some(word)

@@ -1,11 +1,11 @@
-//! Resources as text, as they appear in Mesos's messages and logs.
+//! Formats resources as text, as in Mesos's messages and logs.
 
 use std::fmt;
 
 use crate::{Resource, Resources};
 
-/// `cpus(allocated: dev)(reservations: [(DYNAMIC,dev,me)]):0.5`, disks as `disk[MOUNT:/mnt,id:path]:64`, revocable
-/// ones with `{REV}`, shared ones with `<SHARED>`.
+/// Formats a resource as `cpus(allocated: dev)(reservations: [(DYNAMIC,dev,me)]):0.5`, disks as
+/// `disk[MOUNT:/mnt,id:path]:64`, revocable ones with `{REV}`, shared ones with `<SHARED>`.
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
@@ -33,7 +33,8 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Entries joined with `; `, shared ones with the number of their copies as in `:64<2>`, or `{}` for nothing.
+/// Formats the entries separated by `; `, shared ones with the number of their copies as in `:64<2>`, or `{}` for an
+/// empty set.
 impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

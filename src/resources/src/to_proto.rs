@@ -1,4 +1,4 @@
-//! To `mesos.Resource` messages, in the reservation format that the reader understands.
+//! Converts to `mesos.Resource` messages, in the reservation format that the reader supports.
 
 use protos::mesos;
 use protos::mesos::value;
@@ -6,34 +6,34 @@ use protos::mesos::value::Type;
 
 use crate::{Resource, Resources, Value};
 
-/// How reservations are written.
+/// Format of reservations in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `role` and `reservation`: for frameworks without RESERVATION_REFINEMENT, registration messages, checkpoints. A
     /// resource with more than one reservation cannot be expressed, and is written as in [`Format::PostRefinement`].
     PreRefinement,
-    /// `reservations`: everywhere else.
+    /// `reservations`: for everything else.
     PostRefinement,
-    /// Both: the endpoints' lists (`reserved_resources_full` and the like).
+    /// Both formats, for the endpoints' lists (`reserved_resources_full` and the like).
     Endpoint,
 }
 
 impl Resources {
-    /// As messages. The number of copies of a shared resource is bookkeeping and is not written.
+    /// Converts to messages. The number of copies of a shared resource is bookkeeping and is not written.
     #[must_use]
     pub fn to_proto(&self, format: Format) -> Vec<mesos::Resource> {
         self.iter().map(|resource| resource_to_proto(resource, format)).collect()
     }
 
-    /// Whether [`Resources::to_proto`] in [`Format::PostRefinement`] would write just this list. Says no where there is
-    /// anything but plain scalars, even if it would.
+    /// Returns whether [`Resources::to_proto`] in [`Format::PostRefinement`] would return just this list. Returns
+    /// `false` for lists with anything but plain scalars, even if it would.
     #[must_use]
     pub fn is_written_as(&self, list: &[mesos::Resource]) -> bool {
         self.len() == list.len() && self.iter().zip(list).all(|(resource, message)| is_plainly(resource, message))
     }
 }
 
-/// Whether the message is what [`resource_to_proto`] writes of the resource, and that a scalar and nothing more.
+/// Returns whether the message is what [`resource_to_proto`] returns for the resource, and a plain scalar.
 fn is_plainly(resource: &Resource, message: &mesos::Resource) -> bool {
     let (Value::Scalar(amount), Some(scalar)) = (resource.value(), message.scalar) else { return false };
     let bare = resource.disk().is_none()
@@ -58,7 +58,7 @@ fn is_plainly(resource: &Resource, message: &mesos::Resource) -> bool {
         && allocation == resource.allocation().map(|role| Some(role.as_str()))
 }
 
-/// One resource as a message, without the number of copies.
+/// Converts one resource to a message, without the number of copies.
 #[must_use]
 pub fn resource_to_proto(resource: &Resource, format: Format) -> mesos::Resource {
     let mut message = mesos::Resource {

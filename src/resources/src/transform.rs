@@ -1,15 +1,16 @@
-//! Changes of resources: allocation and reservations.
+//! Changes allocations and reservations of resources.
 
 use crate::{Amount, Reservation, Resource, Resources, Role, Value};
 
 impl Resource {
-    /// Without any reservation.
+    /// Returns the resource without reservations.
     #[must_use]
     pub fn to_unreserved(&self) -> Self {
         self.clone().with_reservations(&[])
     }
 
-    /// Reserved one level deeper. The new reservation must refine the old; [`crate::validate`] checks that.
+    /// Returns the resource with one more reservation. The new reservation must refine the old; [`crate::validate`]
+    /// checks that.
     #[must_use]
     pub fn push_reservation(&self, reservation: Reservation) -> Self {
         let mut stack = self.reservations().to_vec();
@@ -17,15 +18,15 @@ impl Resource {
         self.clone().with_reservations(&stack)
     }
 
-    /// Without the innermost reservation; unchanged if unreserved.
+    /// Returns the resource without its innermost reservation; unchanged if unreserved.
     #[must_use]
     pub fn pop_reservation(&self) -> Self {
         let stack = self.reservations();
         self.clone().with_reservations(&stack[..stack.len().saturating_sub(1)])
     }
 
-    /// Cuts the amount down to `most`. False, and unchanged, if it is more than that and exists only as a whole.
-    /// Ranges and sets stay as they are.
+    /// Reduces the amount to `most`. Returns `false` without a change if the amount is larger and the resource is
+    /// indivisible. Ranges and sets are not changed.
     pub fn shrink(&mut self, most: Amount) -> bool {
         match self.value {
             Value::Scalar(amount) if amount > most => {
@@ -38,7 +39,7 @@ impl Resource {
         }
     }
 
-    /// A persistent volume turned back into plain disk: without persistence, volume and copies.
+    /// Converts a persistent volume to plain disk: without persistence, volume and copies.
     #[must_use]
     pub fn without_volume(&self) -> Self {
         let disk = self.disk.as_ref().and_then(crate::Disk::without_volume);
@@ -55,7 +56,7 @@ impl Resources {
         }
         let unallocated = self.iter().filter(|r| r.allocation().is_none()).count();
         if unallocated == self.len() {
-            // All had none: no two entries can become alike.
+            // No entry had an allocation, so no two entries become equal.
             for entry in self.entries_mut() {
                 entry.allocation = Some(role.clone());
             }
@@ -64,7 +65,7 @@ impl Resources {
         }
     }
 
-    /// Takes every allocation off. Entries that differed only in it merge.
+    /// Removes every allocation. Entries that differed only in it are merged.
     pub fn unallocate(&mut self) {
         let Some(first) = self.iter().next().map(|r| r.allocation.clone()) else { return };
         if self.iter().all(|r| r.allocation == first) {
@@ -76,7 +77,7 @@ impl Resources {
         }
     }
 
-    /// A copy, allocated to a role.
+    /// Returns a copy that is allocated to a role.
     #[must_use]
     pub fn allocated(&self, role: &Role) -> Self {
         let mut copy = self.clone();
@@ -84,7 +85,7 @@ impl Resources {
         copy
     }
 
-    /// A copy without allocations.
+    /// Returns a copy without allocations.
     #[must_use]
     pub fn unallocated(&self) -> Self {
         let mut copy = self.clone();
@@ -92,31 +93,31 @@ impl Resources {
         copy
     }
 
-    /// All reservations taken off.
+    /// Returns a copy without reservations.
     #[must_use]
     pub fn to_unreserved(&self) -> Self {
         self.map(Resource::to_unreserved)
     }
 
-    /// Everything reserved one level deeper.
+    /// Returns a copy in which every entry has one more reservation.
     #[must_use]
     pub fn push_reservation(&self, reservation: &Reservation) -> Self {
         self.map(|r| r.push_reservation(reservation.clone()))
     }
 
-    /// Everything without its innermost reservation; unreserved entries stay.
+    /// Returns a copy in which every entry has lost its innermost reservation; unreserved entries are unchanged.
     #[must_use]
     pub fn pop_reservation(&self) -> Self {
         self.map(Resource::pop_reservation)
     }
 
-    /// Without allocations and reservations: what it is, not whose.
+    /// Returns a copy without allocations and reservations.
     #[must_use]
     pub fn flatten(&self) -> Self {
         self.map(|r| r.to_unreserved().with_allocation(None))
     }
 
-    /// Every shared entry with one copy.
+    /// Returns a copy in which every shared entry has one copy.
     #[must_use]
     pub fn single_copies(&self) -> Self {
         self.map(|r| r.clone().with_copies(r.copies().min(1)))

@@ -1,7 +1,6 @@
-//! The rules for incoming resource lists, with Mesos's messages.
+//! Rules for incoming lists of resources, with Mesos's messages.
 //!
-//! It checks whether a `mesos.Resource` message is well-formed; whether it fits an offer or a task is the master's
-//! part.
+//! It checks whether a `mesos.Resource` message is well-formed; the master checks whether it fits an offer or a task.
 
 use protos::mesos;
 use protos::mesos::resource::ReservationInfo;
@@ -11,190 +10,190 @@ use protos::mesos::value::Type;
 
 use crate::{Amount, Labels, Role, RoleError};
 
-/// The most resources that one list may have: merging compares each with each.
+/// Maximum number of resources in one list: merging compares each with each.
 pub const MAX_RESOURCES: usize = 4096;
-/// The most ranges and set items that one list may have: all ports, every other one taken.
+/// Maximum number of ranges and set items in one list: all ports, every other one taken.
 pub const MAX_MEMBERS: usize = 32_768;
 
 /// The rule that a resource breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// No name.
+    /// The resource has no name.
     #[error("Empty resource name")]
     EmptyName,
-    /// A type that is not in the enum.
+    /// The type is not in the enum.
     #[error("Invalid resource type")]
     UnknownType,
-    /// TEXT.
+    /// The type is TEXT.
     #[error("Unsupported resource type")]
     UnsupportedType,
-    /// Type SCALAR without a scalar, or with another value too.
+    /// The type is SCALAR, and there is no scalar, or another value too.
     #[error("Invalid scalar resource")]
     Scalar,
-    /// NaN, infinite, or a subnormal number.
+    /// The number is NaN, infinite, or subnormal.
     #[error("Invalid scalar resource: value is not a normal number")]
     NotNormal,
-    /// Below 0.
+    /// The number is below 0.
     #[error("Invalid scalar resource: value < 0")]
     Negative,
-    /// Above 0, and 0 in thousandths.
+    /// The number is above 0, and rounds to 0 thousandths.
     #[error("Invalid scalar resource: value rounds to 0")]
     RoundsToNothing,
-    /// Type RANGES without ranges, or with another value too.
+    /// The type is RANGES, and there are no ranges, or another value too.
     #[error("Invalid ranges resource")]
     Ranges,
-    /// An inverted range.
+    /// A range is inverted.
     #[error("Invalid ranges resource: begin > end")]
     InvertedRange,
-    /// Two ranges with a number in common.
+    /// Two ranges have a number in common.
     #[error("Invalid ranges resource: overlapping ranges")]
     OverlappingRanges,
-    /// Type SET without a set, or with another value too.
+    /// The type is SET, and there is no set, or another value too.
     #[error("Invalid set resource")]
     Set,
-    /// An item twice.
+    /// An item occurs twice in a set.
     #[error("Invalid set resource: duplicated elements")]
     DuplicatedItems,
-    /// Disk information on something else.
+    /// A resource other than disk has disk information.
     #[error("DiskInfo should not be set for {0} resource")]
     DiskInfo(String),
-    /// A disk's source of type UNKNOWN.
+    /// The source of a disk has the type UNKNOWN.
     #[error("Unsupported 'DiskInfo.Source.Type' in '{0}'")]
     SourceType(String),
-    /// A BLOCK or RAW source with a directory.
+    /// A BLOCK or RAW source has a directory.
     #[error("{field} should not be set for {kind} disk source")]
     SourceRoot {
-        /// BLOCK or RAW.
+        /// Type of the source: BLOCK or RAW.
         kind: &'static str,
-        /// `Path` or `Mount`.
+        /// Field with the directory: `Path` or `Mount`.
         field: &'static str,
     },
-    /// A role with an invalid name.
+    /// The name of a role is invalid.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// `*` with a reservation in the older format.
+    /// The role `*` has a reservation in the older format.
     #[error("Invalid reservation: role \"*\" cannot be dynamically reserved")]
     StarDynamicallyReserved,
-    /// `*` with a reservation in the newer format.
+    /// The role `*` has a reservation in the newer format.
     #[error("Invalid reservation: role \"*\" cannot be reserved")]
     StarReserved,
-    /// A type in the older format.
+    /// The reservation has a type in the older format.
     #[error("'Resource.ReservationInfo.type' must not be set for the 'Resource.reservation' field")]
     OldReservationType,
-    /// A role in the older format.
+    /// The reservation has a role in the older format.
     #[error("'Resource.ReservationInfo.role' must not be set for the 'Resource.reservation' field")]
     OldReservationRole,
-    /// No type in the newer format.
+    /// The reservation has no type in the newer format.
     #[error("Invalid reservation: 'Resource.ReservationInfo.type' field must be set.")]
     ReservationType,
-    /// A type that is neither STATIC nor DYNAMIC.
+    /// The type of the reservation is neither STATIC nor DYNAMIC.
     #[error("Unsupported 'Resource.ReservationInfo.Type'")]
     UnsupportedReservationType,
-    /// No role in the newer format.
+    /// The reservation has no role in the newer format.
     #[error("Invalid reservation: 'Resource.ReservationInfo.role' field must be set.")]
     ReservationRole,
-    /// A static reservation above another.
+    /// A static reservation refines another.
     #[error("Invalid refined reservation: A refined reservation cannot be STATIC")]
     StaticRefinement,
-    /// A refinement to a role that is not below.
+    /// A reservation refines one whose role is not an ancestor.
     #[error("Invalid refined reservation: role '{role}' is not a refinement of '{of}'")]
     NotARefinement {
-        /// The inner reservation's role.
+        /// Role of the inner reservation.
         role: String,
-        /// The outer one's.
+        /// Role of the outer reservation.
         of: String,
     },
-    /// Both formats, with different roles.
+    /// Both formats are set, with different roles.
     #[error(
         "Invalid resource format: 'Resource.role' field with '{old}' does not match the role '{new}' in \
          'Resource.reservations'"
     )]
     RolesDiffer {
-        /// Of `Resource.role`.
+        /// Role in `Resource.role`.
         old: String,
-        /// Of `Resource.reservations`.
+        /// Role in `Resource.reservations`.
         new: String,
     },
-    /// Both formats, dynamic in the older and static in the newer.
+    /// Both formats are set, dynamic in the older and static in the newer.
     #[error(
         "Invalid resource format: 'Resource.reservation' must not be set if the single reservation in \
          'Resource.reservations' is STATIC"
     )]
     OldReservationOfStatic,
-    /// Half of the older format beside the newer.
+    /// Only one field of the older format is set besides the newer format.
     #[error(
         "Invalid resource format: 'Resource.role' and 'Resource.reservation' must either be both set or both not set if \
          the single reservation in 'Resource.reservations' is DYNAMIC"
     )]
     HalfOldFormat,
-    /// Both formats, with different principals.
+    /// Both formats are set, with different principals.
     #[error(
         "Invalid resource format: 'Resource.reservation.principal' field with '{old}' does not match the principal \
          '{new}' in 'Resource.reservations'"
     )]
     PrincipalsDiffer {
-        /// Of `Resource.reservation`.
+        /// Principal in `Resource.reservation`.
         old: String,
-        /// Of `Resource.reservations`.
+        /// Principal in `Resource.reservations`.
         new: String,
     },
-    /// Both formats, with different labels.
+    /// Both formats are set, with different labels.
     #[error(
         "Invalid resource format: 'Resource.reservation.labels' field with '{old}' does not match the labels '{new}' in \
          'Resource.reservations'"
     )]
     LabelsDiffer {
-        /// Of `Resource.reservation`.
+        /// Labels in `Resource.reservation`.
         old: String,
-        /// Of `Resource.reservations`.
+        /// Labels in `Resource.reservations`.
         new: String,
     },
-    /// The older format beside refined reservations.
+    /// The older format is set besides refined reservations.
     #[error(
         "Invalid resource format: '{field}' must not be set if there is more than one reservation in \
          'Resource.reservations'"
     )]
     OldFormatOfRefined {
-        /// `Resource.role` or `Resource.reservation`.
+        /// Field of the older format: `Resource.role` or `Resource.reservation`.
         field: &'static str,
     },
-    /// An allocation without a role.
+    /// An allocation has no role.
     #[error("'Resource.AllocationInfo.role' must be set")]
     AllocationRole,
-    /// Shared, but not a disk.
+    /// A resource other than disk is shared.
     #[error("Resource {0} cannot be shared")]
     Shared(String),
-    /// Shared, but not persistent.
+    /// A shared disk is not a persistent volume.
     #[error("Only persistent volumes can be shared")]
     SharedNotPersistent,
-    /// The first that is too many.
+    /// The list has too many resources; this is the first beyond the limit.
     #[error("More than {MAX_RESOURCES} resources in one list")]
     TooMany,
-    /// The first with too many members.
+    /// The list has too many members of ranges and sets; this is the first resource beyond the limit.
     #[error("More than {MAX_MEMBERS} ranges and set items in one list")]
     TooManyMembers,
 }
 
-/// A resource that breaks a rule.
+/// A resource that breaks a rule, and the rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Resource '{resource}' is invalid: {fault}")]
 pub struct InvalidResource {
-    /// The resource as text.
+    /// Text of the resource.
     pub resource: String,
-    /// The rule.
+    /// Rule that the resource breaks.
     pub fault: Fault,
 }
 
 /// Checks a list of resources.
 ///
 /// # Errors
-/// The first resource that breaks a rule, and the rule.
+/// Names the first resource that breaks a rule, and the rule.
 pub fn validate(resources: &[mesos::Resource]) -> Result<(), InvalidResource> {
     check_size(resources)?;
     resources.iter().try_for_each(|resource| validate_resource(resource).map_err(|fault| name_it(resource, fault)))
 }
 
-/// The limits of a list.
+/// Checks the size limits of a list.
 pub(crate) fn check_size(resources: &[mesos::Resource]) -> Result<(), InvalidResource> {
     let mut members = 0_usize;
     for (at, resource) in resources.iter().enumerate() {
@@ -205,7 +204,7 @@ pub(crate) fn check_size(resources: &[mesos::Resource]) -> Result<(), InvalidRes
             (true, _) => Fault::TooMany,
             (false, true) => Fault::TooManyMembers,
         };
-        // Not its text: that may be as long as the list.
+        // The resource's name only, since its text may be as long as the list.
         return Err(InvalidResource { resource: resource.name.to_string(), fault });
     }
     Ok(())
@@ -218,7 +217,7 @@ pub(crate) fn name_it(resource: &mesos::Resource, fault: Fault) -> InvalidResour
 /// Checks one resource.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// Returns the rule that it breaks.
 pub fn validate_resource(resource: &mesos::Resource) -> Result<(), Fault> {
     if resource.name.is_empty() {
         return Err(Fault::EmptyName);
@@ -245,7 +244,7 @@ fn check_value(resource: &mesos::Resource) -> Result<(), Fault> {
     }
 }
 
-/// Finite, neither subnormal nor negative.
+/// Checks that a number is finite, and neither subnormal nor negative.
 pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
     if !(value.is_normal() || value == 0.0) {
         return Err(Fault::NotNormal);
@@ -254,13 +253,13 @@ pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
 }
 
 /// Checks a number that a person writes: it must not round to 0 unless it is 0. In messages such amounts are residues
-/// of floating-point differences, and count as nothing.
+/// of floating-point differences, and count as 0.
 pub(crate) fn check_written(value: f64) -> Result<(), Fault> {
     check_number(value)?;
     if rounds_to_nothing(value) { Err(Fault::RoundsToNothing) } else { Ok(()) }
 }
 
-/// Whether a number is above 0 and rounds to no amount.
+/// Returns whether a number is above 0 and rounds to 0 thousandths.
 #[must_use]
 pub fn rounds_to_nothing(value: f64) -> bool {
     value > 0.0 && Amount::from_f64(value).is_zero()
@@ -270,7 +269,7 @@ fn check_ranges(ranges: &mesos::value::Ranges) -> Result<(), Fault> {
     if ranges.range.iter().any(|r| r.begin > r.end) {
         return Err(Fault::InvertedRange);
     }
-    // The usual case: in order, as every sender of ours and Mesos's writes them.
+    // The usual case: the ranges are in order, as tepui and Mesos write them.
     if ranges.range.windows(2).all(|pair| pair[0].end < pair[1].begin) {
         return Ok(());
     }
@@ -363,7 +362,7 @@ fn check_stack(stack: &[ReservationInfo]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// If the older fields are there beside a single newer one (as in endpoints), they must say the same.
+/// Checks that the older fields agree with a single newer one if both are set (as in endpoints).
 #[allow(deprecated)]
 fn check_agreement(resource: &mesos::Resource, new: &ReservationInfo) -> Result<(), Fault> {
     if let Some(role) = &resource.role

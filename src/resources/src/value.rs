@@ -4,30 +4,30 @@ use std::fmt;
 
 use crate::{Amount, ItemSet, Ranges};
 
-/// What kind of value a resource has.
+/// Kind of a resource's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// An amount.
+    /// A scalar: an amount.
     Scalar,
-    /// Whole numbers.
+    /// Ranges of whole numbers.
     Ranges,
-    /// Words.
+    /// A set of words.
     Set,
 }
 
-/// A resource's value.
+/// Value of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// An amount.
+    /// A scalar: an amount.
     Scalar(Amount),
-    /// Whole numbers.
+    /// Ranges of whole numbers.
     Ranges(Ranges),
-    /// Words.
+    /// A set of words.
     Set(ItemSet),
 }
 
 impl Value {
-    /// Which of the three.
+    /// Returns the kind of the value.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// An amount of 0, or no members. Such resources vanish from sets.
+    /// Returns whether the value is an amount of 0, or has no members. Sets of resources drop such entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// `other` is a part of this. False if the kinds differ.
+    /// Returns whether `other` is a part of this value; `false` if the kinds differ.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         match (self, other) {
@@ -58,7 +58,7 @@ impl Value {
         }
     }
 
-    /// Has a number or word in common with `other`; amounts never do.
+    /// Returns whether the value has a number or word in common with `other`; amounts never have.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         match (self, other) {
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The amount, or the number of members; saturates.
+    /// Returns the amount, or the number of members; saturates.
     #[must_use]
     pub fn count(&self) -> Amount {
         let members = |count: u64| Amount::from_units(i64::try_from(count).unwrap_or(i64::MAX));
@@ -79,7 +79,7 @@ impl Value {
         }
     }
 
-    /// Adds `other`; nothing happens if the kinds differ (callers compare kinds first).
+    /// Adds `other`. If the kinds differ nothing changes (callers compare kinds first).
     pub(crate) fn add(&mut self, other: &Self) {
         match (self, other) {
             (Self::Scalar(a), Self::Scalar(b)) => *a += *b,
@@ -89,7 +89,7 @@ impl Value {
         }
     }
 
-    /// Takes `other` away; an amount may fall below 0, and nothing happens if the kinds differ.
+    /// Subtracts `other`. An amount may fall below 0. If the kinds differ nothing changes.
     pub(crate) fn subtract(&mut self, other: &Self) {
         match (self, other) {
             (Self::Scalar(a), Self::Scalar(b)) => *a -= *b,
@@ -100,7 +100,7 @@ impl Value {
     }
 }
 
-/// `2.5`, `[1-2, 7-9]` or `{a, b}`.
+/// Formats the value as `2.5`, `[1-2, 7-9]` or `{a, b}`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,41 +1,41 @@
-//! The text of one value, as flags have it: `12.5`, `[1-5,7-9]`, `{a,b}`, or any other word.
+//! Parses one value of a flag: `12.5`, `[1-5,7-9]`, `{a,b}`, or any other word.
 
 use crate::{ItemSet, Ranges};
 
-/// A value as written.
+/// A value as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Written {
     /// A number, not yet rounded to thousandths.
     Number(f64),
     /// Intervals, not yet coalesced: one may be inverted.
     Ranges(Vec<(u64, u64)>),
-    /// Words.
+    /// A set of words.
     Set(ItemSet),
-    /// Anything else, without its blanks.
+    /// Any other text, without its blanks.
     Text(String),
 }
 
-/// Why a text is not a value. The words are Mesos's.
+/// An error of a text that is not a value. The messages are Mesos's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueTextError {
-    /// Nothing but blanks.
+    /// The text is empty or contains only blanks.
     #[error("Expecting non-empty string")]
     Empty,
-    /// A bracket without its partner.
+    /// A bracket is not balanced.
     #[error("Mismatched brackets")]
     Brackets,
-    /// An odd number of ends.
+    /// The ranges have an odd number of ends.
     #[error("Expecting one or more \"ranges\"")]
     OddRanges,
-    /// An end that is not a whole number, or too large for 64 bits.
+    /// An end of a range is not a whole number, or too large for 64 bits.
     #[error("Expecting non-negative integers in '{0}'")]
     NotANumber(String),
-    /// A bracket within a word.
+    /// A word contains a bracket.
     #[error("Unexpected '{0}' found")]
     Unexpected(char),
 }
 
-/// Reads a value. Blanks mean nothing anywhere.
+/// Parses a value. Blanks are ignored everywhere.
 pub(crate) fn read(text: &str) -> Result<Written, ValueTextError> {
     let text: String = text.chars().filter(|c| *c != ' ').collect();
     let text = text.trim();
@@ -57,7 +57,7 @@ pub(crate) fn read(text: &str) -> Result<Written, ValueTextError> {
     }
 }
 
-/// As many of one as of the other, and never closed before opened.
+/// Returns whether there are as many closing as opening brackets, and none is closed before it is opened.
 fn balanced(text: &str, open: char, close: char) -> bool {
     let mut depth = 0_usize;
     for c in text.chars() {
@@ -83,13 +83,13 @@ fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, ValueTextError> {
     words.chunks_exact(2).map(|ends| Ok((number(ends[0])?, number(ends[1])?))).collect()
 }
 
-/// A decimal number. The words `inf` and `nan` are words.
+/// Parses a decimal number. `inf` and `nan` are words.
 fn read_number(text: &str) -> Option<f64> {
     let numeric = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E'));
     if numeric { text.parse().ok() } else { None }
 }
 
-/// The text of ranges, as [`read`] takes it and flags show it: without blanks.
+/// Formats ranges without blanks, as [`read`] parses them and flags show them.
 pub(crate) fn tight(ranges: &Ranges) -> String {
     ranges.to_string().replace(' ', "")
 }

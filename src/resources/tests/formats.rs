@@ -1,4 +1,4 @@
-//! Tables: messages in, messages out, and what is refused with which words.
+//! Tests the conversion of messages in both directions, and the messages of errors.
 
 use protos::mesos;
 use protos::mesos::Resource as Message;
@@ -169,7 +169,7 @@ fn text_is_that_of_mesos() {
     }
 }
 
-/// Each message, and the words that refuse it.
+/// Returns invalid messages with the texts of their errors.
 #[allow(deprecated)]
 fn refused() -> Vec<(Message, &'static str)> {
     let cpus = || scalar("cpus", 1.0);

@@ -1,4 +1,4 @@
-//! Offer operations: what they turn into what, what is refused with which words, and what an agent remembers.
+//! Tests offer operations: their conversions, the messages of their errors, and what an agent checkpoints.
 
 use protos::mesos::offer::Operation;
 use protos::mesos::offer::operation::{Create, Destroy, GrowVolume, Reserve, ShrinkVolume, Type, Unreserve};

@@ -1,17 +1,17 @@
-//! Invariants of the algebra:
+//! Tests the invariants of resource arithmetic:
 //!
 //! 1. Adding commutes and associates.
 //! 2. Subtracting undoes adding, where ranges and sets have nothing in common.
 //! 3. Containing is monotone: a sum contains its parts, and whatever they contain.
 //! 4. Subtracting never leaves anything negative or empty, and nothing that was not there.
-//! 5. Quantities of a sum are the sum of quantities, also of every part by what is said of it; flattening and changes
-//!    of role keep quantities.
-//! 6. Pushing and popping a reservation, allocating and taking the allocation off, are inverse.
-//! 7. A partition is complete and disjoint; a role's subtree holds all that is below.
+//! 5. Quantities of a sum are the sum of quantities, also of its parts by any property; flattening and changes of role
+//!    keep quantities.
+//! 6. Pushing and popping a reservation are inverse, and so are allocating and unallocating.
+//! 7. A partition is complete and disjoint; a role's subtree contains all that is below.
 //! 8. Messages round-trip in all three formats (but for the number of shared copies), the flag's text too.
-//! 9. What is found is there, and is what was looked for.
+//! 9. Resources that are found are available, and equal the target.
 //! 10. RESERVE and UNRESERVE are inverse and keep quantities.
-//! 11. Whatever is taken from an agent and given back: free and taken always come to the total.
+//! 11. When resources are taken from an agent and returned, free and taken ones always add up to the total.
 //! 12. Amounts round halves away from zero at the third decimal.
 
 mod generate;

@@ -15,29 +15,29 @@ use crate::error::StoreError;
 use crate::replace::{directory_of, sync_directory, temporary_file, temporary_link};
 use crate::trouble;
 
-/// From this number of files and directories on, one syncfs(2) is cheaper than a sync of each.
+/// Number of files and directories from which one syncfs(2) is cheaper than a sync of each.
 const SYNC_EACH_MAX: usize = 6;
 
 /// Changes that become durable together. Dropped without `commit`, it leaves at most temporary and appended bytes.
 #[derive(Debug)]
 pub struct Batch {
     root: PathBuf,
-    /// What gets its name at the end: (temporary, final), in order.
+    /// Names that are set at the end: (temporary, final), in order.
     names: VecDeque<(PathBuf, PathBuf)>,
-    /// New contents by final path.
+    /// Files with new content, by final path.
     replaced: BTreeMap<PathBuf, File>,
-    /// Files with new ends.
+    /// Files that were appended to, by path.
     appended: BTreeMap<PathBuf, File>,
-    /// Directories with new or missing names.
+    /// Directories with new or removed entries.
     directories: BTreeSet<PathBuf>,
-    /// Directories that are known to be there.
+    /// Directories that are known to exist.
     known: BTreeSet<PathBuf>,
-    /// How long files were before they were appended to; none if they were not there.
+    /// Lengths of files before they were appended to; `None` for new files.
     lengths: BTreeMap<PathBuf, Option<u64>>,
 }
 
 impl Batch {
-    /// An empty batch; all its paths are below `root`.
+    /// Creates an empty batch; all its paths are below `root`.
     pub fn new(root: &Path) -> Batch {
         Batch {
             root: root.to_owned(),
@@ -50,10 +50,10 @@ impl Batch {
         }
     }
 
-    /// The file will have exactly this content.
+    /// Replaces the content of a file.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// An error of the disk.
     pub fn replace(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(path);
         let directory = directory_of(&path).to_owned();
@@ -67,25 +67,25 @@ impl Batch {
         Ok(())
     }
 
-    /// These bytes will follow what the file has.
+    /// Appends bytes to a file.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// An error of the disk.
     pub fn append(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.append_at(path, None, bytes)
     }
 
-    /// Whether the batch replaces this file or appends to it.
+    /// Returns whether the batch replaces this file or appends to it.
     pub(crate) fn writes(&self, path: &str) -> bool {
         let path = self.root.join(path);
         self.replaced.contains_key(&path) || self.appended.contains_key(&path)
     }
 
-    /// The same for a file of which no more than `at` bytes count, if that is known. What follows them is left from an
-    /// earlier try, or from the same record in another journal.
+    /// Appends bytes to a file of which at most the first `at` bytes are valid, if that is known. Bytes after them
+    /// remain from an earlier attempt, or from the same record in another journal.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// An error of the disk.
     pub(crate) fn append_at(&mut self, path: &str, at: Option<u64>, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(path);
         if let Some(file) = self.replaced.get_mut(&path).or(self.appended.get_mut(&path)) {
@@ -119,16 +119,16 @@ impl Batch {
     /// Creates a directory with its parents.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// An error of the disk.
     pub fn directory(&mut self, path: &str) -> Result<(), StoreError> {
         let path = self.root.join(path);
         self.make_directory(&path)
     }
 
-    /// The symbolic link will lead to `target`.
+    /// Creates or replaces a symbolic link to `target`.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// An error of the disk.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), StoreError> {
         let path = self.root.join(path);
         let directory = directory_of(&path).to_owned();
@@ -141,7 +141,7 @@ impl Batch {
     /// Deletes a file, a link, or a directory with its content. Earlier changes become durable first.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// An error of the disk.
     pub fn remove(&mut self, path: &str) -> Result<(), StoreError> {
         self.flush()?;
         let path = self.root.join(path);
@@ -159,16 +159,17 @@ impl Batch {
         Ok(())
     }
 
-    /// Makes everything durable.
+    /// Makes all changes durable.
     ///
     /// # Errors
-    /// When the disk refuses: then nothing is promised of any change in this batch.
+    /// An error of the disk; it is then unknown which changes of this batch are durable.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         self.flush()
     }
 
-    /// Takes back what was not committed, as far as a later try depends on it: temporary names go, and files that were
-    /// appended to have their length again. The lengths of those that could not be shortened, by path below the root.
+    /// Rolls back uncommitted changes, as far as a later attempt depends on it: temporary names are removed, and files
+    /// that were appended to get their former length. Returns the lengths of those that could not be shortened, by path
+    /// below the root.
     pub(crate) fn roll_back(mut self) -> BTreeMap<String, u64> {
         for (temporary, _) in std::mem::take(&mut self.names) {
             let _ = fs::remove_file(temporary);
@@ -240,7 +241,7 @@ impl Batch {
     }
 }
 
-/// Cuts off what a file has beyond this length.
+/// Truncates a file to this length if it is longer.
 fn shorten(file: &mut File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() > length {
         trouble::step()?;

@@ -1,11 +1,11 @@
-//! Changes of an agent's checkpoints as bytes: a record of the journal.
+//! Encodes changes of an agent's checkpoints as a record of the journal.
 
 use cores::Change;
 
-/// "No length is known", where one is written.
+/// Encoding of an unknown length.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Several changes as one record: of each a tag, a length, the path and the bytes.
+/// Encodes several changes as one record: for each a tag, a length, the path and the bytes.
 pub(crate) fn encode(changes: &[Change]) -> Vec<u8> {
     let mut record = Vec::new();
     for change in changes {
@@ -26,7 +26,7 @@ pub(crate) fn encode(changes: &[Change]) -> Vec<u8> {
     record
 }
 
-/// The changes of a record; none if it is not one.
+/// Decodes the changes of a record; `None` if it is not one.
 pub(crate) fn decode(record: &[u8]) -> Option<Vec<Change>> {
     let (mut changes, mut rest) = (Vec::new(), record);
     while let Some((tag, after)) = rest.split_first() {

@@ -1,9 +1,8 @@
-//! An agent's checkpoints on a disk that may be full, or refuse for a while.
+//! Writes an agent's checkpoints to a disk that may be full, or return errors for a while.
 //!
-//! A batch of changes is written in place. If the disk refuses, the partial write is rolled back and the batch goes
-//! into a journal, with all that follow it, until they can be written in place. A batch counts as written in either
-//! case.
-//! [`MetaDirectory`] implements the disk; a model of one can replace it.
+//! A batch of changes is written in place. If the disk returns an error, the partial write is rolled back and the batch
+//! is written to a journal, with all batches that follow it, until they can be written in place. A batch counts as
+//! written in either case. [`MetaDirectory`] implements the disk; a model of one can replace it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::error::{StoreError, Trouble};
 use crate::meta::JOURNAL;
 use crate::meta_directory::MetaDirectory;
 
-/// Where a batch was written.
+/// Place to which a batch was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// In place.
@@ -24,18 +23,19 @@ pub enum Written {
     Aside,
 }
 
-/// What a record of a journal has to survive.
+/// Durability that a record of a journal requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
-    /// The end of this process. After a restart of the host, when no container runs, the checkpoints may lack the
-    /// record.
+    /// The record must survive the end of this process. After a restart of the host, when no container runs, the
+    /// checkpoints may lack the record.
     UntilRestart,
-    /// Restarts of the host, too.
+    /// The record must survive restarts of the host, too.
     Always,
 }
 
 impl Lasting {
-    /// Reservations and persistent volumes outlive restarts of the host; executors and tasks do not.
+    /// Returns the durability that changes require. Reservations and persistent volumes outlive restarts of the host;
+    /// executors and tasks do not.
     fn of(changes: &[Change]) -> Lasting {
         match changes.iter().any(|change| is_within(change.path(), "resources")) {
             true => Lasting::Always,
@@ -44,40 +44,41 @@ impl Lasting {
     }
 }
 
-/// The disk below [`Checkpoints`]: files, links and directories in place, and a journal that needs no more room.
+/// The disk of [`Checkpoints`]: files, links and directories in place, and a journal that needs no further space.
 pub trait CheckpointDisk {
-    /// Opens the journal of an earlier process, if there is one. Its records, in order.
+    /// Opens the journal of an earlier process, if there is one, and returns its records, in order.
     ///
     /// # Errors
-    /// When it is there and cannot be opened or read.
+    /// The journal exists and cannot be opened or read.
     fn open_journal(&mut self) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Makes changes in place durable. On an error all is as it was, as far as a later try depends on it. If they were
-    /// made with what is kept in reserve, the trouble that made it necessary.
+    /// Makes changes in place durable. After an error everything is unchanged, as far as a later attempt depends on it.
+    /// If the changes were made with reserved descriptors, returns the trouble that required these.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// An error of the disk.
     fn apply(&mut self, changes: &[Change]) -> Result<Option<Trouble>, StoreError>;
 
-    /// How many bytes of a file in place count; 0 if it is not there.
+    /// Returns the number of valid bytes of a file in place; 0 if it does not exist.
     fn length(&self, path: &str) -> u64;
 
-    /// Adds a record to a journal; it is durable on return. `false` if no journal that lasts long enough takes it.
+    /// Appends a record to a journal; it is durable on return. Returns `false` if no journal of the required durability
+    /// accepts it.
     fn append(&mut self, record: &[u8], lasting: Lasting) -> bool;
 
-    /// Discards the records of the journal, which are in place now. Durable on return.
+    /// Discards the records of the journal, which are in place now. This is durable on return.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// An error of the disk.
     fn clear_journal(&mut self) -> Result<(), StoreError>;
 
-    /// Makes the journal and fills the reserve, if something is missing.
+    /// Creates the journal and fills the reserve of descriptors, if something is missing.
     ///
     /// # Errors
-    /// What the disk refuses.
+    /// An error of the disk.
     fn restock(&mut self) -> Result<(), StoreError>;
 
-    /// Checks that there is room, an inode and a descriptor for a file.
+    /// Checks that there is space, an inode and a descriptor for a file.
     ///
     /// # Errors
     /// What is missing.
@@ -88,15 +89,15 @@ pub trait CheckpointDisk {
 #[derive(Debug)]
 pub struct Checkpoints<D = MetaDirectory> {
     disk: D,
-    /// What is in the journal and not yet in place, in order.
+    /// Changes that are in the journal and not in place yet, in order.
     aside: VecDeque<Vec<Change>>,
-    /// The lengths that files will have once that is done.
+    /// Lengths that files will have when these changes are in place.
     ahead: Lengths,
-    /// Why the disk was not well when it was last used.
+    /// Error of the disk's last use; `None` if it succeeded.
     trouble: Option<Trouble>,
 }
 
-/// The lengths of files after changes that are not yet where they belong.
+/// Lengths of files after changes that are not in place yet.
 #[derive(Clone, Debug, Default)]
 struct Lengths {
     known: BTreeMap<String, u64>,
@@ -126,48 +127,48 @@ impl Lengths {
     }
 }
 
-/// Whether it is this file or directory, or lies below it.
+/// Returns whether `path` is this file or directory, or is below it.
 fn is_within(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Checkpoints {
     /// Opens the checkpoints below `root`, which need not exist yet. Records in the journals of an earlier process are
-    /// written in place, if the disk takes them now. The second journal is in `runtime`.
+    /// written in place, if the disk accepts them now. The second journal is in `runtime`.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub fn open(root: &Path, runtime: &Path) -> Result<Checkpoints, StoreError> {
         let mut checkpoints = Checkpoints::new(MetaDirectory::new(root, runtime));
         checkpoints.recover()?;
         Ok(checkpoints)
     }
 
-    /// Reads what has been written, in place or aside.
+    /// Reads the checkpoints, in place or in the journal.
     ///
     /// # Errors
-    /// When something that is there cannot be read.
+    /// A file exists and cannot be read.
     pub fn read(&self) -> Result<Tree, StoreError> {
         self.disk.read(self.aside())
     }
 
-    /// Has this called with the name of each step of a write: a test may end the process there.
+    /// Sets a function that is called with the name of each step of a write: a test may end the process there.
     pub fn on_step(&mut self, hear: fn(&str)) {
         self.disk.on_step(hear);
     }
 }
 
 impl<D: CheckpointDisk> Checkpoints<D> {
-    /// Checkpoints on this disk. To be followed by [`Checkpoints::recover`].
+    /// Creates checkpoints on this disk. [`Checkpoints::recover`] must be called next.
     pub fn new(disk: D) -> Checkpoints<D> {
         Checkpoints { disk, aside: VecDeque::new(), ahead: Lengths::default(), trouble: None }
     }
 
-    /// Begins as a new process does: only what is on the disk counts. What an earlier process had to put aside is
-    /// written in place, if that can be done now.
+    /// Recovers the state from the disk, as a new process does. Records in the journal of an earlier process are
+    /// written in place, if that is possible now.
     ///
     /// # Errors
-    /// The present entry cannot be read.
+    /// The journal cannot be read.
     pub fn recover(&mut self) -> Result<(), StoreError> {
         self.aside.clear();
         (self.ahead, self.trouble) = (Lengths::default(), None);
@@ -186,8 +187,8 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     /// Makes changes durable, all of them or none.
     ///
     /// # Errors
-    /// When that cannot be done. If the error [is transient](StoreError::is_transient), the same changes can be written
-    /// again.
+    /// The changes cannot be made durable. If the error [is transient](StoreError::is_transient), the same changes can
+    /// be written again.
     pub fn write(&mut self, changes: &[Change]) -> Result<Written, StoreError> {
         if self.aside.is_empty() {
             match self.apply(changes).and_then(|()| self.disk.clear_journal()) {
@@ -206,11 +207,11 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         Ok(Written::Aside)
     }
 
-    /// Does what was left undone while the disk refused: writes what is aside in place, makes the journal, and after
-    /// trouble looks whether there is room again.
+    /// Completes the work that the disk did not allow before: writes the records of the journal in place, creates the
+    /// journal, and after trouble checks whether there is space again.
     ///
     /// # Errors
-    /// What still cannot be done.
+    /// The part that is still not possible.
     pub fn tend(&mut self) -> Result<(), StoreError> {
         let outcome = self.catch_up().and_then(|()| self.disk.restock());
         let outcome = outcome.and_then(|()| if self.trouble.is_some() { self.disk.probe() } else { Ok(()) });
@@ -218,27 +219,27 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         outcome
     }
 
-    /// The error of the disk's last use, unless a later one has succeeded.
+    /// Returns the error of the disk's last use; `None` if that succeeded.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
-    /// What is in the journal and not yet in place, in order.
+    /// Returns the changes that are in the journal and not in place yet, in order.
     pub fn aside(&self) -> impl Iterator<Item = &Change> {
         self.aside.iter().flatten()
     }
 
-    /// The disk.
+    /// Returns the disk.
     pub fn disk(&self) -> &D {
         &self.disk
     }
 
-    /// The disk, to change what it does.
+    /// Returns the disk, to change its behaviour.
     pub fn disk_mut(&mut self) -> &mut D {
         &mut self.disk
     }
 
-    /// Writes what is aside in place.
+    /// Writes the changes in the journal in place.
     fn catch_up(&mut self) -> Result<(), StoreError> {
         if !self.aside.is_empty() {
             let changes: Vec<Change> = self.aside().cloned().collect();
@@ -257,7 +258,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         Ok(())
     }
 
-    /// The same changes with the valid length of each file before them.
+    /// Returns the changes with the valid length of each file before them.
     fn with_lengths(&self, changes: &[Change]) -> Vec<Change> {
         let mut ahead = self.ahead.clone();
         let complete = |change: &Change| {

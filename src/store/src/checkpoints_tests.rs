@@ -1,7 +1,7 @@
-//! Checkpoints on a disk that refuses at any system call, for a while or until it is healed.
+//! Tests checkpoints on a disk that returns an error at any system call, for a while or until the end of a fault.
 //!
-//! Invariants: what was written is read back, by the same process and by the next one, however far the disk got; what
-//! was refused can be written again; at the end all is where it belongs, and nothing else is there.
+//! Invariants: written checkpoints are read back, by the same process and by the next one, however far the disk got;
+//! refused changes can be written again; at the end all files are in place, and no others exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn remove(path: &str) -> Change {
     Change::Remove { path: path.to_owned() }
 }
 
-/// Batches of all kinds, one after the other.
+/// Returns batches of all kinds.
 fn script() -> Vec<Vec<Change>> {
     let many = (0..8).map(|n| replace(&format!("many/{n}"), b"x")).collect();
     vec![
@@ -41,7 +41,7 @@ fn script() -> Vec<Vec<Change>> {
     ]
 }
 
-/// The tree after these batches.
+/// Returns the tree after these batches.
 fn model(batches: &[Vec<Change>]) -> Tree {
     let mut tree = Tree::default();
     batches.iter().flatten().for_each(|change| {
@@ -54,7 +54,7 @@ struct Directory(PathBuf);
 
 impl Directory {
     fn new(name: &str) -> Directory {
-        // Nothing here waits for a real disk, if there is a choice.
+        // Uses a directory in memory if there is one, so that no test waits for a real disk.
         let memory = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir());
         let path =
             memory.unwrap_or_else(std::env::temp_dir).join(format!("tepui-checkpoints-{name}-{}", std::process::id()));
@@ -63,7 +63,7 @@ impl Directory {
         directory
     }
 
-    /// The runtime directory.
+    /// Returns the runtime directory.
     fn runtime(&self) -> PathBuf {
         self.0.with_extension("runtime")
     }
@@ -72,7 +72,7 @@ impl Directory {
         Checkpoints::open(&self.0, &self.runtime())
     }
 
-    /// The second journal, if there is one.
+    /// Returns the path of the second journal, if there is one.
     fn second(&self) -> Option<PathBuf> {
         let mut entries = fs::read_dir(self.runtime()).into_iter().flatten().map(|entry| entry.unwrap().path());
         let second = entries.next();
@@ -80,7 +80,7 @@ impl Directory {
         second
     }
 
-    /// All names in it, without the journal.
+    /// Returns all names in the directory, without the journal.
     fn names(&self) -> BTreeSet<String> {
         fn walk(root: &Path, directory: &Path, names: &mut BTreeSet<String>) {
             for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -111,8 +111,8 @@ impl Drop for Directory {
     }
 }
 
-/// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is
-/// followed by another one. Whether any call was refused.
+/// Writes the batches to a disk that fails `bad` calls after `good` ones. The process that dies after batch `dies` is
+/// followed by another one. Returns whether any call failed.
 fn play(directory: &Directory, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
     directory.clear();
     let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");
@@ -207,11 +207,11 @@ fn a_journal_that_is_full_refuses_and_loses_nothing() {
         assert!(matches!(checkpoints.write(&[append("resources/updates", &piece)]), Ok(Written::Aside)), "{taken}");
         taken += 1;
     }
-    // There is no place left in it, and the disk refuses.
+    // The journal is full, and the disk returns an error.
     fail(0, 1, Errno::NOSPC.raw_os_error());
     assert!(checkpoints.write(&[append("resources/updates", &piece)]).unwrap_err().is_transient());
     heal(1);
-    // Two more: there is room on the disk again, so they are written there, after all that is aside.
+    // The disk has space again, so two more batches are written in place, after those in the journal.
     for _ in 0..2 {
         checkpoints.write(&[append("resources/updates", &piece)]).unwrap();
         taken += 1;
@@ -231,7 +231,7 @@ fn what_does_not_pass_is_an_error_at_once() {
     assert!(!error.is_transient(), "{error}");
 }
 
-/// The disk refuses a write in place and one to its journal, as a read-only file system does.
+/// Fails a write in place and one to its journal, as a read-only file system does.
 fn refuse_twice() {
     fail(0, 2, Errno::ROFS.raw_os_error());
 }
@@ -246,11 +246,11 @@ fn the_second_journal_takes_what_the_first_refuses() {
     fail(0, 1, Errno::ROFS.raw_os_error());
     assert_eq!(checkpoints.write(&[append("updates", b"second ")]).unwrap(), Written::Aside);
     let second = directory.second().expect("the second journal exists");
-    // The first journal would take this one, but it would be read before the second one.
+    // The first journal would accept this batch, but its records are read before those of the second one.
     heal(1);
     assert_eq!(checkpoints.write(&[append("updates", b"third ")]).unwrap(), Written::Aside);
 
-    // One call is that for descriptors in reserve.
+    // One of the calls is the one for reserved descriptors.
     refuse_twice();
     let mut checkpoints = directory.open().unwrap();
     assert_eq!(checkpoints.read().unwrap().files["updates"], b"first second third ");

@@ -1,4 +1,4 @@
-//! Creates files and directories with a mode that the caller names.
+//! Creates files and directories with a mode that the caller chooses.
 //!
 //! The standard library creates them readable for everyone, unless the umask restricts it. `cargo xtask tidy` finds
 //! direct calls of it.
@@ -8,19 +8,19 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// The users that have access, besides root.
+/// Users that have access to a file or directory, besides root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The owner: files have mode 0600, directories 0700.
     Owner,
-    /// The owner, and the group reads: 0640 and 0750.
+    /// The owner; the group reads: 0640 and 0750.
     Group,
-    /// The owner, and everyone reads: 0644 and 0755.
+    /// The owner; everyone reads: 0644 and 0755.
     All,
 }
 
 impl Access {
-    /// The mode of a file.
+    /// Returns the mode of a file.
     pub fn of_file(self) -> u32 {
         match self {
             Access::Owner => 0o600,
@@ -29,7 +29,7 @@ impl Access {
         }
     }
 
-    /// The mode of a directory.
+    /// Returns the mode of a directory.
     pub fn of_directory(self) -> u32 {
         match self {
             Access::Owner => 0o700,
@@ -38,7 +38,7 @@ impl Access {
         }
     }
 
-    /// Options that make a file, and open it for writing.
+    /// Returns options that create a file, and open it for writing.
     fn options(self) -> OpenOptions {
         let mut options = OpenOptions::new();
         options.write(true).mode(self.of_file());
@@ -46,70 +46,70 @@ impl Access {
     }
 }
 
-/// Opens a file that is not there yet.
+/// Creates a file and opens it for writing.
 ///
 /// # Errors
-/// What the system refuses; it is there.
+/// The file exists, or an error of the system.
 pub fn create_new(path: &Path, access: Access) -> io::Result<File> {
     access.options().create_new(true).open(path)
 }
 
-/// Opens a file with no content. One that is there keeps its mode.
+/// Opens a file for writing, and creates or truncates it. An existing file keeps its mode.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn create_file(path: &Path, access: Access) -> io::Result<File> {
     access.options().create(true).truncate(true).open(path)
 }
 
-/// Opens a file to add to its end. One that is there keeps its mode.
+/// Opens a file for appending, and creates it if it is missing. An existing file keeps its mode.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn append_file(path: &Path, access: Access) -> io::Result<File> {
     access.options().create(true).append(true).open(path)
 }
 
-/// Gives a file this content. One that is there keeps its mode.
+/// Writes the content of a file. An existing file keeps its mode.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn write_file(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     create_file(path, access)?.write_all(bytes)
 }
 
-/// Makes a directory that is not there yet.
+/// Creates a directory.
 ///
 /// # Errors
-/// What the system refuses; it is there.
+/// The directory exists, or an error of the system.
 pub fn create_directory(path: &Path, access: Access) -> io::Result<()> {
     DirBuilder::new().mode(access.of_directory()).create(path)
 }
 
-/// Makes a directory unless it is there, and those above it that are missing, all with the same access.
+/// Creates a directory if it is missing, and its missing parents, all with the same access.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn create_directories(path: &Path, access: Access) -> io::Result<()> {
     DirBuilder::new().mode(access.of_directory()).recursive(true).create(path)
 }
 
-/// Makes a directory that only its owner has access to, also if it is there already. Those above it that are missing
-/// are for all.
+/// Creates a directory that only its owner has access to, and restricts the access of an existing one. Missing parents
+/// are created for everyone.
 ///
 /// # Errors
-/// What the system refuses.
+/// An error of the system.
 pub fn create_private(path: &Path) -> io::Result<()> {
     create_directories(crate::replace::directory_of(path), Access::All)?;
     create_directories(path, Access::Owner)?;
     narrow(path, &fs::symlink_metadata(path)?)
 }
 
-/// Takes the access of others away from everything that this process's user owns at `path` and below: what an older
-/// version left. Symbolic links are not followed, and what is gone meanwhile is not an error.
+/// Removes the access of other users from everything that this process's user owns at `path` and below, which an older
+/// version may have created. Symbolic links are not followed, and files that are deleted meanwhile are not an error.
 ///
 /// # Errors
-/// What the system refuses, and for what path.
+/// An error of the system, with the path.
 pub fn make_private(path: &Path) -> io::Result<()> {
     let at = |error: io::Error| io::Error::new(error.kind(), format!("'{}': {error}", path.display()));
     let found = match fs::symlink_metadata(path) {
@@ -127,7 +127,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the access of others away from a file or directory of this process's user; owners keep theirs.
+/// Removes the access of other users from a file or directory of this process's user; owners keep theirs.
 fn narrow(path: &Path, found: &fs::Metadata) -> io::Result<()> {
     let mode = found.mode() & 0o7777;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw();

@@ -1,86 +1,86 @@
-//! What can go wrong on a disk.
+//! Errors of a disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::registry::{EntryError, Loss};
 
-/// A disk did not do what was asked.
+/// An error of the registry or of checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A system call failed.
     #[error("cannot {action} '{}'", path.display())]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// On what.
+        /// Path of the action.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The registry's file cannot be read or written.
     #[error("cannot use the registry '{}'", path.display())]
     Registry {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The storage engine's error.
         source: Box<redb::Error>,
     },
-    /// The registry is not in a file, and where it is it cannot be read or written.
+    /// The registry is not in a file, and its store cannot be read or written.
     #[error("cannot use the registry in {place}")]
     Elsewhere {
-        /// The store, such as etcd.
+        /// Name of the store, such as etcd.
         place: &'static str,
-        /// The error of that place.
+        /// The error of the store.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The registry's file holds something else than a registry.
+    /// The registry's file contains something other than a registry.
     #[error("the registry '{}' is damaged at '{key}'", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The entry.
+        /// Key of the invalid entry.
         key: String,
-        /// What is wrong with it.
+        /// Error of the entry.
         source: EntryError,
     },
-    /// The registry does not hold, or may not hold, what was committed last.
+    /// The registry does not contain, or may not contain, the last commit.
     #[error(transparent)]
     Lost(Box<Loss>),
-    /// There is a registry already.
+    /// A registry exists already.
     #[error("there is a registry at '{}'", path.display())]
     Exists {
-        /// Its file.
+        /// Path of its file.
         path: PathBuf,
     },
-    /// A process has the registry open.
+    /// Another process has the registry open.
     #[error("the registry '{}' is in use by a master that runs", path.display())]
     InUse {
-        /// Its file.
+        /// Path of its file.
         path: PathBuf,
     },
-    /// A file of the registry is not at its path any more, so that what is written to it is lost with this process.
+    /// A file of the registry is no longer at its path, so that writes to it are lost with this process.
     #[error("the registry's file is not at '{}' any more: {found}", path.display())]
     NotInPlace {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
-        /// What is there.
+        /// Description of what is at the path now.
         found: &'static str,
     },
 }
 
-/// Why a disk refuses for the time being.
+/// Description of a transient error of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The system's message: "No space left on device".
     pub why: String,
-    /// Whether there is too little room.
+    /// Whether the disk has too little space.
     pub needs_room: bool,
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without a repair: the disk, a quota or a table of open files is full, or
-    /// a device or a file system refuses for a while.
+    /// Returns whether the same call may succeed later without a repair: the disk, a quota or a table of open files is
+    /// full, or a device or a file system returns errors for a while.
     ///
     /// Any other error, such as a missing directory or permission, means that something that the process relies on was
     /// changed.
@@ -88,7 +88,7 @@ impl StoreError {
         self.source_io().is_some_and(is_transient)
     }
 
-    /// Whether descriptors are missing.
+    /// Returns whether descriptors are missing.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         use rustix::io::Errno;
         self.code().is_some_and(|code| [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code))
@@ -105,7 +105,7 @@ impl StoreError {
         self.source_io().and_then(io::Error::raw_os_error)
     }
 
-    /// Why the disk is in trouble.
+    /// Returns the description of the error.
     pub fn trouble(&self) -> Trouble {
         use rustix::io::Errno;
         let why = match self {
@@ -123,8 +123,7 @@ impl StoreError {
     }
 }
 
-/// Whether the same system call may succeed later without a repair: see
-/// [`StoreError::is_transient`].
+/// Returns whether the same system call may succeed later without a repair: see [`StoreError::is_transient`].
 pub fn is_transient(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let transient = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];

@@ -2,17 +2,17 @@
 
 use prost::Message;
 
-/// A frame that is whole but is not such a message.
+/// An error of a complete frame that does not contain a message of the expected type.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("the record at byte {offset} is damaged")]
 pub struct FrameError {
-    /// Where the frame begins.
+    /// Offset of the frame.
     pub offset: usize,
     /// The decoder's error.
     pub source: prost::DecodeError,
 }
 
-/// One framed message. Messages are below 4 GiB: longer ones cannot come over the wire.
+/// Returns one framed message. Messages are below 4 GiB: the network protocol allows no longer ones.
 pub fn frame(message: &impl Message) -> Vec<u8> {
     let body = message.encode_to_vec();
     let mut bytes = Vec::with_capacity(4 + body.len());
@@ -21,11 +21,11 @@ pub fn frame(message: &impl Message) -> Vec<u8> {
     bytes
 }
 
-/// The messages of all whole frames, and the number of bytes that these take: fewer than there are if the last
-/// frame is torn.
+/// Returns the messages of all complete frames, and the number of bytes of these frames, which is less than the length
+/// of `bytes` if the last frame is torn.
 ///
 /// # Errors
-/// When a whole frame is no such message.
+/// A complete frame does not contain a message of this type.
 pub fn read_frames<M: Message + Default>(bytes: &[u8]) -> Result<(Vec<M>, usize), FrameError> {
     let mut messages = Vec::new();
     let mut offset = 0;
@@ -44,7 +44,7 @@ mod tests {
     use protos::mesos::TaskId;
 
     proptest! {
-        /// However many bytes of the end are missing, all whole frames before are read, and nothing else.
+        /// However many bytes of the end are missing, all complete frames before are read, and nothing else.
         #[test]
         fn torn_ends_lose_only_themselves(values in prop::collection::vec("[a-z]{0,20}", 0..10), cut in 0usize..400) {
             let mut bytes = Vec::new();

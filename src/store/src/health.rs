@@ -1,16 +1,16 @@
-//! Reports of a disk's errors to the agent's core, and the waits between repeated writes.
+//! Decides which errors of a disk are reported to the agent's core, and the waits between repeated writes.
 //!
-//! It decides which reports are new; sending them and waiting are the shell's part.
+//! The shell sends the reports and waits.
 
 use std::time::Duration;
 
 use crate::error::Trouble;
 
-/// The first wait before a refused write is tried again, and the longest one.
+/// The first wait before a failed write is repeated, and the longest one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// The last report to the core.
+/// State of a disk, as it was last reported to the core.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     reported: Option<Trouble>,
@@ -32,7 +32,7 @@ impl Health {
     }
 }
 
-/// Waits between tries, each twice as long as the one before, up to 10 seconds.
+/// Waits between attempts, each twice as long as the one before, up to 10 seconds.
 #[derive(Clone, Debug)]
 pub struct Waits {
     next: Duration,
@@ -45,13 +45,13 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// The next wait.
+    /// Returns the next wait.
     pub fn next_wait(&mut self) -> Duration {
         let next = (self.next * 2).min(LONGEST_WAIT);
         std::mem::replace(&mut self.next, next)
     }
 
-    /// Begins with the first wait again, after a success.
+    /// Restarts with the first wait, after a success.
     pub fn reset(&mut self) {
         *self = Waits::default();
     }

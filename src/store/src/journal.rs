@@ -1,14 +1,13 @@
-//! Journal of checkpoints that the disk refuses in place: records in a file of a fixed size.
+//! The journal of checkpoints that cannot be written in place: records in a file of a fixed size.
 //!
-//! The journal in the meta directory has all its blocks allocated in advance. Overwriting them needs no room, no inode
+//! The journal in the meta directory has all its blocks allocated in advance. Overwriting them needs no space, no inode
 //! and no new descriptor, so it succeeds on a full disk, over a quota and without descriptors. A record is durable
-//! before
-//! [`Journal::append`] returns.
+//! before [`Journal::append`] returns.
 //!
-//! The second journal, in the runtime directory, takes over when the disk refuses even that. It is sparse, and lasts as
-//! long as that directory does: on a tmpfs until the host restarts. Its name contains the id of the first journal.
+//! The second journal, in the runtime directory, is used when the first one fails, too. It is sparse, and lasts as long
+//! as that directory does: on a tmpfs until the host restarts. Its name contains the id of the first journal.
 //!
-//! This module does not know what a record contains.
+//! This module does not interpret records.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -21,16 +20,16 @@ use crate::error::{StoreError, is_transient};
 use crate::replace::{directory_of, sync_directory};
 use crate::trouble;
 
-/// Size of the journal in the meta directory.
+/// Size of the journal in the meta directory, in bytes.
 pub(crate) const SIZE: u64 = if cfg!(test) { 1 << 16 } else { 4 << 20 };
-/// Size of the journal in the runtime directory.
+/// Size of the journal in the runtime directory, in bytes.
 pub(crate) const RUNTIME_SIZE: u64 = if cfg!(test) { 1 << 16 } else { 16 << 20 };
-/// The file begins with the magic number, the generation, and their checksum. Records follow at `RECORDS`.
+/// Magic number at the start of the file, followed by the generation, and their checksum. Records follow at `RECORDS`.
 const MAGIC: u64 = u64::from_le_bytes(*b"tepui-j1");
-/// The id follows at `HEAD`, in the same form.
+/// Magic number before the id, which is at `HEAD` in the same form.
 const ID_MAGIC: u64 = u64::from_le_bytes(*b"tepui-id");
 const RECORDS: u64 = 512;
-/// Before each record: its length, its generation, and a checksum over both and the record.
+/// Size of a record's head: its length, its generation, and a checksum over both and the record.
 const HEAD: usize = 24;
 
 /// An open journal.
@@ -45,17 +44,17 @@ pub(crate) struct Journal {
     id: Option<u64>,
     generation: u64,
     end: u64,
-    /// A record after `end` may be whole although its write has failed.
+    /// Whether a record after `end` may be complete although its write has failed.
     in_doubt: bool,
 }
 
-/// FNV-1a over several parts.
+/// Returns the FNV-1a hash of several parts.
 fn checksum(parts: &[&[u8]]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Three numbers of eight bytes: what files and records begin with.
+/// Returns the head of a file or a record: three numbers of eight bytes.
 fn head(first: u64, second: u64, rest: &[u8]) -> [u8; HEAD] {
     let (first, second) = (first.to_le_bytes(), second.to_le_bytes());
     let sum = checksum(&[&first, &second, rest]).to_le_bytes();
@@ -70,7 +69,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|part| part.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Records in the order in which they were added.
+/// Records in the order in which they were appended.
 type Records = Vec<Vec<u8>>;
 
 impl Journal {
@@ -91,7 +90,7 @@ impl Journal {
 
     fn fill(path: &Path) -> Result<File, StoreError> {
         let mut file = Journal::make(path)?;
-        // Zeros are written although fallocate(2) is quicker: a block that it allocates may need room when it is first
+        // Zeros are written although fallocate(2) is faster: a block that it allocates may need space when it is first
         // written.
         let zeros = [0; 1 << 16];
         for _ in 0..SIZE / zeros.len() as u64 {
@@ -153,17 +152,17 @@ impl Journal {
         Ok(Some((journal, records)))
     }
 
-    /// Number that no other journal has, if this one has one.
+    /// Returns the journal's id, a number that no other journal has; `None` if it has none.
     pub(crate) fn id(&self) -> Option<u64> {
         self.id
     }
 
-    /// When the file was last written, since 1970.
+    /// Returns the time of the file's last write, since 1970.
     pub(crate) fn written(&self) -> Option<Duration> {
         self.file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()
     }
 
-    /// Gives the journal an id, if the disk takes it.
+    /// Assigns an id to the journal, if the disk allows it.
     fn assign_id(&mut self) {
         let Ok(id) = getrandom::u64() else { return };
         let write = self.writable().and_then(|file| {
@@ -173,7 +172,7 @@ impl Journal {
         self.id = write.ok().map(|()| id);
     }
 
-    /// The file, open for writing.
+    /// Returns the file, open for writing.
     fn writable(&mut self) -> std::io::Result<&File> {
         if !self.is_writable {
             self.file = OpenOptions::new().read(true).write(true).open(&self.path)?;
@@ -182,8 +181,8 @@ impl Journal {
         Ok(&self.file)
     }
 
-    /// Adds a record. After an error the record may or may not be read later, and can be added again; earlier records
-    /// stay whole. `false` if there is no room for it.
+    /// Appends a record. Returns `false` if there is no space for it. After an error the record may or may not be read
+    /// later, and can be appended again; earlier records are intact.
     pub(crate) fn append(&mut self, record: &[u8]) -> std::io::Result<bool> {
         let end = self.end + (HEAD + record.len()) as u64;
         if end > self.size {
@@ -205,7 +204,7 @@ impl Journal {
         Ok(true)
     }
 
-    /// Discards all records. Durable on return.
+    /// Discards all records. This is durable on return.
     pub(crate) fn clear(&mut self) -> std::io::Result<()> {
         if self.end > RECORDS || self.in_doubt {
             self.begin()?;
@@ -215,7 +214,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins a new generation: what the file holds of earlier ones does not count.
+    /// Starts a new generation, which invalidates the records of earlier ones.
     fn begin(&mut self) -> std::io::Result<()> {
         trouble::step()?;
         let next = self.generation.wrapping_add(1);
@@ -227,7 +226,7 @@ impl Journal {
     }
 }
 
-/// The record at this place, if a whole one of this generation is there.
+/// Returns the record at this offset, if a complete one of this generation is there.
 fn record_at(bytes: &[u8], at: usize, generation: u64) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
     let length = usize::try_from(number(rest, 0)).ok()?;

@@ -1,8 +1,8 @@
 //! Reads an agent's meta directory (docs/mesos/disk.md) into memory.
 //!
 //! It reads what a recovery needs: of earlier agents, of older runs and of executors that ended long ago only the
-//! names, so that an agent with a long history starts as quickly as a new one. It decodes nothing; unknown names, such
-//! as those of temporary files, are kept.
+//! names, so that an agent with a long history starts as fast as a new one. It decodes nothing; unknown names, such as
+//! those of temporary files, are kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,9 @@ use cores::{Change, Tree};
 
 use crate::error::StoreError;
 
-/// The journal of checkpoints, which is read elsewhere.
+/// Name of the journal of checkpoints, which is read elsewhere.
 pub(crate) const JOURNAL: &str = "checkpoints.journal";
-/// The file that marks a run whose executor has ended with no updates left.
+/// Name of the file that marks a run whose executor has ended with all updates acknowledged.
 const SENTINEL: &str = "executor.sentinel";
 /// Number of ended executors of each framework that are read completely: as many as an agent shows by default.
 const HISTORY: usize = 150;
@@ -25,7 +25,7 @@ const HISTORY: usize = 150;
 /// Reads the meta directory at `root`; a missing one is empty.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub fn read_meta(root: &Path) -> Result<Tree, StoreError> {
     let mut tree = Tree::default();
     read_directory(root, "", &mut tree)?;
@@ -50,7 +50,7 @@ pub(crate) fn apply(tree: &mut Tree, root: &Path, change: &Change, journaled: Ti
     tree.apply(change);
 }
 
-/// The entries of a directory.
+/// Names of the entries of a directory.
 struct Names {
     files: Vec<String>,
     links: BTreeMap<String, String>,
@@ -60,7 +60,7 @@ struct Names {
 fn read_directory(root: &Path, path: &str, tree: &mut Tree) -> Result<(), StoreError> {
     let Some(names) = names_in(&root.join(path))? else { return Ok(()) };
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
-    // Only what `latest` leads to is of interest where there is one.
+    // If there is a link `latest`, only its target is read completely.
     let latest = names.links.get("latest").and_then(|target| target.rsplit('/').next().map(str::to_owned));
     let is_choice = path == "slaves" || path.ends_with("/runs");
     for name in names.files.iter().filter(|name| !path.is_empty() || *name != JOURNAL) {
@@ -85,7 +85,7 @@ fn read_directory(root: &Path, path: &str, tree: &mut Tree) -> Result<(), StoreE
             read_directory(root, &child, tree)?;
         }
     }
-    // The newest of those that have ended are shown again; of the others the names are enough.
+    // The newest ended executors are shown; of the others only the names are needed.
     ended.sort();
     let old = ended.len().saturating_sub(HISTORY);
     for (index, (_, executor)) in ended.into_iter().enumerate() {
@@ -97,13 +97,13 @@ fn read_directory(root: &Path, path: &str, tree: &mut Tree) -> Result<(), StoreE
     Ok(())
 }
 
-/// When a file was last written.
+/// Returns the time of a file's last write.
 fn written(path: &Path) -> Option<Duration> {
     let time: SystemTime = fs::symlink_metadata(path).ok()?.modified().ok()?;
     time.duration_since(UNIX_EPOCH).ok()
 }
 
-/// The sentinel in an executor's newest run.
+/// Returns the sentinel in an executor's newest run.
 fn sentinel_of(root: &Path, executor: &str) -> Result<Option<String>, StoreError> {
     let link = root.join(executor).join("runs/latest");
     let target = match fs::read_link(&link) {
@@ -116,7 +116,7 @@ fn sentinel_of(root: &Path, executor: &str) -> Result<Option<String>, StoreError
     Ok(root.join(&path).exists().then_some(path))
 }
 
-/// Of an executor that has ended only its runs' names and the sentinel are kept.
+/// Adds an ended executor, with only the names of its runs and the sentinel.
 fn note_ended(root: &Path, executor: &str, tree: &mut Tree) -> Result<(), StoreError> {
     let runs = format!("{executor}/runs");
     if let Some(names) = names_in(&root.join(&runs))? {
@@ -139,7 +139,7 @@ fn names_in(directory: &Path) -> Result<Option<Names>, StoreError> {
     for entry in entries {
         let entry = entry.map_err(StoreError::io("read the directory", directory))?;
         let kind = entry.file_type().map_err(StoreError::io("look at", &entry.path()))?;
-        // Ids are UTF-8, so a name that is not was not made by an agent.
+        // Ids are UTF-8, so a name that is not was not created by an agent.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if kind.is_dir() {
             names.directories.push(name);

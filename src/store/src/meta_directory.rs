@@ -1,6 +1,6 @@
-//! The meta directory as a disk of checkpoints: batches in place, two journals, and descriptors in reserve.
+//! The meta directory as a disk of checkpoints: batches in place, two journals, and reserved descriptors.
 //!
-//! It does not decide when something is written where. Descriptors are reserved for the time when the process has none.
+//! It does not decide when something is written where. The reserve is used when the process has no free descriptors.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,26 +17,26 @@ use crate::journal::{Journal, RUNTIME_SIZE, SIZE};
 use crate::meta::{self, JOURNAL, read_meta};
 use crate::trouble;
 
-/// Maximum number of descriptors that are kept in reserve: as many as a batch has open at most, nearly always.
+/// Maximum number of reserved descriptors: almost every batch has at most as many files open.
 const SPARE: usize = 16;
-/// The room that there must be before the disk counts as well again.
+/// Space in bytes that must be free before the disk counts as healthy again.
 const ROOM: u64 = 1 << 20;
-/// The file that is made, and removed, to see whether there is room.
+/// Name of the file that is created and deleted to check for space.
 const PROBE: &str = "checkpoints.probe";
 
 /// A meta directory on the disk of this host.
 #[derive(Debug)]
 pub struct MetaDirectory {
     root: PathBuf,
-    /// Directory of the second journal, on another file system: a tmpfs, as a rule.
+    /// Directory of the second journal, on another file system, usually a tmpfs.
     runtime: PathBuf,
     journal: Option<Journal>,
-    /// Records that follow those of `journal`, because the disk refused that one. Exists only then.
+    /// Second journal, whose records follow those of `journal`; `None` as long as the disk accepts the first one.
     second: Option<Journal>,
-    /// How much of a file counts, where a part of a failed try could not be cut off.
+    /// Numbers of valid bytes of files from which a part of a failed write could not be removed.
     longer: BTreeMap<String, u64>,
     spare: Vec<File>,
-    /// Called with the name of each step of a write.
+    /// Function that is called with the name of each step of a write.
     on_step: fn(&str),
 }
 
@@ -57,7 +57,7 @@ impl MetaDirectory {
         self.on_step = hear;
     }
 
-    /// Reads what is in place, with the changes of the journals applied.
+    /// Reads the checkpoints in place, with the changes of the journals applied.
     pub(crate) fn read<'a>(&self, aside: impl Iterator<Item = &'a Change>) -> Result<Tree, StoreError> {
         let mut tree = read_meta(&self.root)?;
         let journals = self.journal.iter().chain(&self.second);
@@ -96,7 +96,8 @@ impl MetaDirectory {
         outcome
     }
 
-    /// Path of the second journal. It belongs to the first one: a new meta directory at the same path has another id.
+    /// Returns the path of the second journal. It belongs to the first one: a new meta directory at the same path has
+    /// another id.
     fn second_path(&self) -> Option<PathBuf> {
         let id = self.journal.as_ref()?.id()?;
         Some(self.runtime.join(format!("checkpoints-{id:016x}.journal")))
@@ -162,7 +163,8 @@ impl CheckpointDisk for MetaDirectory {
     fn clear_journal(&mut self) -> Result<(), StoreError> {
         let path = self.root.join(JOURNAL);
         self.journal.as_mut().map_or(Ok(()), Journal::clear).map_err(StoreError::io("write", &path))?;
-        // Last: its records are the newest, so to apply them alone once more changes nothing.
+        // The second journal is removed last: its records are the newest, so applying them alone once more changes
+        // nothing.
         if let Some(path) = self.second.as_ref().and_then(|_| self.second_path()) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -189,7 +191,7 @@ impl CheckpointDisk for MetaDirectory {
         let allocated = trouble::step().and_then(|()| options.open(&path)).and_then(|file| {
             let flags = rustix::fs::FallocateFlags::empty();
             match rustix::fs::fallocate(&file, flags, 0, ROOM) {
-                // Not every file system can.
+                // Not every file system supports it.
                 Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
                 outcome => outcome.map_err(std::io::Error::from),
             }

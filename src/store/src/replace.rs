@@ -1,6 +1,6 @@
-//! Replacing one file or link so that a crash leaves the old or the new one.
+//! Replaces one file or link so that a crash leaves the old or the new one.
 //!
-//! Several changes at once are cheaper as a [`Batch`](crate::Batch).
+//! For several changes at once a [`Batch`](crate::Batch) is cheaper.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,13 +12,14 @@ use crate::create::{Access, create_directories, create_new};
 use crate::error::StoreError;
 use crate::trouble;
 
-/// Makes temporary names differ within this process.
+/// Counter that makes temporary names differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Gives a file this content, durably. Missing directories are created; they and the file belong to the owner alone.
+/// Writes the content of a file durably. Missing directories are created; they and the file are accessible to the owner
+/// only.
 ///
 /// # Errors
-/// The disk refuses; the file is then unchanged.
+/// An error of the disk; the file is then unchanged.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let directory = directory_of(path);
     create_directories(directory, Access::Owner).map_err(StoreError::io("create the directory", directory))?;
@@ -29,12 +30,13 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     sync_directory(directory)
 }
 
-/// Makes a symbolic link lead to `target`, also if it led elsewhere before. It is not synced: a link can be made again.
+/// Creates a symbolic link to `target`, or replaces an existing one. It is not synced, since a link can be created
+/// again.
 ///
 /// # Errors
-/// When the disk refuses; the link is then as it was.
+/// An error of the disk; the link is then unchanged.
 pub fn replace_link(path: &Path, target: &Path) -> Result<(), StoreError> {
-    // Most are new.
+    // Most links are new.
     if symlink(target, path).is_ok() {
         return Ok(());
     }
@@ -42,7 +44,7 @@ pub fn replace_link(path: &Path, target: &Path) -> Result<(), StoreError> {
     fs::rename(&temporary, path).map_err(StoreError::io("replace", path))
 }
 
-/// Makes a link under a temporary name beside `path`.
+/// Creates a link under a temporary name beside `path`.
 pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, StoreError> {
     let directory = directory_of(path);
     loop {
@@ -56,7 +58,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
     }
 }
 
-/// Makes a file under a temporary name.
+/// Creates a file under a temporary name.
 pub(crate) fn temporary_file(directory: &Path) -> Result<(PathBuf, File), StoreError> {
     loop {
         let temporary = directory.join(temporary_name());
@@ -69,18 +71,18 @@ pub(crate) fn temporary_file(directory: &Path) -> Result<(PathBuf, File), StoreE
     }
 }
 
-/// Makes the names in a directory durable.
+/// Makes the entries of a directory durable.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
     let open = trouble::step().and_then(|()| File::open(directory)).map_err(StoreError::io("open", directory))?;
     trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", directory))
 }
 
-/// The directory of a file.
+/// Returns the directory of a file.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Six characters, as Mesos names its temporary files; names left by a crash are skipped over.
+/// Returns six characters, as in Mesos's names of temporary files; names that a crash has left are skipped.
 fn temporary_name() -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut number = COUNTER.fetch_add(1, Ordering::Relaxed) ^ std::process::id().rotate_left(16);

@@ -5,14 +5,14 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// A system call that may fail is about to be made.
+/// Marks a system call that may fail; it is called before the system call.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all bytes; when it is made to fail, a part of them.
+/// Writes all bytes; if this step is to fail, a part of them.
 pub(crate) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     if let Err(error) = step() {
         file.write_all(&bytes[..bytes.len() / 2])?;
@@ -30,16 +30,16 @@ mod tests {
     use std::io;
 
     thread_local! {
-        /// How many steps succeed, how many fail after them, and with which error.
+        /// Number of steps that succeed, number of steps that fail after them, and their error.
         static PLAN: Cell<Option<(u32, u32, i32)>> = const { Cell::new(None) };
     }
 
-    /// After `good` steps, `bad` ones fail with this error.
+    /// Makes `bad` steps fail with this error after `good` steps.
     pub(crate) fn fail(good: u32, bad: u32, error: i32) {
         PLAN.set(Some((good, bad, error)));
     }
 
-    /// No step fails any more. Whether one has.
+    /// Ends the failures. Returns whether a step has failed.
     pub(crate) fn heal(bad: u32) -> bool {
         PLAN.take().is_some_and(|(_, left, _)| left < bad)
     }

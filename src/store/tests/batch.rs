@@ -1,4 +1,4 @@
-//! A batch's changes in a real directory: the content after commit, and the remains of a dropped batch.
+//! Tests a batch's changes in a real directory: the content after commit, and the remains of a dropped batch.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use store::{Batch, frame, read_frames, read_meta, replace_file, replace_link};
 
-/// A directory for each test, removed when dropped.
+/// A directory for one test, which is deleted when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -112,7 +112,7 @@ fn a_disk_error_is_reported_with_the_path() {
     assert!(std::error::Error::source(&error).is_some());
 }
 
-/// An append can be torn by a crash at any byte: the whole records before it are read, and the next run cuts the rest.
+/// A crash can tear an append at any byte: the complete records before it are read, and the next run cuts off the rest.
 #[test]
 fn torn_appends_lose_only_the_record_that_was_written() {
     let directory = Directory::new();
@@ -146,7 +146,7 @@ fn a_meta_directory_is_read_without_its_history() {
     }
     batch.replace(&format!("{executors}/alive/runs/r1/tasks/t/task.info"), b"older").unwrap();
     batch.replace(&format!("{executors}/ended/runs/r3/executor.sentinel"), b"").unwrap();
-    // Ended after that one, and so many that it is not of interest any more.
+    // These executors ended after that one, and are so many that it is not read completely.
     let newer: Vec<String> = (0..150).map(|number| format!("{executors}/newer{number}")).collect();
     for executor in &newer {
         batch.replace(&format!("{executor}/executor.info"), b"info").unwrap();

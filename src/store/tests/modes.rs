@@ -1,4 +1,4 @@
-//! Who may read what is stored: its owner, whatever the umask.
+//! Tests that only its owner can read stored data, whatever the umask.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use store::{Access, Batch, FileRegistry, create_private, make_private, replace_file, write_file};
 
-/// The paths below a directory that others have access to, links aside.
+/// Returns the paths below a directory that other users have access to, except links.
 fn open_to_others(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root).unwrap() {
@@ -22,7 +22,7 @@ fn open_to_others(root: &Path) -> Vec<String> {
     found
 }
 
-/// A directory of the test's own; gone with its owner.
+/// A directory for one test, which is deleted when dropped.
 struct Place(std::path::PathBuf);
 
 impl Place {
@@ -90,7 +90,7 @@ fn access_is_named() {
     for (access, of_file) in [(Access::Owner, 0o600), (Access::Group, 0o640), (Access::All, 0o644)] {
         let file = place.0.join(format!("{access:?}"));
         write_file(&file, b"x", access).unwrap();
-        // The umask of a test may take more away.
+        // The umask of a test may remove more access.
         assert_eq!(mode(&file) & !of_file, 0);
     }
     fs::create_dir(place.0.join("there")).unwrap();

@@ -1,4 +1,4 @@
-//! The registry over restarts, in both of its places; and a file that is not a registry.
+//! Tests the registry over restarts, in a file and in memory; and a file that is not a registry.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use protos::mesos::internal::{Registry, registry};
 use protos::mesos::{self, SlaveId, TimeInfo};
 use store::{FileRegistry, MemoryRegistry, RegistryStore, StoreError, Update};
 
-/// A path of its own for each test, gone when the test is over.
+/// A path for one test, which is deleted when dropped.
 struct Place(PathBuf);
 
 impl Place {

@@ -1,4 +1,4 @@
-//! Registries that are made as a whole, and registries that are read without a change.
+//! Tests registries that are created as a whole, and registries that are read without a change.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Place {
         self.0.join("registry.redb.commits")
     }
 
-    /// The names and the content of all files.
+    /// Returns the names and the content of all files.
     fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files: Vec<_> = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
@@ -93,7 +93,7 @@ fn reading_changes_nothing() {
     let mut open = FileRegistry::create(&path, &some()).unwrap();
     open.commit(&[Update::weight(&weight("c"))]).unwrap();
     assert!(matches!(FileRegistry::read(&path).unwrap_err(), StoreError::InUse { .. }));
-    // The files of a master that was killed.
+    // These are the files of a master that was killed.
     let killed = place.files();
     drop(open);
     for (path, bytes) in &killed {

@@ -1,4 +1,4 @@
-//! Registries whose files are damaged, replaced or cut off by a crash.
+//! Tests registries whose files are damaged, replaced or cut off by a crash.
 //!
 //! Invariants:
 //! - After any damage to one of the two files, opening gives exactly what was committed last, or an error; never
@@ -18,11 +18,11 @@ use protos::mesos::internal::{Registry, registry};
 use protos::mesos::{self, SlaveId};
 use store::{FileRegistry, Found, Opening, RegistryStore, StoreError, Update};
 
-/// Commits of the history that is damaged.
+/// Number of commits of the history that is damaged.
 const COMMITS: usize = 9;
 const PAGE: usize = 4096;
 
-/// A directory of a case's own; gone with its owner.
+/// A directory for one case, which is deleted when dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
         Files { registry: fs::read(self.registry()).ok(), commits: fs::read(self.commits()).ok() }
     }
 
-    /// A directory with these files.
+    /// Creates a directory with these files.
     fn with(files: &Files) -> Place {
         let place = Place::new();
         for (path, bytes) in [(place.registry(), &files.registry), (place.commits(), &files.commits)] {
@@ -69,14 +69,14 @@ impl Drop for Place {
     }
 }
 
-/// The two files of a registry; none if there is no such file.
+/// The two files of a registry; `None` for a missing file.
 #[derive(Clone, Debug)]
 struct Files {
     registry: Option<Vec<u8>>,
     commits: Option<Vec<u8>>,
 }
 
-/// A new registry's file is a megabyte, most of it zeros.
+/// Writes a file without its zeros: a new registry's file has a megabyte, most of it zeros.
 fn write_sparsely(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = fs::File::create(path).unwrap();
@@ -88,13 +88,13 @@ fn write_sparsely(path: &Path, bytes: &[u8]) {
     }
 }
 
-/// A registry after each of its commits.
+/// A registry's states after each of its commits.
 struct History {
-    /// What it held.
+    /// Content of the registry.
     contents: Vec<Registry>,
-    /// Its files while it was open, as a killed process leaves them.
+    /// Files of the open registry, as a killed process leaves them.
     killed: Vec<Files>,
-    /// Its files after it was closed; of the last commit only.
+    /// Files after it was closed, for the last commit only.
     closed: Files,
 }
 
@@ -102,7 +102,7 @@ fn id(number: usize) -> SlaveId {
     SlaveId { value: format!("S{number}").into() }
 }
 
-/// Changes as masters make them: agents come, change and go.
+/// Returns changes as masters make them: agents are admitted, change and are removed.
 fn updates(commit: usize) -> Vec<Update> {
     let agent = |number: usize| {
         let hostname = format!("host-{number}-{commit}-{}", "x".repeat(200));
@@ -141,7 +141,7 @@ enum Which {
 
 #[derive(Clone, Debug)]
 enum Damage {
-    /// One byte that is not zero gets another value.
+    /// A byte that is not zero gets another value.
     FlipUsed(Which, Index, u8),
     /// Any byte gets another value.
     Flip(Which, Index, u8),
@@ -151,7 +151,7 @@ enum Damage {
     /// Bytes are appended.
     Extend(Which, u16),
     ZeroPage(Which, Index),
-    /// The file as it was after an earlier commit.
+    /// The file is replaced by its state after an earlier commit.
     Older(Which, Index),
     Delete(Which),
 }
@@ -225,7 +225,7 @@ fn apply(damage: &Damage, files: &mut Files, history: &History) {
     }
 }
 
-/// A registry keeps a commit over a restart, and is confirmed afterwards.
+/// Asserts that a registry keeps a commit over a restart, and is confirmed afterwards.
 fn keeps_a_commit(place: &Place, mut file: FileRegistry) -> Result<(), TestCaseError> {
     file.commit(&updates(COMMITS + 3)).unwrap();
     let content = file.load().unwrap();
@@ -258,15 +258,15 @@ proptest! {
             let is_changed = matches!(file.opening(), Opening::Accepted { loss, .. } if matches!(loss.found, Found::Changed { .. }));
             prop_assert!(is_changed || history.contents.contains(&left));
             keeps_a_commit(&place, file)?;
-            // What was accepted once is not what is found the next time.
+            // A loss that was accepted once is not the loss that is found the next time.
             fs::remove_file(place.registry()).unwrap();
             prop_assert!(matches!(place.open(Some(number)), Err(StoreError::Lost(_))));
             Ok(())
         })?;
     }
 
-    /// Before a commit returns any of its pages may be on the disk, in any order; the confirmation comes after all of
-    /// them.
+    /// Before a commit returns, any of its pages may be on the disk, in any order; the confirmation is written after
+    /// all of them.
     #[test]
     fn a_crash_leaves_the_commit_or_what_was_before(
         last in 1..COMMITS,

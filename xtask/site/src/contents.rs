@@ -1,4 +1,4 @@
-//! The contents of the site: parts by reader, and their pages in the order in which they are read.
+//! The table of contents of the site: parts by reader, and their pages in the order in which they are read.
 
 use std::path::Path;
 
@@ -110,16 +110,16 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// The part to which the generated pages are added.
+/// Title of the part to which the generated pages are added.
 const REFERENCE: &str = "Reference";
 
-/// The paths of all pages that are in the repository.
+/// Returns the paths of all pages that are in the repository.
 pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
     let listed = PARTS.iter().flat_map(|part| part.pages).map(|(_, path)| *path);
     std::iter::once(START.1).chain(listed)
 }
 
-/// Whether pages may link to this file, which is not a page: pictures, examples and scenarios.
+/// Returns whether pages may link to this file, which is not a page: pictures, examples and scenarios.
 pub(crate) fn is_shown(path: &Path) -> bool {
     let suffixes = ["svg", "png", "jpg", "toml", "rs", "py", "yml", "yaml", "json"];
     path.ends_with("LICENSE")
@@ -128,7 +128,7 @@ pub(crate) fn is_shown(path: &Path) -> bool {
             && !path.components().any(|part| part.as_os_str() == "src")
 }
 
-/// The list of contents in the form of mdBook's summary.
+/// Returns the table of contents in the form of mdBook's summary.
 pub(crate) fn summary() -> String {
     let mut text = format!("[{}]({})\n", START.0, START.1);
     for part in PARTS {

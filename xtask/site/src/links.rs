@@ -1,11 +1,11 @@
-//! The links of the finished site: their files and anchors exist. It opens no address on a network.
+//! Checks the links of the finished site: their files and anchors exist. It opens no address on a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The number of links between files of `site`, and those that lead nowhere.
+/// Returns the number of links between files of `site`, and the dead ones.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -36,7 +36,7 @@ pub(crate) fn check(site: &Path) -> Result<(usize, Vec<String>)> {
     Ok((checked, dead))
 }
 
-/// All files below `directory`, from `site`.
+/// Adds all files below `directory` to `files`, by their paths from `site`.
 fn collect(site: &Path, directory: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(directory).with_context(|| format!("{}", directory.display()))? {
         let path = entry?.path();
@@ -49,14 +49,14 @@ fn collect(site: &Path, directory: &Path, files: &mut BTreeSet<PathBuf>) -> Resu
     Ok(())
 }
 
-/// The values of an attribute, as they are in the text.
+/// Returns the values of an attribute, as they are in the text.
 fn values<'a>(text: &'a str, attribute: &str) -> impl Iterator<Item = &'a str> {
     let start = format!(" {attribute}=\"");
     let starts: Vec<usize> = text.match_indices(&start).map(|(at, found)| at + found.len()).collect();
     starts.into_iter().filter_map(|at| text[at..].split('"').next())
 }
 
-/// The path of what `page` calls `path`.
+/// Returns the path of the file to which `page` links as `path`.
 fn beside(page: &Path, path: &str) -> PathBuf {
     let mut file = page.parent().unwrap_or(page).to_owned();
     for part in Path::new(path).components() {

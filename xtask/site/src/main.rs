@@ -1,4 +1,5 @@
-//! `cargo xtask site`: the pages of this repository as a site with a search, and a reference of all commands and flags.
+//! `cargo xtask site`: builds a site from the pages of this repository, with a search, and a reference of all commands
+//! and flags.
 //!
 //! The pages keep their paths, so their links to each other work in both places. It changes no page: files that a page
 //! links to are copied beside it, and every link of the result is checked.
@@ -65,14 +66,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes the site of `repository` in `directory`/html.
+/// Builds the site of `repository` in `directory`/html.
 ///
 /// # Errors
-/// A page is in no part of the contents, a link of the result leads nowhere, or a file cannot be read or written.
+/// A page is in no part of the contents, a link of the result is dead, or a file cannot be read or written.
 fn build(repository: &Path, directory: &Path) -> Result<()> {
     let pages = directory.join("pages");
     if directory.exists() {
-        // It is removed whole below: what was not made here must not be lost.
+        // The whole directory is removed below: files that this program has not made must not be lost.
         ensure!(pages.is_dir(), "'{}' exists and is not a site", directory.display());
         std::fs::remove_dir_all(directory).with_context(|| format!("cannot replace '{}'", directory.display()))?;
     }
@@ -113,7 +114,7 @@ fn copy_pages(repository: &Path, pages: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files that git has of `repository`.
+/// Returns the files that git tracks in `repository`.
 fn tracked(repository: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("git").arg("-C").arg(repository).args(["ls-files", "-z"]).output();
     let output = output.context("cannot start git")?;

@@ -1,5 +1,5 @@
-//! The reference: a page for each command with its subcommands, and one for the flags of each daemon, from the
-//! definitions that the program itself reads.
+//! Generates the reference from the definitions that the program itself uses: a page for each command with its
+//! subcommands, and one for the flags of each daemon.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use daemon::flags::Part;
 
 const DIRECTORY: &str = "reference";
 
-/// Titles and paths of the pages: the daemons, then all other commands that `tepui --help` lists.
+/// Returns titles and paths of the pages: the daemons, then all other commands that `tepui --help` lists.
 pub(crate) fn pages() -> Vec<(String, String)> {
     let page = |title: String, name: &str| (title, format!("{DIRECTORY}/{name}.md"));
     let daemons = [Part::Master, Part::Agent].map(|part| {
@@ -51,13 +51,13 @@ fn commands() -> Command {
     commands
 }
 
-/// The commands that are not daemons.
+/// Returns the commands that are not daemons.
 fn others(commands: &Command) -> impl Iterator<Item = &Command> {
     let is_other = |name: &str| !["master", "agent", "help"].contains(&name);
     commands.get_subcommands().filter(move |command| !command.is_hide_set() && is_other(command.get_name()))
 }
 
-/// The page about the flags of a daemon.
+/// Returns the page about the flags of a daemon.
 fn flags(part: Part) -> String {
     let name = part.command();
     let mut text = format!(
@@ -86,7 +86,7 @@ fn flags(part: Part) -> String {
     text
 }
 
-/// A command, then its subcommands one level below.
+/// Appends the description of a command, and of its subcommands one level below.
 fn describe(command: &Command, level: usize, text: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let _ = writeln!(text, "\n{} `{name}`\n", "#".repeat(level.min(6)));
@@ -111,7 +111,7 @@ fn describe(command: &Command, level: usize, text: &mut String) {
     }
 }
 
-/// An argument as it is typed: `-m, --master <MASTER>`.
+/// Returns an argument as it is typed: `-m, --master <MASTER>`.
 fn arg_form(arg: &Arg) -> String {
     let values = arg.get_value_names().unwrap_or_default();
     let values = values.iter().map(|value| format!("<{value}>")).collect::<Vec<_>>().join(" ");
@@ -122,7 +122,7 @@ fn arg_form(arg: &Arg) -> String {
     [names, values].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The default and the values that an argument may have.
+/// Returns the default and the possible values of an argument.
 fn defaults(arg: &Arg) -> String {
     if !arg.get_action().takes_values() {
         return String::new();
@@ -136,12 +136,12 @@ fn defaults(arg: &Arg) -> String {
     note("one of", values) + &note("default", defaults)
 }
 
-/// Text that Markdown reads as it is: a word in angle brackets is not HTML.
+/// Escapes text for Markdown, so that a word in angle brackets is not HTML.
 fn escaped(text: &str) -> String {
     text.replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
 }
 
-/// Text in a cell of a table.
+/// Escapes text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
 }

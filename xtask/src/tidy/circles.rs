@@ -1,7 +1,7 @@
-//! Files of a crate that import each other in a circle.
+//! Finds files of a crate that import each other in a circle.
 //!
-//! It follows paths that begin with `crate`, `self` or `super` to the file of their module. Two files that import each
-//! other are left alone: mostly a type and the file of one of its parts. Tests and re-exports are not followed.
+//! It follows paths that start with `crate`, `self` or `super` to the file of their module. Two files that import each
+//! other are allowed: mostly a type and the file of one of its parts. Tests and re-exports are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::sources;
 
-/// Circles that one type explains: the sources of the crate, the module of that type, and the reason.
+/// Allowed circles that one type causes: the sources of the crate, the module of that type, and the reason.
 const EXPLAINED: &[(&str, &str, &str)] = &[
     ("frameworks/binpack/src", "core::requests", "one core: calls, updates and the view of its jobs"),
     ("frameworks/quality/src", "learn::model", "a model is an enum of the algorithms, and each algorithm makes one"),
@@ -40,7 +40,7 @@ const EXPLAINED: &[(&str, &str, &str)] = &[
     ("src/master/src", "master", "the master's state, its settings, and the inputs and outputs that name them"),
 ];
 
-/// The circles of three files and more that nothing explains, and explanations of circles that are not there.
+/// Returns the circles of three files and more that are not allowed, and allowed circles that do not exist.
 ///
 /// # Errors
 /// A source cannot be read.
@@ -48,7 +48,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let mut crates: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
     for file in sources::files(root, "*.rs")? {
         let text = file.to_string_lossy();
-        // Crates lie in `src`, and have their sources in a `src` of their own.
+        // Crates are in `src`, and have their sources in a `src` of their own.
         if let Some(at) = text.rfind("/src/") {
             let sources = PathBuf::from(&text[..at]).join("src");
             crates.entry(sources).or_default().push(file);
@@ -76,7 +76,7 @@ fn join(circle: &BTreeSet<String>) -> String {
     circle.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The modules that each module of a crate imports, by the paths of both below the crate; the root is empty.
+/// Returns the modules that each module of a crate imports, by the paths of both below the crate; the root is empty.
 fn imports(root: &Path, sources: &Path, files: &[PathBuf]) -> BTreeMap<String, BTreeSet<String>> {
     let module = |file: &Path| {
         let inside = file.strip_prefix(sources).unwrap_or(file).with_extension("");
@@ -98,7 +98,7 @@ fn imports(root: &Path, sources: &Path, files: &[PathBuf]) -> BTreeMap<String, B
     imports
 }
 
-/// The modules of `modules` that the module `name` with this text imports.
+/// Returns the modules of `modules` that the module `name` with this text imports.
 fn targets(name: &str, text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut found = BTreeSet::new();
@@ -118,7 +118,7 @@ fn targets(name: &str, text: &str, modules: &BTreeSet<String>) -> BTreeSet<Strin
     found
 }
 
-/// The module that a path of the module `name` is in: the longest prefix that is a module; none for the root.
+/// Returns the module of a path in the module `name`: the longest prefix that is a module; `None` for the root.
 fn resolve(name: &str, path: &[&str], modules: &BTreeSet<String>) -> Option<String> {
     let mut base: Vec<&str> = name.split("::").filter(|part| !part.is_empty()).collect();
     for part in path {
@@ -139,7 +139,7 @@ fn resolve(name: &str, path: &[&str], modules: &BTreeSet<String>) -> Option<Stri
     None
 }
 
-/// The sets of three modules and more in which every module reaches every other one.
+/// Returns the sets of three modules and more in which every module reaches every other one.
 fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         imports.keys().map(|module| (module.as_str(), reach(module, imports))).collect();
@@ -154,7 +154,7 @@ fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>
     circles.into_iter().collect()
 }
 
-/// Every module that `module` imports, directly and indirectly.
+/// Returns every module that `module` imports, directly and indirectly.
 fn reach<'a>(module: &str, imports: &'a BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&'a str> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![module]);
     while let Some(next) = open.pop() {

@@ -1,4 +1,4 @@
-//! Licences, versions and sources of all dependencies, by `deny.toml`.
+//! Checks licences, versions and sources of all dependencies by `deny.toml`.
 //!
 //! It checks what `cargo deny check licenses bans sources` checks with the settings that this file has; other settings
 //! of cargo-deny are not read. Advisories need their database and are left to cargo-deny.
@@ -12,7 +12,7 @@ use spdx::{Expression, ParseMode};
 
 use crate::cargo;
 
-/// Where every package that is not of the workspace comes from.
+/// Source of every package that is not of the workspace.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 #[derive(Deserialize)]
@@ -31,14 +31,14 @@ struct Bans {
     skip: Vec<Skip>,
 }
 
-/// A version that may be there beside another one.
+/// A version of a package that is allowed besides another one.
 #[derive(Deserialize)]
 struct Skip {
     #[serde(rename = "crate")]
     package: String,
 }
 
-/// What `cargo metadata` prints.
+/// Output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -49,11 +49,11 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// None for packages of the workspace.
+    /// Source of the package; `None` for packages of the workspace.
     source: Option<String>,
 }
 
-/// Every dependency that `deny.toml` forbids, and every exception there that is not needed.
+/// Returns every dependency that `deny.toml` forbids, and every exception there that is not needed.
 ///
 /// # Errors
 /// `deny.toml` cannot be read, or cargo cannot list the dependencies.
@@ -95,7 +95,7 @@ fn breaches(rules: &Rules, packages: &[Package]) -> Vec<String> {
     breaches
 }
 
-/// Whether an SPDX expression is met by the allowed licences alone.
+/// Returns whether the allowed licences alone satisfy an SPDX expression.
 fn is_allowed(license: &str, allowed: &[String]) -> bool {
     let expression = Expression::parse_mode(license, ParseMode::LAX);
     expression.is_ok_and(|expression| {

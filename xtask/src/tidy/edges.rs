@@ -1,4 +1,5 @@
-//! Dependencies that no source of their crate names. It reads names, not types: a name in a comment counts as a use.
+//! Finds dependencies that no source of their crate names. It reads names, not types: a name in a comment counts as a
+//! use.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use super::{layers, sources};
 /// Packages whose library has another name.
 const LIBRARIES: &[(&str, &str)] = &[("md-5", "md5")];
 
-/// The dependencies of each package that it does not name, as lines that name both.
+/// Returns the dependencies that the sources of their package do not name, as lines with package and dependency.
 ///
 /// # Errors
 /// A Cargo.toml or a source cannot be read.
@@ -40,7 +41,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// The dependencies of any kind in `manifest` that `text` does not name.
+/// Returns the dependencies of any kind in `manifest` that `text` does not name.
 fn unnamed<'a>(manifest: &'a Table, text: &str) -> impl Iterator<Item = &'a str> {
     let own = std::iter::once(manifest);
     let platforms = manifest.get("target").and_then(Value::as_table);
@@ -54,7 +55,7 @@ fn unnamed<'a>(manifest: &'a Table, text: &str) -> impl Iterator<Item = &'a str>
     })
 }
 
-/// `text` has the path `name::`, or imports `name` as a whole.
+/// Returns whether `text` has the path `name::`, or imports `name` as a whole.
 fn names_crate(text: &str, name: &str) -> bool {
     let starts_word = |at: usize| {
         let before = text[..at].chars().next_back();

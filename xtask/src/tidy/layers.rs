@@ -1,16 +1,16 @@
-//! Which crate may know of which: imports point down only, and the pure crates cannot reach the world.
+//! Checks which crates depend on which: dependencies point downwards only, and the pure crates do no I/O.
 //!
-//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up. The parts of the
-//! crate `daemon` are modules, so there it looks at the paths that their files name.
+//! It reads what is linked into a program: dependencies and build-dependencies. Tests may depend on higher crates. The
+//! parts of the crate `daemon` are modules, so there it reads the paths that their files name.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-/// Every crate of the workspace, from the bottom up, with those that it may know of.
+/// Every crate of the workspace, from the bottom up, with the crates that it may depend on.
 ///
-/// A new crate gets its line here, above all crates that it knows.
+/// A new crate gets its line here, above all crates that it depends on.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("stdio", &[]),
     ("scenarios", &[]),
@@ -135,7 +135,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("site", &["cli", "daemon"]),
 ];
 
-/// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
+/// Crates whose code only computes: the same inputs give the same outputs, byte for byte.
 const PURE: &[&str] = &[
     "base",
     "cores",
@@ -154,7 +154,7 @@ const PURE: &[&str] = &[
     "training",
 ];
 
-/// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
+/// Dependencies that a pure crate must not have, because they do I/O, read a clock or draw random numbers.
 const WORLDLY: &[&str] = &[
     "tokio",
     "tokio-util",
@@ -182,12 +182,12 @@ const WORLDLY: &[&str] = &[
     "parking_lot",
 ];
 
-/// The sources of the daemons: the master's and the agent's have a directory each, the rest serves both.
+/// Sources of the daemons: the master's and the agent's have a directory each, the rest serves both.
 const DAEMONS: &str = "src/daemon/src";
-/// Files that start a daemon of either kind, and so know both.
+/// Files that start a daemon of either kind, and so may name both.
 const STARTS: &[&str] = &["lib.rs", "local.rs", "process.rs"];
 
-/// Name and directory of every package of the workspace, the root package included.
+/// Returns name and directory of every package of the workspace, including the root package.
 ///
 /// # Errors
 /// A Cargo.toml cannot be read.
@@ -205,7 +205,7 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(packages)
 }
 
-/// The breaches of the layers, as lines that name crate and rule.
+/// Returns the breaches of the layers, as lines that name crate and rule.
 ///
 /// # Errors
 /// A Cargo.toml cannot be read.
@@ -213,7 +213,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for (name, directory) in packages(root)? {
         let manifest = manifest(&directory)?;
-        // The workspace has no prefix for what has one outside of it.
+        // Within the workspace, crates are named without the prefix of their packages.
         breaches.extend(check_one(name.strip_prefix("tepui-").unwrap_or(&name), &manifest));
     }
     let daemons = root.join(DAEMONS);
@@ -225,7 +225,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// The breach of a file of the daemons that names a part which it must not know, if it does.
+/// Returns the breach of a file of the daemons that names a part which it must not use, if it does.
 fn check_part(inside: &Path, text: &str) -> Option<String> {
     let own = inside.iter().next()?.to_str()?;
     if STARTS.contains(&own) {
@@ -238,7 +238,7 @@ fn check_part(inside: &Path, text: &str) -> Option<String> {
     Some(format!("{DAEMONS}/{}: must know nothing of the {part}'s daemon", inside.display()))
 }
 
-/// The Cargo.toml of a directory.
+/// Reads the Cargo.toml of a directory.
 pub(super) fn manifest(directory: &Path) -> Result<Table> {
     let path = directory.join("Cargo.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -262,7 +262,7 @@ fn check_one(name: &str, manifest: &Table) -> Vec<String> {
     breaches
 }
 
-/// What is linked in: each dependency, and whether it is optional.
+/// Returns the linked dependencies, and whether each is optional.
 fn linked(manifest: &Table) -> impl Iterator<Item = (&str, bool)> {
     let own = std::iter::once(manifest);
     let platforms = manifest.get("target").and_then(Value::as_table);

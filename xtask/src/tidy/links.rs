@@ -1,5 +1,5 @@
-//! Links of the documentation: pages, anchors and the codes of rules about Mesos exist. It opens no address on a
-//! network.
+//! Checks the links of the documentation: pages, anchors and the codes of rules about Mesos exist. It opens no address
+//! on a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 
 use super::sources;
 
-/// The pages that define codes, each with an anchor: `<a id="agt-91"></a>`.
+/// Directory of the pages that define codes, each with an anchor: `<a id="agt-91"></a>`.
 const CODES: &str = "docs/mesos";
 
-/// The links and codes that lead nowhere, as lines that name file, line and target.
+/// Returns the dead links and unknown codes, as lines that name file, line and target.
 ///
 /// # Errors
 /// git does not run here, or a page cannot be read.
@@ -43,8 +43,8 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Pages that the comments of a source name, and that exist neither from the root of the checkout nor beside the source
-/// or one of its directories.
+/// Returns the pages that the comments of a source name, and that exist neither from the root of the checkout nor
+/// beside the source or one of its directories.
 fn unknown_pages(file: &Path, text: &str, exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let mut breaches = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//")) {
@@ -58,7 +58,7 @@ fn unknown_pages(file: &Path, text: &str, exists: &dyn Fn(&Path) -> bool) -> Vec
     breaches
 }
 
-/// Links of one page to files that are not there, or to anchors that their page does not have.
+/// Returns the links of one page to files that do not exist, or to anchors that their page does not have.
 fn dead_links(
     page: &Path,
     text: &str,
@@ -81,13 +81,13 @@ fn dead_links(
     breaches
 }
 
-/// The targets of the links in a line, but for those with a scheme, such as `https:`.
+/// Returns the targets of the links in a line, except those with a scheme, such as `https:`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let ends = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     ends.filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
-/// The path of what a page calls `path`, from the root of the checkout.
+/// Returns the path of the file to which a page links as `path`, from the root of the checkout.
 fn beside(page: &Path, path: &str) -> PathBuf {
     let mut file = page.parent().unwrap_or(page).to_owned();
     for part in Path::new(path).components() {
@@ -100,7 +100,7 @@ fn beside(page: &Path, path: &str) -> PathBuf {
     file
 }
 
-/// The lines of a page outside of fences, without code spans, with their numbers.
+/// Returns the lines of a page outside of fences, without code spans, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut in_fence = false;
     (1..).zip(text.lines()).filter_map(move |(number, line)| {
@@ -111,7 +111,8 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// What a link to this page may have after `#`: ids of elements, and headings as GitHub spells them in links.
+/// Returns the anchors of a page, which links may have after `#`: ids of elements, and headings as GitHub spells them
+/// in links.
 fn anchors(text: &str) -> BTreeSet<String> {
     let ids = text.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let mut anchors: BTreeSet<String> = ids.map(str::to_owned).collect();
@@ -132,7 +133,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Codes of a known area that no page defines.
+/// Returns the codes of a known area that no page defines.
 fn unknown_codes(file: &Path, text: &str, codes: &BTreeSet<String>, areas: &BTreeSet<&str>) -> Vec<String> {
     let mut breaches = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -148,7 +149,7 @@ fn unknown_codes(file: &Path, text: &str, codes: &BTreeSet<String>, areas: &BTre
     breaches
 }
 
-/// The word, if it has the form of a code: two or three capital letters, a hyphen, digits.
+/// Returns the word if it has the form of a code: two or three capital letters, a hyphen, digits.
 fn code_at(word: &str) -> Option<&str> {
     let (area, number) = word.split_once('-')?;
     let is_area = (2..=3).contains(&area.len()) && area.bytes().all(|b| b.is_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the source rules that neither the compiler nor clippy can hold.
+//! `cargo xtask tidy`: checks the source rules that neither the compiler nor clippy can check.
 //!
 //! `layers` reads the Cargo.toml files, `edges` compares them with the sources, `circles` follows imports between
 //! files, `sources` reads the Rust files, `links` the documentation. All breaches are shown at once.
@@ -17,7 +17,7 @@ pub(crate) use layers::packages;
 /// Prints every breach of the source rules.
 ///
 /// # Errors
-/// There is at least one.
+/// There is at least one breach.
 pub(crate) fn run() -> Result<()> {
     let breaches = breaches()?;
     for breach in &breaches {
@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// Every breach in the checkout, as a line that names file and rule.
+/// Returns every breach in the checkout, as a line that names file and rule.
 fn breaches() -> Result<Vec<String>> {
     let root = crate::root();
     let mut breaches = layers::check(&root)?;

@@ -1,21 +1,21 @@
-//! What every Rust file of the checkout keeps to: its length, its first line, and what it does not contain.
+//! Checks the rules for every Rust file of the checkout: its length, its first line, and text that it must not contain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// A file longer than this has more than one job.
+/// Maximum number of lines of a file; a longer one has more than one purpose.
 const LINES_MAX: usize = 800;
 
-/// Comments are as wide as `rustfmt.toml` lets code be, but for tables and what is in fences.
+/// Maximum width of comments, except tables and fences: that of code in `rustfmt.toml`.
 const COMMENT_WIDTH_MAX: usize = 120;
 
-/// The one crate that may talk to the kernel without a wrapper.
+/// The only crate that may make system calls without a wrapper.
 const UNSAFE_CRATE: &str = "src/containers/";
 
-/// Text that stands for work not done, or for a hand that forgot to clean up. Written in parts, so as not to find
-/// itself.
+/// Texts that mark unfinished work, or leftovers of a change. They are written in parts, so that this file does not
+/// contain them.
 const HOLLOW: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
@@ -27,7 +27,8 @@ const HOLLOW: &[&str] = &[
     concat!("assert!(", "true)"),
 ];
 
-/// Calls that make files and directories without naming a mode: others could read them. `store` has those that do.
+/// Calls that create files and directories without a mode, so that other users could read them. `store` has functions
+/// with a mode.
 const NAMELESS_MODES: &[&str] = &[
     "fs::write(",
     "fs::copy(",
@@ -39,7 +40,7 @@ const NAMELESS_MODES: &[&str] = &[
     "DirBuilder",
 ];
 
-/// Files that may call them.
+/// Files that may make such calls, and the reasons.
 const MODES_EXCEPTED: &[(&str, &str)] = &[
     ("src/scenarios/", "writes into a checkout, for tests"),
     ("src/store/src/create.rs", "it is the place"),
@@ -58,7 +59,7 @@ const MODES_EXCEPTED: &[(&str, &str)] = &[
     ("frameworks/video/", "results are for people, by their umask"),
 ];
 
-/// The breaches in all Rust files that git knows or would add, as lines that name file and rule.
+/// Returns the breaches in all Rust files that git tracks or would add, as lines that name file and rule.
 ///
 /// # Errors
 /// git does not run here, or a file cannot be read.
@@ -73,7 +74,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Every file that git knows or would add and whose name fits `pattern`, by its path from `root`.
+/// Returns every file that git tracks or would add and whose name matches `pattern`, by its path from `root`.
 ///
 /// # Errors
 /// git does not run here.
@@ -114,7 +115,7 @@ fn check_one(file: &str, text: &str) -> Vec<String> {
     breaches
 }
 
-/// Lines of comments that are too wide. rustfmt leaves comments as they are.
+/// Returns the lines of comments that are too wide. rustfmt does not change comments.
 fn wide_comments(file: &str, lines: &[&str]) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut in_fence = false;
@@ -132,7 +133,7 @@ fn wide_comments(file: &str, lines: &[&str]) -> Vec<String> {
     breaches
 }
 
-/// Files that programs make, outside tests, without a mode.
+/// Returns the calls that create files without a mode, outside tests.
 fn nameless_modes(file: &str, lines: &[&str]) -> Vec<String> {
     let is_program = (file.starts_with("src/") || file.starts_with("frameworks/")) && file.contains("/src/");
     let is_test = file.contains("/testing/") || file.contains("/tests/") || file.ends_with("tests.rs");
@@ -152,7 +153,7 @@ fn is_crate_root(file: &str) -> bool {
     file.ends_with("src/lib.rs") || file.ends_with("src/main.rs")
 }
 
-/// Unsafe blocks and implementations without a comment above them that starts with `SAFETY`.
+/// Returns unsafe blocks and implementations without a comment above them that starts with `SAFETY`.
 fn unexplained_unsafe(file: &str, lines: &[&str]) -> Vec<String> {
     let mut breaches = Vec::new();
     for (at, line) in lines.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Avoids agents whose tasks failed while the same jobs succeed elsewhere, if that is wanted.
+//! Avoids agents whose tasks failed while the same jobs succeed elsewhere, if that is turned on.
 //!
-//! Which these are is decided by `advice::agents`. A task that fails on such an agent is tried again at once, and that
-//! counts as no failure of its own.
+//! `advice::agents` decides which agents these are. A task that fails on such an agent is started again at once, and
+//! the failure does not count as one of the task's own.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use sdk::v1::{TaskState, TaskStatus};
 use super::Core;
 use super::record::{Record, Stage};
 
-/// A task that runs for so long runs well.
+/// Time after which a running task counts as running well.
 const STEADY: Duration = Duration::from_secs(10);
-/// Maximum number of tasks of a job that are examined for that.
+/// Maximum number of a job's tasks that are examined for running well.
 const LOOKED_AT: usize = 100;
 
-/// Whether a task has ended by itself and says something of its agent: whether it failed.
+/// Returns whether a task failed, or `None` if the end of the task is no evidence about its agent.
 fn evidence(status: &TaskStatus) -> Option<bool> {
     let own = [
         Reason::ContainerLimitation,
@@ -33,7 +33,7 @@ fn evidence(status: &TaskStatus) -> Option<bool> {
     }
 }
 
-/// How many of a job's tasks run well on other agents, as far as they are examined.
+/// Returns the number of a job's tasks that run well on other agents, among the first [`LOOKED_AT`].
 fn well_elsewhere(record: &Record, agent_id: &str, now: Time) -> u32 {
     let live = record.instances().values().take(LOOKED_AT).filter_map(|instance| instance.live());
     let well = live.filter(|live| {
@@ -44,7 +44,8 @@ fn well_elsewhere(record: &Record, agent_id: &str, now: Time) -> u32 {
 }
 
 impl Core {
-    /// How many more tasks an agent may be given: none while it is avoided, and one at a time on trial.
+    /// Returns how many tasks may still be placed on an agent: none while it is avoided, one at a time while it is on
+    /// trial, and `None` for no limit.
     pub(super) fn limit_of(&self, agent_id: &str) -> Option<u32> {
         match self.agents.standing(agent_id) {
             Standing::Good => None,

@@ -1,7 +1,7 @@
-//! What the cluster's agents have in all, as the master reports it: a gang that cannot form even on all of it holds no
-//! offers.
+//! Keeps the total resources of the cluster's agents, as the master reports them: a gang that does not fit on all of
+//! them together holds no offers.
 //!
-//! How the report is obtained is elsewhere (`service::capacity`); without one, what agents have offered so far counts.
+//! `service::capacity` obtains the report; without one, the offers so far count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,23 +17,24 @@ use crate::Need;
 use crate::job::{Containerizer, Job, Kind};
 use jobs::offers::{Site, attribute_text, room_in};
 
-/// One agent and all that it has for this framework's role, in use or not.
+/// An agent with all resources that it has for this framework's role, in use or not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Total {
-    /// Its id.
+    /// Id of the agent.
     pub agent_id: String,
-    /// Its host name.
+    /// Host name of the agent.
     pub host: String,
-    /// Its attributes, as constraints see them.
+    /// Attributes of the agent by name, with values in the form that constraints compare.
     pub attributes: BTreeMap<String, String>,
-    /// Its resources, without those that are reserved to other roles.
+    /// Resources of the agent, without those that are reserved for other roles.
     pub all: Need,
-    /// Whether it has the Docker containerizer; `None` if that is not known.
+    /// Whether the agent has the Docker containerizer; `None` if that is not known.
     pub docker: Option<bool>,
 }
 
 impl Total {
-    /// What the master reports of an agent, for a framework of this role; `None` if its resources are invalid.
+    /// Converts the master's report of an agent for a framework of this role. Returns `None` if its resources are
+    /// invalid.
     pub fn of(agent: &Agent, role: Option<&Role>) -> Option<Total> {
         let mut all = from_v1(&agent.total_resources).ok()?;
         if let Some(role) = role {
@@ -50,26 +51,26 @@ impl Total {
     }
 }
 
-/// The last report.
+/// The last report of the agents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capacity {
-    /// `None` before the first report.
+    /// Agents and their total resources; `None` before the first report.
     sites: Option<Vec<(Arc<Site>, Need)>>,
     /// Ids of agents without the Docker containerizer.
     without_docker: BTreeSet<String>,
 }
 
-/// What a report is wanted for.
+/// Parts of a report on the agents that waiting jobs require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// A gang waits: the resources of all agents.
+    /// Whether the total resources are required, because a gang waits.
     pub totals: bool,
-    /// A job for Docker waits: which agents have its containerizer.
+    /// Whether the agents' containerizers are required, because a job for Docker waits.
     pub docker: bool,
 }
 
 impl Wants {
-    /// What these jobs make worth knowing.
+    /// Returns the parts of a report that these jobs require.
     pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Wants {
         jobs.into_iter().fold(Wants::default(), |wants, job| Wants {
             totals: wants.totals || job.kind == Kind::Gang,
@@ -77,24 +78,24 @@ impl Wants {
         })
     }
 
-    /// Whether anything is wanted.
+    /// Returns whether any part of a report is required.
     pub fn any(self) -> bool {
         self.totals || self.docker
     }
 }
 
-/// For how many ranks of a gang the agents have room in all.
+/// Number of ranks of a gang that fit on the total resources of the agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Possible {
-    /// There is no report.
+    /// The agents have not been reported.
     #[default]
     Unknown,
-    /// So many, counted up to the size of the gang, by the master's report.
+    /// Number of ranks by the master's report, counted up to the size of the gang.
     Ranks(u32),
 }
 
 impl Core {
-    /// Takes the report in: gangs that were too large may have become possible, or the reverse.
+    /// Applies a report of the agents: gangs that were too large may become possible, or the reverse.
     pub(super) fn set_capacity(&mut self, totals: Vec<Total>, now: Time) {
         let without = totals.iter().filter(|total| total.docker == Some(false)).map(|total| total.agent_id.clone());
         let without: BTreeSet<String> = without.collect();
@@ -113,13 +114,13 @@ impl Core {
         }
     }
 
-    /// What of a report is of use to the tasks that wait.
+    /// Returns the parts of a report that the waiting tasks require.
     pub(super) fn wants_capacity(&self) -> Wants {
         let waiting = self.records.values().filter(|record| !record.is_over() && record.counts().waiting > 0);
         Wants::of(waiting.map(|record| &**record.job()))
     }
 
-    /// Whether an agent is known to have no containerizer for a job.
+    /// Returns whether an agent is known to lack the containerizer of a job.
     pub(super) fn lacks_containerizer(&self, job: &Job, agent_id: &str) -> bool {
         job.container.containerizer == Containerizer::Docker && self.capacity.without_docker.contains(agent_id)
     }
@@ -129,7 +130,8 @@ impl Core {
         gangs.filter(|(_, record)| record.counts().waiting > 0).map(|(serial, _)| *serial)
     }
 
-    /// Counts for how many ranks of a gang there is room in all, and ends its gathering if that is too few.
+    /// Counts how many ranks of a gang fit on the total resources of the agents, and ends its gathering of offers if
+    /// they are too few.
     pub(super) fn judge_gang(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get(&serial).filter(|record| record.kind() == Kind::Gang) else { return };
         let job = record.sized_job().clone();
@@ -139,7 +141,7 @@ impl Core {
         if self.gathering == Some(serial) && possible.is_too_few(job.count) {
             record.head.gang.gather_until = None;
             self.gathering = None;
-            // What it kept is free for others.
+            // The offers that it kept are free for other jobs.
             self.dirty = true;
         }
     }
@@ -153,7 +155,7 @@ impl Core {
 }
 
 impl Possible {
-    /// Whether a gang of this size cannot form, whatever becomes free.
+    /// Returns whether a gang of this size cannot form even when all resources become free.
     pub(super) fn is_too_few(self, size: u32) -> bool {
         matches!(self, Possible::Ranks(ranks) if ranks < size)
     }

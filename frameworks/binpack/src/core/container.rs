@@ -1,4 +1,4 @@
-//! The container of a task: the message that describes it to the agent.
+//! Builds the container of a task: the message that describes it to the agent.
 
 use sdk::v1::container_info::{self, DockerInfo, MesosInfo, docker_info};
 use sdk::v1::{ContainerInfo, Image, NetworkInfo, Parameter, image, network_info};
@@ -6,7 +6,7 @@ use sdk::v1::{ContainerInfo, Image, NetworkInfo, Parameter, image, network_info}
 use crate::job::{Container, Containerizer, Job, Network};
 use jobs::Place;
 
-/// `None` for a task that runs in no image and in its host's network.
+/// Returns the container of a task; `None` for a task without an image in its host's network.
 pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {
     match (job.container.containerizer, &job.image) {
         (Containerizer::Docker, Some(image)) => Some(docker(image, &job.container, place)),
@@ -17,8 +17,8 @@ pub(super) fn container(job: &Job, place: &Place) -> Option<ContainerInfo> {
     }
 }
 
-/// The port inside of the container for each of the task's ports; in the host's network, where no ports are mapped, the
-/// same.
+/// Returns the port inside the container for each of the task's ports. In the host's network, where no ports are
+/// mapped, it is the same port.
 pub(super) fn inner_ports(container: &Container, place: &Place) -> Vec<u64> {
     let inner = container.ports.iter().copied().map(u64::from).chain(std::iter::repeat(0));
     place.ports.iter().zip(inner).map(|(host, inner)| if inner == 0 { *host } else { inner }).collect()
@@ -61,7 +61,8 @@ fn docker(image: &str, container: &Container, place: &Place) -> ContainerInfo {
     }
 }
 
-/// A CNI network maps only the requested ports, because not every network maps ports.
+/// Returns the container for the Mesos containerizer. A CNI network maps only the requested ports, because not every
+/// network maps ports.
 fn mesos(name: Option<&str>, container: &Container, place: &Place) -> ContainerInfo {
     let image = name.map(|name| {
         let docker = image::Docker { name: name.to_owned(), ..Default::default() };

@@ -1,4 +1,4 @@
-//! Gangs: all ranks or none. How they gather offers, and what follows when one rank ends.
+//! Gangs: launches all ranks or none, gathers offers for them, and restarts or ends them when one rank ends.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use super::record::{Goal, Phase, Stop};
 use super::{Core, JobKey};
 
 impl Core {
-    /// Takes a gang one step closer to its goal: kills ranks that are no longer needed, restarts all, or gives up.
+    /// Moves a gang one step closer to its goal: kills ranks that are no longer needed, restarts all ranks, or fails
+    /// the gang.
     pub(super) fn settle_gang(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         if record.head.goal == Goal::Stop {
@@ -40,7 +41,7 @@ impl Core {
         }
     }
 
-    /// After the last rank of a broken gang has ended: all wait again, or all have failed.
+    /// Restarts a broken gang after its last rank has ended: all ranks wait again, or all have failed.
     fn start_gang_anew(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let (retries, restart) = (record.job().retries, record.job().restart);
@@ -77,9 +78,9 @@ impl Core {
         }
     }
 
-    /// The offers at hand are no room for all ranks, but for this many. Returns until when the gang keeps what is of
-    /// use to it; `None` if it may not, or if even all agents together have too little. Only one gang gathers at a
-    /// time: two could wait for each other.
+    /// Lets a gang gather offers when only `found` of its ranks fit on the current offers. Returns the time until which
+    /// it keeps the offers that it can use. Returns `None` if it may not gather, or if it does not fit even on the
+    /// total resources of all agents. Only one gang gathers at a time, since two could wait for each other.
     pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
         let serial = key.1;
         if self.gathering.is_some_and(|other| other != serial) {
@@ -96,7 +97,7 @@ impl Core {
         Some(*gang.gather_until.get_or_insert(now + time))
     }
 
-    /// Ends the gathering whose time is over.
+    /// Ends a gathering whose time is over.
     pub(super) fn end_gathering(&mut self, now: Time) {
         let Some(record) = self.gathering.and_then(|serial| self.records.get_mut(&serial)) else { return };
         let (key, time) = (Core::key(record), record.job().gather);
@@ -109,13 +110,13 @@ impl Core {
         gang.gather_until = None;
         gang.rest_until = Some(now + rest);
         self.gathering = None;
-        // What it kept is free for others.
+        // The offers that it kept are free for other jobs.
         self.dirty = true;
         self.queue.remove(key, 0);
         self.queue.add(key, 0, now + rest, now);
     }
 
-    /// A gang has formed.
+    /// Records that all ranks of a gang were placed.
     pub(super) fn gang_formed(&mut self, serial: u64) {
         if self.gathering == Some(serial) {
             self.gathering = None;
@@ -126,22 +127,22 @@ impl Core {
         }
     }
 
-    /// All offers are void: no gang holds any.
+    /// Ends the gathering of offers because all offers are void.
     pub(super) fn forget_gathering(&mut self) {
         if let Some(record) = self.gathering.take().and_then(|serial| self.records.get_mut(&serial)) {
             record.head.gang.gather_until = None;
         }
     }
 
-    /// When a gang gives its offers back.
+    /// Returns the time at which the gathering gang declines its offers.
     pub(super) fn next_gang(&self) -> Option<Time> {
         self.records.get(&self.gathering?)?.head.gang.gather_until
     }
 }
 
-/// For how long a gang lets others go first after it has held offers for `time` without effect, `gathered` times before
-/// that: as long as it held, then twice, four and eight times as long. It holds offers for at most half of the time,
-/// and in the long run for a ninth.
+/// Returns how long a gang waits after it has held offers for `time` without effect, and `gathered` times before that.
+/// During the wait other jobs are placed first. The wait is as long as the gang held offers, then twice, four and eight
+/// times as long. So it holds offers for at most half of the time, and in the long run for a ninth.
 fn rest(time: Duration, gathered: u32) -> Duration {
     time.saturating_mul(1 << gathered.min(3))
 }

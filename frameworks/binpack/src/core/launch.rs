@@ -1,4 +1,4 @@
-//! Launching: the environment of a task, and its `TaskInfo`.
+//! Launches tasks: their environment and their `TaskInfo`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::constraint::{self, HOSTNAME};
 use crate::job::{Health, Job, Kind, Probe};
 use jobs::Place;
 
-/// Where each rank of a gang is: host and ports, in their order.
+/// Host and ports of each rank of a gang, in the order of ranks.
 type Ranks = Vec<(String, Vec<u64>)>;
 
 impl Core {
-    /// Launches what was placed. Says which of the rooms left are kept, and until when.
+    /// Launches the placed tasks. Returns, for each of the remaining rooms, the time until which a gang keeps it.
     pub(super) fn launch(&mut self, mut plan: Plan, now: Time, calls: &mut Calls) -> Vec<Option<Time>> {
         let placed = std::mem::take(&mut plan.placed);
         let gangs = self.gangs(&plan, &placed);
@@ -31,7 +31,8 @@ impl Core {
             }
         }
         for (room, tasks) in tasks {
-            // What a gang keeps and a short task was placed on is to come back at once.
+            // The rest of an offer that a gang keeps and that a short task was placed on is to be offered again at
+            // once.
             let refuse = if plan.kept[room].is_some() { Duration::ZERO } else { self.knobs.refuse_rest };
             let room = &plan.rooms[room];
             self.seen.left(&room.site.agent_id, room.free());
@@ -113,7 +114,7 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
     }
 }
 
-/// What a task finds in its environment: the job's own variables, and where it stands among the job's tasks.
+/// Returns the environment of a task: the job's own variables, and the task's number and place among the job's tasks.
 fn environment(record: &Record, number: u32, job: &Job, place: &Place, gang: Option<&Ranks>) -> v1::Environment {
     let instance = record.get(number);
     let index = instance.map_or(number, |i| i.slot).to_string();
@@ -150,7 +151,7 @@ fn list(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// A check runs in the network of the task, where its ports are those inside of the container.
+/// Converts a health check. It runs in the network of the task, where its ports are those inside the container.
 fn health_check(health: &Health, ports: &[u64]) -> v1::HealthCheck {
     use v1::health_check::{HttpCheckInfo, TcpCheckInfo, Type};
     let port = |which: &u32| ports.get(*which as usize).and_then(|p| u32::try_from(*p).ok()).unwrap_or_default();

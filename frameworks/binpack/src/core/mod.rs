@@ -1,7 +1,8 @@
-//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in the laboratory.
+//! The scheduler: it receives jobs and makes calls. It does no I/O and reads no clock, so it runs on a cluster and in
+//! the laboratory.
 //!
 //! An event first changes the state (`updates`, `requests`), then every job moves closer to its goal (`services`,
-//! `gangs`), then waiting tasks are placed on the offers at hand (`round`), and finally changes are saved and the next
+//! `gangs`), then waiting tasks are placed on the current offers (`round`), and finally changes are saved and the next
 //! wake-up is set. [`crate::place`] chooses places, [`Knobs`] defines the behaviour towards the cluster. Its interface
 //! is [`Request`]; HTTP is elsewhere.
 
@@ -51,28 +52,28 @@ pub use why::Unsatisfied;
 pub const JOBS_MAX: usize = 20_000;
 /// Maximum number of tasks of jobs that have not ended.
 pub const TASKS_MAX: u64 = 1_000_000;
-/// How many ended jobs are remembered.
+/// Maximum number of ended jobs that are remembered.
 pub const ENDED_MAX: usize = 1_000;
-/// How many tasks these may have had; the last job that ended is remembered in any case.
+/// Maximum number of tasks of the ended jobs that are remembered. The last job that ended is remembered in any case.
 pub const ENDED_TASKS_MAX: u64 = 200_000;
-/// A service with more tasks than this is large: to check all of them after each update would take too long.
+/// Number of tasks above which a service is large: checking all of them after each update would take too long.
 const LARGE: usize = 500;
-/// How often a large service is examined.
+/// Shortest interval between two examinations of a large service.
 const LOOK: Duration = Duration::from_millis(50);
-/// Events that wait to be taken; the oldest are dropped.
+/// Maximum number of queued events for followers; the oldest are dropped.
 const HAPPENINGS_MAX: usize = 10_000;
 
 /// The bin-packing scheduler.
 #[derive(Debug)]
 pub struct Core {
     knobs: Knobs,
-    /// By serial, that is in the order of submission.
+    /// Jobs by serial, that is, in the order of submission.
     records: BTreeMap<u64, Record>,
-    /// The newest job of each name.
+    /// Serial of the newest job of each name.
     names: BTreeMap<String, u64>,
-    /// Ended jobs, oldest first.
+    /// Serials of ended jobs, the oldest first.
     ended: VecDeque<u64>,
-    /// Number of their tasks.
+    /// Number of tasks of the jobs in `ended`.
     ended_tasks: u64,
     next_serial: u64,
     queue: Queue,
@@ -81,47 +82,47 @@ pub struct Core {
     pace: Pacing,
     attention: Attention,
     changed: Changed,
-    /// What this framework's tasks use of each agent.
+    /// Resources that this framework's tasks use, by agent.
     usage: BTreeMap<String, Need>,
-    /// Tasks on agents that do not answer.
+    /// Tasks on unreachable agents.
     unreachable: Silent<(u64, u32)>,
-    /// The gang that holds offers.
+    /// Serial of the gang that holds offers.
     gathering: Option<u64>,
     capacity: Capacity,
-    /// What is known of agents, if failing ones are avoided.
+    /// Record of task failures by agent, if failing agents are avoided.
     agents: Agents,
-    /// Jobs that may not be at their goal.
+    /// Serials of jobs that may not be at their goal.
     unsettled: BTreeSet<u64>,
-    /// Large services, and when they may be examined again.
+    /// Large services, with the time at which they may be examined again.
     looked_at: BTreeMap<u64, Time>,
-    /// Something has changed, beside offers and the queue, that can make room for a task that waits.
+    /// Whether something other than offers and the queue has changed, so that a waiting task may fit now.
     dirty: bool,
     happenings: VecDeque<Happening>,
     totals: view::Totals,
     framework_id: Option<String>,
-    /// Why the kept state could not be taken up; then nothing is done.
+    /// Error of restoring the saved state; the scheduler then does nothing.
     damaged: Option<String>,
 }
 
-/// How many tasks may still be placed, and until when that counts.
+/// Number of tasks that may still be placed, and the time until which it counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pacing {
     left: u32,
     until: Option<Time>,
 }
 
-/// What must be saved.
+/// Changes that must be saved.
 #[derive(Clone, Debug, Default)]
 struct Changed {
     meta: bool,
     heads: BTreeSet<u64>,
     instances: BTreeSet<(u64, u32)>,
-    /// Entries that are gone: a job is forgotten with all its tasks.
+    /// Keys of entries to delete: a job is forgotten with all its tasks.
     gone: Vec<String>,
 }
 
 impl Core {
-    /// A scheduler without jobs.
+    /// Creates a scheduler without jobs.
     pub fn new(knobs: Knobs) -> Core {
         Core {
             knobs,
@@ -151,22 +152,22 @@ impl Core {
         }
     }
 
-    /// How it behaves.
+    /// Returns the settings of the scheduler.
     pub fn knobs(&self) -> &Knobs {
         &self.knobs
     }
 
-    /// Whether every job has ended; services never do by themselves.
+    /// Returns whether every job has ended. Services never end by themselves.
     pub fn is_done(&self) -> bool {
         self.records.values().all(Record::is_over)
     }
 
-    /// What has happened since the last time, oldest first.
+    /// Removes the queued events for followers and returns them, the oldest first.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         self.happenings.drain(..).collect()
     }
 
-    /// Answers a request, and does what follows from it.
+    /// Answers a request, and acts on the change that it makes.
     ///
     /// # Errors
     /// The request is invalid, or names what does not exist. Nothing has changed then.
@@ -178,7 +179,7 @@ impl Core {
         Ok(reply)
     }
 
-    /// Does all that follows from a change.
+    /// Acts on changes: moves jobs closer to their goals, places tasks, saves, and sets the next wake-up.
     fn settle(&mut self, now: Time, calls: &mut Calls) {
         self.settle_jobs(now, calls);
         self.queue.mature(now);
@@ -220,7 +221,7 @@ impl Core {
         self.end_if_done(serial, now);
     }
 
-    /// Whether a job is over, and how.
+    /// Ends a job whose tasks have all ended, and sets its outcome.
     fn end_if_done(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let counts = record.counts();
@@ -245,7 +246,7 @@ impl Core {
         self.forget_oldest();
     }
 
-    /// Forgets ended jobs when there are too many of them.
+    /// Removes the oldest ended jobs when there are too many of them.
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_MAX || (self.ended.len() > 1 && self.ended_tasks > ENDED_TASKS_MAX) {
             if let Some(oldest) = self.ended.pop_front() {
@@ -254,7 +255,7 @@ impl Core {
         }
     }
 
-    /// Forgets a job that has ended.
+    /// Removes a job that has ended.
     fn forget(&mut self, serial: u64) {
         let Some(record) = self.records.remove(&serial) else { return };
         if self.names.get(record.name()) == Some(&serial) {
@@ -272,7 +273,7 @@ impl Core {
         }
     }
 
-    /// Where a job stands in the queue.
+    /// Returns the key of a job in the order of the queue.
     fn key(record: &Record) -> JobKey {
         (Reverse(record.job().priority), record.head.serial)
     }
@@ -280,7 +281,7 @@ impl Core {
     /// Puts a waiting task into the queue.
     fn enqueue(&mut self, serial: u64, number: u32, now: Time) {
         let Some(record) = self.records.get(&serial) else { return };
-        // A gang waits as a whole; it is put there when it is settled.
+        // A gang waits as a whole; it is added to the queue when it is settled.
         if record.kind() == Kind::Gang {
             self.unsettled.insert(serial);
             return;
@@ -297,7 +298,7 @@ impl Core {
         self.happenings.push_back(happening);
     }
 
-    /// Saves what has changed.
+    /// Saves the changes.
     fn save(&mut self, calls: &mut Calls) {
         let changed = std::mem::take(&mut self.changed);
         if changed.meta
@@ -322,8 +323,8 @@ impl Core {
         }
     }
 
-    /// Restores what was saved. What cannot be read stops everything: without it this scheduler would know none of its
-    /// tasks, and end or double them.
+    /// Restores the saved state. An entry that cannot be read stops the scheduler: without it, it would know none of
+    /// its tasks, and end or duplicate them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
         match record::restore(entries, now) {
             Ok((records, next_serial)) => {
@@ -370,7 +371,7 @@ impl Core {
         }
     }
 
-    /// The next instant at which the scheduler must act without an event.
+    /// Returns the next time at which the scheduler must act without an event.
     fn next_wake(&self) -> Option<Time> {
         let mut next = self.queue.next();
         let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
@@ -387,7 +388,7 @@ impl Core {
     }
 }
 
-/// What a request is answered with.
+/// Answer to a request.
 pub type Answer = Result<Reply, Unwanted>;
 
 impl Asked for Core {
@@ -411,7 +412,7 @@ impl Scheduler for Core {
             Event::Subscribed { framework_id, .. } => {
                 self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
-                // Removals of agents meanwhile were not reported.
+                // Agents that were removed meanwhile were not reported.
                 self.seen = Seen::default();
                 self.attention = Attention::subscribed();
             }
@@ -431,7 +432,7 @@ impl Scheduler for Core {
                 self.agents.lost(&agent_id.value);
                 self.dirty = true;
             }
-            // Tasks of a call that the master did not take are in the ledger and will be found missing.
+            // The tasks of a refused call are in the ledger; reconciliation reports them as missing.
             Event::Refused { call, .. } if call.accept.is_some() => calls.reconcile(),
             Event::Wake => self.check_unreachable(now, calls),
             _ => {}

@@ -1,13 +1,13 @@
-//! The tasks that wait: those that may go at once, and those that must wait for an instant first.
+//! The queue of waiting tasks: those that are ready, and those that must wait until a time first.
 //!
-//! A gang stands here once, as its task 0.
+//! A gang is in the queue once, as its task 0.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::Time;
 
-/// The order of jobs: by priority, then by submission.
+/// Key of a job in the queue: jobs are ordered by priority, then by submission.
 pub(super) type JobKey = (Reverse<i32>, u64);
 
 /// Waiting tasks, by job and number.
@@ -15,16 +15,16 @@ pub(super) type JobKey = (Reverse<i32>, u64);
 pub(super) struct Queue {
     ready: BTreeMap<JobKey, BTreeSet<u32>>,
     delayed: BTreeSet<(Time, JobKey, u32)>,
-    /// The instants in `delayed`, by task.
+    /// Times in `delayed`, by task.
     instants: BTreeMap<(JobKey, u32), Time>,
-    /// A task became ready since the last call.
+    /// Whether a task became ready since the last call of `take_fresh`.
     fresh: bool,
-    /// What is ready has changed since the last call.
+    /// Whether the ready tasks have changed since the last call of `take_changed`.
     changed: bool,
 }
 
 impl Queue {
-    /// A task waits, and not before this instant.
+    /// Adds a task that may be placed at `not_before` at the earliest.
     pub(super) fn add(&mut self, key: JobKey, number: u32, not_before: Time, now: Time) {
         self.delay_no_more(key, number);
         if not_before <= now {
@@ -37,7 +37,7 @@ impl Queue {
         }
     }
 
-    /// A task does not wait any more.
+    /// Removes a task that no longer waits.
     pub(super) fn remove(&mut self, key: JobKey, number: u32) {
         self.changed = true;
         self.launched(key, number);
@@ -50,7 +50,7 @@ impl Queue {
         }
     }
 
-    /// A task that was ready was launched.
+    /// Removes a ready task that was launched.
     pub(super) fn launched(&mut self, key: JobKey, number: u32) {
         if let Some(numbers) = self.ready.get_mut(&key) {
             numbers.remove(&number);
@@ -60,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// No task of a job waits any more.
+    /// Removes all tasks of a job.
     pub(super) fn remove_job(&mut self, key: JobKey) {
         self.changed = true;
         self.ready.remove(&key);
@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Releases the tasks that are due.
+    /// Makes the delayed tasks ready whose time has come.
     pub(super) fn mature(&mut self, now: Time) {
         while let Some((_, key, number)) = self.delayed.first().copied().filter(|(at, _, _)| *at <= now) {
             self.delay_no_more(key, number);
@@ -78,43 +78,43 @@ impl Queue {
         }
     }
 
-    /// Whether any task may go now.
+    /// Returns whether no task is ready.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// The jobs with tasks that may go now, in their order.
+    /// Returns the jobs with ready tasks, in the order of the queue.
     pub(super) fn jobs(&self) -> Vec<JobKey> {
         self.ready.keys().copied().collect()
     }
 
-    /// The tasks of a job that may go now.
+    /// Returns the ready tasks of a job.
     pub(super) fn of(&self, key: JobKey) -> impl Iterator<Item = u32> + '_ {
         self.ready.get(&key).into_iter().flatten().copied()
     }
 
-    /// The next instant at which a task may go.
+    /// Returns the next time at which a delayed task becomes ready.
     pub(super) fn next(&self) -> Option<Time> {
         self.delayed.first().map(|(at, _, _)| *at)
     }
 
-    /// Whether what is ready has changed since the last call.
+    /// Returns whether the ready tasks have changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether a task became ready since the last call.
+    /// Returns whether a task became ready since the last call.
     pub(super) fn take_fresh(&mut self) -> bool {
         std::mem::take(&mut self.fresh)
     }
 
-    /// What waits counts as if it had just become ready.
+    /// Marks the ready tasks as if they had just become ready.
     pub(super) fn refresh(&mut self) {
         self.fresh |= !self.ready.is_empty();
         self.changed |= !self.ready.is_empty();
     }
 
-    /// Whether a task became ready since [`take_fresh`](Queue::take_fresh).
+    /// Returns whether a task became ready since [`take_fresh`](Queue::take_fresh).
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
     }

@@ -1,9 +1,9 @@
-//! What is known of a job and of each of its tasks, and what of it is kept for the time after a restart.
+//! The records of jobs and their tasks, and the form in which they are saved for a restart.
 //!
 //! It keeps counts right and makes keys; it decides nothing.
 //!
-//! What is kept is read by every later version: a field that comes new has a default, so that what an older one wrote
-//! is not taken for damaged, and the scheduler does not stop over it.
+//! Saved records are read by every later version: a new field has a default, so that records of an older version are
+//! valid and do not stop the scheduler.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use jobs::{Place, stamp};
 
 /// Maximum number of versions of a job that are remembered.
 const VERSIONS_MAX: usize = 10;
-/// How many tasks of a service that are gone are remembered.
+/// Maximum number of removed tasks of a service that are remembered.
 const PAST_MAX: usize = 20;
-/// The longest message of a task that is kept, in bytes.
+/// Maximum length of a task's message in bytes; longer ones are cut.
 const MESSAGE_MAX: usize = 400;
 
-/// Where a task is in its life.
+/// Stage of a launched task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Launched, without an update so far.
+    /// The task was launched, and no update has arrived.
     Staging,
-    /// The executor prepares it.
+    /// The executor prepares the task.
     Starting,
-    /// It runs.
+    /// The task runs.
     Running,
-    /// Its agent does not answer the master.
+    /// The task's agent does not answer the master.
     Unreachable,
 }
 
-/// Why this framework ends a task.
+/// Reason for which this framework kills a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Stop {
     /// The job is stopped.
     Job,
-    /// There are too many, or it is of an old version: it is not replaced.
+    /// The service has too many tasks, or the task is of an old version: it is not replaced.
     Surplus,
     /// A replacement was requested.
     Replace,
@@ -59,7 +59,7 @@ pub(super) enum Stop {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Live {
     pub(super) place: Place,
-    /// What it was given.
+    /// Resources that were allocated to the task.
     pub(super) need: Need,
     pub(super) stage: Stage,
     #[serde(default)]
@@ -70,25 +70,25 @@ pub(super) struct Live {
     pub(super) running: Option<Time>,
     #[serde(default)]
     pub(super) stopping: Option<Stop>,
-    /// The attributes of its agent that the job's constraints use.
+    /// Attributes of the task's agent that the job's constraints use.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
 }
 
-/// What a task is doing.
+/// Phase of a task: waiting, launched or ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Phase {
-    /// It waits for room, and not before this instant.
+    /// The task waits to be placed, which may happen at `not_before` at the earliest.
     Waiting {
         #[serde(with = "stamp")]
         since: Time,
         #[serde(with = "stamp")]
         not_before: Time,
     },
-    /// It is on an agent.
+    /// The task is on an agent.
     Live(Box<Live>),
-    /// It has ended for good.
+    /// The task has ended for good.
     Done {
         ok: bool,
         #[serde(with = "stamp")]
@@ -96,22 +96,22 @@ pub(super) enum Phase {
     },
 }
 
-/// One task of a job, through all attempts.
+/// One task of a job, over all its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Instance {
-    /// For services: the smallest number that no other task of the version has. Else the task's number.
+    /// For services: the smallest number that no other task of the version has. For other jobs: the task's number.
     pub(super) slot: u32,
     pub(super) version: u64,
-    /// How often it was launched.
+    /// Number of launches of the task.
     pub(super) attempts: u32,
-    /// How often in a row it has failed.
+    /// Number of failures in a row.
     #[serde(default)]
     pub(super) failures: u32,
-    /// How often in a row it was lost through no fault of its own.
+    /// Number of losses in a row through no fault of the task.
     #[serde(default)]
     pub(super) losses: u32,
     pub(super) phase: Phase,
-    /// Its last agent, and the message of its last end.
+    /// Last place of the task; `message` is that of its last end.
     #[serde(default)]
     pub(super) last: Option<Place>,
     #[serde(default)]
@@ -150,12 +150,13 @@ impl Instance {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// Whether nothing has happened to it yet: then there is nothing to keep.
+    /// Returns whether nothing has happened to the task yet, so that there is nothing to save.
     fn is_pristine(&self) -> bool {
         self.is_waiting() && self.attempts == 0
     }
 
-    /// Whether it works: it runs, it is not being killed, and its checks do not fail.
+    /// Returns whether the task is healthy: it runs, it is not being killed, and its health check succeeds if it has
+    /// one.
     pub(super) fn is_well(&self, has_check: bool) -> bool {
         self.live().is_some_and(|live| {
             live.stage == Stage::Running && live.stopping.is_none() && (!has_check || live.healthy == Some(true))
@@ -176,7 +177,7 @@ pub(super) enum Goal {
     Stop,
 }
 
-/// How a job ended.
+/// Outcome of a job that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -184,62 +185,63 @@ pub enum Outcome {
     Finished,
     /// A task has failed for good.
     Failed,
-    /// A user stopped it.
+    /// A user stopped the job.
     Stopped,
 }
 
 /// A version of a job, with the time at which it was submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Version {
-    /// Counts from 1.
+    /// Number of the version, from 1.
     pub(super) number: u64,
-    /// In whole milliseconds and later than the version before: Marathon's clients know a version by this.
+    /// Time of the version, in whole milliseconds and later than that of the version before: Marathon's clients
+    /// identify a version by it.
     #[serde(with = "stamp")]
     pub(super) since: Time,
     pub(super) job: Arc<Job>,
 }
 
-/// The instant that identifies a version. It is unique: later than that of the version before, also within one
+/// Returns the time that identifies a version. It is unique: later than that of the version before, also within one
 /// millisecond and after the clock was set back.
 fn name_of_version(now: Time, before: Option<Time>) -> Time {
     let millis = |time: Time| u64::try_from(time.since_epoch().as_millis()).unwrap_or(u64::MAX);
-    // What was kept by an earlier release may have parts of milliseconds, which are rounded where it is shown.
+    // Times that an earlier release saved may have fractions of milliseconds, which are rounded for display.
     let next = before.map_or(0, |before| millis(before + Duration::from_micros(500)).saturating_add(1));
     Time::from_epoch(Duration::from_millis(millis(now).max(next)))
 }
 
-/// A gang's gathering, and what became of it.
+/// State of a gang: its gathering of offers, failures and losses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Gang {
-    /// A rank has failed: the others are killed, and then all restart or none.
+    /// Whether a rank has failed: the others are killed, and then all ranks restart or none.
     pub(super) broken: bool,
-    /// No further attempt: a rank has failed in a way that cannot be mended.
+    /// Whether no further attempt is made, since a rank has failed in a way that a restart cannot repair.
     pub(super) hopeless: bool,
     pub(super) failures: u32,
     pub(super) losses: u32,
-    /// Until when it may hold offers; not kept, since offers are void after a restart.
+    /// Time until which the gang may hold offers; not saved, since offers are void after a restart.
     #[serde(skip)]
     pub(super) gather_until: Option<Time>,
-    /// It gave its offers back, and lets others go first until then.
+    /// Time until which other jobs are placed first, after the gang declined the offers that it held.
     #[serde(skip)]
     pub(super) rest_until: Option<Time>,
-    /// How many ranks found room at the last try.
+    /// Number of ranks that fit in the last attempt.
     #[serde(skip)]
     pub(super) found: u32,
-    /// How often in a row it has held offers and could not form.
+    /// Number of gatherings in a row without effect.
     #[serde(skip)]
     pub(super) gathered: u32,
-    /// For how many ranks the agents have room in all.
+    /// Number of ranks that fit on the total resources of the agents.
     #[serde(skip)]
     pub(super) possible: Possible,
 }
 
-/// What is kept of a job beside its tasks.
+/// Saved state of a job, without its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) serial: u64,
-    /// Oldest first; never empty.
+    /// Versions of the job, the oldest first; never empty.
     versions: Vec<Version>,
     pub(super) goal: Goal,
     pub(super) outcome: Option<Outcome>,
@@ -247,44 +249,44 @@ pub(super) struct Head {
     pub(super) submitted: Time,
     #[serde(with = "stamp::optional", default)]
     pub(super) ended: Option<Time>,
-    /// The number of the task that is made next.
+    /// Number of the task that is created next.
     pub(super) next_number: u32,
     #[serde(default)]
     pub(super) gang: Gang,
-    /// For services: not all tasks were well since the last change.
+    /// For services: whether not all tasks have been healthy since the last change.
     #[serde(default)]
     pub(super) deploying: bool,
-    /// The memory that launches ask for at least, in thousandths of megabytes: tasks with less ended for lack of it.
+    /// Minimum memory of launches, in thousandths of megabytes: tasks with less ran out of memory. `None` if none did.
     #[serde(default)]
     pub(super) mem_needed: Option<i64>,
 }
 
-/// A task of a service that is gone.
+/// A removed task of a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
-    /// Where it was.
+    /// Last place of the task.
     #[serde(flatten)]
     pub place: Place,
-    /// The version that it was of.
+    /// Number of the task's version of the job.
     pub version: u64,
-    /// When it ended, in seconds since 1970.
+    /// End of the task, in seconds since 1970.
     pub ended: f64,
-    /// How, in words.
+    /// Message of the task's end, for people.
     pub message: String,
 }
 
-/// Number of tasks of a job that are in which phase.
+/// Number of tasks by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// They wait for room, or for their next attempt.
+    /// Tasks that wait to be placed, or for their next attempt.
     pub waiting: u32,
-    /// They are on agents.
+    /// Tasks that are on agents.
     pub live: u32,
-    /// They have finished.
+    /// Tasks that have finished.
     pub finished: u32,
-    /// They have failed for good.
+    /// Tasks that have failed for good.
     pub failed: u32,
-    /// They had not finished when the job was stopped.
+    /// Tasks that had not finished when the job was stopped.
     pub stopped: u32,
 }
 
@@ -294,13 +296,13 @@ pub(super) struct Record {
     pub(super) head: Head,
     instances: BTreeMap<u32, Instance>,
     pub(super) past: VecDeque<Past>,
-    /// What its tasks were measured to use; not kept.
+    /// Measured resource usage of the job's tasks; not saved.
     pub(super) sizing: Sizing,
     counts: Counts,
 }
 
 impl Record {
-    /// A job that was just submitted; tasks of jobs with a fixed number of them are made.
+    /// Creates the record of a submitted job, with all tasks unless it is a service.
     pub(super) fn new(serial: u64, job: Job, now: Time) -> Record {
         let count = if job.kind == Kind::Service { 0 } else { job.count };
         let version = Version { number: 1, since: name_of_version(now, None), job: Arc::new(job) };
@@ -319,7 +321,7 @@ impl Record {
         Record::restored(head, BTreeMap::new())
     }
 
-    /// As it was kept: tasks that nothing had happened to were not.
+    /// Creates a record from its saved parts. Tasks that nothing had happened to were not saved and are created.
     pub(super) fn restored(head: Head, instances: BTreeMap<u32, Instance>) -> Record {
         let mut record =
             Record { head, instances, past: VecDeque::new(), sizing: Sizing::default(), counts: Counts::default() };
@@ -336,7 +338,8 @@ impl Record {
         record
     }
 
-    /// The wall clock may have been set back since the record was written: no wait is longer than the job's rule.
+    /// Limits all waits to the longest one of the job's restart policy: the wall clock may have been set back since the
+    /// record was saved.
     fn limit_waits(&mut self, now: Time) {
         let latest = now + self.job().restart.longest;
         for instance in self.instances.values_mut() {
@@ -347,7 +350,7 @@ impl Record {
     }
 
     pub(super) fn current(&self) -> &Version {
-        // Made with one version, and versions are only dropped when there are several.
+        // The list starts with one version, and versions are removed only when there are several.
         &self.head.versions[self.head.versions.len() - 1]
     }
 
@@ -355,7 +358,7 @@ impl Record {
         &self.head.versions
     }
 
-    /// The current version of the job.
+    /// Returns the current version of the job.
     pub(super) fn job(&self) -> &Arc<Job> {
         &self.current().job
     }
@@ -376,7 +379,7 @@ impl Record {
         self.head.outcome.is_some()
     }
 
-    /// Makes this the current version.
+    /// Adds a version, which becomes the current one.
     pub(super) fn add_version(&mut self, job: Job, now: Time) {
         if **self.job() != job {
             self.forget_measurements();
@@ -395,7 +398,7 @@ impl Record {
         let versions = &mut self.head.versions;
         versions.push(version);
         if versions.len() > VERSIONS_MAX {
-            // Other counts of the same go first.
+            // Versions that differ only in the count are removed first.
             let count = (1..versions.len() - 1).find(|n| versions[*n].number == versions[n - 1].number);
             versions.remove(count.unwrap_or(0));
         }
@@ -417,7 +420,7 @@ impl Record {
         self.instances.get(&number)
     }
 
-    /// Changes a task; its counts follow.
+    /// Changes a task, and adapts the counts.
     pub(super) fn change<T>(&mut self, number: u32, change: impl FnOnce(&mut Instance) -> T) -> Option<T> {
         let instance = self.instances.get_mut(&number)?;
         *count_of(&mut self.counts, &instance.phase) -= 1;
@@ -426,7 +429,7 @@ impl Record {
         Some(result)
     }
 
-    /// Adds a task of a service; its number was never used before.
+    /// Adds a task to a service, with a number that was never used before, and returns the number.
     pub(super) fn add(&mut self, slot: u32, now: Time) -> u32 {
         let number = self.head.next_number;
         self.head.next_number += 1;
@@ -435,7 +438,7 @@ impl Record {
         number
     }
 
-    /// Takes a task out that will not come back.
+    /// Removes a task for good.
     pub(super) fn remove(&mut self, number: u32, now: Time) {
         let Some(instance) = self.instances.remove(&number) else { return };
         *count_of(&mut self.counts, &instance.phase) -= 1;
@@ -444,7 +447,7 @@ impl Record {
         }
     }
 
-    /// Remembers that a task of a service is gone.
+    /// Remembers a removed task of a service.
     pub(super) fn remember(&mut self, place: Place, version: u64, message: &str, now: Time) {
         self.past.push_back(Past { place, version, ended: now.as_secs_f64(), message: message.to_owned() });
         if self.past.len() > PAST_MAX {
@@ -452,7 +455,7 @@ impl Record {
         }
     }
 
-    /// The id that a task will have when it is launched next.
+    /// Returns the id that a task will have in its next launch.
     pub(super) fn task_id(&self, number: u32) -> String {
         let attempts = self.get(number).map_or(0, |i| i.attempts);
         format!("{}.{}.{number}.{attempts}", self.name(), self.head.serial)
@@ -468,7 +471,7 @@ fn count_of<'a>(counts: &'a mut Counts, phase: &Phase) -> &'a mut u32 {
     }
 }
 
-/// Reads the id of a task: the job's serial and the task's number.
+/// Parses the id of a task: returns the job's serial and the task's number.
 pub(super) fn owner(task_id: &str) -> Option<(u64, u32)> {
     let mut parts = task_id.rsplitn(4, '.');
     let _attempt = parts.next()?;
@@ -476,31 +479,31 @@ pub(super) fn owner(task_id: &str) -> Option<(u64, u32)> {
     Some((parts.next()?.parse().ok()?, number))
 }
 
-/// The key of what is kept of the whole scheduler.
+/// Key of the saved state of the whole scheduler.
 pub(super) const META: &str = "meta";
 
-/// What is kept of the whole scheduler.
+/// Saved state of the whole scheduler.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Meta {
     pub(super) next_serial: u64,
 }
 
-/// The key of a job's head. Keys sort as serials do.
+/// Returns the key of a job's head. Keys sort in the order of serials.
 pub(super) fn head_key(serial: u64) -> String {
     format!("job/{serial:020}")
 }
 
-/// The key of one task of a job.
+/// Returns the key of one task of a job.
 pub(super) fn instance_key(serial: u64, number: u32) -> String {
     format!("task/{serial:020}/{number:010}")
 }
 
-/// What to keep of a task: nothing while nothing has happened to it.
+/// Returns the saved form of a task, or `None` if nothing has happened to it.
 pub(super) fn instance_value(instance: &Instance) -> Option<Vec<u8>> {
     if instance.is_pristine() { None } else { serde_json::to_vec(instance).ok() }
 }
 
-/// Why what was kept cannot be read.
+/// An error of reading the saved state.
 #[derive(Debug, thiserror::Error)]
 #[error("what was kept under '{key}' cannot be read: {why}")]
 pub struct Damaged {
@@ -508,7 +511,7 @@ pub struct Damaged {
     why: String,
 }
 
-/// All jobs as they were kept, and the next serial.
+/// Returns all saved jobs, and the next serial.
 pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<(BTreeMap<u64, Record>, u64), Damaged> {
     let mut heads: BTreeMap<u64, Head> = BTreeMap::new();
     let mut tasks: BTreeMap<u64, BTreeMap<u32, Instance>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Requests to a running scheduler, and how it fulfils or refuses them.
+//! Requests to a running scheduler: fulfils or refuses them.
 
 use std::collections::BTreeSet;
 
@@ -16,123 +16,124 @@ use crate::job::{COUNT_MAX, Job, Kind};
 /// A request to the scheduler.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Run these jobs, all of them or none. A service that is there already becomes a new version of itself, or just
-    /// gets another count; another job's name is free again when it has ended.
+    /// Run these jobs, all of them or none. A service that exists already gets a new version, or only another count.
+    /// The name of another kind of job can be used again when the job has ended.
     Submit(Vec<Job>),
-    /// The same for a start of this scheduler, which may not be the first with its state: a job that is there already,
-    /// exactly so, is left as it is, also if it has ended.
+    /// Run these jobs at the start of this scheduler, which may have saved state. It is like
+    /// [`Submit`](Request::Submit), but a job that exists already with exactly this definition is not changed, even if
+    /// it has ended.
     Resume(Vec<Job>),
-    /// End all tasks of a job, and the job.
+    /// Kill all tasks of a job, and end the job.
     Stop {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
-    /// Change how many tasks a service has.
+    /// Change the number of tasks of a service.
     Scale {
-        /// The service's name.
+        /// Name of the service.
         name: String,
-        /// How many.
+        /// New number of tasks.
         count: u32,
     },
     /// Replace all tasks of a service, as for a new version.
     Restart {
-        /// The service's name.
+        /// Name of the service.
         name: String,
     },
-    /// End some tasks of a job. They are replaced, unless `scale` is set.
+    /// Kill some tasks of a job. They are replaced, unless `scale` is set.
     Kill {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The tasks' numbers; none means all.
+        /// Numbers of the tasks; an empty list means all.
         numbers: Vec<u32>,
-        /// Whether the service gets as many fewer.
+        /// Whether the count of the service is reduced by the number of killed tasks.
         scale: bool,
     },
-    /// Forget a job that has ended.
+    /// Remove a job that has ended.
     Forget {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
-    /// Take in what the agents have in all, as the master reports it.
+    /// Apply a report of the agents' total resources, which the master knows.
     Agents(Vec<Total>),
-    /// What of such a report is of use at present.
+    /// Return the parts of such a report that waiting jobs require.
     WantsAgents,
-    /// Take in what tasks have used, as their agents measure it.
+    /// Apply measurements of the resource usage of tasks, which their agents report.
     Measured(Vec<Measurement>),
-    /// Where tasks can be measured.
+    /// Return the agents at which tasks can be measured.
     Measurable,
     /// End this scheduler. With `teardown` the framework ends with all of its tasks and state; without, tasks keep
     /// running for the failover timeout, and the next start with the same state continues them.
     Leave {
-        /// Whether everything ends.
+        /// Whether the framework is torn down.
         teardown: bool,
     },
-    /// All jobs in short, and how the scheduler is doing.
+    /// Return a summary of all jobs, and the state of the scheduler.
     Status,
-    /// One job with its tasks, and why they wait.
+    /// Return one job with its tasks, and the reasons why they wait.
     Show {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
 }
 
-/// What became of a request.
+/// Reply to a request that is fulfilled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// It is done, or will be.
+    /// The request is fulfilled, or will be.
     Done,
     /// The scheduler ends.
     Left,
-    /// What became of each job, in their order.
+    /// Result for each submitted job, in their order.
     Submitted(Vec<Submitted>),
-    /// To [`Request::WantsAgents`].
+    /// Reply to [`Request::WantsAgents`].
     Wants(Wants),
-    /// To [`Request::Measurable`].
+    /// Reply to [`Request::Measurable`].
     Measurable(Measurable),
-    /// To [`Request::Status`].
+    /// Reply to [`Request::Status`].
     Status(Box<Status>),
-    /// To [`Request::Show`].
+    /// Reply to [`Request::Show`].
     Job(Box<JobView>),
 }
 
-/// What became of a job that was submitted.
+/// Result of the submission of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// The current version.
+    /// Number of the job's current version.
     pub version: u64,
-    /// What that means.
+    /// Effect of the submission.
     pub taken: Taken,
 }
 
-/// How a job was taken.
+/// Effect of the submission of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Taken {
-    /// It is new.
+    /// The job is new.
     New,
-    /// A service will be replaced by its new version.
+    /// The tasks of a service are replaced by those of the new version.
     Updated,
-    /// A service gets another count, and is else as it was.
+    /// A service gets another count, and is otherwise unchanged.
     Scaled,
-    /// It is exactly what runs already.
+    /// The job is exactly what runs already.
     Unchanged,
 }
 
-/// Why a request is refused. Nothing is changed then.
+/// Reason for which a request is refused. Nothing is changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwanted {
     /// There is no job of this name.
     #[error("there is no job '{0}'")]
     NoSuchJob(String),
-    /// There is no such task.
+    /// The job has no task of this number.
     #[error("the job '{0}' has no task {1}")]
     NoSuchTask(String, u32),
     /// The job has ended.
     #[error("the job '{0}' has ended")]
     Ended(String),
-    /// The job has not ended.
+    /// The job has not ended yet.
     #[error("the job '{0}' has not ended; stop it first")]
     Runs(String),
     /// A job of this name runs, and it cannot be changed.
@@ -144,16 +145,16 @@ pub enum Unwanted {
     /// The service of this name is being stopped.
     #[error("the job '{0}' is being stopped; wait for its end")]
     BeingStopped(String),
-    /// Only services can do this.
+    /// Only services support the request.
     #[error("the job '{0}' is of kind {1}; only a service can do this")]
     NotAService(String, Kind),
-    /// More tasks than a job may have.
+    /// The job would have more tasks than a job may have.
     #[error("a job has at most {COUNT_MAX} tasks")]
     TooMany,
-    /// More jobs or tasks than a scheduler may have.
+    /// The scheduler would have more jobs or tasks than it may have.
     #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
     Full,
-    /// What was kept cannot be read, so nothing may be done.
+    /// The saved state cannot be read, so nothing may be done.
     #[error("nothing can be done: {0}")]
     Damaged(String),
 }
@@ -194,14 +195,14 @@ impl Core {
         self.names.get(name).copied().ok_or_else(|| Unwanted::NoSuchJob(name.to_owned()))
     }
 
-    /// A job that has not ended.
+    /// Returns the serial of the job of this name if it has not ended.
     fn active(&self, name: &str) -> Result<u64, Unwanted> {
         let serial = self.serial(name)?;
         let over = self.records.get(&serial).is_none_or(Record::is_over);
         if over { Err(Unwanted::Ended(name.to_owned())) } else { Ok(serial) }
     }
 
-    /// A service that has not ended and is not being stopped.
+    /// Returns the serial of the service of this name if it has not ended and is not being stopped.
     fn service(&self, name: &str) -> Result<u64, Unwanted> {
         let serial = self.active(name)?;
         let record = &self.records[&serial];
@@ -227,7 +228,7 @@ impl Core {
         Ok(Reply::Submitted(submitted))
     }
 
-    /// Submits what is not there already; answers for all in their order.
+    /// Submits the jobs that do not exist already, and returns the results for all in their order.
     fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
         let there: Vec<Option<Submitted>> = jobs.iter().map(|job| self.is_there(job)).collect();
         let missing = jobs.into_iter().zip(&there).filter(|(_, there)| there.is_none()).map(|(job, _)| job).collect();
@@ -236,7 +237,7 @@ impl Core {
         Ok(Reply::Submitted(there.into_iter().filter_map(|there| there.or_else(|| submitted.next())).collect()))
     }
 
-    /// The newest job of this name, if it is exactly this one.
+    /// Returns the newest job of this name if its definition is the same.
     fn is_there(&self, job: &Job) -> Option<Submitted> {
         let record = self.records.get(self.names.get(&job.name)?)?;
         let version = record.current().number;
@@ -247,7 +248,7 @@ impl Core {
         })
     }
 
-    /// Whether there is room for these; services that become new versions of themselves count once.
+    /// Checks the limits of jobs and tasks for these jobs; services that get a new version count once.
     fn check_room(&self, jobs: &[Job]) -> Result<(), Unwanted> {
         if jobs.iter().any(|job| job.count > COUNT_MAX) {
             return Err(Unwanted::TooMany);
@@ -262,7 +263,7 @@ impl Core {
         if full { Err(Unwanted::Full) } else { Ok(()) }
     }
 
-    /// The job of this name that has not ended.
+    /// Returns the job of this name if it has not ended.
     fn running(&self, name: &str) -> Option<&Record> {
         self.records.get(self.names.get(name)?).filter(|r| !r.is_over())
     }
@@ -328,7 +329,7 @@ impl Core {
         Taken::Updated
     }
 
-    /// A job's place in the queue has changed with its priority.
+    /// Moves a job in the queue after a change of its priority.
     fn requeue(&mut self, serial: u64, before: i32, now: Time) {
         self.queue.remove_job((std::cmp::Reverse(before), serial));
         let Some(record) = self.records.get(&serial) else { return };
@@ -404,7 +405,7 @@ impl Core {
         if let Some(missing) = numbers.iter().find(|n| record.get(**n).is_none()) {
             return Err(Unwanted::NoSuchTask(name.to_owned(), *missing));
         }
-        // A number that is given twice is one task.
+        // A repeated number is one task.
         let numbers: BTreeSet<u32> = match numbers {
             [] => record.instances().keys().copied().collect(),
             some => some.iter().copied().collect(),
@@ -447,7 +448,7 @@ impl Core {
         calls.teardown();
     }
 
-    /// Jobs in short, the newest of each name, in the order of submission.
+    /// Returns summaries of the newest job of each name, in the order of submission.
     pub(super) fn summaries(&self, now: Time) -> Vec<JobSummary> {
         let newest = |record: &&Record| self.names.get(record.name()) == Some(&record.head.serial);
         self.records.values().filter(newest).map(|record| self.summary(record, now)).collect()

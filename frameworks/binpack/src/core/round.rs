@@ -1,5 +1,5 @@
-//! One round of placement: the tasks that wait, in their order, onto the offers at hand; then the rest is held or
-//! given back, as [`Knobs`](crate::Knobs) say.
+//! One round of placement: places the waiting tasks in order on the current offers, then holds or declines the rest, as
+//! [`Knobs`](crate::Knobs) say.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::job::{Containerizer, Job, Kind};
 use crate::place::{Placer, Policy, Rules};
 use jobs::offers::{Offers, Room, Site, Taken};
 
-/// Work that is due within this time does not cause a suppress.
+/// Time ahead in which due work prevents a suppress.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Where graphics processors stand in a need.
+/// Index of GPUs in a [`Need`].
 const GPUS: usize = 3;
 
-/// Which of these have graphics processors; empty if none has.
+/// Returns which of these have GPUs; empty if none has.
 fn special(free: &[Need]) -> Vec<bool> {
     let special: Vec<bool> = free.iter().map(|free| free.0[GPUS] > 0).collect();
     if special.contains(&true) { special } else { Vec::new() }
 }
 
-/// A task that was given a place in this round.
+/// A task that was placed in this round.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) serial: u64,
@@ -37,25 +37,25 @@ pub(super) struct Placed {
     pub(super) taken: Taken,
 }
 
-/// The offers at hand while tasks are placed on them.
+/// The current offers while tasks are placed on them.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) rooms: Vec<Room>,
     sites: Vec<Arc<Site>>,
     placer: Placer,
     policy: Policy,
-    /// How many tasks each room was given.
+    /// Number of tasks placed on each room (the offers of one agent).
     counts: Vec<u32>,
-    /// Which rooms have graphics processors; empty if none has. They are for tasks that need some, as long as there is
-    /// other room for the rest.
+    /// Whether each room has GPUs; empty if none has. Tasks without GPUs are placed there only if they fit nowhere
+    /// else.
     special: Vec<bool>,
     most: u32,
-    /// How many tasks each room may be given, because its agent is avoided or on trial; empty if none is.
+    /// Maximum number of tasks for each room, because its agent is avoided or on trial; empty if there is no limit.
     limits: Vec<u32>,
-    /// Until when a gang keeps a room.
+    /// Time until which a gang keeps each room; `None` if none does.
     pub(super) kept: Vec<Option<Time>>,
-    /// Tasks that end by then may be placed in rooms that a gang keeps: half of the time in which it gathers. In
-    /// the other half the gang gets all that becomes free.
+    /// Tasks that end by this time may be placed on rooms that a gang keeps. It is half of the time in which the gang
+    /// gathers; in the other half the gang gets all resources that become free.
     backfill_until: Time,
     pub(super) placed: Vec<Placed>,
 }
@@ -78,7 +78,7 @@ impl Plan {
         }
     }
 
-    /// Sets how many tasks each agent may be given; `None` if as many as it has room for.
+    /// Sets the maximum number of tasks for each agent; `of` returns `None` for no limit.
     fn limit(&mut self, of: impl Fn(&str) -> Option<u32>) {
         let limits: Vec<Option<u32>> = self.sites.iter().map(|site| of(&site.agent_id)).collect();
         let is_limited = limits.iter().any(Option::is_some);
@@ -86,7 +86,7 @@ impl Plan {
             if is_limited { limits.into_iter().map(|limit| limit.unwrap_or(u32::MAX)).collect() } else { Vec::new() };
     }
 
-    /// From here on this policy decides.
+    /// Changes the policy for the following tasks.
     fn follow(&mut self, policy: Policy) {
         if policy != self.policy {
             self.placer = Placer::new(policy, self.placer.free());
@@ -94,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// Places one task; none if it has no room.
+    /// Places one task. Returns `None` if it does not fit.
     fn put(&mut self, need: &Need, check: &mut Check) -> Option<(usize, Taken)> {
         if need.0[GPUS] > 0 || self.special.is_empty() {
             return self.put_in(need, check, false);
@@ -114,13 +114,13 @@ impl Plan {
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
             }
-            // The amounts are there, but not in one reservation: nothing more goes here in this round.
+            // The amounts suffice, but not in one reservation: nothing more is placed here in this round.
             rules.taken_back(room);
             self.placer.close(room);
         }
     }
 
-    /// Places all tasks of a gang, or none: then, how many found room.
+    /// Places all tasks of a gang, or none. The error is the number of tasks that fit.
     fn put_gang(&mut self, need: &Need, size: u32, check: &mut Check) -> Result<Vec<(usize, Taken)>, u32> {
         let before = (self.placer.clone(), self.counts.clone(), check.clone());
         let mut done = Vec::new();
@@ -138,7 +138,7 @@ impl Plan {
         Ok(done)
     }
 
-    /// Reserves the rooms that a gang can use, until then at most; `gather` is how long it gathers in all.
+    /// Keeps the rooms that a gang can use until `until` at most; `gather` is how long it gathers in all.
     fn keep(&mut self, need: &Need, check: &Check, until: Time, gather: Duration) {
         self.backfill_until = until - gather / 2;
         for room in 0..self.rooms.len() {
@@ -150,13 +150,13 @@ impl Plan {
     }
 }
 
-/// A job's constraints during a round.
+/// Constraints of a job during a round.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
     checker: Checker,
-    /// Whether each room satisfies the rules about the agent alone; empty without rules.
+    /// Whether each room satisfies the constraints on the agent alone; empty without constraints.
     allowed: Vec<bool>,
-    /// When a task that is launched now has ended at the latest.
+    /// Latest end of a task that is launched now.
     end: Time,
 }
 
@@ -170,11 +170,11 @@ struct JobRules<'a> {
     check: &'a mut Check,
     sites: &'a [Arc<Site>],
     counts: &'a mut [u32],
-    /// Rooms that are not to be used.
+    /// Whether each room is excluded because it has GPUs; empty if none is.
     special: &'a [bool],
-    /// How many tasks each room may be given; empty if that is not limited.
+    /// Maximum number of tasks for each room; empty if there is no limit.
     limits: &'a [u32],
-    /// Rooms that a gang keeps.
+    /// Time until which a gang keeps each room; kept rooms are excluded.
     kept: &'a [Option<Time>],
     most: u32,
 }
@@ -199,7 +199,7 @@ impl Rules for JobRules<'_> {
 }
 
 impl Core {
-    /// Takes offers in.
+    /// Adds offers, and declines those that are too many.
     pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut surplus = Vec::new();
         for offer in offers {
@@ -215,7 +215,7 @@ impl Core {
         calls.decline(surplus, self.knobs.refuse_idle);
     }
 
-    /// Places what waits, and gives back what is of no use.
+    /// Places waiting tasks, and declines offers that are of no use.
     pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
         self.end_gathering(now);
         self.refill(now);
@@ -230,25 +230,26 @@ impl Core {
         self.give_back(&kept, now, calls);
     }
 
-    /// Whether anything has changed that makes a round find more than the last one did.
+    /// Returns whether anything has changed since the last round, so that a round can have an effect.
     fn needs_round(&mut self, now: Time) -> bool {
         let changed = [self.offers.take_changed(), self.queue.take_changed(), std::mem::take(&mut self.dirty)];
         changed.contains(&true) || self.offers.next().is_some_and(|due| due <= now)
     }
 
-    /// Until when each room is kept by a gang that gathers, as an earlier round found.
+    /// Returns the time until which the gathering gang keeps each room, as an earlier round set it.
     fn kept_before(&self, rooms: &[Room]) -> Vec<Option<Time>> {
         rooms.iter().map(|room| room.kept.filter(|_| self.gathering.is_some())).collect()
     }
 
-    /// Places tasks on all rooms at hand, and launches them. Says which of the rooms left are kept, and until when.
+    /// Places tasks on all current offers, and launches them. Returns, for each of the remaining rooms, the time until
+    /// which a gang keeps it.
     fn place_all(&mut self, now: Time, calls: &mut Calls) -> Vec<Option<Time>> {
         let rooms = std::mem::take(&mut self.offers.rooms);
         let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
         plan.limit(|agent_id| self.limit_of(agent_id));
         for key in self.job_order(&plan) {
             if self.paced_out() {
-                // The gang that gathers may not have had its turn.
+                // The gathering gang may not have been examined in this round.
                 let before = self.kept_before(&plan.rooms);
                 plan.kept.iter_mut().zip(before).for_each(|(kept, before)| *kept = kept.or(before));
                 break;
@@ -264,7 +265,7 @@ impl Core {
         self.launch(plan, now, calls)
     }
 
-    /// The jobs that have waiting tasks, in the order in which they are placed.
+    /// Returns the jobs that have ready tasks, in the order in which they are placed.
     fn job_order(&self, plan: &Plan) -> Vec<JobKey> {
         let mut keys = self.queue.jobs();
         if self.knobs.policy == Policy::FirstFitDecreasing {
@@ -281,7 +282,7 @@ impl Core {
             if self.knobs.pace.is_some() && self.pace.left == 0 {
                 break;
             }
-            // All of a job's waiting tasks need the same: where one has no room, no other has.
+            // All waiting tasks of a job have the same need: where one does not fit, no other does.
             let Some((room, taken)) = plan.put(&job.need, &mut check) else { break };
             self.pace.left = self.pace.left.saturating_sub(1);
             plan.placed.push(Placed { serial: key.1, number, room, taken });
@@ -310,7 +311,7 @@ impl Core {
         }
     }
 
-    /// A job's constraints, with the tasks counted that run already.
+    /// Returns the constraints of a job, with its running tasks counted.
     pub(super) fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
         let mut checker = Checker::new(&job.constraints);
         let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
@@ -328,7 +329,7 @@ impl Core {
         Check { checker, allowed, end }
     }
 
-    /// Counts the tasks of a job that run already, and the values of agents that were seen.
+    /// Adds the running tasks of a job, and the attribute values of known agents, to a checker.
     pub(super) fn count_in(&self, serial: u64, checker: &mut Checker, now: Time) {
         if !checker.looks_at_others() {
             return;
@@ -348,7 +349,7 @@ impl Core {
         self.knobs.pace.is_some() && self.pace.left == 0
     }
 
-    /// When the time of the pace is over, as many tasks may go again.
+    /// Allows the next tasks to be placed when the interval of the pace is over.
     fn refill(&mut self, now: Time) {
         let Some(pace) = self.knobs.pace else { return };
         if self.pace.until.is_none_or(|until| until <= now) {
@@ -360,7 +361,7 @@ impl Core {
         }
     }
 
-    /// Gives back what is not kept and not held.
+    /// Declines the offers that are neither kept nor held.
     fn give_back(&mut self, kept: &[Option<Time>], now: Time, calls: &mut Calls) {
         let idle = self.queue.is_empty();
         let at_once = idle && self.knobs.decline_fast;
@@ -379,7 +380,7 @@ impl Core {
         calls.decline(unused, refuse);
     }
 
-    /// For how long what is given back now is refused.
+    /// Returns the filter time of offers that are declined now.
     fn refusal(&self) -> Duration {
         if self.queue.is_empty() { self.knobs.refuse_idle } else { self.knobs.refuse }
     }
@@ -397,13 +398,13 @@ impl Core {
         }
     }
 
-    /// When the next revive is allowed.
+    /// Returns the time at which the next revive is allowed.
     pub(super) fn next_revive(&self) -> Option<Time> {
         self.attention.next(self.queue.is_fresh(), self.knobs.revive_every)
     }
 }
 
-/// How many ranks of a gang, counted up to its size, find a place on these amounts.
+/// Returns how many ranks of a gang, counted up to its size, fit on these amounts.
 pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: Check, policy: Policy) -> u32 {
     let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
     let mut counts = vec![0; all.len()];
@@ -419,7 +420,8 @@ pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: 
     (0..job.count).take_while(|_| placer.put(&job.need, &mut rules).is_some()).fold(0, |ranks, _| ranks + 1)
 }
 
-/// Which of the rooms left were given no task: those go back to the offers at hand.
+/// Returns the rooms without a placed task to the current offers. Returns the time until which a gang keeps each of
+/// them.
 pub(super) fn untouched(offers: &mut Offers, plan: Plan) -> Vec<Option<Time>> {
     let rest = plan.rooms.into_iter().zip(plan.kept).zip(plan.counts).filter(|(_, count)| *count == 0);
     let (rooms, kept) = rest.map(|(room, _)| room).unzip();

@@ -10,14 +10,14 @@ use super::Core;
 use super::record::{Goal, Record, Stop};
 use super::view::Happening;
 
-/// The tasks of a service, by what they are to the current version.
+/// The tasks of a service, grouped by version.
 #[derive(Debug, Default)]
 struct Census {
-    /// Of the current version, not being ended: number, slot, well, waiting.
+    /// Tasks of the current version that are not being ended: number, slot, healthy, waiting.
     current: Vec<(u32, u32, bool, bool)>,
-    /// Of older versions, not being ended: number, well, waiting.
+    /// Tasks of older versions that are not being ended: number, healthy, waiting.
     old: Vec<(u32, bool, bool)>,
-    /// On agents, ended or not.
+    /// Number of tasks on agents, including those that are being ended.
     live: usize,
 }
 
@@ -25,7 +25,7 @@ fn census(record: &Record) -> Census {
     let version = record.current().number;
     let mut census = Census { live: record.counts().live as usize, ..Census::default() };
     for (number, instance) in record.instances() {
-        // A task that is replaced as it is keeps its place; one that is ended for good does not.
+        // A task that is replaced within its version keeps its slot; one that is ended for good does not.
         if instance.live().is_some_and(|live| matches!(live.stopping, Some(Stop::Surplus | Stop::Job))) {
             continue;
         }
@@ -40,14 +40,14 @@ fn census(record: &Record) -> Census {
     census
 }
 
-/// How many tasks must stay well while a service is replaced.
+/// Returns how many tasks must stay healthy while a service is replaced.
 fn least_well(record: &Record) -> usize {
     let job = record.job();
     (f64::from(job.count) * job.update.min_healthy).ceil() as usize
 }
 
 impl Core {
-    /// Takes a service one step closer to its goal.
+    /// Moves a service one step closer to its goal.
     pub(super) fn settle_service(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         if record.head.goal == Goal::Stop {
@@ -55,7 +55,7 @@ impl Core {
         }
         let mut census = census(record);
         let wanted = record.job().count as usize;
-        // Old tasks that run nowhere are of no use.
+        // Old tasks that are not on an agent are dropped.
         census.old.retain(|(number, _, waiting)| {
             if *waiting {
                 self.drop_waiting(serial, *number, now);
@@ -68,7 +68,8 @@ impl Core {
         self.note_deployed(serial, &census, wanted);
     }
 
-    /// Too many of the current version: those go first that do not work, and then those with the highest numbers.
+    /// Ends surplus tasks of the current version: first waiting ones, then unhealthy ones, then those with the highest
+    /// slots.
     fn drop_surplus(&mut self, serial: u64, census: &mut Census, wanted: usize, now: Time, calls: &mut Calls) {
         census.current.sort_by_key(|(_, slot, well, waiting)| (*waiting, !well, *slot));
         for (number, _, _, waiting) in census.current.split_off(wanted.min(census.current.len())) {
@@ -80,17 +81,17 @@ impl Core {
         }
     }
 
-    /// Too few of the current version: as many are added as may run beside the old ones.
+    /// Adds missing tasks of the current version, as many as may run besides the old ones.
     fn add_missing(&mut self, serial: u64, census: &Census, wanted: usize, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let missing = wanted.saturating_sub(census.current.len());
         let mut most = wanted + (wanted as f64 * record.job().update.max_over).floor() as usize;
         if least_well(record) >= wanted && most == wanted {
-            // All must stay and none may be added: it would never begin.
+            // If all must stay healthy and none may be added, the replacement would never start.
             most += 1;
         }
         let waiting = census.current.iter().filter(|(_, _, _, waiting)| *waiting).count();
-        // Old tasks count until they have ended, also those that were asked to.
+        // Old tasks count until they have ended, including those that are being ended.
         let room = most.saturating_sub(census.live + waiting);
         let mut taken: Vec<u32> = census.current.iter().map(|(_, slot, _, _)| *slot).collect();
         taken.sort_unstable();
@@ -111,14 +112,14 @@ impl Core {
         }
     }
 
-    /// Ends old tasks, as many as are not needed to keep enough well.
+    /// Ends old tasks, as many as are not needed to keep the required number healthy.
     fn end_old(&mut self, serial: u64, census: &Census, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         let least = least_well(record);
         let well_now = census.current.iter().filter(|(_, _, well, _)| *well).count();
         let well_old = census.old.iter().filter(|(_, well, _)| *well).count();
         let mut spare = (well_now + well_old).saturating_sub(least);
-        // The highest numbers first; a task that does not work can go at once.
+        // Ends the highest numbers first; an unhealthy task can end at once.
         let goes = census.old.iter().rev().filter(|(_, well, _)| {
             if *well {
                 let goes = spare > 0;
@@ -147,7 +148,7 @@ impl Core {
         }
     }
 
-    /// Takes a task out that was never launched, or waits for its next attempt.
+    /// Removes a task that was never launched, or that waits for its next attempt.
     pub(super) fn drop_waiting(&mut self, serial: u64, number: u32, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let key = Core::key(record);
@@ -156,7 +157,7 @@ impl Core {
         self.changed.instances.insert((serial, number));
     }
 
-    /// Asks for a task's end.
+    /// Kills a task.
     pub(super) fn stop_task(&mut self, serial: u64, number: u32, why: Stop, calls: &mut Calls) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let grace = record.job().kill_grace;

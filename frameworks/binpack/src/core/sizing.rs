@@ -1,9 +1,10 @@
-//! Active sizing: new launches of a job ask for what its tasks were measured to use, instead of what its file says.
+//! Active sizing: new launches of a job request the resources that its tasks were measured to use, instead of those in
+//! its job file.
 //!
-//! The model is the crate `advice`. Running tasks are never touched. No launch asks for more than the file says, unless
-//! a task ended for lack of memory; then memory is raised step by step, up to [`MEM_FACTOR`] times the file's.
-//! Measurements come in as a request; how they are obtained is elsewhere (`service::measure`). They are not kept over a
-//! restart of the scheduler, what was learned from a lack of memory is.
+//! The model is the crate `advice`. Running tasks are never changed. No launch requests more than the file, unless a
+//! task ran out of memory; then memory is raised step by step, up to [`MEM_FACTOR`] times the file's. Measurements
+//! arrive as a request; `service::measure` obtains them. They are not saved over a restart of the scheduler; a memory
+//! minimum that was learned is saved.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,70 +20,71 @@ use super::record::{Record, Stage, owner};
 use crate::Need;
 use crate::job::Job;
 
-/// Jobs whose measurements are kept; further ones are launched as their files say.
+/// Maximum number of jobs whose measurements are kept; further jobs are launched as their files say.
 const MEASURED_MAX: usize = 1_000;
-/// How many times the memory of its file a job may ask for after tasks ended for lack of it.
+/// Maximum factor by which a job's memory is raised above that of its file after tasks ran out of memory.
 const MEM_FACTOR: i64 = 2;
-/// Where memory stands in a need.
+/// Index of memory in a [`Need`].
 const MEM: usize = 1;
 
-/// What a task has used until a moment.
+/// Resource usage of a task up to a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// The task's id.
+    /// Id of the task.
     pub task_id: String,
-    /// What its container has used.
+    /// Usage of the task's container.
     pub reading: Reading,
 }
 
-/// Where tasks of this framework can be measured.
+/// Agents at which tasks of this framework can be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measurable {
-    /// The framework's id, once there is one.
+    /// Id of the framework; `None` before the first subscription.
     pub framework_id: Option<String>,
-    /// The agents with running tasks, as `host:port`; none if nothing is measured.
+    /// Agents with running tasks, as `host:port`; empty if nothing is measured.
     pub agents: BTreeSet<String>,
 }
 
-/// What new launches of a job ask for, and why.
+/// Resources that new launches of a job request, and the reasons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizingView {
-    /// What the job's file asks for.
+    /// Resources that the job file requests.
     pub requested: Need,
-    /// What new launches ask for.
+    /// Resources that new launches request.
     pub applied: Need,
     /// Number of tasks that were measured.
     pub tasks: usize,
     /// Number of measurements.
     pub measured: u64,
-    /// What follows from them; absent without measurements.
+    /// Advice from the measurements; `None` without measurements.
     pub advice: Option<Advice>,
-    /// Why, in words.
+    /// Reasons, for people.
     pub why: Vec<String>,
 }
 
-/// What is known of the use of a job's tasks.
+/// Measured usage of a job's tasks, and the advice from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sizing {
     history: History,
     advice: Option<Advice>,
-    /// The job as it is launched, if that differs from its file.
+    /// The job as it is launched; `None` if that does not differ from its file.
     job: Option<Arc<Job>>,
 }
 
 impl Record {
-    /// The job as new launches have it.
+    /// Returns the job with the resources of new launches.
     pub(super) fn sized_job(&self) -> &Arc<Job> {
         self.sizing.job.as_ref().unwrap_or(self.job())
     }
 
-    /// Forgets what was measured of an earlier version.
+    /// Removes the measurements of an earlier version.
     pub(super) fn forget_measurements(&mut self) {
         self.sizing = Sizing::default();
         self.head.mem_needed = None;
     }
 
-    /// Makes what is launched agree with the current version and what is known of it. Returns whether that changed.
+    /// Computes the resources of new launches from the current version and the measurements. Returns whether they
+    /// changed.
     pub(super) fn resize(&mut self) -> bool {
         let job = self.job();
         let need = sized(&job.need, self.sizing.advice.as_ref(), self.head.mem_needed);
@@ -98,7 +100,8 @@ impl Record {
         self.sizing.advice = Some(self.sizing.history.advise(asked, risk));
     }
 
-    /// A task that had so much memory ended for lack of it: the file's request if it had less, else half as much again.
+    /// Records that a task with this much memory ran out of it. The new minimum is the file's memory if the task had
+    /// less, otherwise 1.5 times what it had.
     fn lacked_memory(&mut self, given: i64) {
         let asked = self.job().need.0[MEM];
         let needed = if given < asked { asked } else { given.saturating_add(given / 2) };
@@ -107,7 +110,8 @@ impl Record {
     }
 }
 
-/// What a launch asks for: the advice, but not more than the file; and at least the memory that is known to be needed.
+/// Returns the resources that a launch requests: the advice, but not more than the file, and at least the memory that
+/// is known to be needed.
 fn sized(asked: &Need, advice: Option<&Advice>, mem_needed: Option<i64>) -> Need {
     let mut need = *asked;
     if let Some(advice) = advice {
@@ -121,7 +125,7 @@ fn sized(asked: &Need, advice: Option<&Advice>, mem_needed: Option<i64>) -> Need
 }
 
 impl Core {
-    /// Where tasks can be measured, if that is of use.
+    /// Returns the agents at which tasks can be measured; none without active sizing.
     pub(super) fn measurable(&self) -> Measurable {
         if self.knobs.active_sizing.is_none() {
             return Measurable::default();
@@ -132,7 +136,7 @@ impl Core {
         Measurable { framework_id: self.framework_id.clone(), agents }
     }
 
-    /// Takes measurements in; new launches of their jobs follow them.
+    /// Applies measurements; new launches of their jobs follow them.
     pub(super) fn measured(&mut self, measurements: Vec<Measurement>) {
         let Some(risk) = self.knobs.active_sizing else { return };
         let mut kept = self.records.values().filter(|record| record.sizing.advice.is_some()).count();
@@ -141,7 +145,7 @@ impl Core {
             let current = owner(&task_id).filter(|(serial, number)| self.is_current(*serial, *number, &task_id));
             let Some((serial, number)) = current else { continue };
             let Some(record) = self.records.get_mut(&serial) else { continue };
-            // Tasks of an older version say nothing of this one.
+            // Tasks of an older version are no evidence about this one.
             let version = record.current().number;
             if record.get(number).is_none_or(|instance| instance.version != version) {
                 continue;
@@ -158,12 +162,12 @@ impl Core {
         for serial in changed {
             let Some(record) = self.records.get_mut(&serial) else { continue };
             record.advise(risk);
-            // What waits may have room now.
+            // Waiting tasks may fit now.
             self.dirty |= record.resize();
         }
     }
 
-    /// Learns from a task that ended for lack of memory.
+    /// Raises the memory of new launches if a task ran out of memory.
     pub(super) fn learn_from_end(&mut self, serial: u64, number: u32, status: &TaskStatus) {
         if self.knobs.active_sizing.is_none() || status.reason() != Reason::ContainerLimitationMemory {
             return;
@@ -175,7 +179,7 @@ impl Core {
         self.changed.heads.insert(serial);
     }
 
-    /// What new launches of a job ask for; none without active sizing.
+    /// Returns the resources that new launches of a job request; `None` without active sizing.
     pub(super) fn sizing_view(&self, record: &Record) -> Option<SizingView> {
         self.knobs.active_sizing?;
         let (asked, sizing) = (record.job().need, &record.sizing);

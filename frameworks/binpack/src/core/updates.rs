@@ -1,4 +1,4 @@
-//! What status updates mean for a job: progress, an end, another attempt, or a loss.
+//! Applies status updates to a job: progress, an end, another attempt, or a loss.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Core {
         self.changed.instances.insert((serial, number));
     }
 
-    /// Whether this is the newest attempt of the task, and it has not ended.
+    /// Returns whether this is the newest attempt of the task and has not ended.
     pub(super) fn is_current(&self, serial: u64, number: u32, task_id: &str) -> bool {
         let instance = self.records.get(&serial).and_then(|r| r.get(number));
         instance.and_then(|i| i.live()).is_some_and(|live| live.place.task_id == task_id)
@@ -112,11 +112,11 @@ impl Core {
         }
     }
 
-    /// What a task was given is its agent's again.
+    /// Removes the resources of a task from the usage of its agent.
     fn release(&mut self, serial: u64, number: u32) {
         self.unreachable.remove((serial, number));
         let Some(record) = self.records.get(&serial) else { return };
-        // Where it ran another one may run now.
+        // A task with constraints may be placed on the agent now.
         self.dirty |= !record.job().constraints.is_empty();
         let Some(live) = record.get(number).and_then(|i| i.live()) else { return };
         if let Some(usage) = self.usage.get_mut(&live.place.agent_id) {
@@ -127,7 +127,7 @@ impl Core {
         }
     }
 
-    /// A rank's end is the gang's affair: what follows is done when the gang is settled.
+    /// Records the end of a rank. The consequences for the gang follow when the gang is settled.
     fn rank_ended(&mut self, serial: u64, number: u32, end: End, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
@@ -138,7 +138,7 @@ impl Core {
         let first = !record.head.gang.broken;
         let gang = &mut record.head.gang;
         gang.broken = true;
-        // The first failure determines the reason; the kills that follow from it do not count.
+        // The first failure determines the reason; the kills that follow it do not count.
         if first && stopping.is_none() {
             match end {
                 End::Lost => gang.losses += 1,
@@ -149,7 +149,8 @@ impl Core {
         record.done(number, false, now);
     }
 
-    /// Gives up tasks on agents that have not answered for long: they are ended when they come back, and replaced now.
+    /// Gives up tasks on agents that have been unreachable for too long: they are replaced now, and killed if they
+    /// return.
     pub(super) fn check_unreachable(&mut self, now: Time, calls: &mut Calls) {
         for (serial, number) in self.unreachable.overdue(UNREACHABLE_MAX, now) {
             let live = self.records.get(&serial).and_then(|r| r.get(number)).and_then(|i| i.live());
@@ -165,14 +166,14 @@ impl Core {
         }
     }
 
-    /// When the next task is given up.
+    /// Returns the time at which the next task is given up.
     pub(super) fn next_unreachable(&self) -> Option<Time> {
         self.unreachable.first().map(|since| since + UNREACHABLE_MAX)
     }
 }
 
 impl Record {
-    /// The task has ended for good.
+    /// Records that a task has ended for good.
     pub(super) fn done(&mut self, number: u32, ok: bool, now: Time) {
         self.change(number, |instance| instance.phase = Phase::Done { ok, at: now });
     }
@@ -200,7 +201,7 @@ impl Record {
         });
     }
 
-    /// A service's task is started again whatever happened; one that kept failing waits longer each time.
+    /// Restarts a task of a service, whatever its end was; one that fails repeatedly waits longer each time.
     fn service_task_ended(&mut self, number: u32, end: End, replaced: bool, now: Time) {
         let restart = self.job().restart;
         let past = self.get(number).and_then(|i| Some((i.live()?.place.clone(), i.version, i.message.clone())));
@@ -229,13 +230,13 @@ impl Record {
         });
     }
 
-    /// Whether the work of a gang is done by rank 0 alone.
+    /// Returns whether the gang has finished as soon as rank 0 has finished.
     pub(super) fn ends_with_first(&self) -> bool {
         self.kind() == Kind::Gang && self.job().ends == GangEnd::First
     }
 }
 
-/// What a task does, for people.
+/// Returns the state of a task, for people.
 pub(super) fn state_of(record: &Record, number: u32) -> State {
     let Some(instance) = record.get(number) else { return State::Waiting };
     match &instance.phase {

@@ -1,6 +1,6 @@
-//! What a scheduler reports: values to be printed as tables, or as JSON.
+//! Reports of the scheduler: values to be printed as tables, or as JSON.
 //!
-//! Instants are seconds since 1970. It decides nothing.
+//! Times are seconds since 1970. It decides nothing.
 
 use std::sync::Arc;
 
@@ -18,91 +18,91 @@ use crate::place::Policy;
 use crate::{Knobs, Need};
 use jobs::Place;
 
-/// What a job or a task does.
+/// State of a job or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It waits for room.
+    /// The task waits to be placed.
     Waiting,
-    /// It has failed, and waits for its next attempt.
+    /// The task has failed, and waits for its next attempt.
     Restarting,
-    /// It was launched, and does not run yet.
+    /// The task was launched, and does not run yet.
     Staging,
-    /// It runs.
+    /// The task or job runs.
     Running,
-    /// It runs, and its health check fails.
+    /// The task runs, and its health check fails.
     Unhealthy,
-    /// Its agent does not answer.
+    /// The task's agent is unreachable.
     Unreachable,
-    /// It is ending: a kill was sent.
+    /// The task or job is ending: kills were sent.
     Ending,
-    /// A service is being replaced by its next version, or brought to another count.
+    /// A service is being replaced by its next version, or scaled to another count.
     Deploying,
-    /// It has finished.
+    /// The task or job has finished.
     Finished,
-    /// It has failed for good.
+    /// The task or job has failed for good.
     Failed,
-    /// A user stopped it.
+    /// A user stopped the job.
     Stopped,
 }
 
-/// An event, for followers.
+/// An event for followers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happening {
     /// A job is new or has changed.
     Submitted {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The current version.
+        /// Number of the current version.
         version: u64,
-        /// In which way.
+        /// Effect of the submission.
         taken: Taken,
     },
     /// A job is being stopped.
     Stopping {
-        /// The job's name.
+        /// Name of the job.
         name: String,
     },
     /// A service has reached its goal: all of its tasks are of this version, and healthy.
     Deployed {
-        /// The service's name.
+        /// Name of the service.
         name: String,
-        /// Its version.
+        /// Number of the version.
         version: u64,
     },
     /// A job has ended.
     Ended {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// The outcome.
+        /// Outcome of the job.
         outcome: Outcome,
     },
     /// A task has a new state.
     Task {
-        /// The job's name.
+        /// Name of the job.
         name: String,
-        /// What kind of job that is.
+        /// Kind of the job.
         kind: Kind,
-        /// The task's number.
+        /// Number of the task.
         number: u32,
-        /// The version that it is of.
+        /// Number of the task's version of the job.
         version: u64,
         /// Start time of that version, in seconds since 1970.
         since: f64,
-        /// Where it is.
+        /// Place of the task.
         #[serde(flatten)]
         place: Place,
-        /// The state, in Mesos's words.
+        /// State of the task, by its name in Mesos.
         state: String,
-        /// Result of its health check.
+        /// Result of the task's health check.
         healthy: Option<bool>,
-        /// Its message.
+        /// Message of the update.
         message: String,
     },
 }
 
-/// What became of tasks since the scheduler was started.
+/// Counts of tasks since the start of the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Tasks that were launched.
@@ -111,129 +111,129 @@ pub struct Totals {
     pub finished: u64,
     /// Tasks that have failed or were killed.
     pub failed: u64,
-    /// Tasks that were lost with their agent, or on the way.
+    /// Tasks that were lost with their agent, or before they reached it.
     pub lost: u64,
 }
 
-/// The scheduler and its jobs in short.
+/// State of the scheduler, with summaries of its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// The framework's id, once there is one.
+    /// Id of the framework; `None` before the first subscription.
     pub framework_id: Option<String>,
-    /// Whether there is a master.
+    /// Whether the framework is subscribed with a master.
     pub connected: bool,
-    /// Whether it has suppressed offers.
+    /// Whether the framework has suppressed offers.
     pub suppressed: bool,
-    /// How it behaves.
+    /// Settings of the scheduler.
     pub knobs: Knobs,
-    /// The placement policy of jobs that name none.
+    /// Placement policy of jobs that set none.
     pub policy: Policy,
-    /// Agents whose offers it holds now.
+    /// Number of agents whose offers the framework holds now.
     pub held: usize,
-    /// All tasks, by what they do.
+    /// Numbers of all tasks, by phase.
     pub tasks: Counts,
-    /// What its tasks use now.
+    /// Resources that the framework's tasks use now.
     pub used: Need,
-    /// Since the start.
+    /// Counts of tasks since the start.
     pub totals: Totals,
     /// Agents that are avoided because tasks failed there that succeed elsewhere.
     pub avoided: Vec<String>,
-    /// Jobs, in the order of submission.
+    /// Summaries of the jobs, in the order of submission.
     pub jobs: Vec<JobSummary>,
 }
 
-/// A job in short.
+/// Summary of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobSummary {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What kind of work it is.
+    /// Kind of the job.
     pub kind: Kind,
-    /// What it does.
+    /// State of the job.
     pub state: State,
-    /// The current version.
+    /// Number of the current version.
     pub version: u64,
     /// Requested number of tasks.
     pub count: u32,
-    /// Tasks by what they do.
+    /// Numbers of tasks, by phase.
     pub tasks: Counts,
-    /// How many run, and are well as far as is known.
+    /// Number of tasks that run and are healthy, as far as that is known.
     pub well: u32,
-    /// What one task needs.
+    /// Resources of one task.
     pub need: Need,
-    /// When it was submitted.
+    /// Time of the submission.
     pub submitted: f64,
-    /// How long it took or takes, in seconds.
+    /// Time from the submission to the end, or to now, in seconds.
     pub age: f64,
-    /// When it ended.
+    /// End of the job; `None` while it has not ended.
     pub ended: Option<f64>,
 }
 
 /// A job with its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobView {
-    /// In short.
+    /// Summary of the job.
     pub summary: JobSummary,
-    /// Its versions, oldest first; the last is the current one.
+    /// Versions of the job, the oldest first; the last is the current one.
     pub versions: Vec<VersionView>,
     /// Whether a service is being changed.
     pub deploying: bool,
-    /// Whether it is being stopped, or was.
+    /// Whether the job is being stopped, or was.
     pub stopping: bool,
-    /// Its tasks.
+    /// Tasks of the job.
     pub tasks: Vec<TaskView>,
-    /// Tasks of a service that are gone, oldest first.
+    /// Removed tasks of a service, the oldest first.
     pub past: Vec<Past>,
-    /// Why tasks wait, in words.
+    /// Reasons why tasks wait, for people.
     pub why: Vec<String>,
-    /// The constraint that keeps waiting tasks off every agent, if there is one.
+    /// Constraint that no known agent satisfies, if there is one.
     pub unsatisfied: Option<Unsatisfied>,
-    /// What new launches ask for, with active sizing.
+    /// Resources that new launches request, with active sizing.
     pub sizing: Option<SizingView>,
 }
 
 /// A version of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionView {
-    /// Counts from 1. Several that follow each other have the same if they differ in the count alone.
+    /// Number of the version, from 1. Consecutive versions that differ only in the count have the same number.
     pub number: u64,
-    /// Its start time.
+    /// Start time of the version.
     pub since: f64,
-    /// Its definition.
+    /// Definition of the job.
     pub job: Arc<Job>,
 }
 
-/// A task.
+/// A task of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskView {
-    /// Its number.
+    /// Number of the task.
     pub number: u32,
     /// For services: the smallest number that no other task of the version has.
     pub index: u32,
-    /// The version that it is of.
+    /// Number of the task's version of the job.
     pub version: u64,
-    /// What it does.
+    /// State of the task.
     pub state: State,
-    /// Where it is, or was last.
+    /// Place of the task, or its last one.
     pub place: Option<Place>,
-    /// Result of its health check.
+    /// Result of the task's health check.
     pub healthy: Option<bool>,
-    /// How often it was launched.
+    /// Number of launches of the task.
     pub attempts: u32,
-    /// How often in a row it has failed.
+    /// Number of failures in a row.
     pub failures: u32,
-    /// When it was launched last.
+    /// Time of the last launch.
     pub launched: Option<f64>,
-    /// Since when it runs.
+    /// Time since which the task runs.
     pub running: Option<f64>,
-    /// Message of its last end.
+    /// Message of the task's last end.
     pub message: String,
-    /// What it was given, while it is on an agent.
+    /// Resources of the task while it is on an agent.
     pub given: Option<Need>,
 }
 
 impl Core {
-    /// The scheduler and its jobs in short.
+    /// Returns the state of the scheduler, with summaries of its jobs.
     pub fn status(&self, now: Time) -> Status {
         let mut tasks = Counts::default();
         for counts in self.records.values().filter(|r| !r.is_over()).map(Record::counts) {
@@ -317,7 +317,7 @@ fn job_state(record: &Record) -> State {
                 State::Restarting => 1,
                 _ => 0,
             };
-            // Finished tasks of an array do not make the rest of it finished.
+            // An array with finished and waiting tasks is not finished.
             states.max_by_key(lively).filter(|s| lively(s) > 0).unwrap_or(State::Waiting)
         }
     }

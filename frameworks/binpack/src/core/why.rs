@@ -1,4 +1,4 @@
-//! Why tasks wait, in words: what is missing where, which rule keeps them off, or which time must pass.
+//! Explains why tasks wait: which resource is missing where, which constraint excludes agents, or which time must pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use crate::constraint::{Checker, Constraint, Place};
 use crate::job::Kind;
 use crate::need::NAMES;
 
-/// Most values of an attribute that are named.
+/// Maximum number of values of an attribute that are listed.
 const VALUES: usize = 5;
 
-/// A constraint that keeps a job off every agent that was seen so far.
+/// A constraint of a job that no known agent satisfies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unsatisfied {
-    /// The constraint.
+    /// Text of the constraint.
     pub constraint: String,
-    /// What the agents have there, as far as they have the attribute; not too many.
+    /// Values of the attribute on the known agents, at most a few.
     pub values: Vec<String>,
-    /// Number of agents that were seen.
+    /// Number of known agents.
     pub agents: usize,
 }
 
-/// What keeps a task off an agent.
+/// Reason why a task cannot be placed on an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     Lacks(usize),
@@ -37,7 +37,7 @@ enum Obstacle {
 }
 
 impl Core {
-    /// Why the waiting tasks of a job wait; empty if none does.
+    /// Returns the reasons why tasks of a job wait; empty if none waits.
     pub(super) fn why(&self, record: &Record, now: Time) -> Vec<String> {
         let waiting = record.counts().waiting;
         if waiting == 0 {
@@ -100,7 +100,7 @@ impl Core {
         Some(format!("another gang gathers offers: '{}'", other.name()))
     }
 
-    /// What stands in the way on the agents that have offered something.
+    /// Returns the reasons why a job's tasks cannot be placed on the agents that have made offers.
     fn obstacles(&self, record: &Record, now: Time) -> Vec<String> {
         let job = record.sized_job();
         let mut checker = Checker::new(&job.constraints);
@@ -168,7 +168,7 @@ impl Core {
 }
 
 impl Core {
-    /// The first constraint of a job, among those on the agent alone, that no agent seen so far satisfies.
+    /// Returns the first constraint of a job, among those on the agent alone, that no known agent satisfies.
     pub(super) fn unsatisfied(&self, record: &Record) -> Option<Unsatisfied> {
         let job = record.sized_job();
         let agents = self.seen.agents().count();
@@ -183,7 +183,7 @@ impl Core {
     }
 }
 
-/// When a task that waits for an instant may go.
+/// Returns the time before which a waiting task may not be placed, if it is in the future.
 fn later(phase: &Phase, now: Time) -> Option<Time> {
     match phase {
         Phase::Waiting { not_before, .. } if *not_before > now => Some(*not_before),

@@ -1,4 +1,4 @@
-//! The container that a job's tasks run in: which containerizer, network and ports; and its part of a job file.
+//! The container of a job's tasks: containerizer, network and ports; and its part of a job file.
 //!
 //! `core::container` converts it to messages.
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use jobs::Containerizer;
 use jobs::file::{Fields, Node, Value};
 
-/// The network of containers that share their host's.
+/// Name of the network of containers that share their host's.
 const HOST: &str = "host";
-/// Docker's default network.
+/// Name of Docker's default network.
 const BRIDGE: &str = "bridge";
 
 /// The network of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Network {
-    /// Its host's.
+    /// Network of the host.
     #[default]
     Host,
     /// Docker's default bridge.
@@ -45,25 +45,27 @@ impl From<Network> for String {
     }
 }
 
-/// How a container differs from a plain one.
+/// Settings of a job's container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Container {
-    /// What runs it.
+    /// Containerizer that runs the container.
     pub containerizer: Containerizer,
-    /// Its network.
+    /// Network of the container.
     pub network: Network,
-    /// The ports inside, one for each of the task's first ports on the host; 0 is the same number as there.
+    /// Ports inside the container, one for each of the task's first ports on the host; 0 means the same number as on
+    /// the host.
     pub ports: Vec<u16>,
     /// Whether Docker pulls the image before each task.
     pub force_pull: bool,
-    /// Whether Docker gives it all privileges.
+    /// Whether Docker runs the container with all privileges.
     pub privileged: bool,
-    /// Options of `docker run`: name without dashes, and value.
+    /// Options of `docker run`: names without dashes, and values.
     pub parameters: Vec<(String, String)>,
 }
 
-/// Reads `containerizer`, `network`, `container_ports` and `docker` of a job with so many ports.
+/// Parses the fields `containerizer`, `network`, `container_ports` and `docker` of a job whose tasks have this many
+/// ports.
 pub(super) fn read(fields: &mut Fields<'_, '_>, has_image: bool, ports: i64) -> Container {
     let containerizer = Containerizer::read(fields, has_image);
     let mut container = Container { containerizer, network: network(fields, containerizer), ..Container::default() };

@@ -1,4 +1,4 @@
-//! Health checks: how a task is known to be well. The executor beside the task carries them out.
+//! Health checks of tasks. The executor of the task performs them.
 
 use std::time::Duration;
 
@@ -7,47 +7,47 @@ use serde::{Deserialize, Serialize};
 use super::seconds;
 use jobs::file::Fields;
 
-/// How the health of a task is checked.
+/// Method of a health check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
-    /// A command for `/bin/sh -c` that ends with 0.
+    /// A command for `/bin/sh -c` that exits with status 0.
     Command(String),
-    /// A GET of `path` that is answered with a status from 200 to 399, at the task's port of this place.
+    /// A GET request for `path` on a port of the task that is answered with a status from 200 to 399.
     Http {
-        /// The path, which starts with `/`.
+        /// Path of the request, which starts with `/`.
         path: String,
-        /// Which of the task's ports, from 0.
+        /// Index of the port among the task's ports, from 0.
         port: u32,
     },
-    /// A connection to the task's port of this place.
+    /// A TCP connection to a port of the task.
     Tcp {
-        /// Which of the task's ports, from 0.
+        /// Index of the port among the task's ports, from 0.
         port: u32,
     },
 }
 
-/// A health check.
+/// A health check of a job's tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// The kind of check.
+    /// Method of the check.
     pub probe: Probe,
-    /// How long failures count for nothing after the start.
+    /// Time after the start of a task during which failures do not count.
     #[serde(with = "seconds")]
     pub grace: Duration,
-    /// The time from one check to the next.
+    /// Time from one check to the next.
     #[serde(with = "seconds")]
     pub interval: Duration,
-    /// How long an answer may take.
+    /// Maximum time for the answer to a check.
     #[serde(with = "seconds")]
     pub timeout: Duration,
-    /// After how many failures in a row the task is ended.
+    /// Number of failures in a row after which the task is killed.
     pub failures: u32,
 }
 
 const FIELD: &str = "health";
 
-/// Reads the field `health` of a job whose tasks have this many ports.
+/// Parses the field `health` of a job whose tasks have this many ports.
 pub(super) fn read(job: &mut Fields<'_, '_>, ports: i64) -> Option<Health> {
     let node = job.take(FIELD)?;
     let before = job.faults.len();

@@ -1,7 +1,7 @@
 //! Jobs, and the file that describes them.
 //!
-//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. What
-//! happens to a job on a cluster is elsewhere.
+//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. The
+//! scheduling of jobs is elsewhere.
 
 mod container;
 mod health;
@@ -26,23 +26,23 @@ pub use read::{COUNT_MAX, read};
 
 pub(crate) use jobs::file::seconds;
 
-/// What kind of work a job is.
+/// Kind of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// One task that ends.
+    /// A job of one task that ends.
     #[default]
     Batch,
-    /// Many tasks that end, each with its number.
+    /// A job of many tasks that end, each with its number.
     Array,
-    /// Tasks that are kept running.
+    /// A job whose tasks are kept running.
     Service,
-    /// Tasks that are started together or not at all, and end together.
+    /// A job whose tasks are started together or not at all, and end together.
     Gang,
 }
 
 impl Kind {
-    /// The name, as job files have it.
+    /// Returns the name of the kind in job files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Batch => "batch",
@@ -59,89 +59,88 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How the tasks of a service are replaced by those of a new version.
+/// Bounds for the replacement of a service's tasks by those of a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Update {
-    /// The part of the count that stays healthy meanwhile, 0 to 1.
+    /// Fraction of the count that stays healthy during the replacement, 0 to 1.
     pub min_healthy: f64,
-    /// The part of the count that may run beyond it meanwhile, 0 to 1.
+    /// Fraction of the count that may run in addition during the replacement, 0 to 1.
     pub max_over: f64,
 }
 
 impl Default for Update {
-    /// Marathon's: all stay, and up to as many again may run meanwhile.
+    /// Returns Marathon's default: all tasks stay healthy, and up to as many again may run.
     fn default() -> Update {
         Update { min_healthy: 1.0, max_over: 1.0 }
     }
 }
 
-/// When a gang has done its work.
+/// Condition under which a gang has finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GangEnd {
-    /// When all ranks have finished.
+    /// All ranks have finished.
     #[default]
     All,
-    /// When rank 0 has finished; the others are ended then. For launchers such as mpirun.
+    /// Rank 0 has finished; the other ranks are killed then. For launchers such as mpirun.
     First,
 }
 
-/// A job that keeps all rules. What is kept of it on disk is read by later versions: what is missing there is the
-/// default.
+/// A valid job. Saved jobs are read by later versions: a missing field has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default = "Job::unnamed")]
 pub struct Job {
-    /// Letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
+    /// Name of the job: letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
     pub name: String,
-    /// What kind of work it is.
+    /// Kind of the job.
     pub kind: Kind,
-    /// How many tasks: 1 for a batch job, the ranks of a gang, the instances of a service (which may be 0).
+    /// Number of tasks: 1 for a batch job, the ranks of a gang, the instances of a service (which may be 0).
     pub count: u32,
-    /// What each task runs.
+    /// Command that each task runs.
     pub run: Run,
-    /// What each task needs.
+    /// Resources that each task needs.
     pub need: Need,
-    /// Environment variables of each task, beside those that the framework sets.
+    /// Environment variables of each task, besides those that the framework sets.
     pub env: BTreeMap<String, String>,
     /// Labels of each task.
     pub labels: BTreeMap<String, String>,
-    /// Files for each sandbox.
+    /// Files to be fetched into each sandbox.
     pub uris: Vec<Uri>,
-    /// The user that the tasks run as, if not the framework's.
+    /// User as which the tasks run; `None` for the framework's user.
     pub user: Option<String>,
-    /// The container image, as docker names it.
+    /// Container image, by the name that Docker uses.
     pub image: Option<String>,
-    /// What runs the image, its network and its ports.
+    /// Containerizer, network and ports of the container.
     pub container: Container,
-    /// Where tasks may run.
+    /// Constraints on the agents of the tasks.
     pub constraints: Vec<Constraint>,
-    /// Where tasks go among the places where they may run, if not by the framework's policy.
+    /// Placement policy of the tasks; `None` for the framework's policy.
     pub policy: Option<Policy>,
-    /// Jobs with more come first.
+    /// Priority of the job: jobs with a higher priority are placed first.
     pub priority: i32,
-    /// How often a task that failed is tried again. Services are without end.
+    /// Number of times that a failed task is started again. Services are restarted without limit.
     pub retries: u32,
-    /// How a task is known to be well.
+    /// Health check of the tasks.
     pub health: Option<Health>,
-    /// How long to wait before a task is started again.
+    /// Waits before a task is started again.
     pub restart: Restart,
-    /// How a service is replaced by its next version.
+    /// Bounds for the replacement of a service by its next version.
     pub update: Update,
-    /// How long a gang may hold offers while it gathers.
+    /// Time for which a gang may hold offers while it gathers them.
     #[serde(with = "seconds")]
     pub gather: Duration,
-    /// When a gang has done its work.
+    /// Condition under which a gang has finished.
     pub ends: GangEnd,
-    /// How long a task may run; one that runs longer is ended, and has failed.
+    /// Maximum run time of a task; a task that runs longer is killed and has failed.
     #[serde(with = "seconds::optional")]
     pub time_limit: Option<Duration>,
-    /// The time between asking a task to end and killing it, if not the agent's.
+    /// Time between the request to end a task and its forced kill; `None` for the agent's default.
     #[serde(with = "seconds::optional")]
     pub kill_grace: Option<Duration>,
 }
 
 impl Job {
-    /// A job of one task with this name, command and need, and defaults for all else.
+    /// Creates a job of one task with this name, command and need, and defaults for all other fields.
     pub fn new(name: &str, command: &str, need: Need) -> Job {
         Job {
             name: name.to_owned(),
@@ -169,7 +168,7 @@ impl Job {
         }
     }
 
-    /// Whether this is the same job, apart from the secret that a gang was given ([`TOKEN`]).
+    /// Returns whether this is the same job, apart from the secret of a gang ([`TOKEN`]).
     pub(crate) fn is_same_but_for_secret(&self, other: &Job) -> bool {
         if self.kind != Kind::Gang || other.kind != Kind::Gang {
             return self == other;
@@ -182,18 +181,19 @@ impl Job {
         bare(self) == bare(other)
     }
 
-    /// What stands for the fields that an older version did not write. Readers must check that it has a name.
+    /// Returns the defaults for fields that an older version did not save. Readers must check that the job has a name.
     fn unnamed() -> Job {
         Job::new("", "", Need::default())
     }
 
-    /// Whether tasks of one can continue as tasks of the other: they differ only in the count.
+    /// Returns whether tasks of one job can continue as tasks of the other: the jobs differ only in the count.
     pub fn is_same_but_for_count(&self, other: &Job) -> bool {
         *self == Job { count: self.count, ..other.clone() }
     }
 }
 
-/// The variable by which the ranks of a gang know each other: a secret that each gang is given unless it brings one.
+/// Environment variable with the secret by which the ranks of a gang recognise each other. The framework sets it for
+/// each gang, unless the job sets it.
 pub(crate) const TOKEN: &str = "TEPUI_TOKEN";
 /// Default time for which a gang gathers offers.
 const GATHER: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Reading a job file: the fields of a job, their types and rules. A file with one fault is refused as a whole.
+//! Parses job files: the fields of a job, their types and rules. A file with one fault is rejected as a whole.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use jobs::file::{Faults, Fields, Syntax};
 
 use super::{GATHER, GangEnd, Job, Kind, Update, container, health};
 
-/// The most tasks of one job.
+/// Maximum number of tasks of one job.
 pub const COUNT_MAX: u32 = 100_000;
 
-/// Reads the jobs of a file. `file` is the name for faults.
+/// Parses the jobs of a file. `file` is the name of the file in faults.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with line, column and rule.
+/// Returns all faults of the file, each with line, column and rule.
 pub fn read(file: &str, text: &str, syntax: Syntax) -> Result<Vec<Job>, Faults> {
     jobs::file::read(file, text, syntax, "a name and a command", |fields| {
         let job = job(fields);
@@ -21,7 +21,7 @@ pub fn read(file: &str, text: &str, syntax: Syntax) -> Result<Vec<Job>, Faults> 
     })
 }
 
-/// One job.
+/// Parses one job.
 fn job(mut fields: Fields<'_, '_>) -> Job {
     let start = fields.at();
     let name = name(&mut fields, "a job");
@@ -59,7 +59,7 @@ fn job(mut fields: Fields<'_, '_>) -> Job {
     job
 }
 
-/// Fields that only other kinds of jobs have.
+/// Returns a hint if the field `name` exists only for other kinds of jobs.
 fn elsewhere(name: &str, kind: Kind) -> Option<String> {
     let wanted = match name {
         "update" => "service",
@@ -77,7 +77,7 @@ fn small(number: Option<i64>, default: u32) -> u32 {
     number.and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
 }
 
-/// The kind; without one, a job of several tasks is an array.
+/// Parses the kind of a job. Without one, a job of several tasks is an array.
 fn kind(fields: &mut Fields<'_, '_>) -> Kind {
     let Some((text, at)) = fields.text("kind") else {
         return if fields.is_above("count", 1) { Kind::Array } else { Kind::Batch };

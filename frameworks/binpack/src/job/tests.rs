@@ -1,4 +1,4 @@
-//! Job files: what they can say, and how they are refused.
+//! Tests job files: valid contents, and faults.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn json(text: &str) -> Result<Vec<Job>, Faults> {
     read("jobs.json", text, Syntax::Json)
 }
 
-/// The faults of a file, as lines.
+/// Returns the faults of a file, as lines.
 fn faults(text: &str) -> Vec<String> {
     toml(text).unwrap_err().to_string().lines().map(str::to_owned).collect()
 }
@@ -97,7 +97,7 @@ fn every_fault_is_named_with_its_place() {
     assert_eq!(faults.to_string(), "jobs.json:3:10: cpus must be a number, and this is a text");
 }
 
-/// Each line is a job's fields and the rule that they break.
+/// Each line has a job's fields and the rule that they break.
 #[test]
 fn rules() {
     let cases = [

@@ -1,7 +1,7 @@
-//! App definitions: Marathon's JSON, and the service that it stands for.
+//! App definitions: Marathon's JSON, and the service that it describes.
 //!
 //! A definition becomes a job file and is checked as one, so that both ways to describe a service have the same rules.
-//! What Marathon knows and this framework cannot do is refused by name, never ignored.
+//! What Marathon supports and this framework does not is refused by name, never ignored.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::constraint::Operator;
 use crate::job::{self, Job, Network, Probe, Run, Syntax};
 use container::{Docker, PortMapping};
 
-/// A label of ours that keeps what only Marathon's clients care about; they do not see it.
+/// Label that keeps the fields of a definition that have no effect here; Marathon's clients do not see the label.
 const KEPT: &str = "TEPUI_MARATHON";
-/// The variable by which a task knows its app, as under Marathon.
+/// Environment variable with the id of a task's app, as under Marathon.
 const APP_ID: &str = "MARATHON_APP_ID";
-/// Fields that Marathon shows and that cannot be set.
+/// Fields of Marathon's answers that cannot be set.
 const READ_ONLY: &[&str] = &[
     "deployments",
     "lastTaskFailure",
@@ -74,7 +74,7 @@ pub(super) struct App {
     task_rate_limit: Option<f64>,
 }
 
-/// Marathon's own defaults.
+/// Returns Marathon's own defaults.
 impl Default for App {
     fn default() -> App {
         App {
@@ -215,15 +215,15 @@ impl Default for UpgradeStrategy {
 }
 
 impl App {
-    /// The definition of a new app.
+    /// Parses the definition of a new app.
     ///
     /// # Errors
-    /// A field of the wrong type, or an unknown one.
+    /// A field has the wrong type, or is unknown.
     pub(super) fn new(given: &Value) -> Result<App, Problem> {
         App::default().with(given)
     }
 
-    /// The definition with these fields instead.
+    /// Replaces the given fields of the definition.
     ///
     /// # Errors
     /// As [`App::new`].
@@ -239,8 +239,8 @@ impl App {
                 fields.insert(name.clone(), value.clone());
             }
         }
-        // Ports and files have two descriptions each. An app that was read and is sent back has both: then the newer
-        // one, which contains more, counts.
+        // Ports and files have two descriptions each. A client that reads an app and sends it back sends both: then the
+        // newer one, which contains more, counts.
         for (old, new) in [("ports", "portDefinitions"), ("uris", "fetch")] {
             if is_given(new) {
                 fields.remove(old);
@@ -257,7 +257,8 @@ impl App {
         Ok(app.with_any_ports())
     }
 
-    /// A port that was shown because any would do remains any: the client did not choose it.
+    /// Sets ports to 0 (any port) that have the number which was only shown for an app without a port: the client did
+    /// not choose it.
     fn with_any_ports(mut self) -> App {
         let free = (0..).map(|place| free_port(&self.id, place));
         for (definition, free) in self.port_definitions.iter_mut().zip(free.clone()) {
@@ -269,10 +270,10 @@ impl App {
         self
     }
 
-    /// The service that this stands for.
+    /// Converts the definition to a service.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all faults of the definition.
     pub(super) fn job(&self, name: &str) -> Result<Job, Problem> {
         self.check_supported()?;
         let file = self.file(name);
@@ -282,7 +283,7 @@ impl App {
         jobs.into_iter().next().ok_or_else(|| Problem::malformed("there is no app"))
     }
 
-    /// The same as a job file.
+    /// Converts the definition to a job file.
     fn file(&self, name: &str) -> Value {
         let ports = self.definitions();
         let mut file = json!({
@@ -322,7 +323,7 @@ impl App {
         file
     }
 
-    /// The ports, in any description.
+    /// Returns the ports, from any of their descriptions.
     fn definitions(&self) -> Vec<PortDefinition> {
         let mapped = self.mappings();
         if !mapped.is_empty() {
@@ -364,7 +365,7 @@ impl App {
         self.uris.iter().map(|uri| json!(uri)).chain(fetch).collect()
     }
 
-    /// The definition of a service as Marathon has it.
+    /// Converts a service to Marathon's definition.
     pub(super) fn of(job: &Job) -> App {
         let (cmd, args) = match &job.run {
             Run::Command(command) => (Some(command.clone()), None),
@@ -405,7 +406,7 @@ impl App {
         }
     }
 
-    /// As Marathon shows it.
+    /// Returns the definition as Marathon shows it.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(self) else { return Map::new() };
         fields.retain(|_, value| !value.is_null());
@@ -421,7 +422,8 @@ impl App {
         fields
     }
 
-    /// The ports that a load balancer serves the app at: the requested ones, or some that follow from the app's id.
+    /// Returns the ports at which a load balancer serves the app: the requested ones, or some that are computed from
+    /// the app's id.
     pub(super) fn service_ports(&self) -> Vec<u16> {
         let port = |(place, given): (u32, &PortDefinition)| match given.port {
             0 => free_port(&self.id, place),
@@ -431,7 +433,8 @@ impl App {
     }
 }
 
-/// The port of an app without a port: the same after every restart (FNV-1a of its id; Fowler, Noll, Vo).
+/// Returns the service port of an app without a port. It is the same after every restart (FNV-1a of the app's id;
+/// Fowler, Noll, Vo).
 fn free_port(app: &str, place: u32) -> u16 {
     let id = app.trim_matches('/').bytes();
     let hash = id.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -462,7 +465,7 @@ fn fetch(uri: &job::Uri) -> Fetch {
 }
 
 impl HealthCheck {
-    /// The check as a job file has it; a protocol that is not known is refused there.
+    /// Converts the check to the form of a job file, whose reader refuses unknown protocols.
     fn file(&self) -> Value {
         let mut check = json!({
             "grace": self.grace_period_seconds,

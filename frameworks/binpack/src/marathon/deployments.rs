@@ -1,8 +1,8 @@
 //! Deployments: requested changes that are not complete.
 //!
 //! Marathon's clients request a change, get a deployment's id, and wait until that id is gone. Here a deployment is a
-//! note beside the scheduler's state: it is complete when its services have reached their goals, or are gone. Notes are
-//! lost with the process; changes in progress are then listed under an id that follows from the job.
+//! note besides the scheduler's state: it is complete when its services have reached their goals, or are gone. Notes
+//! are lost with the process; changes in progress are then listed under an id that is computed from the job.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::id;
 use crate::job::Job;
 
-/// Maximum number of deployments that are noted; the oldest are forgotten first.
+/// Maximum number of deployments that are recorded; the oldest are forgotten first.
 const NOTED_MAX: usize = 1_000;
 
-/// What a deployment does to its apps.
+/// Action of a deployment on its apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Start,
@@ -35,20 +35,20 @@ impl Action {
     }
 }
 
-/// One deployment.
+/// A deployment in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Deployment {
     pub(super) id: String,
-    /// Its number; `None` if this process did not start it, and then the former version is unknown.
+    /// Number of the deployment; `None` if this process did not start it. The former version is unknown then.
     pub(super) number: Option<u64>,
     pub(super) version: String,
     pub(super) action: Action,
-    /// The jobs, and what they were before; none for those that are new.
+    /// Jobs of the deployment by name, with their former definition; `None` for new jobs.
     pub(super) jobs: BTreeMap<String, Option<Job>>,
 }
 
 impl Deployment {
-    /// As Marathon shows it.
+    /// Returns the deployment as Marathon shows it.
     pub(super) fn shown(&self) -> Value {
         let apps: Vec<String> = self.jobs.keys().filter_map(|name| id::app(name)).collect();
         let action = |app: &String| json!({ "action": self.action.name(), "app": app });
@@ -65,7 +65,7 @@ impl Deployment {
         })
     }
 
-    /// The same as a plan, as events have it.
+    /// Returns the deployment as the plan that Marathon's events contain.
     pub(super) fn plan(&self) -> Value {
         let Value::Object(mut plan) = self.shown() else { return Value::Null };
         let group = json!({ "id": "/", "apps": [], "groups": [], "dependencies": [], "version": self.version });
@@ -76,7 +76,7 @@ impl Deployment {
     }
 }
 
-/// All deployments that are noted.
+/// All deployments that this process has started and that are not complete.
 #[derive(Debug, Default)]
 pub(super) struct Deployments(Mutex<Noted>);
 
@@ -91,7 +91,7 @@ impl Deployments {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a deployment of these jobs. Those that were noted for the same jobs are replaced by it.
+    /// Adds a deployment of these jobs. It replaces those of the same jobs.
     pub(super) fn add(&self, action: Action, version: &str, jobs: BTreeMap<String, Option<Job>>) -> Deployment {
         let mut noted = self.lock();
         let number = noted.next;
@@ -107,7 +107,7 @@ impl Deployments {
         deployment
     }
 
-    /// The deployment of a service that changes without a note.
+    /// Returns the deployment of a service that changes without a note.
     pub(super) fn unnoted(name: &str, version: &str) -> Deployment {
         let jobs = BTreeMap::from([(name.to_owned(), None)]);
         let id = uuid(&format!("{name} {version}"));
@@ -123,13 +123,13 @@ impl Deployments {
         self.lock().all.remove(&number)
     }
 
-    /// The ids of what is noted for a job.
+    /// Returns the ids of a job's deployments.
     pub(super) fn of(&self, name: &str) -> Vec<String> {
         self.lock().all.values().filter(|d| d.jobs.contains_key(name)).map(|d| d.id.clone()).collect()
     }
 }
 
-/// A UUID's text, from what makes it unique (FNV-1a in 128 bits).
+/// Returns the text of a UUID that is computed from `text` (FNV-1a in 128 bits).
 fn uuid(text: &str) -> String {
     let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
         (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)

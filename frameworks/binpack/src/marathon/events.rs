@@ -1,4 +1,4 @@
-//! Marathon's event stream: to each client the types that it has requested.
+//! Marathon's event stream: sends each client the types of events that it has requested.
 
 use sdk::driver::api::{self, Call, Response};
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::stamp::{iso, now};
 
-/// Maximum number of events that wait for the slowest client; then it misses some.
+/// Maximum number of events that are queued for the slowest client; beyond that the client misses some.
 const WAITING_MAX: usize = 1_024;
 
-/// One event: its type, and its JSON.
+/// Type of an event, and its JSON.
 type Event = (String, String);
 
-/// Where events go in, and from where every client gets them.
+/// Channel of events to all clients.
 #[derive(Clone, Debug)]
 pub(super) struct Bus(broadcast::Sender<Event>);
 
@@ -23,23 +23,23 @@ impl Default for Bus {
 }
 
 impl Bus {
-    /// Whether there are clients.
+    /// Returns whether there are clients.
     pub(super) fn is_followed(&self) -> bool {
         self.0.receiver_count() > 0
     }
 
-    /// Sends an event; `body` is an object, and gets type and time.
+    /// Sends an event. `body` is an object, to which type and time are added.
     pub(super) fn tell(&self, kind: &str, mut body: Value) {
         if !self.is_followed() {
             return;
         }
         body["eventType"] = json!(kind);
         body["timestamp"] = json!(iso(now()));
-        // They may have gone just now.
+        // The last client may have disconnected just now.
         let _ = self.0.send((kind.to_owned(), body.to_string()));
     }
 
-    /// A stream of events from now on: of the types that the query names as `event_type`, or of all.
+    /// Returns a stream of the events from now on: of the types that the query names as `event_type`, or of all.
     pub(super) fn follow(&self, call: &Call) -> Response {
         let wanted = call.query.all("event_type").to_vec();
         let (events, response) = api::events("text/event-stream");

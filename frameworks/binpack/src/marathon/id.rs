@@ -1,10 +1,10 @@
-//! Names of apps: `/prod/web` for Marathon is the job `prod_web` here, and the reverse.
+//! Converts the names of apps: `/prod/web` for Marathon is the job `prod_web` here, and the reverse.
 
-/// The longest id; task ids are made of it.
+/// Maximum length of an id, since task ids are made of it.
 const LENGTH_MAX: usize = 120;
 
-/// The job's name for an app's id, with or without the first slash; none if it is not an id: parts of lower-case
-/// letters, digits, hyphens and dots between slashes.
+/// Returns the job's name for an app's id, with or without the first slash. Returns `None` if it is not an id: segments
+/// of lower-case letters, digits, hyphens and dots between slashes.
 pub(super) fn job(app: &str) -> Option<String> {
     let parts: Vec<&str> = app.trim_matches('/').split('/').collect();
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
@@ -13,7 +13,7 @@ pub(super) fn job(app: &str) -> Option<String> {
     (parts.iter().all(well) && app.len() <= LENGTH_MAX).then(|| parts.join("_"))
 }
 
-/// The app's id for a job's name; none if Marathon has no such id.
+/// Returns the app's id for a job's name; `None` if Marathon has no such id.
 pub(super) fn app(name: &str) -> Option<String> {
     let id = format!("/{}", name.replace('_', "/"));
     job(&id).filter(|back| back == name).map(|_| id)

@@ -30,7 +30,7 @@ use problem::Problem;
 use stamp::iso;
 use view::Shown;
 
-/// Marathon's API of a running framework.
+/// Marathon's API for a running framework.
 #[derive(Debug)]
 pub struct Marathon {
     inner: Arc<Inner>,
@@ -51,7 +51,7 @@ impl Drop for Marathon {
 }
 
 impl Marathon {
-    /// Serves what `handle` knows. Needs a tokio runtime.
+    /// Creates the API for the framework of `handle`. Requires a tokio runtime.
     pub fn new(handle: Handle) -> Marathon {
         let follower = handle.follow();
         let inner = Arc::new(Inner { handle, deployments: Deployments::default(), bus: Bus::default() });
@@ -59,20 +59,20 @@ impl Marathon {
         Marathon { inner, following }
     }
 
-    /// Answers a call, if its path is one of Marathon's.
+    /// Answers a call. Returns `None` if its path is not one of Marathon's.
     pub async fn answer(&self, call: &Call) -> Option<Response> {
         let answer = routes::answer(&self.inner, call).await?;
         Some(answer.unwrap_or_else(|problem| problem.response()))
     }
 }
 
-/// Turns what happens into Marathon's events, and ends deployments.
+/// Converts the framework's events to Marathon's, and ends deployments that are complete.
 async fn follow(inner: Arc<Inner>, mut follower: Follower) {
     loop {
         match follower.next().await {
             Ok(Some(happening)) => inner.happened(&happening).await,
             Ok(None) => return,
-            // What was missed may have ended a deployment.
+            // A missed event may have completed a deployment.
             Err(_) => inner.settle().await,
         }
     }
@@ -113,7 +113,7 @@ impl Inner {
         }
     }
 
-    /// Ends the deployments that have reached what they are for.
+    /// Ends the deployments that are complete.
     async fn settle(&self) {
         for deployment in self.deployments.all() {
             let mut over = true;
@@ -130,7 +130,7 @@ impl Inner {
     async fn is_settled(&self, name: &str, action: Action) -> bool {
         match self.handle.show(name).await {
             Ok(view) if action == Action::Stop => {
-                // A name is free again for Marathon when its tasks are gone, and so it is not listed as ended here.
+                // With Marathon a name is free again when its tasks are gone, so the ended job is removed here.
                 let over = view.summary.ended.is_some();
                 if over {
                     let _ = self.handle.ask(Request::Forget { name: name.to_owned() }).await;
@@ -152,7 +152,7 @@ impl Inner {
         deployment
     }
 
-    /// The app of a job.
+    /// Returns the app of a job.
     async fn show(&self, name: &str) -> Result<Shown, Problem> {
         match self.handle.show(name).await {
             Ok(view) => Shown::of(view).ok_or_else(|| Problem::no_app(&id::app(name).unwrap_or_default())),
@@ -161,7 +161,7 @@ impl Inner {
         }
     }
 
-    /// All apps, by id.
+    /// Returns all apps, by id.
     async fn apps(&self) -> Result<Vec<Shown>, Problem> {
         let mut apps = Vec::new();
         for job in self.handle.status().await?.jobs {
@@ -175,7 +175,7 @@ impl Inner {
         Ok(apps)
     }
 
-    /// Deployments in progress, including those without a note.
+    /// Returns the deployments in progress, including those without a note.
     async fn under_way(&self) -> Result<Vec<Deployment>, Problem> {
         self.settle().await;
         let mut all = self.deployments.all();
@@ -187,7 +187,7 @@ impl Inner {
         Ok(all)
     }
 
-    /// The ids of the deployments of an app.
+    /// Returns the ids of the deployments of an app.
     fn deployments_of(&self, shown: &Shown) -> Vec<String> {
         let noted = self.deployments.of(&shown.name);
         match shown.view.deploying && noted.is_empty() {
@@ -196,13 +196,13 @@ impl Inner {
         }
     }
 
-    /// What is answered to a change.
+    /// Returns the body of the response to a change.
     fn changed(deployment: &Deployment) -> Value {
         json!({ "version": deployment.version, "deploymentId": deployment.id })
     }
 }
 
-/// A version that starts now.
+/// Returns the name of a version that starts now.
 fn version_now() -> String {
     iso(stamp::now())
 }

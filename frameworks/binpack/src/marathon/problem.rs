@@ -1,4 +1,4 @@
-//! Answers to requests that fail, in Marathon's form: `{"message": ..., "details": [...]}`.
+//! Responses to requests that fail, in Marathon's form: `{"message": ..., "details": [...]}`.
 
 use sdk::driver::api::{self, Response, StatusCode};
 use serde_json::json;
@@ -6,14 +6,14 @@ use serde_json::json;
 use crate::core::Unwanted;
 use crate::service::Error;
 
-/// A refusal.
+/// An error response of Marathon's API.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) message: String,
-    /// Which parts are wrong, and how.
+    /// Paths of the invalid parts, and their errors.
     pub(super) details: Vec<(String, String)>,
-    /// Deployments that are in the way.
+    /// Ids of the deployments that prevent the change.
     pub(super) deployments: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The error of `serde` about a definition: an unknown field is named, as unsupported ones are.
+    /// Converts an error of `serde` about a definition. An unknown field is named, as unsupported ones are.
     pub(super) fn unreadable(error: &serde_json::Error) -> Problem {
         let text = error.to_string();
         let unknown = text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
@@ -68,7 +68,7 @@ impl Problem {
     }
 }
 
-/// What the scheduler did not do.
+/// Converts an error of the scheduler.
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let status = match &error {

@@ -1,4 +1,4 @@
-//! Which path does what. Each function answers one call of Marathon's API.
+//! Routes of Marathon's API. Each function answers one call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use super::{Inner, id, version_now};
 use crate::core::Request;
 use crate::job::Job;
 
-/// The version of Marathon whose API this is a part of.
+/// Version of Marathon whose API this is a part of.
 const VERSION: &str = "1.4.0";
 
 type Answer = Result<Response, Problem>;
 
-/// The body of a kill request.
+/// Body of a kill request.
 #[derive(Debug, Deserialize)]
 struct Kill {
     ids: Vec<String>,
 }
 
-/// Answers a call; none if its path is not Marathon's.
+/// Answers a call. Returns `None` if its path is not one of Marathon's.
 pub(super) async fn answer(inner: &Inner, call: &Call) -> Option<Answer> {
     let (method, path) = call.route();
     let (first, rest) = path.split_first()?;
@@ -73,7 +73,7 @@ async fn route(inner: &Inner, call: &Call, method: &str, path: &[&str]) -> Answe
     }
 }
 
-/// What stands behind the id of an app.
+/// Answers a call whose path contains the id of an app.
 async fn app(inner: &Inner, call: &Call, method: &str, rest: &[&str]) -> Answer {
     let (id, tail): (&[&str], &[&str]) = match rest {
         [id @ .., "tasks" | "versions" | "restart"] if !id.is_empty() => (id, &rest[id.len()..]),
@@ -143,7 +143,7 @@ async fn create(inner: &Inner, given: &Value) -> Answer {
     Ok(api::json(StatusCode::CREATED, &shown.json(&inner.deployments_of(&shown), true, false)))
 }
 
-/// Starts an app that is new.
+/// Starts a new app.
 async fn start(inner: &Inner, name: &str, job: Job) -> Result<Deployment, Problem> {
     inner.handle.submit(vec![job]).await?;
     let shown = inner.show(name).await?;
@@ -167,7 +167,7 @@ async fn update(inner: &Inner, call: &Call, name: &str, given: &Value) -> Answer
     deployed(inner, if only_scaled { Action::Scale } else { Action::Restart }, &shown).await
 }
 
-/// The definition after an update: the current one with the given fields, or an earlier one.
+/// Returns the definition after an update: the current one with the given fields, or an earlier one.
 fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem> {
     let only_version = given.as_object().is_some_and(|fields| {
         fields.iter().all(|(name, value)| ["id", "version"].contains(&name.as_str()) || value.is_null())
@@ -176,7 +176,7 @@ fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem>
         return version_job(shown, version);
     }
     let job = current(shown)?;
-    // What Marathon has no words for stays as it is.
+    // Fields of the job that Marathon does not have keep their values.
     let changed = App::of(&job).with(given)?.job(name)?;
     Ok(Job { policy: job.policy, priority: job.priority, ..changed })
 }
@@ -224,14 +224,14 @@ async fn delete(inner: &Inner, call: &Call, name: &str) -> Answer {
     ok(&Inner::changed(&deployment))
 }
 
-/// Notes the deployment of a change that was made, and answers with it.
+/// Adds the deployment of a change, and answers with it.
 async fn deployed(inner: &Inner, action: Action, before: &Shown) -> Answer {
     let version = inner.show(&before.name).await?.version();
     let jobs = BTreeMap::from([(before.name.clone(), Some(current(before)?))]);
     ok(&Inner::changed(&inner.deploy(action, jobs, &version).await))
 }
 
-/// Goes back to what was before a deployment; with `force` only the note of it is dropped.
+/// Cancels a deployment: restores the definitions before it. With `force` only the note of the deployment is removed.
 async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     let found = inner.under_way().await?.into_iter().find(|d| d.id == wanted);
     let missing = || Problem::new(StatusCode::NOT_FOUND, format!("DeploymentPlan {wanted} does not exist"));
@@ -266,8 +266,8 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     ok(&Inner::changed(&deployment))
 }
 
-/// The state before a deployment without a note: the version before the current one. An app without one may have run
-/// for long with another count, or be new; it is not stopped for that.
+/// Returns the definitions before a deployment without a note: the versions before the current ones. It is an error if
+/// an app has none. Such an app may have run for long with another count, or be new, and is not stopped for that.
 async fn before_unnoted(inner: &Inner, deployment: &Deployment) -> Result<BTreeMap<String, Option<Job>>, Problem> {
     let mut before = BTreeMap::new();
     for name in deployment.jobs.keys() {
@@ -308,7 +308,7 @@ async fn kill_of(inner: &Inner, call: &Call, name: &str, task: Option<&str>) -> 
     }
 }
 
-/// Kills tasks, and gives the deployment that follows if the app gets as many fewer.
+/// Kills tasks. Returns the deployment that follows if the count of the app is reduced.
 async fn kill(inner: &Inner, call: &Call, shown: &Shown, numbers: Vec<u32>) -> Result<Option<Response>, Problem> {
     let scale = flag(call, "scale");
     kill_numbers(inner, shown, numbers, scale).await?;
@@ -316,14 +316,14 @@ async fn kill(inner: &Inner, call: &Call, shown: &Shown, numbers: Vec<u32>) -> R
 }
 
 async fn kill_numbers(inner: &Inner, shown: &Shown, numbers: Vec<u32>, scale: bool) -> Result<(), Problem> {
-    // No numbers would mean all of them.
+    // An empty list of numbers would mean all tasks.
     if !numbers.is_empty() {
         inner.handle.ask(Request::Kill { name: shown.name.clone(), numbers, scale }).await?;
     }
     Ok(())
 }
 
-/// Kills tasks of any apps; one deployment is for all that get fewer.
+/// Kills tasks of several apps. One deployment covers all apps whose count is reduced.
 async fn kill_given(inner: &Inner, call: &Call) -> Answer {
     let Kill { ids } = serde_json::from_value(body(call)?).map_err(|error| Problem::malformed(error.to_string()))?;
     let ids: BTreeSet<String> = ids.into_iter().collect();
@@ -345,7 +345,7 @@ async fn kill_given(inner: &Inner, call: &Call) -> Answer {
     ok(&Inner::changed(&inner.deploy(Action::Scale, before, &version_now()).await))
 }
 
-/// Apps whose tasks wait.
+/// Returns the apps whose tasks wait.
 async fn queue(inner: &Inner) -> Answer {
     let waiting = |shown: &Shown| {
         let count = shown.view.summary.tasks.waiting;
@@ -363,7 +363,7 @@ async fn queue(inner: &Inner) -> Answer {
     ok(&json!({ "queue": queue }))
 }
 
-/// The root group, with all apps in it.
+/// Returns the root group, with all apps in it.
 async fn groups(inner: &Inner) -> Answer {
     let apps: Vec<Value> = inner.apps().await?.iter().map(|s| s.json(&[], false, false)).collect();
     ok(&json!({ "id": "/", "apps": apps, "groups": [], "dependencies": [], "version": version_now() }))
@@ -385,7 +385,7 @@ async fn info(inner: &Inner, call: &Call) -> Answer {
     }))
 }
 
-/// Counters and gauges, each under its name and labels.
+/// Returns counters and gauges, each under its name and labels.
 fn metrics(inner: &Inner) -> Response {
     let text = inner.handle.metrics();
     let (mut counters, mut gauges, mut is_counter) = (BTreeMap::new(), BTreeMap::new(), false);
@@ -417,18 +417,18 @@ fn given_name(given: &Value) -> Result<String, Problem> {
     id::job(id).ok_or_else(|| Problem::invalid(vec![("/id".to_owned(), format!("'{id}': {rule}"))]))
 }
 
-/// Whether a flag is set; Python's clients write `True`.
+/// Returns whether a flag is set; Python's clients write `True`.
 fn flag(call: &Call, name: &str) -> bool {
     call.query.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// Refuses a change while another is under way, unless it is forced.
+/// Refuses a change while another is in progress, unless it is forced.
 fn unlocked(inner: &Inner, call: &Call, name: &str) -> Result<(), Problem> {
     let deployments = inner.deployments.of(name);
     if deployments.is_empty() || flag(call, "force") { Ok(()) } else { Err(Problem::locked(deployments)) }
 }
 
-/// Where the client found this API.
+/// Returns the host under which the client found this API.
 fn host(call: &Call) -> String {
     call.request.header("host").unwrap_or_default().to_owned()
 }

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-/// Whether labels, an object of texts, match a selector.
+/// Returns whether labels, an object of texts, match a selector.
 pub(super) fn matches_label(selector: &str, labels: &Value) -> bool {
     parts(selector).into_iter().map(str::trim).filter(|part| !part.is_empty()).all(|part| matches_one(part, labels))
 }
 
-/// What stands between the commas that are not in parentheses.
+/// Splits a selector at the commas that are not in parentheses.
 fn parts(selector: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let is_end = |c: char| {
@@ -26,7 +26,7 @@ fn matches_one(part: &str, labels: &Value) -> bool {
     if let Some((key, wanted)) = part.split_once("==") {
         return value(key) == Some(wanted.trim());
     }
-    // `notin` is looked for first: `in` ends both.
+    // `notin` is searched first, since it ends with `in`.
     for (word, is_in) in [(" notin ", false), (" in ", true)] {
         if let Some((key, set)) = part.replace('(', " (").split_once(word) {
             let mut set = set.trim().trim_start_matches('(').trim_end_matches(')').split(',').map(str::trim);

@@ -1,6 +1,6 @@
-//! Instants and ids as Marathon writes them.
+//! Times and ids in Marathon's formats.
 
-/// Seconds since 1970 as `2026-11-21T23:05:01.250Z`: also what Marathon names versions by.
+/// Formats seconds since 1970 as `2026-11-21T23:05:01.250Z`, which is also Marathon's name of a version.
 pub(super) fn iso(seconds: f64) -> String {
     let millis = (seconds.max(0.0) * 1_000.0).round() as u64;
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
@@ -9,7 +9,7 @@ pub(super) fn iso(seconds: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1_000)
 }
 
-/// Year, month and day of a day since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns year, month and day of a day since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
 fn date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
@@ -22,7 +22,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// Now, in seconds since 1970.
+/// Returns the current time in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "what a person reads carries the wall clock's time")]
 pub(super) fn now() -> f64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64()

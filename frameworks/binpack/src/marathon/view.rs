@@ -7,7 +7,7 @@ use super::id;
 use super::stamp::iso;
 use crate::core::{JobView, State, TaskView};
 
-/// A service, ready to be shown.
+/// An app: a service whose name is valid as an id in Marathon.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) name: String,
@@ -17,7 +17,8 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// None for what is not an app: other jobs, and services whose name Marathon would not take.
+    /// Returns the app of a job. Returns `None` for other kinds of jobs, and for services whose name is not valid in
+    /// Marathon.
     pub(super) fn of(view: JobView) -> Option<Shown> {
         let job = view.versions.last()?.job.clone();
         let gone = view.summary.ended.is_some() || view.stopping;
@@ -27,18 +28,18 @@ impl Shown {
         Some(Shown { name: job.name.clone(), id: id::app(&job.name)?, app: App::of(&job), view })
     }
 
-    /// The current version.
+    /// Returns the name of the current version.
     pub(super) fn version(&self) -> String {
         self.view.versions.last().map(|v| iso(v.since)).unwrap_or_default()
     }
 
-    /// Start time of a version's tasks, regardless of their count.
+    /// Returns the start time of a version's tasks, regardless of their count.
     pub(super) fn version_of(&self, number: u64) -> String {
         let version = self.view.versions.iter().find(|v| v.number == number);
         version.map_or_else(|| self.version(), |v| iso(v.since))
     }
 
-    /// The app with its figures; `tasks` and `failure` are embedded on request.
+    /// Returns the app with its figures; `tasks` and `failure` are embedded on request.
     pub(super) fn json(&self, deployments: &[String], tasks: bool, failure: bool) -> Value {
         let mut fields = self.app.shown();
         let count = |wanted: &dyn Fn(&TaskView) -> bool| self.view.tasks.iter().filter(|t| wanted(t)).count();
@@ -63,7 +64,7 @@ impl Shown {
         Value::Object(fields)
     }
 
-    /// The tasks that are on agents.
+    /// Returns the tasks that are on agents.
     pub(super) fn tasks(&self) -> Vec<Value> {
         self.live().filter_map(|task| self.task(task)).collect()
     }
@@ -117,7 +118,7 @@ fn health(task_id: &str, alive: bool) -> Value {
     json!({ "alive": alive, "taskId": task_id, "instanceId": task_id, "consecutiveFailures": u32::from(!alive) })
 }
 
-/// The state in Mesos's words, of tasks that are on agents.
+/// Returns the name of a state in Mesos; `None` for tasks that are not on agents.
 fn state(state: State) -> Option<&'static str> {
     match state {
         State::Staging => Some("TASK_STAGING"),

@@ -13,21 +13,21 @@ use crate::core::{Reply, Request, Unwanted};
 use crate::job;
 use crate::marathon::Marathon;
 
-/// The jobs of a framework.
+/// Answers the calls of the HTTP API about jobs.
 #[derive(Debug)]
 pub(super) struct Jobs {
     handle: Handle,
     marathon: Marathon,
 }
 
-/// The body of a scale request.
+/// Body of a scale request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scale {
     count: u32,
 }
 
-/// The body of a kill request.
+/// Body of a kill request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Kill {
@@ -71,7 +71,7 @@ impl Api for Jobs {
     }
 }
 
-/// All routes, for `GET /`.
+/// List of all routes, for `GET /`.
 const ROUTES: &[&str] = &[
     "GET /v1/status",
     "GET /v1/jobs",
@@ -128,7 +128,7 @@ impl Jobs {
     }
 }
 
-/// The answer to a request that was not fulfilled.
+/// Returns the response to a request that was not fulfilled.
 fn refusal(error: &Error) -> Response {
     match error {
         Error::Unwanted(unwanted) => {

@@ -1,8 +1,8 @@
-//! Tells the scheduler what the agents have in all, as long as a gang waits, and which of them have the Docker
-//! containerizer, as long as a job for it waits: asks the leading master and the agents.
+//! Reports the agents to the scheduler: their total resources while a gang waits, and their containerizers while a job
+//! for Docker waits. Asks the leading master and the agents.
 //!
-//! What follows from it is decided by the core. Where they do not answer, or the framework's principal may not see
-//! agents, the core goes by offers alone.
+//! The core acts on the reports. If master or agents do not answer, or the framework's principal is not authorized to
+//! see agents, the core uses only the offers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -19,20 +19,20 @@ use super::{Error, Handle};
 use crate::core::{Reply, Request, Total, Wants};
 use crate::job::Job;
 
-/// Interval between questions to the master while it is of use.
+/// Interval of requests to the master while a report is required.
 const EVERY: Duration = Duration::from_secs(10);
-/// How long the master may take.
+/// Maximum time for an answer of the master or an agent.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of requests to agents at the same time.
 const AGENTS_MAX: usize = 64;
 
-/// Where agents are asked for, and what of them counts.
+/// Obtains reports of the agents.
 #[derive(Debug)]
 pub(super) struct Source {
     cluster: Cluster,
-    /// The framework's role.
+    /// Role of the framework.
     role: Option<Role>,
-    /// Whether agents have the Docker containerizer, by their ids.
+    /// Whether agents have the Docker containerizer, by agent id.
     docker: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -42,7 +42,8 @@ impl Source {
         Source { cluster: options.cluster(), role, docker: Mutex::default() }
     }
 
-    /// Passes the capacity of the master to the scheduler, with the containerizers of the agents if they are needed.
+    /// Passes the master's report of the agents to the scheduler, with the containerizers of the agents if they are
+    /// required.
     async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
         let agents = self.cluster.agents(PATIENCE).await?;
         if wants.docker {
@@ -60,7 +61,7 @@ impl Source {
         Ok(())
     }
 
-    /// Asks agents whose containerizers are not known, [`AGENTS_MAX`] at most, for their flags.
+    /// Asks agents whose containerizers are not known, at most [`AGENTS_MAX`], for their flags.
     async fn ask_agents(&self, agents: &[Agent]) {
         let id = |agent: &Agent| agent.agent_info.id.as_ref().map(|id| id.value.to_string());
         let there: BTreeSet<String> = agents.iter().filter_map(id).collect();
@@ -81,17 +82,17 @@ impl Source {
         }
     }
 
-    /// Before jobs are submitted: a gang that cannot form must not hold anything, and no task must go where it cannot
-    /// run.
+    /// Reports the agents before jobs are submitted: a gang that cannot form must not hold offers, and no task must be
+    /// placed on an agent where it cannot run.
     pub(super) async fn before(&self, jobs: &[Job], handle: &Handle) {
         let wants = Wants::of(jobs);
         if wants.any() {
-            // Without an answer offers decide, and the report follows.
+            // Without an answer the scheduler uses only the offers, and the report follows later.
             let _ = self.refresh(wants, handle).await;
         }
     }
 
-    /// Asks at intervals while the report is of use, until the scheduler ends.
+    /// Reports the agents at intervals while this is required, until the scheduler ends.
     pub(super) async fn follow(&self, handle: Handle) {
         let mut every = tokio::time::interval(EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);

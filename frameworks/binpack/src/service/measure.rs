@@ -1,6 +1,6 @@
-//! Tells the scheduler what its tasks use, with active sizing: asks the agents that they run on.
+//! Reports the resource usage of tasks to the scheduler, with active sizing. Asks the agents that the tasks run on.
 //!
-//! What follows from it is decided by the core. Tasks of agents that do not answer are launched as before.
+//! The core acts on the reports. Tasks of agents that do not answer are launched as before.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Error, Handle};
 use crate::core::{Measurable, Measurement, Reply, Request};
 use advice::Reading;
 
-/// How long an agent may take.
+/// Maximum time for an answer of an agent.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of requests to agents at the same time.
 const AT_ONCE: usize = 64;
@@ -42,7 +42,7 @@ pub(super) async fn follow(cluster: Cluster, every: Duration, handle: Handle) {
     }
 }
 
-/// What the agents measure of this framework's tasks, and why one of them does not answer.
+/// Returns the measurements that the agents have of this framework's tasks, and the error of one that does not answer.
 async fn measure(cluster: &Cluster, measurable: Measurable) -> (Vec<Measurement>, String) {
     let Some(framework_id) = measurable.framework_id else { return Default::default() };
     let mut agents = measurable.agents.into_iter();
@@ -67,7 +67,8 @@ async fn measure(cluster: &Cluster, measurable: Measurable) -> (Vec<Measurement>
     }
 }
 
-/// A task of this framework has no executor of its own, so its executor has its id.
+/// Converts the measurement of a container. A task of this framework has no executor of its own, so its executor has
+/// its id.
 fn measurement(container: ContainerUse) -> Measurement {
     let used = container.statistics;
     let reading = Reading {

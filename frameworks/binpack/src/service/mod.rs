@@ -1,4 +1,4 @@
-//! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if configured.
+//! Runs the scheduler on a cluster with `sdk::driver`, with an HTTP API, and with its state on disk if configured.
 //!
 //! The [`Core`] makes the decisions.
 
@@ -25,38 +25,38 @@ pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
 pub type Event = Arc<Happening>;
-/// Receives events.
+/// Receiver of events.
 pub type Follower = jobs::follow::Follower<Happening>;
 
-/// How often tasks are measured by default.
+/// Default interval of measurements of tasks.
 pub const MEASURE_EVERY: Duration = Duration::from_secs(5);
 
-/// How to run the framework.
+/// Options of a run of the framework.
 #[derive(Debug)]
 pub struct Options {
     /// Masters, name, state and other options of the driver.
     pub driver: driver::Options,
-    /// Where to serve the HTTP API; port 0 takes any free one.
+    /// Address of the HTTP API; port 0 selects a free one.
     pub listen: SocketAddr,
-    /// How to behave towards the cluster.
+    /// Settings of the behaviour towards the cluster.
     pub knobs: Knobs,
-    /// How often tasks are measured, with [`Knobs::active_sizing`].
+    /// Interval of measurements of tasks, with [`Knobs::active_sizing`].
     pub measure_every: Duration,
 }
 
-/// Why the framework could not be started, or does not fulfil a request.
+/// An error of starting the framework or of a request to it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be used.
+    /// The address of the HTTP API cannot be used.
     #[error("cannot serve the API at {0}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The scheduler gives no answer.
+    /// The scheduler does not answer.
     #[error("no answer")]
     Ask(#[from] AskError),
-    /// The scheduler refuses.
+    /// The scheduler refuses the request.
     #[error("refused")]
     Unwanted(#[from] Unwanted),
-    /// The scheduler has answered something else.
+    /// The scheduler sent the reply of another request.
     #[error("the scheduler answered something else than it was asked")]
     Confused,
 }
@@ -64,7 +64,7 @@ pub enum Error {
 /// A running framework.
 pub type Service = jobs::service::Service<Handle>;
 
-/// Sends requests to a running framework. Can be cloned.
+/// A handle that sends requests to a running framework. It can be cloned.
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
@@ -99,7 +99,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     Ok(Service::start(served, driver, serving, handle))
 }
 
-/// A gang gets a secret that only its ranks share, unless it brings one.
+/// Sets a secret for the ranks of a gang, unless the job sets one.
 fn with_token(mut job: Job) -> Job {
     let mut secret = [0; 16];
     if job.kind == Kind::Gang && !job.env.contains_key(TOKEN) && getrandom::fill(&mut secret).is_ok() {
@@ -108,7 +108,7 @@ fn with_token(mut job: Job) -> Job {
     job
 }
 
-/// Removes the secret, which is for the ranks only.
+/// Removes the secret of a gang, which is for its ranks only.
 fn hide_token(job: &mut Arc<Job>) {
     if job.kind == Kind::Gang && job.env.contains_key(TOKEN) {
         Arc::make_mut(job).env.remove(TOKEN);
@@ -119,7 +119,7 @@ impl Handle {
     /// Sends a request to the scheduler.
     ///
     /// # Errors
-    /// The scheduler refuses, has too much to do, or has ended.
+    /// The scheduler refuses the request, its queue is full, or it has ended.
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
         if let Request::Submit(jobs) | Request::Resume(jobs) = &request {
             self.capacity.before(jobs, self).await;
@@ -136,15 +136,15 @@ impl Handle {
         Ok(reply)
     }
 
-    /// Asks without changing the question or the answer.
+    /// Sends a request without changing it or its reply.
     async fn ask_as_is(&self, request: Request) -> Result<Reply, Error> {
         Ok(self.requester.ask(request).await??)
     }
 
-    /// One job with its tasks.
+    /// Returns one job with its tasks.
     ///
     /// # Errors
-    /// An unknown name, or the scheduler has ended.
+    /// The name is unknown, or the scheduler has ended.
     pub async fn show(&self, name: &str) -> Result<JobView, Error> {
         match self.ask(Request::Show { name: name.to_owned() }).await? {
             Reply::Job(view) => Ok(*view),
@@ -152,7 +152,7 @@ impl Handle {
         }
     }
 
-    /// Counters and gauges, as Prometheus reads them.
+    /// Returns counters and gauges in Prometheus's text format.
     pub fn metrics(&self) -> String {
         self.metrics.text()
     }

@@ -15,20 +15,20 @@ use wire::http::{BodyRule, Handler, Query, Request, Server, percent_decode};
 use wire::libprocess::NoMessages;
 use wire::tls::{Role, Settings, Tls, TlsError};
 
-/// An answer: made by [`json`], [`error`], [`events`], or directly, for other content types.
+/// A response, made by [`json`], [`error`], [`events`], or directly, for other content types.
 pub use wire::http::Response;
 pub use wire::http::{HeaderName, Method, StatusCode};
 
 /// Default limit of a request's body in bytes; [`serve_with`] takes another.
 pub const BODY_MAX: usize = 8 << 20;
-/// Maximum number of bytes of events that wait for a reader before it is cut off.
+/// Maximum number of bytes of events that are queued for a reader before it is disconnected.
 const EVENTS_MAX: usize = 8 << 20;
-/// Bytes that the kernel keeps for a reader of [`serve_prompt`]; it takes twice as much.
+/// Size of the kernel's send buffer for a reader of [`serve_prompt`], in bytes; the kernel doubles it.
 const PROMPT_BUFFER: u32 = 16 << 10;
 /// Maximum number of clients that are connected at once; idle ones are disconnected to admit others.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// What answers calls.
+/// A framework's HTTP API: the function that answers its calls.
 pub trait Api: Send + Sync + 'static {
     /// Answers one call.
     fn answer(&self, call: Call) -> impl Future<Output = Response> + Send;
@@ -37,35 +37,35 @@ pub trait Api: Send + Sync + 'static {
 /// A request to the API.
 #[derive(Debug)]
 pub struct Call {
-    /// The method.
+    /// HTTP method of the request.
     pub method: Method,
-    /// The path's parts between slashes, decoded; none of them is empty.
+    /// Segments of the path between slashes, decoded; none of them is empty.
     pub path: Vec<String>,
-    /// The query, decoded.
+    /// Decoded parameters of the query.
     pub query: Query,
-    /// The body, whole.
+    /// Complete body of the request.
     pub body: Bytes,
-    /// Everything else, such as the headers. Its body is empty.
+    /// The rest of the request, such as the headers. Its body is empty.
     pub request: Request,
 }
 
 impl Call {
-    /// Method and path, for a `match`: `("GET", ["jobs", name])`.
+    /// Returns method and path in a form for `match`: `("GET", ["jobs", name])`.
     pub fn route(&self) -> (&str, Vec<&str>) {
         (self.method.as_str(), self.path.iter().map(String::as_str).collect())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// The answer to give: 400, with what is wrong and where.
+    /// Returns the response to send: status 400, with what is invalid and where.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Box<Response>> {
         serde_json::from_slice(&self.body)
             .map_err(|why| Box::new(error(StatusCode::BAD_REQUEST, format!("the body: {why}"))))
     }
 }
 
-/// An answer in JSON.
+/// Returns a response in JSON.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => with_status(status, body),
@@ -73,33 +73,33 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// An error response.
+/// Returns an error response in JSON.
 pub fn error(status: StatusCode, text: impl Into<String>) -> Response {
     let body = serde_json::json!({ "error": text.into() });
     with_status(status, body.to_string().into_bytes())
 }
 
-/// A body of JSON with this status.
+/// Returns a response with this status and a body that is JSON already.
 fn with_status(status: StatusCode, body: Vec<u8>) -> Response {
     Response::ok_json(body).with_status(status)
 }
 
-/// A streaming response: everything that is sent through the handle, until it is dropped. The type of server-sent
-/// events is `text/event-stream`, that of JSON lines `application/x-ndjson`.
+/// Returns a streaming response and the handle through which its body is sent; dropping the handle ends it. The content
+/// type of server-sent events is `text/event-stream`, that of JSON lines `application/x-ndjson`.
 pub fn events(content_type: &'static str) -> (Events, Response) {
     let (handle, response) = stream::open(content_type, EVENTS_MAX);
     (Events(handle), response)
 }
 
-/// Where the events of an answer go in. Dropping it ends the answer.
+/// Handle through which the events of a response are sent. Dropping it ends the response.
 #[derive(Debug)]
 pub struct Events(StreamHandle);
 
 impl Events {
-    /// Sends bytes as they are; never waits.
+    /// Sends bytes as they are, without waiting.
     ///
     /// # Errors
-    /// The reader is gone, or cut off now because it does not read.
+    /// The reader is gone, or is disconnected now because it does not read.
     pub fn send(&self, bytes: impl Into<Bytes>) -> Result<(), StreamEnd> {
         self.0.send_record(&stream::Record::unframed(bytes.into()))
     }
@@ -113,33 +113,33 @@ impl Events {
         self.send(format!("event: {name}\ndata: {data}\n\n"))
     }
 
-    /// Bytes that wait for the reader.
+    /// Returns the number of bytes that are queued for the reader.
     pub fn queued(&self) -> usize {
         self.0.queued()
     }
 
-    /// Returns when the reader has gone.
+    /// Waits until the reader is gone.
     pub async fn closed(&self) -> StreamEnd {
         self.0.wait_end().await
     }
 }
 
-/// A serving API; dropping it stops it.
+/// A running server of an API; dropping it stops it.
 #[derive(Debug)]
 pub struct Serving {
     running: wire::http::Running,
-    /// `https` if it takes TLS.
+    /// Scheme of the API's URL: `https` if it takes TLS, otherwise `http`.
     scheme: &'static str,
 }
 
 impl Serving {
-    /// The bound address.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.running.address()
     }
 
-    /// Where others reach it, for a framework's `webui_url`: an address that stands for all of this machine's becomes
-    /// its name.
+    /// Returns the URL of the API for a framework's `webui_url`. A bound address that stands for all addresses of this
+    /// machine becomes its host name.
     pub fn url(&self) -> String {
         let address = self.address();
         if address.ip().is_unspecified()
@@ -150,23 +150,23 @@ impl Serving {
         format!("{}://{address}", self.scheme)
     }
 
-    /// Accepts no more, and lets answers under way be finished.
+    /// Stops accepting connections, and waits until the responses in progress are sent.
     pub async fn stop(self) {
         self.running.stop().await;
     }
 }
 
-/// Serves an API at an address; port 0 selects a free one. Needs a tokio runtime.
+/// Serves an API at an address; port 0 selects a free one. Requires a tokio runtime.
 ///
 /// It takes TLS where the environment turns TLS on (`LIBPROCESS_SSL_ENABLED`), as masters and agents do.
 ///
 /// # Errors
-/// The system's error: the address is in use, or is not one of this machine. Settings of TLS that cannot be used.
+/// The address is in use or is not one of this machine (the system's error), or the TLS settings are invalid.
 pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
     serve_with(address, api, BODY_MAX)
 }
 
-/// [`serve`], with another limit for the length of a request's body, in bytes.
+/// Serves an API like [`serve`], with another limit for the length of a request's body, in bytes.
 ///
 /// # Errors
 /// As [`serve`].
@@ -174,8 +174,8 @@ pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> 
     serve_within(address, api, Limits { body: body_max, ..Limits::default() })
 }
 
-/// [`serve`], for streams whose sender must know soon that a reader does not keep up ([`Events::queued`]): the kernel
-/// keeps little for it.
+/// Serves an API like [`serve`], for streams whose sender must detect soon that a reader does not keep up
+/// ([`Events::queued`]): the kernel's send buffers are small.
 ///
 /// # Errors
 /// As [`serve`].
@@ -184,7 +184,7 @@ pub fn serve_prompt<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serv
 }
 
 fn serve_within<A: Api>(address: SocketAddr, api: Arc<A>, limits: Limits) -> io::Result<Serving> {
-    // The framework needs descriptors for more than its clients.
+    // The framework needs file descriptors for more than its clients.
     let open_files = wire::open_files_limit().map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
     let connections = CONNECTIONS_MAX.min(open_files / 2);
     let limits = Limits { stream: EVENTS_MAX, connections, ..limits };
@@ -194,7 +194,7 @@ fn serve_within<A: Api>(address: SocketAddr, api: Arc<A>, limits: Limits) -> io:
     Ok(Serving { running: server.serve(Arc::new(Answering(api)), Arc::new(NoMessages)), scheme })
 }
 
-/// The TLS of this process as a server, if its environment turns it on.
+/// Returns the server side TLS of this process, or `None` if its environment does not turn TLS on.
 pub(super) fn tls() -> Result<Option<Tls>, TlsError> {
     let settings = Settings::from_environment()?;
     if settings.enabled { Tls::load(settings, Role::Server).map(Some) } else { Ok(None) }

@@ -1,10 +1,10 @@
-//! The system's clock as monotonic values. No other module of this crate reads it.
+//! Reads the system's clock as monotonic values. No other module of this crate reads it.
 
 use std::time::{Instant, SystemTime};
 
 use base::Time;
 
-/// The wall clock, read once, plus the monotonic clock from then on.
+/// A clock that reads the wall clock once and adds the monotonic clock from then on.
 pub(super) struct Clock {
     start: Time,
     began: Instant,
@@ -21,7 +21,7 @@ impl Clock {
         self.start + self.began.elapsed()
     }
 
-    /// Returns at this instant, or at once if it is over.
+    /// Waits until this instant; returns at once if it is over.
     pub(super) async fn sleep_until(&self, at: Time) {
         if at == Time::NEVER {
             return std::future::pending().await;
@@ -30,7 +30,7 @@ impl Clock {
     }
 }
 
-/// A number that differs from scheduler to scheduler.
+/// Returns a number that differs from scheduler to scheduler.
 pub(super) fn seed() -> u64 {
     u64::from(Clock::start().start.since_epoch().subsec_nanos()) ^ (u64::from(std::process::id()) << 32)
 }

@@ -1,6 +1,6 @@
-//! The registered agents of a cluster and all that they have, from the leading master's operator API.
+//! Reads the registered agents of a cluster and their resources from the leading master's operator API.
 //!
-//! Offers show what is free; what could become free is in this answer. It needs no subscription.
+//! Offers contain free resources only; this answer also contains those that are in use. It needs no subscription.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use wire::http::{PROTOBUF, StatusCode};
 
 use super::masters::{AddressError, address};
 
-/// Maximum length of an answer: 10,000 agents are some 10 MB.
+/// Maximum length of an answer in bytes: that of 10,000 agents has some 10 MB.
 const ANSWER_MAX: usize = 256 << 20;
-/// Maximum length of an agent's flags.
+/// Maximum length of the answer with an agent's flags, in bytes.
 const FLAGS_MAX: usize = 1 << 20;
-/// Maximum length of an agent's statistics: 10,000 containers are some 10 MB.
+/// Maximum length of an agent's statistics in bytes: those of 10,000 containers have some 10 MB.
 const STATISTICS_MAX: usize = 64 << 20;
 
-/// Why the agents are not known.
+/// An error of a request for agents or for what they report.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
     /// No master was found.
     #[error("the leading master is not known")]
     Address(#[from] AddressError),
-    /// No answer.
+    /// The request failed without an answer.
     #[error("there is no answer")]
     Client(#[from] ClientError),
-    /// The request is refused: the principal may not see this, or there is no credential.
+    /// The request was refused: the principal is not authorized to see this, or there is no credential.
     #[error("the request is refused with {0}: {1}")]
     Refused(StatusCode, String),
     /// The master that another one names as the leader does not lead either.
@@ -43,15 +43,15 @@ pub enum AgentsError {
     Json(#[from] serde_json::Error),
 }
 
-/// What an executor's container has used, as an agent's `/monitor/statistics` says.
+/// Resource usage of an executor's container, as an agent's `/monitor/statistics` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ContainerUse {
-    /// The executor; for tasks without one of their own, it has the id of the task.
+    /// Id of the executor; for a task that runs without an executor of its own, the id of the task.
     pub executor_id: String,
-    /// Its framework.
+    /// Id of the executor's framework.
     pub framework_id: String,
-    /// What was measured.
+    /// Measurements of the container.
     pub statistics: Statistics,
 }
 
@@ -59,19 +59,19 @@ pub struct ContainerUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Statistics {
-    /// When, in seconds since 1970.
+    /// Time of the measurement, in seconds since 1970.
     pub timestamp: f64,
-    /// Time of processors in user mode so far, in seconds.
+    /// CPU time in user mode so far, in seconds.
     pub cpus_user_time_secs: f64,
-    /// Time of processors in the kernel so far, in seconds.
+    /// CPU time in the kernel so far, in seconds.
     pub cpus_system_time_secs: f64,
-    /// Time for which its limit kept it from processors so far, in seconds.
+    /// Time for which the container was throttled by its CPU limit so far, in seconds.
     pub cpus_throttled_time_secs: f64,
-    /// Memory that it uses now, in bytes.
+    /// Memory that is in use now, in bytes.
     pub mem_rss_bytes: f64,
 }
 
-/// Where the operator API of a cluster is: its masters, as the driver was given them, and the framework's credential.
+/// A client of a cluster's operator API: the masters, as the driver was given them, and the framework's credential.
 #[derive(Clone)]
 pub struct Cluster {
     pub(super) masters: String,
@@ -79,7 +79,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Returns the active agents that the leading master has. Each answer may take this long.
+    /// Returns the active agents that the leading master knows. Each request takes at most `within`.
     ///
     /// # Errors
     /// There is no leader, or it does not answer or refuses.
@@ -147,7 +147,7 @@ impl Cluster {
     }
 }
 
-/// Without the secret.
+/// Formats the cluster without the secret.
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").finish_non_exhaustive()

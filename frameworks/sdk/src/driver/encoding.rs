@@ -8,29 +8,29 @@ use wire::http::{JSON, PROTOBUF};
 
 use crate::v1::scheduler::{Call, Event};
 
-/// Why a record is not an event.
+/// An error of decoding an event.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EventError {
-    /// In JSON.
+    /// Invalid JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// In protobuf.
+    /// Invalid protobuf.
     #[error(transparent)]
     Protobuf(#[from] DecodeError),
 }
 
-/// How messages are written. Both say the same.
+/// Encoding of calls and events. Both encodings have the same content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// Binary: smaller and faster.
+    /// Binary protobuf: smaller and faster.
     #[default]
     Protobuf,
-    /// Text that a person can read on the wire.
+    /// JSON: text that a person can read.
     Json,
 }
 
 impl Encoding {
-    /// The media type.
+    /// Returns the media type of the encoding.
     pub(super) fn media_type(self) -> &'static str {
         match self {
             Encoding::Protobuf => PROTOBUF,
@@ -38,7 +38,7 @@ impl Encoding {
         }
     }
 
-    /// A call as a request's body.
+    /// Encodes a call as the body of a request.
     pub(super) fn encode(self, call: &Call) -> Bytes {
         match self {
             Encoding::Protobuf => call.encode_to_vec().into(),
@@ -74,7 +74,7 @@ mod tests {
         for encoding in [Encoding::Json, Encoding::Protobuf] {
             assert!(encoding.decode(&Bytes::from_static(b"{\"type\":")).is_err(), "{encoding:?}");
         }
-        // A rescission without its offer: a required field is missing.
+        // A RESCIND event without its offer: a required field is missing.
         assert!(Encoding::Protobuf.decode(&Bytes::from_static(&[0x22, 0x00])).is_err());
     }
 }

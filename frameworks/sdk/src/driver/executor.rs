@@ -1,7 +1,7 @@
 //! Runs a custom executor against its agent over HTTP.
 //!
-//! It carries out the outputs of an [`executor::Session`](crate::executor::Session). Calls are made one after the
-//! other; events wait meanwhile.
+//! It carries out the outputs of an [`executor::Session`](crate::executor::Session). Calls are sent one after the
+//! other; events are queued meanwhile.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::clock::{self, Clock};
 use crate::executor::{Ending, Environment, EnvironmentError, Executor, Input, Output, Session};
 use crate::v1::executor::{Call, Event};
 
-/// Where every agent takes its executors' calls (docs/mesos/executors.md).
+/// Path at which every agent accepts executor calls (docs/mesos/executors.md).
 const PATH: &str = "/slave(1)/api/v1/executor";
 
-/// Why an executor cannot begin.
+/// An error that prevents an executor from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It was not started by an agent.
+    /// The environment is not that of an executor: the process was not started by an agent.
     #[error("this is an executor: an agent starts it")]
     Environment(#[from] EnvironmentError),
     /// The agent's address is invalid.
@@ -28,26 +28,26 @@ pub enum StartError {
     Agent(#[from] wire::client::ClientError),
 }
 
-/// How a run ended.
+/// Result of a run of an executor.
 #[derive(Debug)]
 pub struct Finished<E> {
-    /// The executor, as it was after its last event.
+    /// The executor in its state after the last event.
     pub executor: E,
-    /// Why it ended.
+    /// Reason for the end of the run.
     pub ending: Ending,
 }
 
 /// Runs `executor` until it stops, with the settings in this process's environment. Each notification of `nudge` sends
-/// [`Event::Wake`](crate::executor::Event::Wake) to the executor. Needs a tokio runtime with time and I/O.
+/// [`Event::Wake`](crate::executor::Event::Wake) to the executor. Requires a tokio runtime with time and I/O.
 ///
 /// # Errors
-/// The environment is not that of an executor.
+/// The environment is not that of an executor, or the agent's address in it is invalid.
 pub async fn run<E: Executor>(executor: E, nudge: Arc<Notify>) -> Result<Finished<E>, StartError> {
     let environment = Environment::read(|name| std::env::var(name).ok())?;
     run_in(executor, environment, nudge).await
 }
 
-/// [`run`] with another environment than that of the process.
+/// Runs an executor like [`run`], with another environment than that of the process.
 ///
 /// # Errors
 /// The agent's address is invalid.
@@ -71,7 +71,7 @@ struct Driver<E> {
     session: Session<E>,
     clock: Clock,
     client: Client,
-    /// The event stream, while there is one.
+    /// The event stream; `None` without a subscription.
     records: Option<Records>,
     nudge: Arc<Notify>,
 }
@@ -104,7 +104,8 @@ impl<E: Executor> Driver<E> {
         self.session.handle(input, self.clock.now(), outputs);
     }
 
-    /// After a failed call the remaining calls are not sent: the next subscription contains what they would have said.
+    /// Carries out the outputs in order. After a failed call the remaining calls are not sent: the next subscription
+    /// contains what they would have reported.
     async fn carry_out(&mut self, mut outputs: Vec<Output>) -> Option<Ending> {
         while !outputs.is_empty() {
             for output in std::mem::take(&mut outputs) {
@@ -144,7 +145,8 @@ impl<E: Executor> Driver<E> {
     }
 }
 
-/// A recovering agent rejects the subscription for a while; other rejections are final.
+/// Converts a rejected call to an input of the session. The rejections of a recovering agent are transient; others are
+/// final.
 fn refused(status: StatusCode, text: &str) -> Input {
     let why = format!("{status}: {text}");
     match status {

@@ -1,4 +1,5 @@
-//! Reports of the driver's tasks to it. Reports of tasks that have been closed are dropped.
+//! Carries reports from the driver's asynchronous tasks to the driver. Reports of tasks that have been closed are
+//! dropped.
 
 use std::convert::Infallible;
 
@@ -9,72 +10,72 @@ use wire::http::StatusCode;
 use super::pipeline::Broken;
 use crate::v1::scheduler::{self, Call};
 
-/// A report of a task.
+/// A report of one of the driver's asynchronous tasks.
 #[derive(Debug)]
 pub(super) enum News {
     /// The master answered SUBSCRIBE with a stream.
     Opened(Stream),
-    /// A record came.
+    /// An event arrived on the stream.
     Event(Box<scheduler::Event>),
-    /// There is no stream (any more). Trying again may help.
+    /// There is no stream, or no longer one. A further attempt may succeed.
     Lost(Lost),
-    /// The master refused SUBSCRIBE, and will again.
+    /// The master refused SUBSCRIBE for good; the text is its reason.
     Rejected(String),
-    /// The master refused a call.
+    /// The master refused a call; the text is its reason.
     Refused(Box<Call>, String),
 }
 
-/// Why there is no stream.
+/// Reason why there is no event stream.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Lost {
     /// No leader was found, and the reason is not known yet.
     #[error("no leading master is known yet")]
     NoMaster,
-    /// No leader was found; why, in the detector's words.
+    /// No leader was found; the text is the detector's reason.
     #[error("{0}")]
     Detection(String),
-    /// The connection of the stream.
+    /// The connection of the event stream failed.
     #[error(transparent)]
     Stream(#[from] ClientError),
-    /// The connection of the calls.
+    /// The connection on which calls are sent failed.
     #[error(transparent)]
     Calls(#[from] Broken),
-    /// Too many redirects.
+    /// The masters redirected the subscription too often.
     #[error("{0} and others name each other as the leader")]
     Redirects(Address),
     /// The master answered SUBSCRIBE with a transient error.
     #[error("{address} answered SUBSCRIBE with {status}: {text}")]
     Answer {
-        /// The master.
+        /// Address of the master.
         address: Address,
-        /// Its status.
+        /// Status of the response.
         status: StatusCode,
-        /// The body.
+        /// Body of the response.
         text: String,
     },
-    /// The stream has ended.
+    /// The master ended the stream.
     #[error("the master ended the stream")]
     Ended,
-    /// The driver receives no more news.
+    /// The driver has ended and receives no more reports.
     #[error("the driver has ended")]
     Unheard,
 }
 
-/// An open stream: where it comes from, and the id that other calls must name.
+/// An open event stream: its master, and the stream id that the calls of the subscription must have.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) master: Address,
     pub(super) id: String,
 }
 
-/// Where the tasks of one subscription put their news.
+/// The sending end of a [`Mailbox`], for the tasks of one subscription.
 #[derive(Clone, Debug)]
 pub(super) struct Inbox {
     generation: u64,
     sender: mpsc::Sender<(u64, News)>,
 }
 
-/// Where the driver reads them.
+/// The receiving end, at the driver.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     generation: u64,
@@ -83,42 +84,42 @@ pub(super) struct Mailbox {
 }
 
 impl Inbox {
-    /// Tells the driver. `None` when the driver is gone.
+    /// Sends a report to the driver. Returns `None` if the driver is gone.
     pub(super) async fn tell(&self, news: News) -> Option<()> {
         self.sender.send((self.generation, news)).await.ok()
     }
 }
 
 impl Mailbox {
-    /// A mailbox for that many reports; a sender waits while it is full.
+    /// Creates a mailbox that holds this many reports; senders wait while it is full.
     pub(super) fn new(waiting_max: usize) -> Mailbox {
         let (sender, receiver) = mpsc::channel(waiting_max);
         Mailbox { generation: 0, sender, receiver }
     }
 
-    /// An entrance for a task of this generation.
+    /// Returns a sending end for a task of the current generation.
     pub(super) fn inbox(&self) -> Inbox {
         Inbox { generation: self.generation, sender: self.sender.clone() }
     }
 
-    /// Closes the mailbox; senders do not wait any more.
+    /// Closes the mailbox: senders no longer wait.
     pub(super) fn close(&mut self) {
         self.receiver.close();
     }
 
-    /// The next news of the newest generation. May be cancelled without loss.
+    /// Waits for the next report of the current generation and returns it. Cancelling the future loses no report.
     pub(super) async fn next(&mut self) -> News {
         loop {
             match self.receiver.recv().await {
                 Some((generation, news)) if generation == self.generation => return news,
                 Some(_) => {}
-                // Only after `close`: the mailbox holds a sender itself.
+                // This happens only after `close`, since the mailbox holds a sender itself.
                 None => match std::future::pending::<Infallible>().await {},
             }
         }
     }
 
-    /// The next news of the newest generation, if one is there.
+    /// Returns the next report of the current generation if one is queued.
     pub(super) fn try_next(&mut self) -> Option<News> {
         loop {
             let (generation, news) = self.receiver.try_recv().ok()?;
@@ -128,7 +129,7 @@ impl Mailbox {
         }
     }
 
-    /// Begins a new generation; news of older ones are dropped.
+    /// Starts a new generation; reports of older generations are dropped.
     pub(super) fn renew(&mut self) {
         self.generation += 1;
     }

@@ -1,7 +1,7 @@
-//! Connections between a framework and its own workers: with TLS where the framework's environment turns it on. It
-//! sends nothing itself.
+//! Connects a framework with its own workers, with TLS where the framework's environment turns it on. It sends nothing
+//! itself.
 //!
-//! Workers learn from the address that they get whether the framework takes TLS: `tls://host:port`, or `host:port`. A
+//! The address that workers receive states whether the framework takes TLS: `tls://host:port`, or `host:port`. A
 //! framework with TLS refuses plain connections, whether or not its API supports downgrade. Workers verify its
 //! certificate by their own environment (`LIBPROCESS_SSL_CA_FILE`), which for tasks is that of their agent.
 
@@ -15,32 +15,32 @@ use wire::tls::Tls;
 
 pub use wire::tls::BlockingStream;
 
-/// What the address of a framework with TLS begins with.
+/// Prefix of the address of a framework with TLS.
 const SCHEME: &str = "tls://";
 
-/// Accepts workers.
+/// Accepts the connections of workers.
 #[derive(Clone, Debug)]
 pub struct Acceptor(Option<Tls>);
 
 impl Acceptor {
-    /// With TLS if the environment turns it on.
+    /// Creates an acceptor that takes TLS if the environment turns it on.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// The TLS settings are invalid.
     pub fn from_environment() -> io::Result<Acceptor> {
         super::api::tls().map(Acceptor).map_err(io::Error::other)
     }
 
-    /// What workers get to connect to this address.
+    /// Returns the address in the form that workers pass to [`connect`].
     pub fn address(&self, address: SocketAddr) -> String {
         let scheme = if self.0.is_some() { SCHEME } else { "" };
         format!("{scheme}{address}")
     }
 
-    /// The connection of a worker, after its handshake if it has TLS. It has no time limit.
+    /// Accepts the connection of a worker, and does the handshake if it has TLS. It has no time limit.
     ///
     /// # Errors
-    /// No handshake with TLS, or an error of the system.
+    /// The TLS handshake failed, or an error of the system.
     pub async fn accept(&self, stream: TcpStream) -> io::Result<Socket> {
         stream.set_nodelay(true)?;
         match &self.0 {
@@ -50,10 +50,10 @@ impl Acceptor {
     }
 }
 
-/// Connects a worker to its framework, to one of the addresses that its name has. Each step takes at most this time.
+/// Connects a worker to its framework, at one of the addresses of its host name. Each step takes at most `within`.
 ///
 /// # Errors
-/// The system's error of the last address, or that of the handshake.
+/// The system's error for the last address, or that of the handshake.
 pub fn connect(framework: &str, within: Duration) -> io::Result<BlockingStream> {
     let (tls, place) = match framework.strip_prefix(SCHEME) {
         Some(place) => (Some(wire::client::tls()?), place),

@@ -1,5 +1,5 @@
-//! The order in which masters are tried: the last one that accepted the subscription, then the one that was given. Of
-//! several masters only the one that leads is tried; the crate `detector` finds it.
+//! Decides the order in which masters are tried: first the one that last accepted the subscription, then the one that
+//! was given. Of several masters only the leading one is tried, which the crate `detector` finds.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use wire::client::Address;
 
 use super::inbox::Lost;
 
-/// What Mesos's own clients ask ZooKeeper for.
+/// ZooKeeper session timeout, as in Mesos's own clients.
 #[cfg(feature = "zookeeper")]
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A text that names no masters.
+/// An error of parsing the address of the masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MastersError {
-    /// One of the parts is not an address.
+    /// A part of the text is not an address.
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
-    /// An invalid list.
+    /// The list of masters is invalid.
     #[error(transparent)]
     List(#[from] ListError),
-    /// An invalid ZooKeeper URL.
+    /// The ZooKeeper URL is invalid.
     #[cfg(feature = "zookeeper")]
     #[error(transparent)]
     ZooKeeperUrl(#[from] detector::UrlError),
-    /// A ZooKeeper URL, without the feature `zookeeper`.
+    /// The text is a ZooKeeper URL, and the feature `zookeeper` is off.
     #[error("masters cannot be found through ZooKeeper here; give their addresses, as host:port,host:port")]
     NoZooKeeper,
 }
 
-/// Reasons why no master is known.
+/// An error of finding the leading master.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The text is wrong.
+    /// The text is invalid.
     #[error(transparent)]
     Text(#[from] MastersError),
     /// No master of a list leads.
@@ -46,26 +46,26 @@ pub enum AddressError {
     /// ZooKeeper does not answer, or its answer is invalid.
     #[error("ZooKeeper at {servers} names no leading master")]
     ZooKeeper {
-        /// The servers.
+        /// The servers of the ZooKeeper URL.
         servers: String,
-        /// The cause.
+        /// The underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// ZooKeeper knows no leader.
+    /// ZooKeeper has no leader.
     #[error(
         "no master leads: ZooKeeper at {servers} has none in {path}; is that the path that the masters have in --zk?"
     )]
     NoneInZooKeeper {
-        /// The servers.
+        /// The servers of the ZooKeeper URL.
         servers: String,
-        /// For which group.
+        /// Path of the group of masters.
         path: String,
     },
 }
 
-/// Returns the address of the master that a text names, as in [`Options::new`](super::Options::new): the one that is
-/// given, or the leader of several, which are asked once. ZooKeeper is asked for this long at most. For programs that
-/// need a master without being frameworks.
+/// Returns the address of the master that `masters` names, in the form of [`Options::new`](super::Options::new). That
+/// is the given address itself, or the leader of several, which are asked once. ZooKeeper is asked for `within` at
+/// most. For programs that need a master without being frameworks.
 ///
 /// # Errors
 /// The text is invalid, or there is no leader.
@@ -80,7 +80,7 @@ pub async fn address(masters: &str, within: Duration) -> Result<Address, Address
     }
 }
 
-/// The leader, as ZooKeeper knows it.
+/// Asks ZooKeeper for the leader.
 #[cfg(feature = "zookeeper")]
 async fn ask(url: &Url, within: Duration) -> Result<Address, AddressError> {
     let servers = url.servers().to_owned();
@@ -92,7 +92,7 @@ async fn ask(url: &Url, within: Duration) -> Result<Address, AddressError> {
     }
 }
 
-/// Port of a master that is named without one.
+/// Port of a master whose address has none.
 const DEFAULT_PORT: u16 = 5050;
 
 /// The masters of a cluster.
@@ -100,16 +100,16 @@ const DEFAULT_PORT: u16 = 5050;
 pub(super) struct Masters {
     source: Source,
     detector: Option<Detector>,
-    /// The leader, as far as is detected.
+    /// Leader that the detector reported last.
     detected: Option<Address>,
     /// The master that accepted the subscription.
     leader: Option<Address>,
 }
 
-/// What a text names.
+/// Parsed form of the address of the masters.
 #[derive(Debug)]
 enum Source {
-    /// One master. If it does not lead, it names the leader.
+    /// A single master. If it does not lead, it names the leader.
     Address(Address),
     List(MasterList),
     #[cfg(feature = "zookeeper")]
@@ -129,7 +129,7 @@ impl FromStr for Masters {
     }
 }
 
-/// One address; the port is that of Mesos's masters if none is given.
+/// Parses one address; the default port is that of Mesos's masters.
 fn named(part: &str) -> Result<Address, MastersError> {
     let text = part.trim();
     let has_port = !text.is_empty() && (text.contains(['/', ' ']) || (text.contains(':') && !text.ends_with(']')));
@@ -148,7 +148,7 @@ fn in_zookeeper(_: &str) -> Result<Source, MastersError> {
 }
 
 impl Masters {
-    /// Starts the detection of the leading master, if the text needs it. Requires a runtime.
+    /// Starts the detection of the leading master, unless the source is a single address. Requires a runtime.
     pub(super) fn start(&mut self, seed: u64) {
         self.detector = match &self.source {
             Source::Address(_) => None,
@@ -158,13 +158,13 @@ impl Masters {
         };
     }
 
-    /// Returns when another master leads; `true` if it is not the one that accepted the subscription.
+    /// Waits until another leader is detected. Returns `true` if it is not the master that accepted the subscription.
     pub(super) async fn changed(&mut self) -> bool {
         let Some(detector) = &mut self.detector else { return std::future::pending().await };
         let leader = loop {
             detector.changed().await;
             match detector.known() {
-                // The former leader may still lead, and answers accordingly.
+                // The former leader may still lead; if not, it says so when it is called.
                 Known::Nothing => {}
                 known => break known.leader().map(|leader| leader.address.clone()),
             }
@@ -174,7 +174,7 @@ impl Masters {
         other
     }
 
-    /// The masters in the order in which to try them now.
+    /// Returns the masters in the order in which to try them now.
     pub(super) fn in_order(&self) -> Vec<Address> {
         let given = match &self.source {
             Source::Address(address) => Some(address),
@@ -185,18 +185,18 @@ impl Masters {
         order
     }
 
-    /// Why there is no master to try.
+    /// Returns the reason why there is no master to try.
     pub(super) fn trouble(&self) -> Lost {
         let trouble = self.detector.as_ref().map(Detector::trouble).filter(|trouble| !trouble.is_empty());
         trouble.map_or(Lost::NoMaster, Lost::Detection)
     }
 
-    /// This one accepted the subscription.
+    /// Records that this master accepted the subscription.
     pub(super) fn found(&mut self, leader: Address) {
         self.leader = Some(leader);
     }
 
-    /// The master that accepted the subscription, or that was tried, is gone or does not lead.
+    /// Records that the master that accepted the subscription, or that was tried, is gone or does not lead.
     pub(super) fn lost(&mut self) {
         self.leader = None;
         if let Some(detector) = &self.detector {

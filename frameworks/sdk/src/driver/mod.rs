@@ -40,40 +40,41 @@ use reader::{PATH, STREAM_ID};
 use sender::Sender;
 use store::{Store, StoreError};
 
-/// Maximum number of events that wait until the scheduler has handled what came before; the master is not read from
-/// meanwhile.
+/// Maximum number of events that are queued for the scheduler; while it is reached, the master's stream is not read.
 const EVENTS_WAITING_MAX: usize = 256;
-/// How long a master may take to answer SUBSCRIBE: one that is off would hold the others up.
+/// Default time within which a master must answer SUBSCRIBE: one that hangs would delay the attempts at the others.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long the calls that are still queued at the end may take.
+/// Maximum time for sending the calls that are still queued at the end.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// How to run a scheduler.
+/// Options of a run of a scheduler.
 #[derive(Debug)]
 pub struct Options {
     masters: Masters,
-    /// What `masters` was read from.
+    /// Text from which `masters` was parsed.
     given: String,
-    /// The framework, and the limits of the session.
+    /// Settings of the session: the framework, and its limits.
     pub settings: Settings,
-    /// How messages are written.
+    /// Encoding of calls and events.
     pub encoding: Encoding,
     /// Principal and secret for HTTP Basic authentication.
     pub credential: Option<(String, String)>,
-    /// How long a master may take to answer SUBSCRIBE. 10 s by default.
+    /// Maximum time in which a master must answer SUBSCRIBE. 10 s by default.
     pub answer_within: Duration,
-    /// How long to try for the first subscription; without it, forever.
+    /// Time limit of the first subscription; `None` means no limit.
     pub give_up_after: Option<Duration>,
-    /// Each notification sends [`Event::Wake`](crate::Event::Wake) to the scheduler.
+    /// Notification that sends [`Event::Wake`](crate::Event::Wake) to the scheduler.
     pub nudge: Option<Arc<Notify>>,
-    /// Where to keep what must survive a restart: the framework's id, the ledger, and what the scheduler saves.
+    /// Store of what must survive a restart: the framework's id, the ledger, and what the scheduler saves.
     pub state: Option<Box<dyn State>>,
 }
 
 impl Options {
-    /// Options for a framework and its masters: `host:port`, or 1 to 16 of them separated by commas, among which the
-    /// driver finds and follows the leader. One address is enough, too: a master that does not lead names the leader;
-    /// but with that address the cluster is lost. With the feature `zookeeper` also
+    /// Creates options for a framework and its masters.
+    ///
+    /// `masters` is `host:port`, or 1 to 16 of them separated by commas, among which the driver finds and follows the
+    /// leader. With one address the driver finds the leader too, since a master that does not lead names it; but if
+    /// that master fails, so does the connection to the cluster. With the feature `zookeeper`, `masters` can also be
     /// `zk://[user:password@]host:port,.../path`.
     ///
     /// # Errors
@@ -93,24 +94,24 @@ impl Options {
         })
     }
 
-    /// The operator API of the same cluster, with the credential that is set now.
+    /// Returns a client of the operator API of the same cluster, with the credential that is set now.
     pub fn cluster(&self) -> Cluster {
         Cluster { masters: self.given.clone(), credential: self.credential.clone() }
     }
 }
 
-/// How a run ended.
+/// Result of a run of a scheduler.
 #[derive(Debug)]
 pub struct Finished<S> {
-    /// The scheduler, as it was after its last event.
+    /// The scheduler in its state after the last event.
     pub scheduler: S,
-    /// Why it ended.
+    /// Reason for the end of the run.
     pub ending: Ending,
 }
 
-/// Runs `scheduler` until it stops, or until the master refuses it for good. Lost connections are made again.
+/// Runs `scheduler` until it stops, or until the master refuses it for good. Lost connections are established again.
 ///
-/// Needs a tokio runtime with time and I/O. Dropping the future closes all connections at once.
+/// Requires a tokio runtime with time and I/O. Dropping the future closes all connections at once.
 pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
     let clock = Clock::start();
     let give_up_at = options.give_up_after.map(|after| clock.now() + after);
@@ -132,12 +133,12 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
     Finished { scheduler: driver.session.into_scheduler(), ending }
 }
 
-/// How the driver's tasks call a master.
+/// Settings with which the driver's asynchronous tasks call a master.
 #[derive(Clone, Debug)]
 struct Caller {
     encoding: Encoding,
     credential: Option<(String, String)>,
-    /// How long a master may take to answer SUBSCRIBE.
+    /// Maximum time in which a master must answer SUBSCRIBE.
     patience: Duration,
 }
 
@@ -150,7 +151,7 @@ impl Caller {
         }
     }
 
-    /// The head of each call on a stream, up to the length of its body.
+    /// Returns the head of the requests of a subscription, up to the length of the body.
     fn head(&self, stream: &Stream) -> String {
         let media = self.encoding.media_type();
         let authorization = self.credential.as_ref().map_or_else(String::new, |(principal, secret)| {
@@ -170,11 +171,11 @@ struct Driver<S> {
     masters: Masters,
     caller: Caller,
     nudge: Arc<Notify>,
-    /// Reports of the reader; not read while too many calls wait to be sent.
+    /// Reports of the reader; not read while too many calls are queued.
     stream_news: Mailbox,
     /// Reports of the sender.
     call_news: Mailbox,
-    /// The task that subscribes and reads the stream; ended when this is dropped.
+    /// The task that subscribes and reads the stream; it ends when this is dropped.
     reader: Option<Task>,
     /// The task that sends calls, while there is a subscription.
     sender: Option<Sender>,
@@ -216,7 +217,7 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// Restores the entries of the store; the scheduler may end at once.
+    /// Restores the entries of the store. The scheduler may end the session in response.
     async fn restore(&mut self) -> Result<Option<Ending>, StoreError> {
         let Some(store) = &mut self.store else { return Ok(None) };
         let entries = store.load().await?;
@@ -225,7 +226,8 @@ impl<S: Scheduler> Driver<S> {
         Ok(self.carry_out_all(outputs).await)
     }
 
-    /// Another master leads: a connection to the former one is of no use, and a new one may be tried at once.
+    /// Handles a change of the detected leader. With `other` the connection to the former leader is closed; otherwise
+    /// an attempt to subscribe may be made at once.
     fn leader_changed(&mut self, other: bool) -> Input {
         if !other {
             return Input::MasterFound;
@@ -235,7 +237,8 @@ impl<S: Scheduler> Driver<S> {
         Input::Disconnected("another master leads now".to_owned())
     }
 
-    /// Where there is a store, handles the events that are there already, so that one write serves them all.
+    /// Handles the events that are already queued if the outputs have changes to write, so that one write serves them
+    /// all.
     fn handle_what_waits(&mut self, now: Time, outputs: &mut Vec<Output>) {
         for _ in 0..EVENTS_WAITING_MAX {
             let wanted = outputs.iter().any(|o| matches!(o, Output::Save(_)));
@@ -249,7 +252,7 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// First durable, then visible: writes what must survive, then does the rest.
+    /// Carries out outputs: first makes the saved changes durable, then does the rest.
     async fn carry_out_all(&mut self, outputs: Vec<Output>) -> Option<Ending> {
         let (mut changes, mut rest) = (Vec::new(), Vec::with_capacity(outputs.len()));
         // State saved after a teardown records that the framework is gone, and must not be written before it.
@@ -281,7 +284,7 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// Converts a message of the tasks to an input of the session.
+    /// Converts a report to an input of the session.
     fn take_in(&mut self, news: News) -> Option<Input> {
         match news {
             News::Opened(stream) => {
@@ -317,7 +320,7 @@ impl<S: Scheduler> Driver<S> {
                 }
             }
             Output::Answer(answer) => answer.give(),
-            // A master that is silent may be gone for long: the next try begins with another one.
+            // A silent master may be gone for long: the next attempt starts with another one.
             Output::Disconnect => {
                 self.masters.lost();
                 self.close();
@@ -340,7 +343,7 @@ impl<S: Scheduler> Driver<S> {
         self.reader = Some(Task(reader::start(masters, self.caller.clone(), call, self.stream_news.inbox())));
     }
 
-    /// Closes all connections; news that their tasks sent before are not read any more.
+    /// Closes all connections and drops the reports that their tasks have sent.
     fn close(&mut self) {
         self.reader = None;
         self.sender = None;
@@ -349,7 +352,7 @@ impl<S: Scheduler> Driver<S> {
     }
 }
 
-/// The state cannot be read or written, which ends the scheduler.
+/// Returns the ending of a session whose state cannot be read or written.
 fn state_lost(error: &StoreError) -> Ending {
     Ending::State(base::error_chain(error))
 }
@@ -358,7 +361,7 @@ fn is_teardown(output: Option<&Output>) -> bool {
     matches!(output, Some(Output::Send(call)) if call.r#type() == call::Type::Teardown)
 }
 
-/// A task that ends with its owner.
+/// An asynchronous task that ends with its owner.
 struct Task(AbortHandle);
 
 impl Drop for Task {

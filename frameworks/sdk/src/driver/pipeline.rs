@@ -1,5 +1,5 @@
-//! One connection on which calls are pipelined: a call does not wait for the responses to earlier ones, which arrive in
-//! the same order.
+//! Pipelines calls on one connection: a call does not wait for the responses to earlier ones, which arrive in the same
+//! order.
 //!
 //! A scheduler calls often, since each update needs an acknowledgement. Waiting for each response would limit it to one
 //! call in a round trip. Mesos's own library pipelines as well. This module does not interpret the calls.
@@ -14,21 +14,21 @@ use wire::Socket;
 use wire::client::Address;
 use wire::http::StatusCode;
 
-/// How long a master may take to be connected to.
+/// Maximum time for connecting to a master.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// The longest answer, in bytes: it is a status and a sentence.
+/// Maximum length of a response in bytes: it is a status and a sentence.
 const ANSWER_MAX: usize = 1 << 20;
-/// The most headers of an answer.
+/// Maximum number of headers of a response.
 const HEADERS_MAX: usize = 64;
 
-/// What was answered to a call.
+/// Response to a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) text: String,
 }
 
-/// Why no more answers come.
+/// Reason why a connection delivers no more responses.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error("cannot connect to {0}")]
@@ -43,7 +43,7 @@ pub(super) enum Broken {
     Late(Duration),
 }
 
-/// An open connection.
+/// An open connection with pipelined requests.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     stream: Socket,
@@ -59,14 +59,14 @@ impl Pipeline {
         Ok(Pipeline { stream, out: Vec::new(), input: BytesMut::new() })
     }
 
-    /// Adds a request: `head` is all of its head up to the length of the body.
+    /// Adds a request to the output buffer: `head` is its head up to the length of the body.
     pub(super) fn put(&mut self, head: &str, body: &[u8]) {
         for part in [head.as_bytes(), body.len().to_string().as_bytes(), b"\r\n\r\n", body] {
             self.out.extend_from_slice(part);
         }
     }
 
-    /// Sends what was added.
+    /// Sends the requests in the output buffer.
     pub(super) async fn flush(&mut self) -> Result<(), Broken> {
         self.stream.write_all(&self.out).await?;
         self.stream.flush().await?;
@@ -74,7 +74,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The next answer. May be cancelled without loss.
+    /// Waits for the next response and returns it. Cancelling the future loses nothing.
     pub(super) async fn answer(&mut self) -> Result<Answer, Broken> {
         loop {
             if let Some((answer, length)) = parse(&self.input)? {
@@ -91,7 +91,7 @@ impl Pipeline {
     }
 }
 
-/// Returns the answer at the start of the bytes and its length; `None` if it is incomplete.
+/// Parses the response at the start of `input` and returns it with its length; `None` if it is incomplete.
 fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
@@ -99,7 +99,7 @@ fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
     let code = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Broken::Malformed)?;
     let body = &input[head..];
     if code.is_informational() {
-        // The answer itself follows.
+        // An informational response (1xx): the final one follows.
         return Ok(parse(body)?.map(|(answer, length)| (answer, head + length)));
     }
     let header = |name: &str| {
@@ -118,7 +118,8 @@ fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
     Ok(found.map(answer))
 }
 
-/// A body in chunks, and the length of all; none if it is not all there. Trailers are not expected.
+/// Decodes a chunked body and returns it with its encoded length; `None` if it is incomplete. Trailers are not
+/// supported.
 fn chunks(input: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Broken> {
     let (mut text, mut at) = (Vec::new(), 0);
     loop {

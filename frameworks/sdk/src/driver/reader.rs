@@ -9,17 +9,17 @@ use super::inbox::{Inbox, Lost, News, Stream};
 use super::{Caller, Encoding};
 use crate::v1::scheduler::{Call, Event, event};
 
-/// Where every master takes scheduler calls.
+/// Path at which every master accepts scheduler calls.
 pub(super) const PATH: &str = "/api/v1/scheduler";
-/// The header that ties calls to their subscription.
+/// Header that assigns calls to their subscription.
 pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
-/// What answers on an agent alone, without authentication, also on one of Mesos's.
+/// Path that only agents serve, without authentication, Mesos's agents included.
 const AGENT: &str = "/slave(1)/health";
-/// How often a master may send us on to another one. More than once means that they are changing just now.
+/// Maximum number of redirects in one attempt. More than one means that the leader is just changing.
 const REDIRECTS_MAX: usize = 3;
 
-/// Subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`. The reason is for
-/// when there are none.
+/// Starts a task that subscribes at the first of `masters` that accepts `call`, and passes all events to `inbox`. The
+/// second part of `masters` is the reason to report if there are none.
 pub(super) fn start(masters: (Vec<Address>, Lost), caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
     let body = caller.encoding.encode(call);
     let task = async move {
@@ -35,12 +35,12 @@ pub(super) fn start(masters: (Vec<Address>, Lost), caller: Caller, call: &Call, 
     tokio::spawn(task).abort_handle()
 }
 
-/// The ERROR event that corresponds to an HTTP status of the master.
+/// Returns an ERROR event for an HTTP error of the master.
 pub(super) fn error_event(message: String) -> Event {
     Event { r#type: Some(event::Type::Error as i32), error: Some(event::Error { message }), ..Default::default() }
 }
 
-/// Tries the masters in turn. The error is that of the last one.
+/// Tries to subscribe at the masters in turn. The error is that of the last one.
 async fn open(masters: (Vec<Address>, Lost), caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut news = News::Lost(masters.1);
     for master in masters.0 {
@@ -52,7 +52,7 @@ async fn open(masters: (Vec<Address>, Lost), caller: &Caller, body: &Bytes) -> R
     Err(news)
 }
 
-/// Subscribes at one master, or at the one that it names as the leader.
+/// Subscribes at one master, or at the leader that it names.
 async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut address = master.clone();
     for _ in 0..=REDIRECTS_MAX {
@@ -78,7 +78,7 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
     Err(News::Lost(Lost::Redirects(master.clone())))
 }
 
-/// Whether an agent listens there.
+/// Returns whether an agent listens at the address.
 async fn is_agent(address: &Address, caller: &Caller) -> bool {
     let mut client = Client::at(address.clone()).with_timeout(caller.patience);
     client.get(AGENT).await.is_ok_and(|reply| reply.status == StatusCode::OK)
@@ -96,7 +96,8 @@ fn refused(address: &Address, reply: &Reply) -> News {
     }
 }
 
-/// Reads the stream to its end. A record that is not an event is skipped: a newer master may know more.
+/// Reads the stream to its end. A record that cannot be decoded is skipped: a newer master may send other kinds of
+/// events.
 async fn read(mut records: Records, encoding: Encoding, inbox: &Inbox) -> News {
     loop {
         match records.next().await {

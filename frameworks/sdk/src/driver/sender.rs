@@ -1,4 +1,4 @@
-//! The task that sends calls in their order, over a connection of its own.
+//! The task that sends calls in order, on a connection of its own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::pipeline::{Answer, Broken, Pipeline};
 use super::{Caller, Encoding};
 use crate::v1::scheduler::Call;
 
-/// While more calls than this wait to be sent, the scheduler gets no events that would make it call more.
+/// Number of queued calls above which the scheduler receives no events, which would make it call more.
 const WAITING_MAX: usize = 1024;
-/// Maximum number of calls that are on their way without an answer.
+/// Maximum number of calls that are sent and not answered.
 const SENT_MAX: usize = 256;
-/// How long a master may be silent while calls are on their way.
+/// Maximum time for which a master may be silent while calls are unanswered.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The queue to the task. Dropping it ends the task at once; see [`finish`](Sender::finish).
+/// Queue of calls for the sending task. Dropping it ends the task at once; see [`finish`](Sender::finish).
 pub(super) struct Sender {
     queue: Option<mpsc::UnboundedSender<Call>>,
     load: Arc<Load>,
     task: JoinHandle<()>,
 }
 
-/// How many calls wait, and when that has changed.
+/// Number of queued calls, and a notification of its changes.
 #[derive(Default)]
 struct Load {
     waiting: AtomicUsize,
@@ -36,7 +36,7 @@ struct Load {
 }
 
 impl Sender {
-    /// Starts the task for the calls of this subscription.
+    /// Starts the sending task for the calls of this subscription.
     pub(super) fn start(stream: Stream, caller: &Caller, inbox: Inbox) -> Sender {
         let (queue, waiting) = mpsc::unbounded_channel();
         let load = Arc::new(Load::default());
@@ -55,19 +55,19 @@ impl Sender {
 
     /// Queues a call. It is dropped if the task has ended; the loss of the connection has been reported by then.
     pub(super) fn send(&self, call: Call) {
-        // Counted first: the answer may come at once.
+        // Counted first, since the response may arrive at once.
         self.load.waiting.fetch_add(1, Ordering::Relaxed);
         if self.queue.as_ref().is_none_or(|queue| queue.send(call).is_err()) {
             self.load.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether too many calls wait.
+    /// Returns whether too many calls are queued.
     pub(super) fn is_full(sender: Option<&Sender>) -> bool {
         sender.is_some_and(|s| s.load.waiting.load(Ordering::Relaxed) > WAITING_MAX && !s.task.is_finished())
     }
 
-    /// Returns when a full queue has shrunk.
+    /// Waits until a full queue has become shorter.
     pub(super) async fn progress(sender: Option<&Sender>) {
         match sender.filter(|_| Sender::is_full(sender)) {
             Some(sender) => sender.load.progress.notified().await,
@@ -75,7 +75,7 @@ impl Sender {
         }
     }
 
-    /// Lets the calls that wait be sent, for this long at most.
+    /// Sends the calls that are queued, for `within` at most.
     pub(super) async fn finish(mut self, within: Duration) {
         self.queue = None;
         let _ = tokio::time::timeout(within, &mut self.task).await;
@@ -88,10 +88,10 @@ impl Drop for Sender {
     }
 }
 
-/// The connection, and the calls on it that have no answer yet.
+/// The connection of the sending task, and the calls on it that are not answered yet.
 struct Line {
     address: Address,
-    /// The head of every request, up to the length of its body.
+    /// Head of every request, up to the length of its body.
     head: String,
     encoding: Encoding,
     pipeline: Option<Pipeline>,
@@ -107,7 +107,7 @@ async fn work(mut line: Line, calls: mpsc::UnboundedReceiver<Call>) {
 }
 
 impl Line {
-    /// Sends calls as they come, until there are no more and all are answered.
+    /// Sends calls as they arrive, until there are no more and all are answered.
     async fn run(&mut self, mut calls: mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
         let mut more = true;
         while more || !self.sent.is_empty() {
@@ -116,7 +116,7 @@ impl Line {
                 answer = next_answer(self.pipeline.as_mut()) => match answer {
                     Ok(answer) if !self.sent.is_empty() => self.answered(&answer).await,
                     Err(error) if !self.sent.is_empty() => return Err(error),
-                    // A connection that was idle for long was closed: the next call makes another.
+                    // The master closed an idle connection: the next call opens another.
                     _ => self.pipeline = None,
                 },
                 call = calls.recv(), if more && self.sent.len() < SENT_MAX => match call {
@@ -131,7 +131,7 @@ impl Line {
         Ok(())
     }
 
-    /// Sends a call, and those that wait already.
+    /// Sends a call together with those that are queued already.
     async fn send(&mut self, call: Call, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
         if self.pipeline.is_none() {
             self.pipeline = Some(Pipeline::open(&self.address).await?);
@@ -157,7 +157,7 @@ impl Line {
     }
 }
 
-/// The next answer on a connection, if there is one.
+/// Waits for the next response on a connection; without a connection it waits forever.
 async fn next_answer(pipeline: Option<&mut Pipeline>) -> Result<Answer, Broken> {
     match pipeline {
         Some(pipeline) => pipeline.answer().await,

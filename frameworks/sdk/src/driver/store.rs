@@ -1,4 +1,4 @@
-//! The store of the driver. Its calls block, so they run on a thread of their own.
+//! Calls the driver's store on a thread of its own, since the calls block.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use tokio::task::JoinError;
 use crate::saved::Damaged;
 use crate::state::{Change, State, StateError};
 
-/// Why the state cannot be read or written.
+/// An error of reading or writing the state.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    /// Another call uses the store, or has lost it.
+    /// The store is in use by another call, or was lost with the thread of one.
     #[error("the framework's state is in use")]
     InUse,
-    /// The thread of the call.
+    /// The thread of the call failed.
     #[error(transparent)]
     Thread(#[from] JoinError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The entries.
+    /// An entry of the store is damaged.
     #[error(transparent)]
     Damaged(#[from] Damaged),
 }
 
-/// A store that is not in use just now; empty while it is, and after a thread with it was lost.
+/// The driver's store; `None` while a call uses it, and after its thread was lost.
 #[derive(Debug)]
 pub(super) struct Store(Option<Box<dyn State>>);
 
@@ -33,12 +33,12 @@ impl Store {
         Store(Some(state))
     }
 
-    /// Returns all entries.
+    /// Reads all entries.
     pub(super) async fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
         self.aside(|state| state.load()).await
     }
 
-    /// Returns when the changes are durable.
+    /// Writes the changes, and returns when they are durable.
     pub(super) async fn commit(&mut self, changes: Vec<Change>) -> Result<(), StoreError> {
         self.aside(move |state| state.commit(&changes)).await
     }

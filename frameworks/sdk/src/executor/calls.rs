@@ -12,7 +12,7 @@ pub struct Calls {
     pub(super) stop: bool,
 }
 
-/// A call of the executor.
+/// One call of the executor.
 #[derive(Debug)]
 pub(super) enum Said {
     Update(Box<TaskStatus>),
@@ -20,19 +20,19 @@ pub(super) enum Said {
 }
 
 impl Calls {
-    /// Reports a task's state. The update is repeated until the scheduler has received it.
+    /// Reports a task's state. The session repeats the update until the agent acknowledges it.
     pub fn update(&mut self, task_id: &TaskId, state: TaskState) {
         self.update_with(TaskStatus { task_id: task_id.clone(), state: state as i32, ..Default::default() });
     }
 
-    /// [`update`](Calls::update), with a message for people.
+    /// Reports a task's state like [`update`](Calls::update), with a message for people.
     pub fn explain(&mut self, task_id: &TaskId, state: TaskState, message: impl Into<String>) {
         let message = Some(message.into());
         self.update_with(TaskStatus { task_id: task_id.clone(), state: state as i32, message, ..Default::default() });
     }
 
-    /// [`update`](Calls::update), with any other part of a status, such as `data` or `labels`. Uuid, source, executor
-    /// and time are filled in.
+    /// Reports a task's state like [`update`](Calls::update), with any other field of a status, such as `data` or
+    /// `labels`. Uuid, source, executor and time are filled in.
     pub fn update_with(&mut self, status: TaskStatus) {
         self.queue.push(Said::Update(Box::new(status)));
     }
@@ -42,12 +42,12 @@ impl Calls {
         self.queue.push(Said::Message(data));
     }
 
-    /// Makes an [`Event::Wake`](super::Event::Wake) happen at this instant. The earliest of several counts.
+    /// Requests an [`Event::Wake`](super::Event::Wake) at this instant. Of several instants the earliest counts.
     pub fn wake_at(&mut self, at: Time) {
         self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
     }
 
-    /// Ends the session, as soon as the agent has confirmed all updates or the grace period for it is over.
+    /// Ends the session as soon as the agent has acknowledged all updates, or the time limit for that is over.
     pub fn stop(&mut self) {
         self.stop = true;
     }

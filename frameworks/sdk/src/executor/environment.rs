@@ -1,4 +1,4 @@
-//! Environment variables by which an agent configures an executor (docs/mesos/libprocess.md).
+//! Reads the environment variables by which an agent configures an executor (docs/mesos/libprocess.md).
 
 use std::time::Duration;
 
@@ -6,32 +6,33 @@ use base::parse_duration;
 
 use crate::v1::{ExecutorId, FrameworkId};
 
-/// The agent's default of `--executor_shutdown_grace_period`.
+/// The grace period of a shutdown if the variable is missing: the agent's default of
+/// `--executor_shutdown_grace_period`.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// The executor's identity, and how it is to behave.
+/// Identity and settings of an executor, as its agent passes them.
 #[derive(Clone, PartialEq)]
 pub struct Environment {
-    /// The executor's framework.
+    /// Id of the executor's framework.
     pub framework_id: FrameworkId,
-    /// Which executor of that framework.
+    /// Id of the executor.
     pub executor_id: ExecutorId,
-    /// The agent's address, as host:port.
+    /// Address of the agent, as `host:port`.
     pub endpoint: String,
-    /// How to live through an agent's restart; none if the executor ends with its agent.
+    /// Settings for a restart of the agent; `None` if the executor ends with its agent.
     pub recovery: Option<Recovery>,
-    /// How long a shutdown may take.
+    /// Grace period of a shutdown.
     pub shutdown_grace: Duration,
     /// Token that the agent requires with every call, if it authenticates executors.
     pub token: Option<String>,
 }
 
-/// How to live through an agent's restart.
+/// Settings with which an executor waits for an agent that restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// How long to wait for the agent.
+    /// Maximum time for which the executor waits for the agent.
     pub timeout: Duration,
-    /// The longest wait between two tries.
+    /// Longest wait between two attempts to subscribe.
     pub backoff_max: Duration,
 }
 
@@ -48,24 +49,24 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// The environment is not that of an executor.
+/// An environment that is not that of an executor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
-    /// A variable is missing.
+    /// A required variable is missing.
     #[error("{0} is not set: an executor is started by an agent")]
     Missing(&'static str),
     /// A variable is not a duration.
     #[error("{name}='{value}' is not a duration such as 15mins")]
     Duration {
-        /// The variable.
+        /// Name of the variable.
         name: &'static str,
-        /// What it holds.
+        /// Value of the variable.
         value: String,
     },
 }
 
 impl Environment {
-    /// Reads the variables that `lookup` gives.
+    /// Reads the variables through `lookup`.
     ///
     /// # Errors
     /// Names the variable that is missing or malformed.

@@ -1,4 +1,4 @@
-//! Custom executors without I/O: launches and kills in, status updates out.
+//! Custom executors without I/O: launches and kills are inputs, status updates are outputs.
 //!
 //! An executor is a value with one method, [`Executor::on_event`], like a scheduler. It may run tasks in threads, child
 //! processes or coroutines, which report through a queue (such as [`requests`](crate::requests())) and a wake-up.
@@ -22,12 +22,12 @@ pub use calls::Calls;
 pub use environment::{Environment, EnvironmentError, Recovery};
 pub use session::{Ending, Input, Output, Session};
 
-/// An executor: answers events with updates.
+/// An executor: handles events and reports updates.
 ///
-/// `on_event` is called for one event at a time, never at once from two threads. What it calls is sent after it
-/// returns, in its order.
+/// `on_event` is called for one event at a time, never at once from two threads. The calls that it makes are sent after
+/// it returns, in order.
 pub trait Executor {
-    /// Answers `event`, which happened at `now`, with `calls`.
+    /// Handles `event`, which happened at `now`, and makes calls through `calls`.
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls);
 }
 
@@ -41,36 +41,37 @@ impl<E: Executor + ?Sized> Executor for &mut E {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The agent took the executor in.
+    /// The agent accepted the subscription.
     Subscribed {
-        /// Which executor this is, as its framework described it; its `data` are the framework's to use.
+        /// This executor, as its framework described it; its field `data` is for the framework's own use.
         executor: Box<ExecutorInfo>,
-        /// Its framework.
+        /// The executor's framework.
         framework: Box<FrameworkInfo>,
-        /// Where it runs.
+        /// The agent that the executor runs on.
         agent: Box<AgentInfo>,
-        /// Whether it had been subscribed before, and the agent was restarted meanwhile.
+        /// Whether the executor was subscribed before; the agent was restarted meanwhile.
         again: bool,
     },
-    /// Tasks to run: one, or the tasks of a group, which are to start and end together.
+    /// Tasks to launch: one, or the tasks of a group, which start and end together.
     Launch(Vec<TaskInfo>),
-    /// A task must end, with a grace period between request and force if the framework sets one.
+    /// Request to kill a task, with a grace period if the framework sets one.
     Kill {
-        /// The id of the task.
+        /// Id of the task.
         task_id: TaskId,
-        /// The grace period.
+        /// Time between the request and the forced kill.
         grace: Option<Duration>,
     },
-    /// The scheduler sends bytes.
+    /// A message of the scheduler.
     Message(Vec<u8>),
-    /// The agent is away: it may come back. What is called meanwhile is not lost.
+    /// The connection to the agent is lost; the agent may return. Updates that are made meanwhile are sent later.
     Disconnected {
-        /// Why, in words.
+        /// Reason, for people.
         why: String,
     },
-    /// The executor is to end its tasks and [`stop`](Calls::stop); after the grace period the session ends without it.
+    /// Request to end all tasks and to [`stop`](Calls::stop). When the grace period is over the session ends in any
+    /// case.
     Shutdown {
-        /// How long there is.
+        /// Grace period of the shutdown.
         grace: Duration,
     },
     /// The time given to [`Calls::wake_at`] has come, or another thread has woken the executor.
@@ -78,7 +79,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The executor's view of a wire event; `None` for kinds that the session keeps to itself or does not know.
+    /// Converts an event of the v1 API. Returns `None` for kinds that the session handles itself or does not know.
     fn from_wire(event: executor::Event, again: bool) -> Option<Event> {
         Some(match event.r#type() {
             Type::Subscribed => {

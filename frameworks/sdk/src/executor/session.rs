@@ -1,7 +1,8 @@
 //! The protocol between an executor and its agent, without I/O.
 //!
-//! Inputs and the time come in, outputs come out. Updates are kept until the agent acknowledges them, tasks until it
-//! has acknowledged their first update; every new subscription lists both (docs/mesos/executors.md).
+//! The caller passes inputs and the time, and carries out the outputs. Updates are kept until the agent acknowledges
+//! them, tasks until it has acknowledged their first update; every new subscription lists both
+//! (docs/mesos/executors.md).
 
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use super::{Event, Executor};
 use crate::v1::executor::{self, Call, call, event::Type};
 use crate::v1::{TaskInfo, TaskStatus, task_status};
 
-/// What can come in.
+/// An input of a session.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A record of the event stream.
+    /// An event arrived on the stream.
     Event(Box<executor::Event>),
-    /// The stream ended or was not available, or a call could not be made. In words, why.
+    /// The stream ended or could not be opened, or a call could not be sent. The text is the reason, for people.
     Disconnected(String),
-    /// The agent refused a call or the subscription for good, in its words.
+    /// The agent refused a call or the subscription for good. The text is its reason.
     Refused(String),
     /// The time of [`Session::next_wake`] has come.
     Wake,
@@ -28,48 +29,49 @@ pub enum Input {
     Nudge,
 }
 
-/// What must be done, in this order.
+/// An output of a session. Outputs are carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Send the agent this SUBSCRIBE, and let its stream come in.
+    /// Send this SUBSCRIBE to the agent, and pass the events of its stream to the session.
     Subscribe(Box<Call>),
-    /// Send this call.
+    /// Send this call to the agent.
     Send(Box<Call>),
     /// Close the stream, and end.
     End(Ending),
 }
 
-/// How a session ends.
+/// Reason for the end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The executor called [`Calls::stop`].
     Stopped,
-    /// The executor had not stopped when the grace period of a shutdown was over. What it left must be killed.
+    /// The executor had not stopped when the grace period of a shutdown was over. Its remaining processes must be
+    /// killed.
     Overdue,
-    /// The agent refused the executor for good, in its words.
+    /// The agent refused the executor for good. The text is its reason.
     Error(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Waiting to subscribe at this instant.
+    /// The session subscribes at this instant.
     Waiting(Time),
-    /// SUBSCRIBE is on its way.
+    /// SUBSCRIBE is sent and not answered.
     Subscribing,
     Subscribed,
     Ended,
 }
 
-/// How long the last updates may take to be confirmed after the executor stopped.
+/// Maximum wait for the acknowledgement of the last updates after the executor stopped.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// Interval of heartbeats of an idle executor (docs/mesos/executors.md).
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// Timeout of the first subscription, unless the agent sets one.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(60);
-/// The first wait before a try to subscribe is repeated.
+/// First wait between two attempts to subscribe.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// An executor with all that it needs except a connection.
+/// An executor with its protocol state: everything but a connection.
 #[derive(Debug)]
 pub struct Session<E> {
     executor: E,
@@ -77,22 +79,22 @@ pub struct Session<E> {
     calls: Calls,
     state: State,
     backoff: Backoff,
-    /// Decides the updates' uuids, which an agent compares within one task.
+    /// Seed of the updates' uuids, which an agent compares within one task.
     seed: u64,
     tasks: Vec<TaskInfo>,
     updates: Vec<TaskStatus>,
     was_subscribed: bool,
-    /// Since when there has been no agent.
+    /// Time since which there is no connection to the agent.
     away_since: Option<Time>,
     heartbeat_at: Time,
-    /// When the session ends whatever the executor does, once it is to shut down or has stopped.
+    /// Time at which the session ends in any case; set by a shutdown or when the executor stops.
     deadline: Option<Time>,
     shut_down: bool,
 }
 
 impl<E: Executor> Session<E> {
-    /// A session that subscribes as soon as it gets its first [`Input::Wake`]. Executors with different seeds give
-    /// their updates different uuids.
+    /// Creates a session that subscribes at its first [`Input::Wake`]. Executors with different seeds give their
+    /// updates different uuids.
     pub fn new(executor: E, environment: Environment, seed: u64, now: Time) -> Session<E> {
         let longest = environment.recovery.map_or(Duration::from_secs(2), |r| r.backoff_max);
         Session {
@@ -112,7 +114,7 @@ impl<E: Executor> Session<E> {
         }
     }
 
-    /// Takes one input in, and adds what must be done to `outputs`.
+    /// Handles one input, and appends what must be done to `outputs`.
     pub fn handle(&mut self, input: Input, now: Time, outputs: &mut Vec<Output>) {
         match input {
             _ if self.state == State::Ended => return,
@@ -125,7 +127,7 @@ impl<E: Executor> Session<E> {
         self.finish(now, outputs);
     }
 
-    /// When the session needs [`Input::Wake`]; an earlier one is harmless.
+    /// Returns the time at which the session needs [`Input::Wake`]. An earlier one is harmless.
     pub fn next_wake(&self) -> Option<Time> {
         let own = match self.state {
             State::Waiting(at) => at,
@@ -136,12 +138,12 @@ impl<E: Executor> Session<E> {
         [Some(own), self.calls.wake, self.deadline, self.given_up_at()].into_iter().flatten().min()
     }
 
-    /// The executor, when the session is over.
+    /// Returns the executor when the session is over.
     pub fn into_executor(self) -> E {
         self.executor
     }
 
-    /// When an agent that is away will not be waited for any longer.
+    /// Returns the time at which the session stops waiting for a disconnected agent.
     fn given_up_at(&self) -> Option<Time> {
         let first = if self.was_subscribed { Duration::ZERO } else { FIRST_TIMEOUT };
         let timeout = self.environment.recovery.map_or(first, |r| r.timeout);
@@ -267,7 +269,7 @@ impl<E: Executor> Session<E> {
         }
     }
 
-    /// Ends a session whose executor has stopped, once the agent knows all.
+    /// Ends a session whose executor has stopped, once the agent has acknowledged all updates.
     fn finish(&mut self, now: Time, outputs: &mut Vec<Output>) {
         if !self.calls.stop || self.state == State::Ended {
             return;

@@ -1,4 +1,4 @@
-//! Packing of constructed offers.
+//! Tests the packing of constructed offers.
 
 use resources::{Name, Resource, Value};
 

@@ -1,4 +1,4 @@
-//! A scheduler that is killed between any two outputs, and restarted with what was saved.
+//! Kills a scheduler between any two outputs, and restarts it with what was saved.
 //!
 //! Invariants:
 //! - every job finishes exactly once: no two of its tasks run to their end;
@@ -20,10 +20,10 @@ use crate::v1::{Offer, OfferId, TaskInfo};
 
 const JOBS: u32 = 4;
 
-/// Runs jobs, one task at a time for each; one that is lost gets another task.
+/// A scheduler that runs jobs, one task at a time for each; a job whose task is lost gets another task.
 #[derive(Default)]
 struct Jobs {
-    /// The number of the newest task of each job, and whether it is launched; none when it is done.
+    /// Number of the newest task of each job, and whether it is launched; `None` when the job is done.
     jobs: BTreeMap<u32, Option<(u32, bool)>>,
     ends_heard: u32,
 }
@@ -87,14 +87,14 @@ impl Scheduler for Jobs {
     }
 }
 
-/// A task as its agent has it: what it did, and which updates are not acknowledged yet.
+/// An agent's state of a task: whether it has ended, and its unacknowledged updates.
 #[derive(Default)]
 struct Running {
     ended: bool,
     updates: VecDeque<TaskStatus>,
 }
 
-/// Everything but the scheduler.
+/// Model of the master and the agent.
 #[derive(Default)]
 struct Cluster {
     tasks: BTreeMap<String, Running>,
@@ -137,7 +137,7 @@ impl Cluster {
         }
     }
 
-    /// Every task's oldest update that is not acknowledged comes (again).
+    /// Sends every task's oldest update that is not acknowledged, possibly again.
     fn repeat(&mut self) {
         let waiting: Vec<TaskStatus> = self.tasks.values().filter_map(|t| t.updates.front().cloned()).collect();
         waiting.into_iter().for_each(|status| self.tell(status));
@@ -187,7 +187,7 @@ impl Cluster {
         for task in call.reconcile.iter().flat_map(|r| &r.tasks) {
             let id = task.task_id.value.as_str();
             let known = self.tasks.get(id);
-            // As a master does: the state of the newest update.
+            // A master answers with the state of the newest update.
             let newest = known.map(|t| t.updates.back().map_or(TaskState::TaskRunning, |s| s.state()));
             self.lost_answers += u32::from(newest.is_none());
             self.tell(answer(id, newest.unwrap_or(TaskState::TaskGone)));
@@ -211,13 +211,13 @@ impl Cluster {
     }
 }
 
-/// A scheduler that lives as long as it is let, and its cluster.
+/// A cluster and a scheduler that is killed after a number of outputs.
 struct World {
     cluster: Cluster,
     store: Memory,
     session: Session<Jobs>,
     now: Time,
-    /// Number of outputs that are carried out until the scheduler is killed.
+    /// Number of outputs that are carried out before the scheduler is killed.
     lives_for: Option<u8>,
 }
 
@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// Runs to the end without further kills.
+    /// Runs the scheduler to its end without further kills.
     fn settle(&mut self) {
         self.lives_for = None;
         for round in 0..200 {

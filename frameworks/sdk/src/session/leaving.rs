@@ -8,11 +8,11 @@ use super::{Ending, Output, REMOVED, Session, State};
 use crate::v1::scheduler::call;
 use crate::{Event, Scheduler, calls, saved};
 
-/// How long a connection is waited for to tear a framework down.
+/// Maximum wait for a connection to tear a framework down.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
 
 impl<S: Scheduler> Session<S> {
-    /// A teardown without a connection: the framework must subscribe once more to send it.
+    /// Starts a teardown without a connection: the framework must subscribe once more to send it.
     pub(super) fn leave(&mut self, now: Time, outputs: &mut Vec<Output>) {
         if self.framework_id.is_none() {
             return self.end(Ending::Stopped, outputs);
@@ -24,7 +24,8 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Nothing but a subscription, and what refuses one, is of interest.
+    /// Handles an event during a teardown without a connection. Only a subscription, and an error that refuses one,
+    /// matter.
     pub(super) fn event_while_leaving(&mut self, event: &Event, now: Time, outputs: &mut Vec<Output>) {
         match event {
             Event::Subscribed { .. } => {
@@ -42,13 +43,14 @@ impl<S: Scheduler> Session<S> {
         self.end(Ending::Stopped, outputs);
     }
 
-    /// The time is over: the framework is left as it is.
+    /// Ends the session after the time limit of the teardown; the framework stays registered.
     pub(super) fn end_without_master(&mut self, outputs: &mut Vec<Output>) {
         let why = "no master could be told that the framework ends; its tasks go on for its failover timeout";
         self.end(Ending::Unreachable(why.to_owned()), outputs);
     }
 
-    /// After the teardown: a next session with this store is a new framework.
+    /// Removes the framework from the store after its teardown, so that the next session with this store is a new
+    /// framework.
     pub(super) fn forget_framework(&mut self, outputs: &mut Vec<Output>) {
         let ids: Vec<String> = self.calls.ledger.iter().map(|(id, _)| id.to_owned()).collect();
         for id in ids {
@@ -60,7 +62,7 @@ impl<S: Scheduler> Session<S> {
         self.save(outputs);
     }
 
-    /// The persisted state is unusable: nothing is sent, written or answered any more.
+    /// Ends the session because the persisted state is unusable: nothing more is sent, written or answered.
     pub(super) fn fail(&mut self, ending: Ending, outputs: &mut Vec<Output>) {
         self.calls.queue.clear();
         self.calls.saves.clear();

@@ -1,8 +1,8 @@
 //! The schedule of reconciliation: when to ask the master about which tasks.
 //!
-//! After a subscription it asks about every task of the ledger, with growing waits until each has an answer: a newly
-//! elected master answers nothing about agents that have not reregistered. Later it asks about all tasks from time to
-//! time, in turn by name, and implicitly, which finds tasks that the ledger lacks. It sends nothing.
+//! After a subscription it asks about every task of the ledger, with growing waits until each is answered: a newly
+//! elected master answers nothing about agents that have not reregistered. Later it periodically asks about all tasks,
+//! alternately by name and implicitly, which finds tasks that the ledger lacks. It sends nothing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use base::{Backoff, Time};
 
 /// First wait before tasks without an answer are reconciled again.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
-/// The longest such wait.
+/// Longest wait before tasks without an answer are reconciled again.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// How often kills are repeated for tasks that do not end.
+/// Interval of repeated kills of tasks that do not end.
 const KILLS_EVERY: Duration = Duration::from_secs(30);
 
-/// What to ask now.
+/// A reconciliation that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// About these tasks.
+    /// Reconciliation of these tasks.
     Some(Vec<String>),
-    /// About every task that the master knows.
+    /// Implicit reconciliation: all tasks that the master knows.
     All,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Question {
 pub(super) struct Reconciler {
     every: Duration,
     backoff: Backoff,
-    /// Tasks under reconciliation without an answer.
+    /// Reconciled tasks that are not answered yet.
     pending: BTreeSet<String>,
     ask_at: Time,
     kills_at: Time,
@@ -48,7 +48,7 @@ impl Reconciler {
         }
     }
 
-    /// These tasks are being reconciled, at the beginning of a subscription or of a round.
+    /// Records that these tasks are being reconciled, at the start of a subscription or of a round.
     pub(super) fn begin(&mut self, tasks: impl Iterator<Item = String>, now: Time) {
         self.pending = tasks.collect();
         self.backoff.reset();
@@ -56,32 +56,33 @@ impl Reconciler {
         self.kills_at = now + KILLS_EVERY;
     }
 
-    /// There is no master to ask.
+    /// Pauses the schedule while there is no master to ask.
     pub(super) fn pause(&mut self) {
         self.pending.clear();
         (self.ask_at, self.kills_at) = (Time::NEVER, Time::NEVER);
     }
 
-    /// The master has reported a task.
+    /// Records that the master has reported a task.
     pub(super) fn heard(&mut self, task_id: &str, now: Time) {
         if self.pending.remove(task_id) && self.pending.is_empty() {
             self.ask_at = now + self.every;
         }
     }
 
-    /// When reconciliation is due next; `kills` is true if there are kills to repeat.
+    /// Returns the time of the next reconciliation or repetition of kills; `kills` is true if there are kills to
+    /// repeat.
     pub(super) fn next_wake(&self, kills: bool) -> Time {
         if kills { self.ask_at.min(self.kills_at) } else { self.ask_at }
     }
 
-    /// There is no kill to repeat, as of `now`.
+    /// Records that there is no kill to repeat at `now`.
     pub(super) fn no_kills(&mut self, now: Time) {
         if self.kills_at != Time::NEVER {
             self.kills_at = now + KILLS_EVERY;
         }
     }
 
-    /// What to ask at `now`, with the tasks that there are.
+    /// Returns the reconciliation that is due at `now`, if there is one. `tasks` returns the tasks in the ledger.
     pub(super) fn due(&mut self, tasks: &dyn Fn() -> Vec<String>, now: Time) -> Option<Question> {
         if now < self.ask_at {
             return None;
@@ -100,7 +101,7 @@ impl Reconciler {
         (!tasks.is_empty()).then_some(Question::Some(tasks))
     }
 
-    /// Whether it is time to repeat kills.
+    /// Returns whether kills are due to be repeated.
     pub(super) fn kills_due(&mut self, now: Time) -> bool {
         let due = self.kills_at <= now;
         if due {
@@ -120,7 +121,7 @@ mod tests {
         names.iter().map(|&n| n.to_owned()).collect()
     }
 
-    /// The instant of the next reconciliation, and its tasks.
+    /// Returns the wait from `from` to the next reconciliation, and its tasks.
     fn next(reconciler: &mut Reconciler, tasks: &[&str], from: Time) -> (Duration, Question) {
         loop {
             let now = reconciler.ask_at;

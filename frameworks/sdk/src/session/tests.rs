@@ -1,4 +1,4 @@
-//! Scripted sessions: events in, calls out.
+//! Scripted sessions: the tests pass events and compare calls.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::v1::{AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState};
 mod ending;
 mod holding;
 
-/// Records events, and answers with the next prepared answer.
+/// A scheduler that records events, and handles each with the next prepared answer.
 #[derive(Default)]
 struct Script {
     heard: Vec<Event>,
@@ -41,7 +41,7 @@ impl Bench {
         Bench { session: Session::new(script, Settings::new(framework), now), now }
     }
 
-    /// A session that has subscribed already; `answers` begin with the first event after that.
+    /// Returns a session that is subscribed; `answers` start with the first event after that.
     fn subscribed(answers: &[fn(&Event, &mut Calls)]) -> Bench {
         let mut bench = Bench::new(&[]);
         bench.put(Input::Wake);
@@ -115,7 +115,7 @@ fn update(state: TaskState, uuid: &[u8]) -> Input {
     wire(scheduler::Event { r#type: Some(Type::Update as i32), update: Some(part), ..Default::default() })
 }
 
-/// An answer to offers: launches the task `t` on the first.
+/// Handles offers: launches the task `t` on the first.
 fn launch(event: &Event, calls: &mut Calls) {
     let Event::Offers(offers) = event else { panic!("{event:?}") };
     let task = TaskInfo { task_id: TaskId { value: "t".into() }, ..Default::default() };
@@ -124,7 +124,7 @@ fn launch(event: &Event, calls: &mut Calls) {
 
 fn nothing(_: &Event, _: &mut Calls) {}
 
-/// The types of the calls that go out, and the other outputs by name.
+/// Returns the types of the calls that are sent, and the names of the other outputs.
 fn names(outputs: &[Output]) -> Vec<String> {
     let name = |call: &Call| call.r#type().as_str_name().to_owned();
     let one = |output: &Output| match output {
@@ -138,7 +138,7 @@ fn names(outputs: &[Output]) -> Vec<String> {
     outputs.iter().map(one).collect()
 }
 
-/// A change's key, marked if the entry goes.
+/// Returns a change's key, marked if the entry is removed.
 fn shown(change: &Change) -> String {
     format!("{}{}", if change.value.is_some() { "" } else { "-" }, change.key)
 }

@@ -4,7 +4,7 @@ use crate::v1::TaskState;
 use crate::v1::scheduler::Call;
 use crate::{Event, Metrics};
 
-/// Whether a master has the framework; every new subscription counts.
+/// Records whether the framework is subscribed, and counts every new subscription.
 pub(super) fn connected(metrics: &Metrics, subscribed: bool) {
     metrics.gauge("tepui_framework_subscribed", &[], f64::from(u8::from(subscribed)));
     if subscribed {
@@ -12,12 +12,12 @@ pub(super) fn connected(metrics: &Metrics, subscribed: bool) {
     }
 }
 
-/// How many tasks have not ended.
+/// Records the number of tasks that have not ended.
 pub(super) fn tasks(metrics: &Metrics, count: usize) {
     metrics.gauge("tepui_framework_tasks", &[], count as f64);
 }
 
-/// An update came, new or repeated.
+/// Counts an update, new or repeated.
 pub(super) fn update(metrics: &Metrics, state: TaskState) {
     metrics.count("tepui_framework_updates_total", &[("state", state.as_str_name())], 1);
 }
@@ -32,7 +32,7 @@ pub(super) fn event(metrics: &Metrics, event: &Event) {
     }
 }
 
-/// A call is sent.
+/// Counts a call that is sent.
 pub(super) fn call(metrics: &Metrics, call: &Call) {
     metrics.count("tepui_framework_calls_total", &[("type", call.r#type().as_str_name())], 1);
 }

@@ -1,4 +1,4 @@
-//! A store in one file, kept consistent over crashes by an embedded storage engine.
+//! A store in one file, which an embedded storage engine keeps consistent over crashes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use store::Access;
 
 use super::{Change, State, StateError};
 
-/// The only table: entries by key.
+/// The only table of the file: entries by key.
 const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("framework");
-/// How much of the file is kept in memory, in bytes: it is read once, at start.
+/// Size of the storage engine's cache in bytes; small, since the file is read once, at start.
 const CACHE_BYTES: usize = 4 << 20;
 /// Name of the file in the directory of [`File::open`].
 const NAME: &str = "framework.redb";
 
-/// Entries in one file.
+/// A store in one file.
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
@@ -26,10 +26,10 @@ impl File {
     /// Opens the store in `directory`, and creates both if they are missing. Only one process can open it at a time.
     ///
     /// # Errors
-    /// An error of the disk, another process has it open, or the file is not a store.
+    /// An error of the disk; another process has the store open; or the file is not a store.
     pub fn open(directory: &Path) -> Result<File, StateError> {
         let path = directory.join(NAME);
-        // What a scheduler keeps may hold the variables of its tasks, and passwords among them.
+        // The saved state of a scheduler may contain its tasks' environment variables, and passwords among them.
         store::create_directories(directory, Access::Owner).map_err(failed("open", &path))?;
         match path.exists() {
             true => store::make_private(&path),
@@ -37,7 +37,7 @@ impl File {
         }
         .map_err(failed("open", &path))?;
         let database = Builder::new().set_cache_size(CACHE_BYTES).create(&path).map_err(failed("open", &path))?;
-        // The file's name must survive a crash as well as its content.
+        // The directory entry of the file must survive a crash as well as its content.
         std::fs::File::open(directory).and_then(|f| f.sync_all()).map_err(failed("open", &path))?;
         Ok(File { path, database })
     }
@@ -89,7 +89,7 @@ impl State for File {
     }
 }
 
-/// Says which file an error is about.
+/// Adds the action and the file to an error.
 fn failed<E>(action: &'static str, path: &Path) -> impl FnOnce(E) -> StateError
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,

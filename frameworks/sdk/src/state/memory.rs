@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Change, State, StateError};
 
-/// Entries in memory. Clones share them, so a test can hand the state of one scheduler to its successor.
+/// A store in memory. Clones share its entries, so a test can pass the state of one scheduler to its successor.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 

@@ -13,52 +13,52 @@ use std::fmt;
 pub use file::File;
 pub use memory::Memory;
 
-/// One entry that is set, or removed.
+/// A change of one entry: it is set or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which entry.
+    /// Key of the entry.
     pub key: String,
-    /// Its new content; none if it goes.
+    /// New content of the entry; `None` removes it.
     pub value: Option<Vec<u8>>,
 }
 
 impl Change {
-    /// The entry will have this content.
+    /// Returns the change that sets an entry to `value`.
     pub fn set(key: impl Into<String>, value: Vec<u8>) -> Change {
         Change { key: key.into(), value: Some(value) }
     }
 
-    /// The entry will be gone.
+    /// Returns the change that removes an entry.
     pub fn gone(key: impl Into<String>) -> Change {
         Change { key: key.into(), value: None }
     }
 }
 
-/// A store failed.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the framework's state in '{place}'")]
 pub struct StateError {
-    /// What was tried, such as `read`.
+    /// Action that failed, such as `read`.
     pub action: &'static str,
-    /// The file or the entry.
+    /// File or entry of the error.
     pub place: String,
-    /// The store's error.
+    /// Error of the underlying storage.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Where entries of key and bytes survive.
+/// A store of entries that survive the scheduler's process.
 ///
-/// Calls may block until the disk has answered: the driver makes them where that holds nothing else up.
+/// Calls may block until the disk has answered; the driver makes them on a thread of their own.
 pub trait State: Send + fmt::Debug {
-    /// All entries; a new store has none.
+    /// Reads all entries; a new store has none.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// The entries cannot be read.
     fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, StateError>;
 
-    /// Makes all these changes in their order, or none, and returns when they are durable.
+    /// Makes all these changes in order, or none, and returns when they are durable.
     ///
     /// # Errors
-    /// When they cannot be written: then it is unknown whether they are made.
+    /// The changes cannot be written. It is then unknown whether they are made.
     fn commit(&mut self, changes: &[Change]) -> Result<(), StateError>;
 }

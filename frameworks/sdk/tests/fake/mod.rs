@@ -14,14 +14,14 @@ use wire::http::stream::{self, StreamHandle};
 use wire::http::{Handler, HeaderName, JSON, PROTOBUF, Request, Response, Running, Server, StatusCode};
 use wire::libprocess::NoMessages;
 
-/// How SUBSCRIBE is answered.
+/// Answer of the fake master to SUBSCRIBE.
 pub enum Answer {
     Stream,
     Redirect(String),
     Unavailable,
     BadRequest(&'static str),
     Status(u16),
-    /// None, forever.
+    /// SUBSCRIBE is never answered.
     Nothing,
 }
 
@@ -35,12 +35,12 @@ struct State {
     address: SocketAddr,
     answer: Mutex<Answer>,
     refuse_next: Mutex<bool>,
-    /// The open stream, and whether it is in JSON.
+    /// The open event stream, and whether it is in JSON.
     stream: Mutex<Option<(StreamHandle, bool)>>,
     calls: mpsc::UnboundedSender<Call>,
 }
 
-/// An event of a type, with nothing else in it.
+/// Returns an event of this type in which nothing else is set.
 pub fn event(kind: Type) -> Event {
     Event { r#type: Some(kind as i32), ..Default::default() }
 }
@@ -68,12 +68,12 @@ impl Fake {
         self.running.address().to_string()
     }
 
-    /// The next call that arrived.
+    /// Waits for the next call and returns it.
     pub async fn call(&self) -> Call {
         self.calls.lock().await.recv().await.unwrap()
     }
 
-    /// Stops; no call may have come that was not looked at.
+    /// Stops the master. Panics if a call arrived that the test did not take.
     pub async fn stop_and_expect_no_call(self) {
         self.running.stop().await;
         assert!(self.calls.lock().await.try_recv().is_err());
@@ -94,12 +94,12 @@ impl Fake {
         handle.send(&encoded(event, *json)).unwrap();
     }
 
-    /// Cuts the open stream off.
+    /// Closes the open stream.
     pub fn cut(&self) {
         self.state.stream.lock().unwrap().take().unwrap().0.abort();
     }
 
-    /// Stops, and returns the address, which refuses connections now.
+    /// Stops the master, and returns its address, which refuses connections from then on.
     pub async fn stop(self) -> String {
         let address = self.address();
         self.running.stop().await;
@@ -133,7 +133,7 @@ impl Handler for Answering {
 }
 
 impl Answering {
-    /// A master that answers calls leads.
+    /// Answers a request for the leader. The fake master leads if it answers calls.
     async fn leader(&self) -> Response {
         let to = |address: &str| {
             let (host, port) = address.split_once(':').unwrap();

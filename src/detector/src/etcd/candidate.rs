@@ -1,7 +1,8 @@
-//! A master's candidacy: it follows the leader, becomes it when the leader's key is gone, and renews its lease.
+//! A master's candidacy in etcd: it follows the leader, becomes the leader when the leader's key is gone, and renews
+//! its lease.
 //!
-//! The leader counts its lease from before the renewal is sent, and ends before etcd lets another master lead. What it
-//! writes depends on its key, so it does no harm where the clocks' speeds differ by more than the margin.
+//! The leader counts its lease from before the renewal is sent, and ends before etcd lets another master lead. Its
+//! writes depend on its key, so it does no harm where the clocks' speeds differ by more than the margin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +17,33 @@ use super::message::{self, KeyValue, Outcome, Transaction};
 use crate::known::{Detector, Known, Leader, tell};
 use crate::lease::Lease;
 
-/// The key of the leader, below the prefix.
+/// Key of the leader, below the prefix.
 pub(super) const LEADER: &str = "leader";
-/// How many times the leader renews its lease, and a follower asks for the leader, within the length of a lease.
+/// Number of renewals by the leader within the length of a lease. `QUESTIONS` is the number of requests of a follower
+/// for the leader.
 const RENEWALS: u32 = 10;
 const QUESTIONS: u32 = 20;
 /// The shortest and the longest wait between two requests of a follower.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
-/// The share of a lease by which it ends earlier here than in etcd.
+/// Divisor of a lease's length that gives the time by which the lease ends earlier here than in etcd.
 const MARGIN: u32 = 10;
 /// The longest wait between two renewals: a leader whose key an operator has deleted ends soon.
 const RENEWAL_MAX: Duration = Duration::from_secs(10);
-/// The least time that a member gets to answer.
+/// Shortest time limit for an answer of a member.
 const PATIENCE_MIN: Duration = Duration::from_millis(500);
 /// The first and the longest wait after a failure.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// How long the end of a lease may take when this master ends.
+/// Maximum time for ending the lease when this master ends.
 const RESIGNATION_LIMIT: Duration = Duration::from_millis(500);
-/// Codes of gRPC by which etcd says that a request will never be done: invalid argument, which a wrong password is,
-/// too; permission denied; failed precondition, such as a password where there is no authentication.
+/// gRPC codes of errors that a repetition does not resolve: invalid argument, which a wrong password is, too;
+/// permission denied; failed precondition, such as a password where there is no authentication.
 const FINAL: [i64; 3] = [3, 7, 9];
-/// No such lease.
+/// gRPC code for a lease that does not exist.
 const NOT_FOUND: i64 = 5;
 
 impl Detector {
     /// Contends for the lead of a group in etcd. `length` is that of the lease, which etcd may extend. `info` is a
-    /// MasterInfo in JSON; `seed` decides which member is asked first. Needs a runtime.
+    /// MasterInfo in JSON; `seed` decides which member is asked first. Requires a runtime.
     pub fn contend_in_etcd(service: Service, length: Duration, seed: u64, info: String) -> (Detector, Resignation) {
         let (sender, known) = watch::channel(Known::Nothing);
         let (lease, resign) = (Arc::new(Lease::new()), Arc::<Notify>::default());
@@ -67,7 +69,7 @@ impl Detector {
     }
 }
 
-/// Ends the lease of a leader that ends, so that another master leads at once.
+/// Ends the lease of a leader that shuts down, so that another master leads at once.
 #[derive(Clone, Debug)]
 pub struct Resignation {
     ask: Arc<Notify>,
@@ -75,7 +77,7 @@ pub struct Resignation {
 }
 
 impl Resignation {
-    /// Gives the lead up, if this master has it. Returns whether etcd knows it, or this master did not lead.
+    /// Resigns, if this master leads. Returns whether etcd has confirmed it, or this master did not lead.
     pub async fn resign(&mut self) -> bool {
         let is_own = |known: &Known| known.leader().is_some_and(|leader| leader.is_own);
         if !is_own(&self.known.borrow()) {
@@ -91,24 +93,24 @@ impl Resignation {
 #[derive(Clone, Copy, Debug)]
 struct Granted {
     id: i64,
-    /// When it was asked for.
+    /// Time of the request.
     asked: Instant,
 }
 
-/// Why this master does not lead any more.
+/// Reason why this master no longer leads.
 enum Lost {
-    /// Its key or its lease is gone.
+    /// The master's key or its lease is gone.
     Gone,
     /// The lease may be over.
     Over,
-    /// It gives the lead up.
+    /// The master has resigned.
     Resigned,
 }
 
 struct Candidate {
     service: Service,
     connection: Connection,
-    /// The leader's.
+    /// The leader's key.
     key: String,
     length: Duration,
     info: String,
@@ -116,7 +118,7 @@ struct Candidate {
     lease: Arc<Lease>,
     resign: Arc<Notify>,
     granted: Option<Granted>,
-    /// The last reported error.
+    /// Error that was reported last.
     last_logged: String,
     waits: Backoff,
 }
@@ -154,7 +156,7 @@ impl Candidate {
         }
     }
 
-    /// Tells which master leads. Returns the own key if it is this one.
+    /// Asks for the leader and reports it. Returns the leader's key and lease if this master leads.
     async fn follow(&mut self) -> Result<Option<(KeyValue, Granted)>, EtcdError> {
         const PATH: &str = "/v3/kv/range";
         let answer = self.connection.ask(PATH, &message::get(&self.key)).await?;
@@ -163,7 +165,7 @@ impl Candidate {
             Some(leader) => leader,
             None => match self.enter().await? {
                 Some(leader) => leader,
-                // It was there just now, and is gone again.
+                // The key existed just now, and is gone again.
                 None => return Ok(None),
             },
         };
@@ -187,7 +189,7 @@ impl Candidate {
         Ok(None)
     }
 
-    /// Tries to become the leader where there is none. Returns the key of the master that is it.
+    /// Tries to become the leader while there is none. Returns the key of the leader.
     async fn enter(&mut self) -> Result<Option<KeyValue>, EtcdError> {
         const PATH: &str = "/v3/kv/txn";
         if self.sender.borrow().leader().is_some() {
@@ -214,7 +216,7 @@ impl Candidate {
         }
     }
 
-    /// A lease: the last one that was granted, if it is new.
+    /// Returns a lease: the last one that was granted if it is new, otherwise another one.
     async fn grant(&mut self) -> Result<Granted, EtcdError> {
         const PATH: &str = "/v3/lease/grant";
         if let Some(granted) = self.granted.filter(|granted| granted.asked.elapsed() < self.length / 2) {
@@ -229,7 +231,7 @@ impl Candidate {
         Ok(granted)
     }
 
-    /// Leads until it cannot be sure any more that it does.
+    /// Leads until the master may no longer assume that it does.
     async fn lead(&mut self, own: &KeyValue, granted: Granted) {
         let lost = self.renew_all(own, granted).await;
         self.lease.end_at(Instant::now().into_std());
@@ -243,7 +245,7 @@ impl Candidate {
         }
         tell(&self.sender, Known::Nothing);
         if matches!(lost, Lost::Resigned) {
-            // It must not enter again.
+            // A master that has resigned must not contend again.
             std::future::pending().await
         }
     }
@@ -294,13 +296,13 @@ impl Candidate {
         }
     }
 
-    /// Renews the lease. Returns its length; none if it is over, or the key is not this master's any more.
+    /// Renews the lease. Returns its length; `None` if it is over, or the key is no longer this master's.
     async fn renew(&mut self, own: &KeyValue, id: i64) -> Result<Option<Duration>, EtcdError> {
         const PATHS: (&str, &str) = ("/v3/lease/keepalive", "/v3/kv/range");
         let answer: Value = self.connection.ask(PATHS.0, &json!({ "ID": id.to_string() })).await?;
         let seconds = message::number(&answer["result"]["TTL"]).ok_or(EtcdError::Invalid(PATHS.0))?;
         let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0) else { return Ok(None) };
-        // The key may have been deleted, and a member that does not know that another one leads etcd renews leases that
+        // The key may have been deleted, and a member that has not detected another leader of etcd renews leases that
         // are over: the answer to this request needs more than half of the members.
         let answer = self.connection.ask(PATHS.1, &message::get(&self.key)).await?;
         let found = message::found(&answer).ok_or(EtcdError::Invalid(PATHS.1))?;

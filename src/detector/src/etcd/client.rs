@@ -1,6 +1,6 @@
-//! Requests to an etcd cluster: one member after the other is asked until one answers.
+//! Sends requests to an etcd cluster: one member after the other is asked until one answers.
 //!
-//! It repeats nothing that may have been done: the callers know what can be repeated.
+//! It repeats no request that may have been carried out: the callers decide what can be repeated.
 
 use std::time::Duration;
 
@@ -12,52 +12,52 @@ use wire::tls::Tls;
 use super::url::EtcdUrl;
 
 const JSON: &str = "application/json";
-/// Limit of an answer in bytes. The largest entry fits in several times.
+/// Maximum length of an answer in bytes: several times that of the largest entry.
 const ANSWER_MAX: usize = 8 << 20;
-/// How much of an unexpected answer is reported, in characters.
+/// Maximum number of characters of an unexpected answer that are reported.
 const SHOWN_MAX: usize = 200;
-/// Codes of gRPC by which a member says that another one, or a later request, may do better: cancelled, deadline
-/// exceeded, aborted, unavailable.
+/// gRPC codes of errors that another member, or a later request, may not have: cancelled, deadline exceeded, aborted,
+/// unavailable.
 const TRANSIENT: [i64; 4] = [1, 4, 10, 14];
-/// Something is too large, or the store is full.
+/// gRPC code for a request that is too large, or a store that is full.
 const EXHAUSTED: i64 = 8;
-/// The token is not valid any more.
+/// gRPC code for an invalid token.
 const UNAUTHENTICATED: i64 = 16;
 
-/// Why etcd does not do what it is asked for.
+/// An error of a request to etcd.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
     /// A member cannot be reached, or has not answered in time.
     #[error("etcd does not answer")]
     Silent(#[from] ClientError),
-    /// A member refuses the request.
+    /// A member returns an error.
     #[error("etcd refuses: {message}")]
     Refused {
-        /// The code of gRPC.
+        /// gRPC code of the error.
         code: i64,
-        /// What it says.
+        /// Message of the member.
         message: String,
     },
-    /// No etcd, or one without the gateway.
+    /// The address is not that of an etcd, or of one without the gateway.
     #[error(
         "{address} answers {path} with {answer}: it is not an etcd from version 3.4 on, or was started with \
          --enable-grpc-gateway=false"
     )]
     NoEtcd {
-        /// The member.
+        /// Address of the member.
         address: String,
-        /// What was asked for.
+        /// Path of the request.
         path: &'static str,
-        /// The status, and the beginning of the text.
+        /// Status, and the beginning of the body.
         answer: String,
     },
-    /// The answer misses what it must have.
+    /// The answer lacks a required part.
     #[error("the answer of etcd to {0} is invalid")]
     Invalid(&'static str),
 }
 
 impl EtcdError {
-    /// Whether another member, or the same one later, may answer.
+    /// Returns whether another member, or the same one later, may answer.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             EtcdError::Silent(error) => !matches!(error, ClientError::TooLong(_)),
@@ -66,7 +66,7 @@ impl EtcdError {
         }
     }
 
-    /// Whether the answer is too large: for the gateway, for etcd, or for this client.
+    /// Returns whether the answer is too large: for the gateway, for etcd, or for this client.
     pub(super) fn is_too_large(&self) -> bool {
         self.code() == Some(EXHAUSTED) || matches!(self, EtcdError::Silent(ClientError::TooLong(_)))
     }
@@ -79,14 +79,14 @@ impl EtcdError {
     }
 }
 
-/// An etcd cluster, and how to reach it.
+/// An etcd cluster, with credentials and TLS.
 #[derive(Clone)]
 pub struct Service {
-    /// Its members, and the prefix of keys.
+    /// Addresses of the members, and the prefix of keys.
     pub url: EtcdUrl,
-    /// User and password.
+    /// User and password; `None` without authentication.
     pub credential: Option<(String, String)>,
-    /// For `https://`: the authority, and this process's certificate.
+    /// Authority and certificate of this process, for `https://`.
     pub tls: Option<Tls>,
 }
 
@@ -96,42 +96,42 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// Asks the members of a cluster. It has a connection to one of them at a time.
+/// A client of a cluster's members. It is connected with one of them at a time.
 pub(super) struct Connection {
     service: Service,
-    /// The member that is asked.
+    /// Index of the member that is asked.
     at: usize,
     client: Option<Client>,
-    /// How long a member may take.
+    /// Time limit for an answer of a member.
     patience: Duration,
 }
 
 impl Connection {
-    /// Begins with a member that `seed` decides.
+    /// Creates a client; `seed` decides which member is asked first.
     pub(super) fn new(service: Service, patience: Duration, seed: u64) -> Connection {
         let at = usize::try_from(seed % service.url.servers().len().max(1) as u64).unwrap_or_default();
         Connection { service, at, client: None, patience }
     }
 
-    /// How many members are named.
+    /// Returns the number of members in the URL.
     pub(super) fn members(&self) -> usize {
         self.service.url.servers().len()
     }
 
-    /// A key of the group.
+    /// Returns the key of the group with this name.
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}/{name}", self.service.url.prefix())
     }
 
-    /// Asks one member once. After an error the next request goes to the next one.
+    /// Asks one member once. After an error the next request goes to the next member.
     ///
     /// # Errors
-    /// It does not answer, or refuses. What was asked for may have been done.
+    /// The member does not answer, or returns an error. The request may have been carried out.
     pub(super) async fn ask(&mut self, path: &'static str, request: &Value) -> Result<Value, EtcdError> {
         let answer = self.ask_this(path, request).await;
         if let Err(error) = &answer {
             self.client = None;
-            // A member that does not know the token any more gives another one.
+            // A member that rejects the token issues another one.
             if error.is_transient() && error.code() != Some(UNAUTHENTICATED) {
                 self.at = (self.at + 1) % self.members().max(1);
             }
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// A client of the current member, with a token if there are user and password.
+    /// Returns a client of the current member, with a token if there are user and password.
     async fn connect(&self) -> Result<Client, EtcdError> {
         let servers = self.service.url.servers();
         let address = servers.get(self.at).or(servers.first()).ok_or(EtcdError::Invalid("no request"))?;
@@ -171,7 +171,7 @@ async fn send(client: &mut Client, path: &'static str, request: &Value) -> Resul
     answer(client.address(), path, reply.status, &reply.body)
 }
 
-/// The JSON of an answer, unless it is an error.
+/// Parses the JSON of an answer, unless it is an error.
 pub(super) fn answer(
     address: &Address,
     path: &'static str,
@@ -184,7 +184,7 @@ pub(super) fn answer(
         EtcdError::NoEtcd { address: address.to_string(), path, answer }
     };
     let answer: Value = serde_json::from_slice(body).map_err(|_| no_etcd())?;
-    // Errors of streams have a 200.
+    // Errors of streams have the status 200.
     let error = answer.get("error").filter(|error| error.is_object()).unwrap_or(&answer);
     let code = error.get("code").or(error.get("grpc_code")).and_then(Value::as_i64);
     match (status, code) {

@@ -1,6 +1,6 @@
 //! Persistent state of the leading master in etcd: named entries, each a key below the group's prefix.
 //!
-//! Every write asks for the leader's key and for the key of the last write, so a master that does not know yet that
+//! Every write depends on the leader's key and on the key of the last write, so a master that has not detected yet that
 //! another one leads changes nothing, and a write that is sent twice is made once. Entries are not interpreted.
 
 use std::collections::BTreeMap;
@@ -11,29 +11,30 @@ use super::client::{Connection, EtcdError, Service};
 use super::message::{self, Outcome, Transaction};
 use crate::entries::{Change, SharedEntries};
 
-/// Below the prefix: the key that each write changes, and what the keys of entries begin with.
+/// Key that each write changes; `ENTRIES` is the prefix of the entries' keys. Both are below the group's prefix.
 const OWNER: &str = "owner";
 const ENTRIES: &str = "registry/";
-/// One write takes this many bytes at the most: etcd refuses requests of more than 1.5 MiB.
+/// Maximum number of bytes of one write: etcd refuses requests of more than 1.5 MiB.
 const WRITE_MAX: usize = 1 << 20;
-/// And this many changes, beside the one of the owner's key: etcd refuses more than 128 in a transaction.
+/// Maximum number of changes of one write, besides the one of the owner's key: etcd refuses more than 128 in a
+/// transaction.
 const CHANGES_MAX: usize = 100;
-/// What a change takes beside its content, about.
+/// Approximate number of bytes of a change in addition to its content.
 const OVERHEAD: usize = 64;
-/// How many entries are asked for at once: fewer where the answer is too large.
+/// Number of entries that are requested at once; fewer if the answer is too large.
 const PAGE: usize = 256;
-/// How long a member may take.
+/// Time limit for an answer of a member.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The wait before a request is sent again.
+/// Wait before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Why entries cannot be read or written.
+/// An error of reading or writing entries.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdEntriesError {
-    /// etcd refuses.
+    /// etcd returns an error.
     #[error(transparent)]
     Etcd(#[from] EtcdError),
-    /// Another master leads by now, or may lead.
+    /// Another master leads, or may lead.
     #[error("this master's key '{0}' in etcd is gone, so another one may lead")]
     NotLeading(String),
     /// Another process has changed the owner's key.
@@ -42,17 +43,17 @@ pub enum EtcdEntriesError {
     /// An entry is too large.
     #[error("the entry '{0}' is too large for etcd")]
     TooLarge(String),
-    /// It took too long.
+    /// There was no answer within the time limit.
     #[error("etcd has not answered within {} ms", .0.as_millis())]
     Late(Duration),
 }
 
-/// All entries. Only the leading master has them.
+/// All entries. Only the leading master can change them.
 pub struct EtcdEntries {
     connection: Connection,
-    /// The revision at which the leader's key was created.
+    /// Revision at which the leader's key was created.
     term: i64,
-    /// The owner's key: what its value begins with, how many writes there were, and the revision of the last one.
+    /// State of the owner's key: the start of its value, the number of writes, and the revision of the last one.
     name: String,
     writes: u64,
     revision: i64,
@@ -77,7 +78,7 @@ impl EtcdEntries {
     /// is for people who inspect etcd.
     ///
     /// # Errors
-    /// This master does not lead any more, etcd refuses, or there is no answer within `limit`.
+    /// This master no longer leads, etcd returns an error, or there is no answer within `limit`.
     pub async fn open(
         service: Service,
         member: &str,
@@ -97,7 +98,7 @@ impl EtcdEntries {
         Ok(entries)
     }
 
-    /// From here on earlier leaders' writes are visible, and no more of them are made.
+    /// Takes the entries over: earlier leaders' writes are visible then, and they make no more of them.
     async fn take_over(&mut self) -> Result<(), EtcdEntriesError> {
         let (leader, owner) = (self.connection.key(LEADER), self.connection.key(OWNER));
         let transaction = Transaction::default().if_created(&leader, self.term).put(&owner, self.name.as_bytes(), 0);
@@ -111,7 +112,7 @@ impl EtcdEntries {
     async fn read(&mut self) -> Result<(), EtcdEntriesError> {
         const PATH: &str = "/v3/kv/range";
         let prefix = self.connection.key(ENTRIES).into_bytes();
-        // The first key that does not begin with the prefix: '0' follows '/'.
+        // The end of the range is the first key that does not start with the prefix: '0' follows '/'.
         let mut end = prefix.clone();
         if let Some(last) = end.last_mut() {
             *last += 1;
@@ -156,7 +157,7 @@ impl EtcdEntries {
 
     /// Makes changes that fit into one write: all, or none.
     async fn write_some(&mut self, changes: &[Change]) -> Result<(), EtcdEntriesError> {
-        // Of several changes of one entry the last one counts: etcd takes one.
+        // Of several changes of one entry the last one counts: etcd accepts only one.
         let changes: BTreeMap<&str, Option<&[u8]>> =
             changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
         let (leader, owner) = (self.connection.key(LEADER), self.connection.key(OWNER));
@@ -180,7 +181,7 @@ impl EtcdEntries {
             Outcome::Otherwise(found) => {
                 let mut found = found.into_iter();
                 match found.next().flatten().filter(|found| found.value == value.as_bytes()) {
-                    // It was made when it was sent before.
+                    // The write was made by an earlier attempt.
                     Some(owner) => self.revision = owner.changed,
                     None if found.next().flatten().is_some_and(|leader| leader.created == self.term) => {
                         return Err(EtcdEntriesError::TakenOver(owner));
@@ -192,7 +193,7 @@ impl EtcdEntries {
         Ok(())
     }
 
-    /// Sends a transaction until there is an answer.
+    /// Sends a transaction repeatedly until there is an answer.
     async fn outcome(&mut self, request: &serde_json::Value) -> Result<Outcome, EtcdError> {
         const PATH: &str = "/v3/kv/txn";
         loop {
@@ -204,7 +205,7 @@ impl EtcdEntries {
     }
 }
 
-/// How many of the changes, from the first on, fit into one write.
+/// Returns how many of the changes, from the first on, fit into one write.
 fn fitting(changes: &[Change]) -> Result<usize, EtcdEntriesError> {
     let mut bytes = 0;
     for (count, (key, value)) in changes.iter().enumerate().take(CHANGES_MAX) {

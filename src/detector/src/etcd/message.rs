@@ -1,4 +1,4 @@
-//! Requests to etcd, and its answers: JSON in which bytes are base64 and numbers of 64 bits are text.
+//! Requests to etcd, and its answers: JSON in which bytes are base64 and 64-bit numbers are texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 pub(super) struct KeyValue {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
-    /// Revision of the store at which it was created, and at which it was changed last.
+    /// Revision of the store at which the key was created; `changed` is that of its last change.
     pub(super) created: i64,
     pub(super) changed: i64,
-    /// 0 without a lease.
+    /// Id of the key's lease; 0 without one.
     pub(super) lease: i64,
 }
 
@@ -28,7 +28,7 @@ impl KeyValue {
     }
 }
 
-/// Bytes; those that are left out are empty.
+/// Parses bytes; missing ones are empty.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::Null => Some(Vec::new()),
@@ -36,7 +36,7 @@ fn bytes(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A number; one that is left out is 0.
+/// Parses a number; a missing one is 0.
 pub(super) fn number(value: &Value) -> Option<i64> {
     match value {
         Value::Null => Some(0),
@@ -49,12 +49,12 @@ fn encoded(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The revision of the store that an answer comes from.
+/// Returns the revision of the store in an answer.
 pub(super) fn revision(answer: &Value) -> Option<i64> {
     number(&answer["header"]["revision"]).filter(|revision| *revision > 0)
 }
 
-/// The keys in the answer to a range.
+/// Returns the keys in the answer to a range request.
 pub(super) fn found(range: &Value) -> Option<Vec<KeyValue>> {
     match &range["kvs"] {
         Value::Null => Some(Vec::new()),
@@ -62,17 +62,17 @@ pub(super) fn found(range: &Value) -> Option<Vec<KeyValue>> {
     }
 }
 
-/// The request for one key.
+/// Returns the request for one key.
 pub(super) fn get(key: &str) -> Value {
     json!({ "key": encoded(key.as_bytes()) })
 }
 
-/// The request for the first `limit` keys from `from` on, up to `end`.
+/// Returns the request for the first `limit` keys from `from` on, up to `end`.
 pub(super) fn range(from: &[u8], end: &[u8], limit: usize) -> Value {
     json!({ "key": encoded(from), "range_end": encoded(end), "limit": limit.to_string() })
 }
 
-/// A transaction: changes that are made if all conditions hold, and requests that are answered if not.
+/// A transaction: changes that are made if all conditions hold, and reads that are done otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     conditions: Vec<Value>,
@@ -81,7 +81,7 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// On the condition that the key was created at this revision; 0: that there is no such key.
+    /// Adds the condition that the key was created at this revision; 0 means that the key does not exist.
     pub(super) fn if_created(mut self, key: &str, revision: i64) -> Transaction {
         let key = encoded(key.as_bytes());
         let revision = revision.to_string();
@@ -89,7 +89,7 @@ impl Transaction {
         self
     }
 
-    /// On the condition that the key was last changed at this revision.
+    /// Adds the condition that the key was last changed at this revision.
     pub(super) fn if_changed(mut self, key: &str, revision: i64) -> Transaction {
         let key = encoded(key.as_bytes());
         let revision = revision.to_string();
@@ -97,20 +97,20 @@ impl Transaction {
         self
     }
 
-    /// Sets a key; without a lease if that is 0.
+    /// Adds a change that sets a key; a `lease` of 0 means none.
     pub(super) fn put(mut self, key: &str, value: &[u8], lease: i64) -> Transaction {
         let (key, value, lease) = (encoded(key.as_bytes()), encoded(value), lease.to_string());
         self.changes.push(json!({ "request_put": { "key": key, "value": value, "lease": lease } }));
         self
     }
 
-    /// Deletes a key.
+    /// Adds a change that deletes a key.
     pub(super) fn delete(mut self, key: &str) -> Transaction {
         self.changes.push(json!({ "request_delete_range": { "key": encoded(key.as_bytes()) } }));
         self
     }
 
-    /// Asks for a key if a condition does not hold.
+    /// Adds a read of a key for the case that a condition does not hold.
     pub(super) fn or_get(mut self, key: &str) -> Transaction {
         self.otherwise.push(json!({ "request_range": get(key) }));
         self
@@ -121,12 +121,12 @@ impl Transaction {
     }
 }
 
-/// What has become of a transaction.
+/// Outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Its changes are made, at this revision.
+    /// The changes were made, at this revision.
     Made(i64),
-    /// A condition does not hold; the keys that were asked for, in order.
+    /// A condition does not hold; the result of each read, in order.
     Otherwise(Vec<Option<KeyValue>>),
 }
 

@@ -7,7 +7,7 @@
 //! - `PREFIX/owner`: changed by each write of entries, so that a write that was delayed changes nothing.
 //! - `PREFIX/registry/...`: the entries.
 //!
-//! It talks to the JSON gateway that each member of etcd has at its client address, and needs no library for that.
+//! It uses the JSON gateway that each member of etcd has at its client address, and needs no library for that.
 
 mod candidate;
 mod client;

@@ -1,4 +1,4 @@
-//! Reads an answer of etcd outside of a connection, for checks with any bytes. It sends nothing.
+//! Parses an answer of etcd without a connection, for tests with arbitrary bytes. It sends nothing.
 
 use wire::client::Address;
 use wire::http::StatusCode;
@@ -6,25 +6,25 @@ use wire::http::StatusCode;
 use super::client::{EtcdError, answer};
 use super::message::{KeyValue, Outcome, found, number, revision};
 
-/// What an answer says, read as the answer to each kind of request.
+/// An answer, parsed as the answer to each kind of request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Keys and values of a range.
     pub range: Option<Vec<(Vec<u8>, Vec<u8>)>>,
-    /// The revision at which a transaction was made.
+    /// Revision at which a transaction was made.
     pub made: Option<i64>,
-    /// Values of the keys that a transaction found instead.
+    /// Values of the keys that a transaction has read because a condition did not hold.
     pub otherwise: Option<Vec<Option<Vec<u8>>>>,
-    /// The revision of the store.
+    /// Revision of the store.
     pub revision: Option<i64>,
-    /// A lease that is granted.
+    /// Id of a granted lease.
     pub lease: Option<i64>,
 }
 
-/// Reads the answer of a member at this address.
+/// Parses the answer of a member at this address.
 ///
 /// # Errors
-/// It is an error of etcd, or none of its answers.
+/// It is an error of etcd, or not an answer of etcd.
 pub fn replay(address: &Address, status: StatusCode, body: &[u8]) -> Result<Answer, EtcdError> {
     let value = answer(address, "/v3/kv/range", status, body)?;
     let pair = |entry: KeyValue| (entry.key, entry.value);

@@ -1,18 +1,18 @@
-//! `http[s]://host:port,host:port/prefix`: the members of an etcd cluster, and the prefix of keys.
+//! Parses `http[s]://host:port,host:port/prefix`: the members of an etcd cluster, and the prefix of keys.
 
 use std::fmt;
 use std::str::FromStr;
 
 use wire::client::{Address, Scheme};
 
-/// The prefix of a URL that has none.
+/// Default prefix of keys.
 const PREFIX: &str = "/tepui";
-/// Longest prefix in bytes.
+/// Maximum length of the prefix in bytes.
 const PREFIX_MAX: usize = 256;
 /// Maximum number of addresses.
 const SERVERS_MAX: usize = 32;
 
-/// Why a text is not a URL of etcd. The message contains no password.
+/// An error of parsing a URL of etcd. The message contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; a URL of etcd is of the form http://host:port,host:port[/prefix], or the same with https")]
 pub struct EtcdUrlError(String);
@@ -26,17 +26,17 @@ pub struct EtcdUrl {
 }
 
 impl EtcdUrl {
-    /// Addresses of members; at least one.
+    /// Returns the addresses of members; at least one.
     pub fn servers(&self) -> &[Address] {
         &self.servers
     }
 
-    /// Whether they are spoken to with TLS.
+    /// Returns whether connections to the members use TLS.
     pub fn is_tls(&self) -> bool {
         self.scheme == Scheme::Https
     }
 
-    /// What keys begin with: it begins with `/` and does not end with one.
+    /// Returns the prefix of keys. It starts with `/` and does not end with one.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -72,7 +72,7 @@ impl FromStr for EtcdUrl {
         let mut servers = Vec::new();
         let mut prefix = "";
         for (at, item) in items.iter().enumerate() {
-            // Each address may have the scheme, as etcd's own programs have it.
+            // Each address may have the scheme, as in etcd's own programs.
             let rest = match scheme_of(item.trim()) {
                 Some((other, _)) if other != scheme => return refused("it has both http:// and https://"),
                 Some((_, rest)) => rest,

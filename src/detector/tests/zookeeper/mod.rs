@@ -23,7 +23,7 @@ const NODE_EXISTS: i32 = -110;
 const CREATED: i32 = 1;
 const CHILDREN: i32 = 4;
 
-/// The server. Its group and its sessions outlive [`ZooKeeper::stop`].
+/// The fake server. Its group and its sessions outlast [`ZooKeeper::stop`].
 pub struct ZooKeeper {
     pub address: SocketAddr,
     held: Arc<Held>,
@@ -33,25 +33,25 @@ pub struct ZooKeeper {
 struct Held {
     group: watch::Sender<Group>,
     sessions: Mutex<BTreeSet<i64>>,
-    /// Each `user:password` that a client has sent.
+    /// Credentials (`user:password`) that clients have sent.
     asked_as: Mutex<BTreeSet<String>>,
-    /// Whether no candidate is let in.
+    /// Whether candidates are refused.
     closed: AtomicBool,
     /// Whether connections are closed as soon as they are made, and how many were.
     turned_away: watch::Sender<(bool, usize)>,
 }
 
-/// The members with their data, if there is a group, and how often they have changed.
+/// The members with their data, if the group exists, and the number of changes.
 #[derive(Default)]
 struct Group {
     version: i64,
     members: Option<BTreeMap<String, String>>,
-    /// The candidates' nodes, and their sessions.
+    /// Nodes of candidates, and their sessions.
     candidates: BTreeMap<String, i64>,
 }
 
 impl ZooKeeper {
-    /// At this port, or at any if it is 0. Without a group.
+    /// Starts a server without a group at this port; 0 selects a free one.
     pub async fn start(port: u16) -> ZooKeeper {
         let group = watch::Sender::new(Group { version: 1, ..Group::default() });
         let held = Arc::new(Held {
@@ -77,12 +77,12 @@ impl ZooKeeper {
         });
     }
 
-    /// A member with a master's address.
+    /// Adds a member with a master's address.
     pub fn enter(&self, name: &str, address: &str) {
         self.write(name, &format!(r#"{{"pid":"master@{address}"}}"#));
     }
 
-    /// A member with any data.
+    /// Adds a member with any data.
     #[allow(dead_code, reason = "not every test writes what is wrong")]
     pub fn write(&self, name: &str, data: &str) {
         self.change(|members| drop(members.insert(name.to_owned(), data.to_owned())));
@@ -92,7 +92,7 @@ impl ZooKeeper {
         self.change(|members| drop(members.remove(name)));
     }
 
-    /// Whether a client has sent this `user:password`.
+    /// Returns whether a client has sent this `user:password`.
     #[allow(dead_code, reason = "not every test authenticates")]
     pub fn was_asked_as(&self, credential: &str) -> bool {
         self.held.asked_as.lock().unwrap().contains(credential)
@@ -105,14 +105,14 @@ impl ZooKeeper {
         let _ = (&mut self.serving).await;
     }
 
-    /// It is there again, at the same address.
+    /// Accepts connections again, at the same address.
     #[allow(dead_code, reason = "not every test needs it")]
     pub async fn resume(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.serving = tokio::spawn(serve(listener, self.held.clone()));
     }
 
-    /// Ends all connections, and ends new ones at once until there were this many.
+    /// Closes all connections, and new ones at once until there were this many.
     #[allow(dead_code, reason = "not every test needs it")]
     pub async fn turn_away(&mut self, times: usize) {
         self.stop().await;
@@ -122,20 +122,20 @@ impl ZooKeeper {
         self.held.turned_away.send_modify(|(on, _)| *on = false);
     }
 
-    /// All sessions are over.
+    /// Ends all sessions.
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn forget_sessions(&self) {
         self.held.sessions.lock().unwrap().clear();
         self.held.end_candidates(|_| true);
     }
 
-    /// No candidate is let in from now on.
+    /// Refuses candidates from now on.
     #[allow(dead_code, reason = "not every test has candidates")]
     pub fn close(&self) {
         self.held.closed.store(true, Ordering::Relaxed);
     }
 
-    /// The members and what they say.
+    /// Returns the members and their data.
     #[allow(dead_code, reason = "not every test has candidates")]
     pub fn members(&self) -> BTreeMap<String, String> {
         self.held.group.borrow().members.clone().unwrap_or_default()
@@ -143,7 +143,7 @@ impl ZooKeeper {
 }
 
 impl Held {
-    /// Candidates' nodes go with their sessions.
+    /// Removes the nodes of candidates whose sessions have ended.
     fn end_candidates(&self, ended: impl Fn(i64) -> bool) {
         self.group.send_modify(|group| {
             let gone: Vec<String> =
@@ -215,7 +215,7 @@ async fn connection(stream: TcpStream, held: Arc<Held>) {
     }
 }
 
-/// A new session, or one that is known.
+/// Opens a new session, or resumes a known one.
 async fn taken(connect: &[u8], held: &Held, writer: &mut OwnedWriteHalf) -> Option<i64> {
     let wanted = i64::from_be_bytes(connect[16..24].try_into().unwrap());
     let session = {
@@ -257,18 +257,18 @@ fn int(bytes: &[u8], at: usize) -> i32 {
     i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The string that begins here, and where it ends.
+/// Returns the string at this offset, and the offset of its end.
 fn string(bytes: &[u8], at: usize) -> (String, usize) {
     let end = at + 4 + usize::try_from(int(bytes, at)).unwrap();
     (String::from_utf8(bytes[at + 4..end].to_vec()).unwrap(), end)
 }
 
-/// Header of a reply: which request, how far the data are, and how it went.
+/// Returns the header of a reply: id of the request, version of the data, and result.
 fn header(xid: i32, version: i64, error: i32) -> Vec<u8> {
     [&xid.to_be_bytes()[..], &version.to_be_bytes(), &error.to_be_bytes()].concat()
 }
 
-/// Answers requests; a watch fires once, after a change since what its owner has seen.
+/// Answers requests. A watch fires once, after a change since the state that its owner has seen.
 async fn answer_all(
     mut requests: mpsc::Receiver<Vec<u8>>,
     held: &Held,
@@ -304,8 +304,8 @@ async fn answer_all(
 
 type Watch = Option<(i32, Option<i64>)>;
 
-/// The state that was examined, the answer, and what is watched from now on, with the state that its owner has seen if
-/// it is an older one.
+/// Answers a request. Returns the state that was read, the answer, and what is watched from now on, with the state that
+/// its owner has seen if it is an older one.
 fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
     let (xid, kind) = (int(request, 0), int(request, 4));
     if kind == 15 && held.closed.load(Ordering::Relaxed) {
@@ -322,7 +322,7 @@ fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
         };
         return (version, answer, None);
     }
-    // The session is given up.
+    // The client closes the session.
     if kind == -11 {
         held.sessions.lock().unwrap().remove(&session);
         held.end_candidates(|owner| owner == session);
@@ -355,7 +355,8 @@ fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
             held.asked_as.lock().unwrap().insert(string(request, end).0);
             (good(&[]), None)
         }
-        // The watches of a resumed session: after what it has seen, lists of three kinds, of which one has one entry.
+        // The watches of a resumed session: after the state that it has seen, lists of three kinds, of which one has
+        // one entry.
         (101, _) => {
             let seen = i64::from_be_bytes(request[8..16].try_into().unwrap());
             let event = if int(request, 20) == 1 { CREATED } else { CHILDREN };

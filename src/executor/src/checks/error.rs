@@ -1,4 +1,4 @@
-//! Errors of checks: a check that breaks a rule, and a probe that does not begin.
+//! Errors of checks: a check that breaks a rule, and a probe that cannot be started.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use containers::SpawnError;
 
 use crate::process::{NoValue, TaskError};
 
-/// A check that cannot be made.
+/// An error of a check that cannot be performed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidCheck {
     #[error("no {0}")]
@@ -25,7 +25,7 @@ pub(super) enum InvalidCheck {
     NoValue(#[from] NoValue),
 }
 
-/// A probe that could not begin.
+/// An error of a probe that could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error("not HTTP")]

@@ -1,7 +1,7 @@
 //! Health checks, which may end a task, and checks, which only report (docs/mesos/executors.md).
 //!
-//! A [`Checks`] belongs to one task: it probes on time and returns its findings. Executors report to the agent and end
-//! the task. COMMAND probes are processes beside the executor, or inside the task's container.
+//! A [`Checks`] belongs to one task: it probes on time and returns its findings. Executors report these to the agent
+//! and end the task. COMMAND probes are processes beside the executor, or inside the task's container.
 
 mod error;
 mod place;
@@ -24,7 +24,7 @@ pub(crate) use session::main as run_in_session;
 pub(crate) use state::Finding;
 use state::{HealthState, StatusState, Verdict};
 
-/// What a check makes of its probes' outcomes.
+/// Kind of a check, with the state that it derives from the outcomes of its probes.
 #[derive(Debug)]
 enum Kind {
     Health(HealthState),
@@ -38,16 +38,16 @@ struct Item {
     kind: Kind,
     delay: Duration,
     interval: Duration,
-    /// `None`: a probe may take forever.
+    /// Time limit of a probe; `None` for no limit.
     timeout: Option<Duration>,
-    /// When the next probe starts; none while one runs, and before and after the task does.
+    /// Time of the next probe; `None` while a probe runs, and while the task does not run.
     next_at: Option<Instant>,
     probing: Option<(Probing, Option<Instant>)>,
-    /// Whether it waits for the agent to be back.
+    /// Whether the check waits until the agent has returned.
     paused: bool,
 }
 
-/// All checks of a task: one health check and one check at most.
+/// All checks of a task: at most one health check and one check.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     items: Vec<Item>,
@@ -55,13 +55,13 @@ pub(crate) struct Checks {
     network: Network,
 }
 
-/// Seconds of a check; the master refuses negative ones.
+/// Converts seconds of a check. Negative ones, which the master rejects, become zero.
 fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or_default()
 }
 
 impl Checks {
-    /// The checks of `task`; one that cannot be performed is logged and left out.
+    /// Creates the checks of `task`. A check that cannot be performed is logged and omitted.
     pub(crate) fn of(task: &Task, place: &Place<'_>) -> Checks {
         let mut checks = Checks::default();
         if let Some(check) = &task.health_check {
@@ -100,9 +100,9 @@ impl Checks {
         }
     }
 
-    /// From now on HTTP and TCP are asked in the network of this process.
+    /// Performs HTTP and TCP probes in the network namespace of this process from now on.
     pub(crate) fn enter_network_of(&mut self, pid: i32) {
-        // One that has ended at once has none.
+        // A process that has ended at once has no network namespace.
         if self.items.is_empty() || pid == 0 {
             return;
         }
@@ -112,7 +112,7 @@ impl Checks {
         }
     }
 
-    /// The task runs.
+    /// Starts the checks, when the task runs.
     pub(crate) fn start(&mut self, now: Instant) {
         for item in &mut self.items {
             item.next_at = Some(now + item.delay);
@@ -122,7 +122,7 @@ impl Checks {
         }
     }
 
-    /// The agent is away: nothing is found until it is back.
+    /// Pauses the checks while there is no connection to the agent: there are no findings meanwhile.
     pub(crate) fn pause(&mut self) {
         for item in &mut self.items {
             item.paused |= item.next_at.is_some() || item.probing.is_some();
@@ -133,7 +133,7 @@ impl Checks {
         }
     }
 
-    /// The agent is back.
+    /// Resumes the checks after the agent has returned.
     pub(crate) fn resume(&mut self, now: Instant) {
         for item in self.items.iter_mut().filter(|item| item.paused) {
             item.paused = false;
@@ -141,7 +141,7 @@ impl Checks {
         }
     }
 
-    /// The task is ending, or has ended: nothing is found any more.
+    /// Stops the checks because the task is ending or has ended: there are no further findings.
     pub(crate) fn stop(&mut self) {
         for item in &mut self.items {
             (item.next_at, item.paused) = (None, false);
@@ -152,7 +152,7 @@ impl Checks {
         self.findings.clear();
     }
 
-    /// What every status update of the task carries: the latest result of its check, if it has one.
+    /// Returns the latest result of the task's check, if it has one. Every status update of the task contains it.
     pub(crate) fn status(&self) -> Option<CheckStatus> {
         self.items.iter().find_map(|item| match &item.kind {
             Kind::Status(state) => Some(state.latest().clone()),
@@ -160,18 +160,18 @@ impl Checks {
         })
     }
 
-    /// The next finding.
+    /// Removes the next finding and returns it.
     pub(crate) fn next(&mut self) -> Option<Finding> {
         (!self.findings.is_empty()).then(|| self.findings.remove(0))
     }
 
-    /// When [`Checks::on_time`] must be called.
+    /// Returns the time at which [`Checks::on_time`] must be called.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let of_item = |item: &Item| earlier(item.next_at, item.probing.as_ref().and_then(|(_, deadline)| *deadline));
         self.items.iter().filter_map(of_item).min()
     }
 
-    /// Descriptors to wait for; the tokens are `first` and those after it, two at most.
+    /// Adds the descriptors to wait for. Their tokens are `first` and those after it, at most two.
     pub(crate) fn interests<'a>(&'a self, first: Token, poller: &mut Poller<'a>) {
         for (token, item) in (first..).zip(&self.items) {
             if let Some((Probing::Socket(waiting), _)) = &item.probing {
@@ -180,7 +180,7 @@ impl Checks {
         }
     }
 
-    /// Acts on what a wait has found about the item with number `index`.
+    /// Handles the result of a wait for the descriptor of the item with number `index`.
     pub(crate) fn on_ready(&mut self, index: usize, found: PollFlags, now: Instant) {
         let Some(item) = self.items.get_mut(index) else { return };
         if let Some((Probing::Socket(waiting), _)) = &mut item.probing
@@ -190,7 +190,7 @@ impl Checks {
         }
     }
 
-    /// A child has ended; whether it was a probe.
+    /// Handles the end of a child process. Returns whether it was a probe.
     pub(crate) fn on_child(&mut self, pid: i32, status: WaitStatus, now: Instant) -> bool {
         let is_it = |item: &Item| matches!(&item.probing, Some((Probing::Process { pid: own, .. }, _)) if *own == pid);
         let Some(index) = self.items.iter().position(is_it) else { return false };
@@ -198,7 +198,7 @@ impl Checks {
         true
     }
 
-    /// Starts what is due, and gives up what takes too long.
+    /// Starts the probes that are due, and gives up those whose time limit is over.
     pub(crate) fn on_time(&mut self, now: Instant) {
         for index in 0..self.items.len() {
             let item = &mut self.items[index];

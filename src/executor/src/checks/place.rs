@@ -1,6 +1,6 @@
-//! Where a task's checks are made: beside the executor, in a sandbox, in a container.
+//! The place where a task's checks are performed: beside the executor, in a sandbox, or in a container.
 //!
-//! Nothing is started here.
+//! It starts no process.
 
 use std::fs::File;
 use std::io;
@@ -19,21 +19,21 @@ use crate::docker::DockerTask;
 use crate::messages::{Command, ContainerId, Task};
 use crate::process::{environment, program};
 
-/// Where the commands of a task's checks run.
+/// Place where the commands of a task's checks run.
 pub(crate) enum Place<'a> {
-    /// In the executor's directory, as the task.
+    /// The executor's directory, as for the task.
     Executor,
-    /// In a sandbox of the task's own.
+    /// A sandbox of the task's own.
     Sandbox(&'a Path),
-    /// In a container that sees other files than the executor.
+    /// The task's container, which sees other files than the executor.
     Container(&'a ContainerId),
-    /// Inside a Docker container.
+    /// The task's Docker container.
     Docker(&'a DockerTask),
 }
 
 impl Place<'_> {
-    /// The check's command sees what the task's does, and its own variables. A task with a sandbox of its own does not
-    /// have the executor's variables.
+    /// Returns the probe for a check's command, which is given as bytes. The command has the environment of the task's
+    /// command and its own variables. With a sandbox of the task's own it does not have the executor's variables.
     pub(super) fn command(&self, bytes: &[u8], task: &Task) -> Result<Probe, InvalidCheck> {
         if let Place::Container(id) = self {
             return Ok(Probe::Session(Box::new(Session::new(id, task, bytes)?)));
@@ -58,12 +58,12 @@ impl Place<'_> {
     }
 }
 
-/// The network of HTTP and TCP probes; by default the executor's.
+/// Network namespace of HTTP and TCP probes; by default the executor's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network(Option<Arc<OwnedFd>>);
 
 impl Network {
-    /// That of a process.
+    /// Returns the network namespace of a process.
     pub(super) fn of(pid: i32) -> io::Result<Network> {
         let network = File::open(format!("/proc/{pid}/ns/net"))?;
         let (its, own) = (network.metadata()?, std::fs::metadata("/proc/self/ns/net")?);
@@ -71,12 +71,12 @@ impl Network {
         Ok(Network(other.then(|| Arc::new(network.into()))))
     }
 
-    /// For processes that are to be in it.
+    /// Returns the namespace for processes that must enter it; `None` if it is the executor's.
     pub(super) fn namespace(&self) -> Option<Arc<OwnedFd>> {
         self.0.clone()
     }
 
-    /// Opens something in it.
+    /// Calls `open` in the network namespace.
     pub(super) fn enter<T: Send>(&self, open: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         match &self.0 {
             None => open(),

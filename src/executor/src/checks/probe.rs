@@ -1,6 +1,6 @@
-//! One probe of a task: a command, an HTTP request, a TCP connection.
+//! One probe of a task: a command, an HTTP request, or a TCP connection.
 //!
-//! Plain HTTP is asked by this process itself. TLS and redirects are left to `curl`, as Mesos leaves all of it.
+//! This process performs plain HTTP itself. TLS and redirects are left to `curl`, as Mesos leaves all of HTTP.
 
 use std::ffi::OsString;
 use std::io::PipeWriter;
@@ -24,16 +24,16 @@ use crate::exchange::Exchange;
 use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Protocol, Task};
 use crate::socket::Socket;
 
-/// How long the processes of a probe that is given up may take to die.
+/// Maximum time until the processes of an abandoned probe have ended.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a probe does.
+/// Method of a probe.
 #[derive(Debug)]
 pub(super) enum Probe {
     Command(Box<Spec>),
-    /// The same inside of a Docker container.
+    /// A command inside a Docker container.
     Inside(Box<Inside>),
-    /// The same in a session.
+    /// A command in a session.
     Session(Box<Session>),
     Http {
         address: SocketAddr,
@@ -45,33 +45,34 @@ pub(super) enum Probe {
     },
 }
 
-/// A probe that has been started.
+/// A running probe.
 #[derive(Debug)]
 pub(super) enum Probing {
     Process {
         pid: i32,
-        /// Closing it tells the process that it is not needed any more; without it the process is killed then.
+        /// Writing end of the process's standard input. Closing it tells the process that its result is not needed any
+        /// more. `None` for a process that is killed then.
         line: Option<PipeWriter>,
     },
     Socket(Waiting),
 }
 
-/// A probe that waits for the network.
+/// A running probe that waits for the network.
 #[derive(Debug)]
 pub(super) enum Waiting {
     Connect(Socket),
     Answer(Exchange),
 }
 
-/// How a probe has ended.
+/// Outcome of a probe.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Ended(WaitStatus),
     Status(u16),
-    /// The answer leads elsewhere.
+    /// The response is a redirect.
     Redirected,
     Connected(bool),
-    /// No result, for this reason.
+    /// The probe has no result, for this reason.
     Nothing(String),
 }
 
@@ -139,8 +140,8 @@ impl Probe {
         }
     }
 
-    /// Asks by `curl`, following redirects. The exit code is 0 if the last answer is good, 1 without an answer, and
-    /// otherwise the status less 300: a whole one (400 to 555) does not fit in it.
+    /// Starts `curl` for the request, which follows redirects. The exit code is 0 if the last response is successful, 1
+    /// without a response, and otherwise the status minus 300: a whole one (400 to 555) does not fit in it.
     pub(super) fn follow(&self, network: &Network) -> Result<Probing, StartError> {
         let Probe::Http { address, path, tls } = self else { return Err(StartError::NotHttp) };
         let scheme = if *tls { "https" } else { "http" };
@@ -154,7 +155,7 @@ impl Probe {
         spawn(&spec)
     }
 
-    /// Whether this outcome is good health.
+    /// Returns whether this outcome means that the task is healthy.
     pub(super) fn is_good(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Ended(status) => status.success(),
@@ -164,7 +165,7 @@ impl Probe {
         }
     }
 
-    /// The check's status for this outcome.
+    /// Converts an outcome to the result of a check.
     pub(super) fn result(&self, outcome: &Outcome) -> state::Result {
         match (self, outcome) {
             (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), Outcome::Ended(status)) => {
@@ -175,13 +176,13 @@ impl Probe {
             (Probe::Http { .. }, Outcome::Ended(status)) => state::Result::Http(curl_status(*status)),
             (Probe::Http { .. }, _) => state::Result::Http(None),
             (Probe::Tcp { .. }, Outcome::Connected(connected)) => state::Result::Tcp(Some(*connected)),
-            // A connection that could not even be begun was refused.
+            // A connection that could not be started was refused.
             (Probe::Tcp { .. }, _) => state::Result::Tcp(Some(false)),
         }
     }
 }
 
-/// The HTTP status in the exit code of [`Probe::follow`]; successful ones are not distinguished.
+/// Returns the HTTP status from the exit code of [`Probe::follow`]; successful statuses are not distinguished.
 fn curl_status(status: WaitStatus) -> Option<u32> {
     match status.code()? {
         0 => Some(200),
@@ -191,7 +192,7 @@ fn curl_status(status: WaitStatus) -> Option<u32> {
 }
 
 impl Probing {
-    /// Ends a probe that is not needed any more.
+    /// Ends a probe whose outcome is not needed any more.
     pub(super) fn abandon(self) {
         if let Probing::Process { pid, line: None } = self
             && let Err(error) = containers::destroy(pid, None, DESTROY_LIMIT)
@@ -216,7 +217,7 @@ impl Waiting {
         }
     }
 
-    /// The outcome, if this was it.
+    /// Handles the result of a wait. Returns the outcome once the probe has ended.
     pub(super) fn on_ready(&mut self, found: PollFlags) -> Option<Outcome> {
         match self {
             Waiting::Connect(socket) => match socket.ready(found & !PollFlags::IN, &mut |_| {}) {
@@ -225,7 +226,7 @@ impl Waiting {
             },
             Waiting::Answer(exchange) => {
                 let result = exchange.on_ready(found);
-                // The head is all that is asked for; what comes after it may be long, or break off.
+                // Only the head is needed; the body may be long, or incomplete.
                 match (exchange.status(), result) {
                     (Some(301 | 302 | 303 | 307 | 308), _) => Some(Outcome::Redirected),
                     (Some(status), _) => Some(Outcome::Status(status)),
@@ -237,8 +238,9 @@ impl Waiting {
     }
 }
 
-/// The owner of a task's sandbox, if he is not the executor's own user: the task runs as him. (The user database is not
-/// asked: that would bring most of the C library's name services into a program that is started for every task.)
+/// Returns the owner of a task's sandbox if that is not the executor's own user: the task runs as the owner. (The user
+/// database is not read: that would add most of the C library's name services to a program that is started for every
+/// task.)
 fn owner(sandbox: &Path) -> Option<User> {
     let metadata = std::fs::metadata(sandbox).ok()?;
     let (uid, gid) = (metadata.uid(), metadata.gid());
@@ -246,7 +248,7 @@ fn owner(sandbox: &Path) -> Option<User> {
     Some(user).filter(|user| !user.is_current())
 }
 
-/// Starts a process that carries the command out elsewhere.
+/// Starts a process that runs the command elsewhere.
 fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, StartError> {
     let (mut spec, line) = made?;
     to_stderr(&mut spec);
@@ -261,7 +263,7 @@ fn spawn(spec: &Spec) -> Result<Probing, StartError> {
     Ok(Probing::Process { pid: child.pid(), line: None })
 }
 
-/// A probe's output goes to standard error, so that standard output has the task's only.
+/// Sends a probe's output to standard error, so that standard output contains only the task's.
 pub(super) fn to_stderr(spec: &mut Spec) {
     if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
         spec.stdout = Output::Fd(Arc::new(stderr));
@@ -269,7 +271,7 @@ pub(super) fn to_stderr(spec: &mut Spec) {
     spec.stderr = Output::Inherit;
 }
 
-/// The task's own address, as the executor reaches it.
+/// Returns the loopback address of the task, at which the executor reaches it.
 fn address(protocol: Option<i32>, port: u32) -> Result<SocketAddr, InvalidCheck> {
     let port = u16::try_from(port).map_err(|_| InvalidCheck::Port(port))?;
     let ip = if protocol == Some(Protocol::IPv6 as i32) {

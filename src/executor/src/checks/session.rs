@@ -1,7 +1,8 @@
-//! A check's command in a session: a container inside the task's, for tasks of pods that see other files than their
-//! executor does (EXE-84).
+//! Runs a check's command in a session: a container inside the task's, for tasks of pods that see other files than
+//! their executor does (EXE-84).
 //!
-//! A process of its own asks the agent for it, waits for its end, has it removed, and ends with its exit code.
+//! A process of its own asks the agent to launch the container, waits for its end, has it removed, and exits with its
+//! exit code.
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read, Write};
@@ -26,20 +27,20 @@ use crate::records::Records;
 use crate::tls::Tls;
 use crate::{beside, clock, exchange, http};
 
-/// The container of the task: its ids, the outermost first, with dots between them.
+/// Environment variable with the id of the task's container: its ids, the outermost first, separated by dots.
 const PARENT: &str = "TEPUI_SESSION_PARENT";
-/// The command's message, as hexadecimal digits.
+/// Environment variable with the command's message, as hexadecimal digits.
 const COMMAND: &str = "TEPUI_SESSION_COMMAND";
 
-/// How long the agent may take for calls that wait for nothing, and for the end of what was killed.
+/// Time limit of calls to the agent that wait for nothing, and of the end of a killed command.
 const QUICK: Duration = Duration::from_secs(10);
-/// Longer responses are errors, and not read to their end.
+/// Maximum length of a response in bytes; longer ones are errors, and not read to their end.
 const BODY_LIMIT: usize = 64 * 1024;
 const SIGKILL: i32 = 9;
-/// Added to the number of the signal that has ended the command, as a shell does.
+/// Addend to the number of the signal that ended the command, for the exit code, as in a shell.
 const SIGNALLED: i32 = 128;
 
-/// A command that can be run inside a task's container, again and again.
+/// A command that can be run repeatedly inside a task's container.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     parent: String,
@@ -47,21 +48,20 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// `command` is the bytes of a check's `CommandInfo`. It sees what the task's does, and its own variables, and runs
-    /// as the task's user.
+    /// Creates a session command. `command` is the bytes of a check's `CommandInfo`. The command has the environment of
+    /// the task's command and its own variables, and runs as the task's user.
     pub(super) fn new(parent: &ContainerId, task: &Task, command: &[u8]) -> Result<Session, InvalidCheck> {
         let of_task = task.command.as_deref().map(Command::decode).transpose()?.unwrap_or_default();
         Command::decode(command)?.value.ok_or(NoValue)?;
         let variables = of_task.environment.into_iter().flat_map(|environment| environment.variables);
         let variables = variables.filter(|variable| variable.value.is_some()).collect();
         let before = Command { user: of_task.user, environment: Some(Environment { variables }), ..Command::default() };
-        // Read as one message, later variables come after earlier ones, and a later user takes the place of an earlier
-        // one.
+        // Read as one message, later variables are appended to earlier ones, and a later user replaces an earlier one.
         let whole = [&before.encode_to_vec(), command].concat();
         Ok(Session { parent: dotted(parent), command: base::hex(&whole) })
     }
 
-    /// The process that runs it, and what is to be kept for as long as it is waited for.
+    /// Returns the process that runs the command, and the pipe that must be kept open while the process is waited for.
     pub(super) fn spec(&self) -> io::Result<(Spec, PipeWriter)> {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         environment.push((PARENT.into(), self.parent.clone().into()));
@@ -92,7 +92,7 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Failure::Away(error)) => {
-            // An executor whose agent is away ends its probes: that is not evidence about the task.
+            // An executor without its agent ends its probes: that is not evidence about the task.
             std::thread::park_timeout(QUICK);
             stdio::err!("The agent cannot be asked to run a check's command: {}", base::error_chain(&error));
             ExitCode::FAILURE
@@ -100,7 +100,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Why there is no exit code.
+/// Reason for a missing exit code.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
@@ -115,7 +115,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Whether the agent may know of the session.
+/// Stage of the session, which states whether the agent may have launched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Asked {
     #[default]
@@ -131,7 +131,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs it to its end; its exit code.
+    /// Runs the command to its end and returns its exit code.
     fn run(&self, command: Vec<u8>) -> Result<u8, Failure> {
         if self.go_on_to(Asked::Yes) == Asked::Never {
             return Err(Failure::Refused("The command was given up before it was started".to_owned()));
@@ -168,7 +168,7 @@ impl Run {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// The command is abandoned: ends it.
+    /// Ends an abandoned command.
     fn give_up(&self) {
         if self.go_on_to(Asked::Never) != Asked::Yes {
             return;
@@ -179,13 +179,13 @@ impl Run {
             kill_nested_container: Some(kill),
             ..AgentCall::default()
         };
-        // If the agent is away, the connection's end has ended the session.
+        // If the agent is gone, the end of the connection has ended the session.
         if self.ask(&kill, Some(QUICK), &mut |_, _| true).is_ok() && self.wait(Some(QUICK)).is_ok() {
             self.remove();
         }
     }
 
-    /// The stage before.
+    /// Sets the next stage, unless the session must never be launched, and returns the one before.
     fn go_on_to(&self, next: Asked) -> Asked {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if *asked == Asked::Never { Asked::Never } else { std::mem::replace(&mut *asked, next) }
@@ -256,10 +256,10 @@ trait Both: Read + Write {}
 
 impl<T: Read + Write> Both for T {}
 
-/// What the command writes.
+/// Copies a record of the command's output to standard error.
 fn show(record: &[u8]) {
     let data = ProcessIo::decode(record).ok().and_then(|message| message.data).and_then(|data| data.data);
-    // A full disk loses it.
+    // With a full disk the output is lost.
     let _ = io::stderr().write_all(&data.unwrap_or_default());
 }
 

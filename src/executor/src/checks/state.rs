@@ -1,15 +1,15 @@
-//! What the outcomes of probes mean: the rules of EXE-82 and EXE-85, without probes or clocks.
+//! Derives the state of checks from the outcomes of probes: the rules of EXE-82 and EXE-85, without probes or clocks.
 
 use std::time::{Duration, Instant};
 
 use crate::messages::{CheckStatus, CheckType, CommandCheckStatus, HttpCheckStatus, TcpCheckStatus};
 
-/// A finding for the agent.
+/// A finding of a check, to be reported to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The task is healthy or not; if not, it may be time to kill it.
+    /// The task is healthy or not; `kill` is true if it must be killed.
     Health { healthy: bool, kill: bool },
-    /// The result of the check has changed; [`super::Checks::status`] has it.
+    /// The result of the check has changed; [`super::Checks::status`] returns it.
     Status,
 }
 
@@ -19,12 +19,12 @@ pub(super) enum Verdict {
     Tell(Finding),
 }
 
-/// The state of a health check.
+/// State of a health check.
 #[derive(Debug)]
 pub(super) struct HealthState {
     allowed_failures: u32,
     grace: Duration,
-    /// Failures do not count before this, as long as there has been no success.
+    /// Time before which failures do not count, as long as there has been no success.
     grace_until: Option<Instant>,
     failures: u32,
     healthy: Option<bool>,
@@ -56,13 +56,13 @@ impl HealthState {
     }
 }
 
-/// The state of a check.
+/// State of a check.
 #[derive(Debug)]
 pub(super) struct StatusState {
     latest: CheckStatus,
 }
 
-/// The outcome of a check's probe; `None` in place of a value: no result.
+/// Result of a check's probe; its value is `None` if there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
     Command(Option<i32>),
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(health.on_outcome(true, now), Verdict::Nothing);
         assert_eq!(health.on_outcome(false, now), ill(false));
         assert_eq!(health.on_outcome(true, now), WELL);
-        // The count starts again.
+        // The count of failures restarts.
         assert_eq!(health.on_outcome(false, now), ill(false));
         assert_eq!(health.on_outcome(false, now), ill(true));
     }

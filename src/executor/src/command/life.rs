@@ -1,4 +1,4 @@
-//! The command executor's life: waiting for its task, running it, ending it, telling of it.
+//! The command executor's life: waits for its task, runs it, ends it, and reports its states.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,33 +23,33 @@ use crate::process::task_spec;
 
 const CHILDREN: Token = 2;
 const DOCKER: Token = 3;
-/// The tokens of probes start here.
+/// First token of probes.
 const PROBES: Token = 8;
 
-/// How long the agent may take to acknowledge the last update, once it is there to do so.
+/// Maximum time in which a connected agent must acknowledge the last update.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
-/// A SHUTDOWN's grace period is shorter than the agent's by the time that Mesos needs to detect the end, and one second
-/// to report it (EXE-24).
+/// Difference between the agent's grace period of a SHUTDOWN and the executor's: the time that Mesos needs to detect
+/// the end, and one second to report it (EXE-24).
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
-/// The label with the address of a Docker container.
+/// Label with the address of a Docker container.
 const ADDRESS_LABEL: &str = "Docker.NetworkSettings.IPAddress";
-/// How long the processes that a task has left behind may take to die.
+/// Maximum time until the processes that a task has left behind have ended.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(10);
 
-/// The task once it has been launched.
+/// A launched task.
 struct Running {
     task: Task,
-    /// Its first process; `None` when it has ended, or never began.
+    /// First process of the task; `None` when it has ended, or was never started.
     pid: Option<i32>,
-    /// Set if it is a Docker container; `pid` is then that of the process beside it.
+    /// The task's Docker container, if it is one; `pid` is then that of the process beside it.
     docker: Option<DockerTask>,
     checks: Checks,
     /// Last result of the health check.
     healthy: Option<bool>,
-    /// Whether the health check has ended it.
+    /// Whether the health check has ended the task.
     ill: bool,
     escalation: Option<Escalation>,
-    /// When its `max_completion_time` is over.
+    /// Time at which the task's `max_completion_time` is over.
     complete_by: Option<Instant>,
     overdue: bool,
 }
@@ -70,7 +70,7 @@ impl Running {
         }
     }
 
-    /// How long it may take to end.
+    /// Returns the grace period of a kill.
     fn grace(&self, kill: Option<KillPolicy>) -> Duration {
         let default = self.docker.as_ref().map_or(DEFAULT_GRACE, |docker| docker.grace);
         grace_or(kill, self.task.kill_policy, default)
@@ -82,12 +82,12 @@ pub(super) struct CommandExecutor {
     children: ChildSignals,
     idleness: Idleness,
     knows_killing: bool,
-    /// This executor's container.
+    /// Id of the executor's container.
     container: String,
     running: Option<Running>,
-    /// When to exit, whatever is still open.
+    /// Time at which the executor exits in any case.
     exit_at: Option<Instant>,
-    /// SHUTDOWN was received.
+    /// Whether SHUTDOWN was received.
     shutting_down: bool,
     done: bool,
 }
@@ -122,13 +122,13 @@ impl CommandExecutor {
             self.link.flush();
             self.wait();
         }
-        // The container ends with this process; what the task has left in the background ends with it.
+        // The container ends with this process; processes that the task has left in the background end now.
         if containers::has_children()
             && let Err(error) = containers::kill_children(LEFTOVERS_LIMIT)
         {
             stdio::err!("{error}");
         }
-        // It goes with the process: the agent is woken once, for all of its end.
+        // The connections are closed by the end of the process, so that the agent is woken only once.
         std::mem::forget(self);
         ExitCode::SUCCESS
     }
@@ -150,7 +150,7 @@ impl CommandExecutor {
                 CHILDREN => self.reap(),
                 DOCKER => {
                     self.on_docker_news();
-                    // The end of the pipe comes with the process's own.
+                    // The pipe ends with the process.
                     self.reap();
                 }
                 PROBES.. => self.on_probe((token - PROBES) as usize, found),
@@ -191,7 +191,7 @@ impl CommandExecutor {
         }
     }
 
-    /// Tells what the checks have found, and ends a task that has been ill for too long.
+    /// Reports the findings of checks, and ends a task that has been unhealthy for too long.
     fn tell_findings(&mut self) {
         while let Some(running) = &mut self.running
             && let Some(finding) = running.checks.next()
@@ -213,7 +213,7 @@ impl CommandExecutor {
         }
     }
 
-    /// The executor ends when its task has ended and the agent has acknowledged it, or is gone.
+    /// Ends the executor when its task has ended and the agent has acknowledged that, or is gone.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
             stdio::err!("Exiting without the agent's acknowledgement");
@@ -226,7 +226,7 @@ impl CommandExecutor {
         if self.link.updates().is_empty() || self.link.is_ended() {
             self.done = true;
         } else if !self.link.is_subscribed() && !self.shutting_down {
-            // As long as the agent is being looked for, the update waits for it.
+            // The update waits for the agent as long as the executor tries to reconnect.
             self.exit_at = None;
         } else if self.exit_at.is_none() {
             self.exit_at = Some(now + ACKNOWLEDGE_LIMIT);
@@ -281,7 +281,7 @@ impl CommandExecutor {
         }
     }
 
-    /// The process that runs the task's Docker container.
+    /// Returns the task's Docker container and the process that runs it.
     fn docker_spec(&self, task_id: &Id) -> (Option<DockerTask>, Result<Spec, String>) {
         let bytes = self.link.task(task_id).unwrap_or_default();
         match DockerTask::new(bytes, &self.container) {
@@ -308,13 +308,14 @@ impl CommandExecutor {
     fn on_started(&mut self, task_id: &Id, pid: i32) {
         let Some(running) = &mut self.running else { return };
         running.pid = Some(pid);
-        // A container may have to be fetched first.
+        // An image may have to be pulled first.
         if running.docker.is_none() {
             self.on_running(task_id, None, None);
         }
     }
 
-    /// The task runs; `address` is that of a network of its own, and `description` that of Docker's container.
+    /// Reports that the task runs. `address` is that of a network of its own, and `description` that of Docker's
+    /// container.
     fn on_running(&mut self, task_id: &Id, address: Option<String>, description: Option<String>) {
         let now = clock::now();
         if let Some(running) = &mut self.running {
@@ -323,7 +324,7 @@ impl CommandExecutor {
         }
         self.tell(task_id, TaskState::TaskRunning, |status| {
             status.data = description.map(String::into_bytes);
-            // Older clients look for it here.
+            // Older clients read the address from this label.
             let label = |address: &String| Label { key: ADDRESS_LABEL.to_owned(), value: Some(address.clone()) };
             status.labels = address.as_ref().map(|address| Labels { labels: vec![label(address)] });
             status.container_status = address.map(|address| ContainerStatus {
@@ -335,7 +336,7 @@ impl CommandExecutor {
 
     fn on_kill(&mut self, task_id: &Id, policy: Option<KillPolicy>) {
         match &self.running {
-            // Nothing was launched, so nothing will be: the agent sends no task after its kill.
+            // Nothing was launched and nothing will be: the agent sends no task after its kill.
             None => self.done = true,
             Some(running) if running.task.task_id == *task_id => {
                 let grace = running.grace(policy);
@@ -355,7 +356,7 @@ impl CommandExecutor {
             return;
         }
         let grace = self.link.settings().shutdown_grace;
-        // The agent destroys the container then; if it cannot, this ends it.
+        // The agent destroys the container then; if it cannot, the executor exits here.
         self.exit_at = Some(clock::now() + grace);
         self.kill(grace.saturating_sub(SHUTDOWN_MARGIN));
     }
@@ -363,13 +364,13 @@ impl CommandExecutor {
     fn on_overdue(&mut self) {
         if let Some(running) = &mut self.running {
             running.complete_by = None;
-            // A task that is being killed already stays a killed one.
+            // A task that is being killed already is reported as killed.
             running.overdue = running.escalation.is_none();
         }
         self.kill(Duration::ZERO);
     }
 
-    /// Asks the task to end, and forces it after `grace`; a further call can only shorten that.
+    /// Requests the end of the task, and forces it after `grace`. A further call can only shorten that.
     fn kill(&mut self, grace: Duration) {
         let Some(running) = &mut self.running else { return };
         let Some(pid) = running.pid else { return };
@@ -394,12 +395,12 @@ impl CommandExecutor {
         }
     }
 
-    /// SIGKILL for the task and all that it has started.
+    /// Sends SIGKILL to the task and all processes that it has started.
     fn force(&mut self, pid: i32) {
         if let Some(Running { docker: Some(docker), .. }) = &self.running
             && docker.started
         {
-            // The process beside it ends then.
+            // The process beside the container ends then.
             return docker.kill();
         }
         if let Err(error) = containers::destroy(pid, None, LEFTOVERS_LIMIT) {
@@ -455,7 +456,7 @@ impl CommandExecutor {
         let mut status = TaskStatus { task_id: task_id.clone(), state: state as i32, ..TaskStatus::default() };
         if let Some(running) = self.running.as_ref().filter(|running| running.task.task_id == *task_id) {
             status.check_status = running.checks.status();
-            // A terminal state carries the health that has led to it, and no other.
+            // A terminal status contains the health only if that has caused the end.
             let ending = matches!(state, TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled);
             status.healthy = if ending { running.ill.then_some(false) } else { running.healthy };
         }
@@ -464,5 +465,5 @@ impl CommandExecutor {
     }
 }
 
-/// The number of the polite signal, the same on every Linux.
+/// Number of SIGTERM, the same on every Linux.
 const SIGTERM: i32 = 15;

@@ -1,6 +1,6 @@
-//! The command executor: one task that is a command, run as a process beside it (docs/mesos/executors.md).
+//! The command executor: runs one task that is a command, as a process beside it (docs/mesos/executors.md).
 //!
-//! The agent starts it in the task's sandbox, as the task's user, and ends what is left when it exits.
+//! The agent starts it in the task's sandbox, as the task's user, and ends the remaining processes when it exits.
 
 mod life;
 
@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use crate::environment::Settings;
 
-/// Runs the command executor until its task has ended and the agent knows. Reads everything from the environment. With
-/// a `line` it is subscribed already.
+/// Runs the command executor until its task has ended and the agent has acknowledged that. Its settings are in the
+/// environment. With a `line`, an open socket to the agent, it is subscribed already.
 ///
 /// Exits with success however the task ends; with failure if the environment is not an agent's.
 pub fn main(line: Option<OwnedFd>) -> ExitCode {

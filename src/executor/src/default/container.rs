@@ -1,6 +1,6 @@
-//! One task of a pod and the container it runs in.
+//! One task of a pod, and the container it runs in.
 //!
-//! Only what is known of it; what happens to it is decided in `life.rs`.
+//! It only records state; `life.rs` decides.
 
 use std::time::Instant;
 
@@ -11,33 +11,33 @@ use crate::exchange::Answer;
 use crate::kill::Escalation;
 use crate::messages::{AgentResponse, ContainerId, Reason, Task, TaskState, TaskStatus, Waited};
 
-/// State of the container.
+/// Stage of a task's container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The launch call has not been answered.
+    /// The launch call was not answered yet.
     Launching,
-    /// It runs, as far as is known.
+    /// The container runs, as far as is known.
     Running,
-    /// Its terminal update has been made.
+    /// The terminal update was made.
     Ended,
 }
 
-/// See the top of the file.
+/// A task of a pod, and the container it runs in.
 #[derive(Debug)]
 pub(super) struct TaskContainer {
     pub(super) task: Task,
-    /// The task's whole message.
+    /// Whole message of the task, encoded.
     pub(super) bytes: Vec<u8>,
     pub(super) id: ContainerId,
-    /// Which LAUNCH_GROUP it came with.
+    /// Number of the LAUNCH_GROUP with the task.
     pub(super) group: usize,
     pub(super) stage: Stage,
-    /// When to repeat a launch or wait call that had no result.
+    /// Time at which a launch or wait call without a result is repeated.
     pub(super) again_at: Option<Instant>,
     pub(super) escalation: Option<Escalation>,
-    /// The signal that the agent still has to be asked for, and when.
+    /// Signal that the agent must still be asked to send, and the time for that.
     pub(super) signal: Option<(i32, Instant)>,
-    /// When its `max_completion_time` is over.
+    /// Time at which the task's `max_completion_time` is over.
     pub(super) complete_by: Option<Instant>,
     pub(super) overdue: bool,
     pub(super) checks: Checks,
@@ -46,7 +46,7 @@ pub(super) struct TaskContainer {
 }
 
 impl TaskContainer {
-    /// A task that is about to be launched.
+    /// Creates the state of a task that is about to be launched.
     pub(super) fn new(task: Task, bytes: Vec<u8>, id: ContainerId, group: usize, checks: Checks) -> TaskContainer {
         TaskContainer {
             task,
@@ -90,7 +90,7 @@ impl TaskContainer {
     }
 }
 
-/// An unreadable response counts as one without a status.
+/// Parses the response to WAIT. An unreadable one counts as one without a status.
 fn read(answer: &Answer) -> Waited {
     let response = <AgentResponse as prost::Message>::decode(answer.body.as_slice()).unwrap_or_default();
     response.wait_nested_container.unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Checks of a pod's tasks: probes on time, findings for each task, and the end of an unhealthy one.
 //!
-//! COMMAND probes are processes of the executor, in the task's sandbox, as the task is; those of a task with a
-//! container of its own (an image, volumes) are sessions in there.
+//! COMMAND probes are processes of the executor in the task's sandbox, like the task; those of a task with a container
+//! of its own (an image, volumes) are sessions in that container.
 
 use containers::WaitStatus;
 use rustix::event::PollFlags;
@@ -13,20 +13,20 @@ use crate::kill::grace_of;
 use crate::messages::{Reason, TaskState};
 use crate::poller::{Poller, Token};
 
-/// The tokens of probes start here, far beyond those of exchanges.
+/// First token of probes, far beyond those of exchanges.
 pub(super) const FIRST_PROBE: Token = 1 << 48;
-/// A task has a health check and a check at most.
+/// Number of tokens of a task: it has at most a health check and a check.
 const PROBES_PER_TASK: Token = 2;
 
 impl DefaultExecutor {
-    /// Adds what the probes that are under way wait for.
+    /// Adds the descriptors of the running probes.
     pub(super) fn probe_interests<'a>(&'a self, poller: &mut Poller<'a>) {
         for (first, task) in (FIRST_PROBE..).step_by(PROBES_PER_TASK as usize).zip(&self.tasks) {
             task.checks.interests(first, poller);
         }
     }
 
-    /// Acts on what a wait has found about a probe.
+    /// Handles the result of a wait for a probe.
     pub(super) fn on_probe(&mut self, token: Token, found: PollFlags) {
         let number = token - FIRST_PROBE;
         let (index, item) = ((number / PROBES_PER_TASK) as usize, (number % PROBES_PER_TASK) as usize);
@@ -36,7 +36,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// Children have ended; they can be nothing but probes.
+    /// Handles the end of child processes, which are always probes.
     pub(super) fn reap(&mut self) {
         self.children.clear();
         while let Some((pid, status)) = containers::reap() {
@@ -52,7 +52,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// Tells what a task's checks have found, and ends a task that has been ill for too long.
+    /// Reports the findings of a task's checks, and ends a task that has been unhealthy for too long.
     pub(super) fn tell_findings(&mut self, index: usize) {
         while let Some(finding) = self.tasks[index].checks.next() {
             let (reason, kill) = match finding {
@@ -64,7 +64,7 @@ impl DefaultExecutor {
             };
             self.tell(index, TaskState::TaskRunning, |status| status.reason = Some(reason as i32));
             if kill {
-                // From now on every end of this pod's tasks is reported as one of an unhealthy pod.
+                // From now on the end of every task of this pod is reported as one of an unhealthy pod.
                 self.unhealthy = true;
                 let grace = grace_of(None, self.tasks[index].task.kill_policy);
                 self.kill(index, grace);

@@ -1,7 +1,7 @@
-//! From a task to the agent call that launches its container.
+//! Converts a task to the agent call that launches its container.
 //!
-//! Commands and containers are handed on as the bytes that the framework wrote. Something is added by appending an
-//! encoded message with only that in it: protobuf merges the two when they are read.
+//! Commands and containers are passed on as the bytes that the framework wrote. A field is added by appending an
+//! encoded message with only that field: protobuf merges the two when they are read.
 
 use prost::{DecodeError, Message};
 
@@ -10,7 +10,7 @@ use crate::messages::{
     LaunchContainer, Task, TaskResources, Variable, Volume,
 };
 
-/// The LAUNCH_CONTAINER call for `task` (whose whole message is `bytes`) as container `id`.
+/// Returns the LAUNCH_CONTAINER call for `task` (whose whole message is `bytes`) as container `id`.
 pub(super) fn launch_call(
     task: &Task,
     bytes: &[u8],
@@ -36,7 +36,7 @@ pub(super) fn launch_call(
     Ok(AgentCall { r#type, launch_container: Some(call), ..AgentCall::default() })
 }
 
-/// Whether the task's container is given files that its executor does not see, or sees elsewhere.
+/// Returns whether the task's container has files that its executor does not see, or sees at other paths.
 pub(super) fn sees_other_files(task: &Task, bytes: &[u8]) -> bool {
     let has_disk = |resource: &Vec<u8>| {
         DiskResource::decode(resource.as_slice())
@@ -45,7 +45,7 @@ pub(super) fn sees_other_files(task: &Task, bytes: &[u8]) -> bool {
     task.container.is_some() || TaskResources::decode(bytes).is_ok_and(|task| task.resources.iter().any(has_disk))
 }
 
-/// `command` with the variables of every task of a pod.
+/// Adds the variables of every task of a pod to `command`.
 fn with_variables(command: &[u8], role: Option<&str>, address: Option<&str>) -> Vec<u8> {
     let named = [("MESOS_CONTAINER_IP", address), ("MESOS_ALLOCATION_ROLE", role)];
     let variable =
@@ -55,7 +55,7 @@ fn with_variables(command: &[u8], role: Option<&str>, address: Option<&str>) -> 
     [command, &more.encode_to_vec()].concat()
 }
 
-/// The volumes through which a task sees its disks: they are mounted in the executor's sandbox.
+/// Returns the volumes through which a task sees its disks, which are mounted in the executor's sandbox.
 fn volumes(resources: &[Vec<u8>]) -> Result<Vec<Volume>, DecodeError> {
     let mut volumes = Vec::new();
     for resource in resources {

@@ -1,4 +1,4 @@
-//! The default executor's life: groups of containers launched, watched and ended through the agent.
+//! The default executor's life: launches, watches and ends groups of containers through the agent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,11 +25,11 @@ use crate::messages::{
 };
 use crate::poller::{Idleness, Poller, Token, earlier};
 
-/// Tokens from here on are exchanges'.
+/// First token of exchanges.
 const FIRST_EXCHANGE: Token = 16;
-/// A probe of a check has ended.
+/// Token for the end of child processes, which are probes.
 const CHILDREN: Token = 2;
-/// How long the agent may take to acknowledge the last updates, once it is there to do so.
+/// Maximum time in which a connected agent must acknowledge the last updates.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
 /// Wait before a call without a result is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
-/// What a call to the agent is about.
+/// Purpose of a call to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Launch,
@@ -50,14 +50,14 @@ pub(super) struct DefaultExecutor {
     pub(super) children: ChildSignals,
     idleness: Idleness,
     knows_killing: bool,
-    /// This executor's own container; known from the first subscription on.
+    /// Id of this executor's own container; `None` before the first subscription.
     own_id: Option<ContainerId>,
-    /// Every task so far; never more than the agent launches in an executor's life.
+    /// All tasks since the start of the executor.
     pub(super) tasks: Vec<TaskContainer>,
     /// Whether a health check has ended a task.
     pub(super) unhealthy: bool,
     groups: usize,
-    /// Calls on their way, each with the index of its task.
+    /// Unanswered calls, each with the index of its task.
     exchanges: BTreeMap<Token, (usize, Purpose, Exchange)>,
     next_token: Token,
     exit_at: Option<Instant>,
@@ -147,7 +147,7 @@ impl DefaultExecutor {
         }
         if task.complete_by.is_some_and(|at| now >= at) {
             task.complete_by = None;
-            // A task that is being killed already stays a killed one.
+            // A task that is being killed already is reported as killed.
             task.overdue = task.escalation.is_none();
             self.kill(index, Duration::ZERO);
         }
@@ -168,7 +168,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// The executor ends when all of its tasks have ended and the agent has acknowledged it, or is gone.
+    /// Ends the executor when all of its tasks have ended and the agent has acknowledged that, or is gone.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
             stdio::err!("Exiting without the agent's acknowledgement");
@@ -176,7 +176,8 @@ impl DefaultExecutor {
         }
         let over = self.tasks.iter().all(|task| !task.is_live()) && (self.shutting_down || !self.tasks.is_empty());
         if self.link.is_ended() || over && self.link.updates().is_empty() {
-            // Without an agent nothing can be ended from here; it ends the containers when this process is gone.
+            // Without an agent no container can be ended from here; the agent ends the containers when this process is
+            // gone.
             self.done = true;
         } else if self.shutting_down || over && self.link.is_subscribed() {
             self.exit_at = self.exit_at.or(Some(now + ACKNOWLEDGE_LIMIT));
@@ -207,7 +208,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// The agent is back: whatever was being asked of it is asked again.
+    /// Repeats the unanswered calls after the agent has returned.
     fn resume(&mut self) {
         let now = clock::now();
         self.exchanges.clear();
@@ -271,7 +272,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// Asks a task to end, and forces it after `grace`. A task that has been asked already is not asked again.
+    /// Requests the end of a task, and forces it after `grace`. The request is made only once.
     pub(super) fn kill(&mut self, index: usize, grace: Duration) {
         let now = clock::now();
         let task = &mut self.tasks[index];
@@ -289,13 +290,13 @@ impl DefaultExecutor {
         }
         match self.tasks[index].stage {
             Stage::Running => self.signal(index),
-            // It may be fetching, which can be ended; if not, the signal waits for its start.
+            // The container may be fetching, which can be ended; if not, the signal waits for its start.
             Stage::Launching => self.call(index, Purpose::Signal(SIGTERM)),
             Stage::Ended => {}
         }
     }
 
-    /// Makes the call for the signal that is due.
+    /// Calls the agent for the signal that is due.
     fn signal(&mut self, index: usize) {
         if let Some((signal, _)) = self.tasks[index].signal.take() {
             self.call(index, Purpose::Signal(signal));
@@ -354,12 +355,12 @@ impl DefaultExecutor {
 
     fn on_answer(&mut self, index: usize, purpose: Purpose, answer: &Answer) {
         match (purpose, answer.status) {
-            // 202: it runs already, because an earlier call that was not answered has launched it.
+            // 202: the container runs already, because an earlier call without a response has launched it.
             (Purpose::Launch, 200 | 202) => self.on_launched(index),
             (Purpose::Launch | Purpose::Wait, 503) => self.tasks[index].again_at = Some(clock::now() + AGAIN),
             (Purpose::Launch, _) => self.fail(index, &answer.words()),
             (Purpose::Wait, _) => self.end(index, |task, status| task.terminal(answer, status)),
-            // 404: it has ended; WAIT returns how.
+            // 404: the container has ended; WAIT returns its status.
             (Purpose::Signal(_), 200 | 202 | 404) => {}
             (Purpose::Signal(signal), _) => {
                 stdio::err!("The agent refuses signal {signal}: {} {}", answer.status, answer.words());
@@ -368,7 +369,8 @@ impl DefaultExecutor {
         }
     }
 
-    /// A connection was lost. If the agent is, it is asked again when it is back; else after a pause.
+    /// Handles a call whose connection was lost. It is repeated when the agent has returned, or after a pause if the
+    /// agent is still connected.
     fn on_no_answer(&mut self, index: usize, purpose: Purpose, error: &ExchangeError) {
         stdio::err!("A call to the agent ({purpose:?}) was not answered: {}", base::error_chain(error));
         match purpose {
@@ -396,7 +398,7 @@ impl DefaultExecutor {
         self.call(index, Purpose::Wait);
     }
 
-    /// `tasks/<task id>` leads to the task's sandbox, so that people find it by its name.
+    /// Creates the link `tasks/<task id>` to the task's sandbox, so that people find it by the task's name.
     fn link_sandbox(&self, index: usize) {
         let task = &self.tasks[index];
         let sandbox = self.link.settings().sandbox.clone().unwrap_or_default();
@@ -412,7 +414,7 @@ impl DefaultExecutor {
         }
     }
 
-    /// The container could not be launched.
+    /// Ends a task whose container could not be launched.
     fn fail(&mut self, index: usize, words: &str) {
         self.end(index, |task, status| {
             let killed = task.escalation.is_some();

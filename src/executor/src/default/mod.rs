@@ -1,6 +1,8 @@
-//! The default executor: groups of tasks, each task a container nested in the executor's (docs/mesos/executors.md).
+//! The default executor: runs groups of tasks, each task in a container nested in the executor's
+//! (docs/mesos/executors.md).
 //!
-//! The agent starts the containers, asked over its API; only the probes of checks are processes of the executor's own.
+//! The agent starts the containers through calls of its API; only the probes of checks are processes of the executor's
+//! own.
 
 mod container;
 mod health;
@@ -12,8 +14,8 @@ use std::process::ExitCode;
 
 use crate::environment::Settings;
 
-/// Runs the default executor until its last task has ended and the agent knows. Reads everything from the environment.
-/// With a `line` it is subscribed already.
+/// Runs the default executor until its last task has ended and the agent has acknowledged that. Its settings are in the
+/// environment. With a `line`, an open socket to the agent, it is subscribed already.
 ///
 /// Exits with success however the tasks end; with failure if the environment is not an agent's.
 pub fn main(line: Option<OwnedFd>) -> ExitCode {

@@ -1,4 +1,4 @@
-//! The Docker daemon's HTTP API over its unix socket, as far as tasks need it. It blocks.
+//! A client of the Docker daemon's HTTP API over its unix socket, with the calls that tasks need. It blocks.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -10,50 +10,50 @@ use serde_json::Value;
 use super::{EXECUTOR, PREFIX};
 use crate::blocking::{self, NoAnswer};
 
-/// Longer answers to calls that are not streams are cut off.
+/// Maximum length of responses that are not streams, in bytes; longer ones are cut.
 const BODY_LIMIT: usize = 16 << 20;
-/// How long a call that should be quick may take.
+/// Time limit of calls that need not wait.
 const QUICK: Duration = Duration::from_secs(30);
 
-/// The Docker daemon has not done what it was asked for.
+/// An error of a call to the Docker daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It cannot be reached.
+    /// The daemon cannot be reached.
     #[error("The Docker daemon at '{}' cannot be asked", socket.display())]
     Io {
-        /// Where it should listen.
+        /// Path of the daemon's socket.
         socket: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// What it answers is not HTTP.
+    /// The response is not HTTP.
     #[error("The Docker daemon's answer cannot be read: {0}")]
     Malformed(String),
-    /// The daemon's error.
+    /// The daemon's response is an error.
     #[error("{message}")]
     Refused {
-        /// The status of its answer.
+        /// Status of the response.
         status: u16,
-        /// Its text.
+        /// Message of the response.
         message: String,
     },
 }
 
-/// A container, as the daemon lists it.
+/// A container in the daemon's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Without the slash before it.
+    /// Name of the container, without the slash before it.
     pub name: String,
-    /// Whether it runs.
+    /// Whether the container runs.
     pub running: bool,
-    /// When it was created, in seconds since the epoch.
+    /// Time of creation, in seconds since the epoch.
     pub created: u64,
-    /// Whether it is an executor of a framework's own.
+    /// Whether the container is a custom executor of a framework.
     pub executor: bool,
 }
 
 impl Listed {
-    /// The containers of agents in the daemon's list of containers. What is not described as one is left out.
+    /// Returns the containers of agents in the daemon's list. Entries without the fields of a container are omitted.
     pub fn all(list: &Value) -> Vec<Listed> {
         let one = |container: &Value| {
             let name = container["Names"][0].as_str()?.trim_start_matches('/').to_owned();
@@ -66,18 +66,18 @@ impl Listed {
     }
 }
 
-/// Talks to a daemon. Each call is a connection of its own.
+/// A client of a Docker daemon. Each call opens a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request.
 pub(super) fn request(method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
     request_with("", method, path, body)
 }
 
-/// The same with more lines of the head.
+/// Returns the bytes of a request with further header lines.
 pub(super) fn request_with(more: &str, method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
     let body = body.unwrap_or_default();
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
@@ -87,7 +87,7 @@ pub(super) fn request_with(more: &str, method: &str, path: &str, body: Option<&s
 }
 
 impl Client {
-    /// A client of the daemon that listens there.
+    /// Creates a client of the daemon that listens on this socket.
     pub fn new(socket: impl Into<PathBuf>) -> Client {
         Client { socket: socket.into() }
     }
@@ -96,8 +96,8 @@ impl Client {
         ClientError::Io { socket: self.socket.clone(), source }
     }
 
-    /// Sends a request and passes the pieces of the response to `sink`, with its status, until `sink` returns that it
-    /// is enough, or the response has ended.
+    /// Sends a request and passes the pieces of the response with its status to `sink`, until `sink` returns `true` or
+    /// the response has ended.
     pub(super) fn stream(
         &self,
         request: &[u8],
@@ -115,7 +115,7 @@ impl Client {
         })
     }
 
-    /// A call and its whole answer.
+    /// Sends a request and returns the whole response.
     pub(super) fn call(
         &self,
         method: &str,
@@ -143,19 +143,19 @@ impl Client {
         self.call(method, path, body, Some(QUICK))
     }
 
-    /// The version of the daemon.
+    /// Returns the version of the daemon.
     ///
     /// # Errors
-    /// If it cannot be asked.
+    /// The daemon cannot be reached, or its response is an error.
     pub fn version(&self) -> Result<String, ClientError> {
         Ok(self.quick("GET", "/version", None)?["Version"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Sets other limits of a container, as [`new_limits`](super::new_limits) gives them. That of memory only grows:
-    /// the kernel takes back none that is in use.
+    /// Changes the limits of a container, as [`new_limits`](super::new_limits) returns them. The memory limit only
+    /// grows: the kernel takes back none that is in use.
     ///
     /// # Errors
-    /// If the daemon cannot be asked, or cannot do it.
+    /// The daemon cannot be reached, or cannot change the limits.
     pub fn resize(&self, name: &str, mut limits: Value) -> Result<(), ClientError> {
         let inspected = self.quick("GET", &format!("/containers/{name}/json"), None)?;
         let number = |name: &str| inspected["HostConfig"][name].as_i64().unwrap_or(0);
@@ -169,18 +169,18 @@ impl Client {
         gone_is_fine(self.quick("POST", &format!("/containers/{name}/update"), Some(&limits.to_string())))
     }
 
-    /// Sends a signal to a container; one that is not there, or does not run, is not an error.
+    /// Sends a signal to a container. A container that does not exist or does not run is not an error.
     ///
     /// # Errors
-    /// If the daemon cannot be asked.
+    /// The daemon cannot be reached, or its response is an error.
     pub fn kill(&self, name: &str, signal: &str) -> Result<(), ClientError> {
         gone_is_fine(self.quick("POST", &format!("/containers/{name}/kill?signal={signal}"), None))
     }
 
-    /// The processes of a running container, as the host counts them.
+    /// Returns the processes of a running container, by their ids on the host.
     ///
     /// # Errors
-    /// If the daemon cannot be asked, or the container does not run.
+    /// The daemon cannot be reached, or the container does not run.
     pub fn processes(&self, name: &str) -> Result<Vec<i32>, ClientError> {
         let listed = self.quick("GET", &format!("/containers/{name}/top?ps_args=-eo%20pid"), None)?;
         let rows = listed["Processes"].as_array().into_iter().flatten();
@@ -190,15 +190,15 @@ impl Client {
     /// Ends a container if it runs, and deletes it.
     ///
     /// # Errors
-    /// If the daemon cannot be asked, or cannot do it.
+    /// The daemon cannot be reached, or cannot delete the container.
     pub fn remove(&self, name: &str) -> Result<(), ClientError> {
         gone_is_fine(self.quick("DELETE", &format!("/containers/{name}?force=1&v=1"), None))
     }
 
-    /// All containers that an agent has started.
+    /// Returns all containers that an agent has started.
     ///
     /// # Errors
-    /// If the daemon cannot be asked.
+    /// The daemon cannot be reached, or its response is an error.
     pub fn containers(&self) -> Result<Vec<Listed>, ClientError> {
         // {"name":["^/mesos-"]}
         let path = "/containers/json?all=1&filters=%7B%22name%22%3A%5B%22%5E%2Fmesos-%22%5D%7D";

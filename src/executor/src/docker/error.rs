@@ -4,10 +4,10 @@ use containers::DirectoryError;
 
 use super::client::ClientError;
 
-/// A task that no Docker container can be made of.
+/// A task from which no Docker container can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTask {
-    /// The bytes are not `TaskInfo`, or those of its command no `CommandInfo`.
+    /// The bytes are not a `TaskInfo`, or those of its command are not a `CommandInfo`.
     #[error(transparent)]
     Malformed(#[from] prost::DecodeError),
     /// The field `container` is missing.
@@ -16,13 +16,13 @@ pub enum InvalidTask {
     /// The field `docker` of the container is missing.
     #[error("The container has no 'docker'")]
     NoDocker,
-    /// A host name and the network HOST.
+    /// The task sets a host name and the network HOST.
     #[error("A container on the host's network cannot have a host name of its own")]
     HostName,
-    /// The network USER without a name.
+    /// The task sets the network USER without a name.
     #[error("A network of the kind USER needs its name in network_infos")]
     UnnamedNetwork,
-    /// Volumes of this and of another driver.
+    /// The volumes have different drivers; this is the second one.
     #[error("Only one volume driver is supported for a container ('{0}' is another)")]
     SecondDriver(String),
     /// The volume has neither a host path nor a source.
@@ -31,36 +31,36 @@ pub enum InvalidTask {
     /// The source of the volume cannot be created.
     #[error("The volume '{volume}' has no source")]
     Source {
-        /// The path in the container.
+        /// Path of the volume in the container.
         volume: String,
-        /// Why it cannot be created.
+        /// Error of the creation.
         source: DirectoryError,
     },
     /// The source of the volume has `..` in its path.
     #[error("The volume '{0}' leads out of the sandbox")]
     OutsideSandbox(String),
-    /// Port mappings and the network HOST or NONE.
+    /// The task sets port mappings and the network HOST or NONE.
     #[error("Port mappings need the network BRIDGE or USER")]
     PortMappings,
-    /// The task does not hold the port of the host.
+    /// The host port of a mapping is not among the task's resources.
     #[error("Port {host} [{container}] is not included in resources")]
     Port {
-        /// The port of the host.
+        /// Port of the host.
         host: u32,
-        /// The port of the container.
+        /// Port of the container.
         container: u32,
     },
-    /// An unknown parameter.
+    /// A parameter of `docker run` is unknown.
     #[error("The Docker parameter '{0}' is not supported")]
     Unsupported(String),
-    /// The value of a parameter is of another kind.
+    /// The value of a parameter has the wrong type.
     #[error("The Docker parameter '{key}' is no {kind}: '{value}'")]
     Parameter {
-        /// The parameter.
+        /// Name of the parameter.
         key: String,
-        /// What its value must be.
+        /// Required type of the value.
         kind: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: String,
     },
     /// The value of the parameter `ulimit` is not `name=soft:hard`.
@@ -68,42 +68,42 @@ pub enum InvalidTask {
     Ulimit(String),
 }
 
-/// A container that was not created, or whose state is unknown.
+/// An error of creating or running a container.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
     /// A call to the daemon failed.
     #[error("{action}")]
     Call {
-        /// What failed.
+        /// Action that failed.
         action: &'static str,
-        /// The error of the call.
+        /// Error of the call.
         source: ClientError,
     },
     /// The image is missing and was not pulled.
     #[error("Failed to pull the image '{image}'")]
     Pull {
-        /// The image.
+        /// Name of the image.
         image: String,
-        /// The cause.
+        /// Error of the pull.
         source: PullError,
     },
 }
 
-/// A pull that failed.
+/// An error of pulling an image.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// The call failed.
+    /// The call to the daemon failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The daemon's message.
+    /// The daemon reported this message.
     #[error("{0}")]
     Failed(String),
-    /// The daemon's status without a message.
+    /// The daemon answered with this status, without a message.
     #[error("the Docker daemon answers {0}")]
     Status(u16),
 }
 
-/// Returns a conversion of an error of the client, with what failed.
+/// Returns a function that adds the action that failed to an error of the client.
 pub(super) fn failed(action: &'static str) -> impl Fn(ClientError) -> DockerError {
     move |source| DockerError::Call { action, source }
 }

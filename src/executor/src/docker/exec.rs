@@ -1,7 +1,7 @@
 //! Runs a command inside a running container, as `docker exec` does (EXE-84).
 //!
-//! A process of its own runs it and exits with its exit code. When the process is not needed any more, the command is
-//! killed; Docker would let it run.
+//! A process of its own runs it and exits with its exit code. When the process is abandoned, the command is killed;
+//! Docker would let it run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,12 +23,12 @@ use crate::messages::Command;
 use crate::process::NoValue;
 use crate::{beside, clock};
 
-/// Time until the process of an abandoned command is known, and then until it is dead.
+/// Time limit for finding the process of an abandoned command, and then for its end.
 const END_LIMIT: Duration = Duration::from_secs(10);
-/// How often the daemon is asked whether the command has a process yet.
+/// Interval of requests to the daemon for the process of a command.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A command that was not run, or whose end is unknown.
+/// An error of running a command, or of reading its end.
 #[derive(Debug, thiserror::Error)]
 enum ExecError {
     #[error(transparent)]
@@ -49,7 +49,7 @@ enum ExecError {
     Cgroup { pid: i32, source: io::Error },
 }
 
-/// A command that can be run inside a container, again and again.
+/// A command that can be run repeatedly inside a container.
 #[derive(Clone, Debug)]
 pub(crate) struct Inside {
     socket: PathBuf,
@@ -62,7 +62,7 @@ impl Inside {
         Ok(Inside { socket, name, body: body(command)?.to_string() })
     }
 
-    /// The process that runs it, and what is to be kept for as long as it is waited for.
+    /// Returns the process that runs the command, and the pipe that must be kept open while the process is waited for.
     pub(crate) fn spec(&self) -> io::Result<(Spec, PipeWriter)> {
         let set = |name: &str, value: OsString| (OsString::from(name), value);
         let environment = vec![
@@ -74,7 +74,7 @@ impl Inside {
     }
 }
 
-/// The request for the daemon: the container's variables, with the command's added.
+/// Returns the body of the request to the daemon: the container's variables, with the command's added.
 fn body(command: &Command) -> Result<Value, NoValue> {
     let value = command.value.as_deref().ok_or(NoValue)?;
     let words: Vec<&str> = match command.shell() {
@@ -82,7 +82,7 @@ fn body(command: &Command) -> Result<Value, NoValue> {
         false => std::iter::once(value).chain(command.arguments.iter().map(String::as_str)).collect(),
     };
     let variables = command.environment.iter().flat_map(|environment| &environment.variables);
-    // The last one of a name holds.
+    // Of several variables of one name the last one counts.
     let variables: BTreeMap<&str, &str> =
         variables.filter_map(|variable| Some((variable.name.as_str(), variable.value.as_deref()?))).collect();
     let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -105,12 +105,12 @@ pub(super) fn main(body: &str) -> ExitCode {
     }
 }
 
-/// State of the command.
+/// Stage of the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     Beginning,
-    /// Started, or about to be, under this id.
+    /// The command with this id is started, or about to be.
     Started(String),
     GivenUp,
 }
@@ -121,7 +121,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs it to its end; its exit code.
+    /// Runs the command to its end and returns its exit code.
     fn run(&self, container: &str, body: &str) -> Result<u8, ExecError> {
         let made = self.client.quick("POST", &format!("/containers/{container}/exec"), Some(body));
         let made = made.map_err(failed("The command cannot be run in the Docker container"))?;
@@ -152,7 +152,7 @@ impl Run {
         inspected.map_err(failed("Failed to ask the Docker daemon for the command"))
     }
 
-    /// Goes on to a stage, but not back from the last one; the stage that it was in.
+    /// Sets the stage, unless the command was given up, and returns the stage before.
     fn reach(&self, next: Stage) -> Stage {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let before = stage.clone();
@@ -162,7 +162,7 @@ impl Run {
         before
     }
 
-    /// The command is abandoned: ends it with all that it has started.
+    /// Ends an abandoned command with all processes that it has started.
     fn give_up(&self) {
         let Stage::Started(id) = self.reach(Stage::GivenUp) else { return };
         let deadline = clock::now() + END_LIMIT;
@@ -180,7 +180,7 @@ impl Run {
         }
     }
 
-    /// The first process of the command, as the host counts; none if it has ended.
+    /// Returns the host's id of the first process of the command; `None` if it has ended.
     #[allow(clippy::disallowed_methods)] // the daemon does not report when the process is there
     fn process(&self, id: &str, deadline: Instant) -> Result<Option<i32>, ExecError> {
         loop {
@@ -196,7 +196,8 @@ impl Run {
     }
 }
 
-/// The process, if it is one of the container: its number may be another's by now, or be counted elsewhere.
+/// Returns the process if it belongs to the container: another process may have the id by now, or the id may be of
+/// another pid namespace.
 fn if_of(pid: i32, container: &str) -> Result<Option<i32>, ExecError> {
     match std::fs::read_to_string(format!("/proc/{pid}/cgroup")) {
         Ok(groups) if !container.is_empty() && groups.contains(container) => Ok(Some(pid)),

@@ -1,8 +1,9 @@
-//! Output as the Docker daemon sends it, taken apart again.
+//! Splits the output that the Docker daemon sends into standard output and standard error.
 
 use std::io::{self, Write};
 
-/// Output with both streams in one: pieces with a head of eight bytes each, the first of which names the stream.
+/// A parser of output with both streams in one: frames with a head of eight bytes each, the first of which is the
+/// stream.
 #[derive(Default)]
 pub(super) struct Frames {
     head: Vec<u8>,
@@ -11,7 +12,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Hands on what `data` completes.
+    /// Parses further data and writes the output in it.
     pub(super) fn feed(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
             if self.left == 0 {
@@ -28,7 +29,7 @@ impl Frames {
             }
             let taken = self.left.min(data.len());
             let (piece, rest) = data.split_at(taken);
-            // A full disk loses output; it is no reason to end the container.
+            // With a full disk output is lost; that does not end the container.
             let _ = match self.to_stderr {
                 true => io::stderr().write_all(piece),
                 false => io::stdout().write_all(piece).and_then(|()| io::stdout().flush()),

@@ -1,16 +1,16 @@
-//! Making a container: its image is brought if need be, then it is created. It is not started.
+//! Creates a container: pulls its image if necessary, then creates it. It is not started.
 
 use serde_json::Value;
 
 use super::client::{Client, ClientError, request, request_with};
 use super::error::{DockerError, PullError, failed};
 
-/// A line of a pull's progress has a few hundred bytes.
+/// Maximum length of a line of a pull's progress, which usually has a few hundred bytes.
 const LINE_MAX: usize = 1 << 20;
 
 impl Client {
-    /// Creates a container of this name; `pull` fetches the image even if it exists, and `login` has the credentials
-    /// for the registry.
+    /// Creates a container of this name. `pull` fetches the image even if it exists; `login` has the credentials for
+    /// the registry.
     pub(super) fn make(
         &self,
         name: &str,
@@ -26,10 +26,10 @@ impl Client {
         made.map(drop).map_err(failed("Failed to create the Docker container"))
     }
 
-    /// Whether the daemon has an image.
+    /// Returns whether the daemon has an image.
     ///
     /// # Errors
-    /// The daemon does not say.
+    /// The daemon cannot be reached, or its response is an error.
     pub fn has_image(&self, image: &str) -> Result<bool, DockerError> {
         match self.quick("GET", &format!("/images/{image}/json"), None) {
             Ok(_) => Ok(true),
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Makes the daemon fetch the image. Failures are reported within its response.
+    /// Lets the daemon pull the image. Failures are reported within its response.
     fn fetch(&self, image: &str, login: &str) -> Result<(), PullError> {
         let named = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
         let image = if named { image.to_owned() } else { format!("{image}:latest") };
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-/// For a URL's query.
+/// Encodes a byte for the query of a URL.
 fn encode(byte: u8) -> String {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
@@ -77,7 +77,7 @@ fn encode(byte: u8) -> String {
     }
 }
 
-/// The failure in a line of a pull's progress, or in a response.
+/// Returns the error in a line of a pull's progress, or in a response.
 pub fn failure_in(line: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let words = value["error"].as_str().or_else(|| value["message"].as_str());

@@ -7,16 +7,17 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Where a task's own configuration may lie in its sandbox, brought by its URIs: as `docker.tar.gz` holds it, as older
-/// ones, and bare.
+/// Paths of a task's own configuration in its sandbox, where URIs may place it: as in `docker.tar.gz`, as in older
+/// archives, and as a single file.
 const FILES: [&str; 3] = [".docker/config.json", ".dockercfg", "config.json"];
-/// Such files have a few hundred bytes.
+/// Maximum length of a configuration file, which usually has a few hundred bytes.
 const FILE_MAX: u64 = 1 << 20;
-/// The registry of names that name none, and what its login is written under.
+/// Registry of image names without one.
 const DOCKER_HUB: &str = "docker.io";
 const HUB_KEY: &str = "index.docker.io";
 
-/// The header with which the daemon pulls `image`, if a configuration file in the sandbox has a login for its registry.
+/// Returns the header with which the daemon pulls `image`, if a configuration file in the sandbox has a login for its
+/// registry.
 pub(super) fn in_sandbox(sandbox: &Path, image: &str) -> Option<String> {
     FILES.iter().filter_map(|file| read(sandbox, Path::new(file))).find_map(|text| header(&text, image))
 }
@@ -32,10 +33,10 @@ fn read(sandbox: &Path, file: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The header with which the daemon pulls `image`, if the configuration `text` has a login for its registry.
+/// Returns the header with which the daemon pulls `image`, if the configuration `text` has a login for its registry.
 pub fn header(text: &str, image: &str) -> Option<String> {
     let config: Value = serde_json::from_str(text).ok()?;
-    // The older file is what is within `auths` now.
+    // The older file format has only what is in `auths` now.
     let logins = config.get("auths").unwrap_or(&config).as_object()?;
     let host = host_of(image);
     let is_its = |known: &str| {
@@ -50,7 +51,7 @@ pub fn header(text: &str, image: &str) -> Option<String> {
         Some((name, token)) => login[name] = token.into(),
         None => {
             let pair = field("auth").and_then(|auth| decode(&auth));
-            // Docker ends what it writes with a zero.
+            // Docker ends the text with a NUL byte.
             let pair = pair.as_deref().and_then(|pair| pair.trim_end_matches('\0').split_once(':'));
             let pair = pair.map(|(user, password)| (user.to_owned(), password.to_owned()));
             let (user, password) = pair.or_else(|| Some((field("username")?, field("password")?)))?;
@@ -60,7 +61,7 @@ pub fn header(text: &str, image: &str) -> Option<String> {
     Some(encode(login.to_string().as_bytes()))
 }
 
-/// The registry in an image's name.
+/// Returns the registry in an image's name.
 fn host_of(image: &str) -> &str {
     match image.split_once('/') {
         Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host,
@@ -70,7 +71,7 @@ fn host_of(image: &str) -> &str {
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Base64 for URLs.
+/// Encodes bytes in base64 for URLs.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::new();
     for three in bytes.chunks(3) {
@@ -83,7 +84,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The text that plain base64 stands for.
+/// Decodes a text in plain base64.
 fn decode(text: &str) -> Option<String> {
     let (mut bytes, mut number, mut bits) = (Vec::new(), 0_u32, 0);
     for byte in text.trim().trim_end_matches('=').bytes() {

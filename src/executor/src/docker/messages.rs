@@ -1,3 +1,3 @@
-//! The parts of a task that make a Docker container of it, generated as those of `crate::messages` are.
+//! The parts of a task's messages that describe its Docker container, generated like those of `crate::messages`.
 
 include!(concat!(env!("OUT_DIR"), "/docker_messages.rs"));

@@ -1,10 +1,10 @@
 //! Tasks that are Docker containers (docs/mesos/executors.md, AGT-85).
 //!
-//! The command executor runs a small process beside it, also of this program, that has the Docker daemon start the
-//! container, carries its output, and exits as the container has exited. `request.rs` describes a task's container,
+//! The command executor runs a small process beside it, also of this program, that lets the Docker daemon start the
+//! container, copies its output, and exits with the container's exit code. `request.rs` describes a task's container,
 //! `client.rs` calls the daemon, `run.rs` is that process. `exec.rs` is another one, for the command of a check inside
-//! the container. A framework's own executor in a Docker container has such a process, too; the agent creates the
-//! container, and starts the process.
+//! the container. A custom executor in a Docker container has such a process, too; the agent creates the container, and
+//! starts the process.
 
 mod client;
 mod error;
@@ -29,24 +29,24 @@ pub use request::{Surroundings, Wanted, new_limits, wanted};
 pub use run::address;
 pub(crate) use task::{DockerTask, News, is_docker};
 
-/// Where the Docker daemon listens; an agent sets it for its Docker tasks.
+/// Variable: path of the Docker daemon's socket; an agent sets it for its Docker tasks.
 pub const SOCKET: &str = "TEPUI_DOCKER_SOCKET";
-/// Where a container finds its sandbox.
+/// Variable: path of the sandbox in a container.
 pub const SANDBOX: &str = "TEPUI_DOCKER_SANDBOX";
-/// Set if no container may use more processors than it holds.
+/// Variable: set if no container may use more CPUs than its resources contain.
 pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
-/// The name servers of containers that name none, as JSON (`nameservers`, `search`, `options`).
+/// Variable: name servers of containers that set none, as JSON (`nameservers`, `search`, `options`).
 pub const DNS: &str = "TEPUI_DOCKER_DNS";
-/// The devices of a container that holds GPUs, as JSON (`devices`, which are paths, and `variables`, which are pairs).
+/// Variable: devices of a container with GPUs, as JSON (`devices`, which are paths, and `variables`, which are pairs).
 pub const DEVICES: &str = "TEPUI_DOCKER_DEVICES";
-/// The operator's login to the registry of the task's image, as [`login`] gives it.
+/// Variable: the operator's login to the registry of the task's image, as [`login`] returns it.
 pub const LOGIN: &str = "TEPUI_DOCKER_LOGIN";
 /// Variable: time, such as `5secs`, for a container to stop without a kill policy; not set for the default.
 pub const STOP_TIMEOUT: &str = "TEPUI_DOCKER_STOP_TIMEOUT";
-/// The start of the names of all containers that agents have started.
+/// Prefix of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
 
-/// The label of containers that are executors of frameworks' own.
+/// Label of containers that are custom executors.
 pub const EXECUTOR: &str = "tepui.executor";
 
 /// Variable: the name of the container.
@@ -62,8 +62,8 @@ const CREATE: &str = "TEPUI_DOCKER_CREATE";
 /// Variable: the command to run inside a running container, in the daemon's form.
 const EXEC: &str = "TEPUI_DOCKER_EXEC";
 
-/// Redirects the output of this executor, and of what it starts, to the files of its sandbox, if it is in a container:
-/// a carrier of the daemon's log would end with the agent.
+/// Redirects the output of this executor, and of the processes that it starts, to the files of its sandbox if it runs
+/// in a container: a process that copies the daemon's log would end with the agent.
 ///
 /// # Errors
 /// The files cannot be opened.
@@ -75,7 +75,7 @@ pub(crate) fn write_to_files() -> std::io::Result<()> {
     Ok(())
 }
 
-/// One of the processes beside a container: the one that runs it, or one that runs a command in it.
+/// Runs one of the processes beside a container: the one that runs the container, or one that runs a command in it.
 pub(crate) fn main() -> ExitCode {
     match std::env::var(EXEC) {
         Ok(body) => exec::main(&body),

@@ -1,12 +1,12 @@
-//! The value of `docker run --mount`: fields such as `type=bind,source=/data,target=/in,readonly`, a record of CSV.
+//! Parses the value of `docker run --mount`: fields such as `type=bind,source=/data,target=/in,readonly`, a CSV record.
 //!
-//! Unlike a volume, such a mount does not create its source: where that is missing the daemon does not create the
+//! Unlike a volume, such a mount does not create its source: if that is missing, the daemon does not create the
 //! container.
 
 use serde_json::{Value, json};
 
-/// The mount as the daemon takes it. `None` for what is no mount, and for options that are not supported, such as
-/// `bind-propagation`.
+/// Returns the mount in the daemon's form. Returns `None` for an invalid mount, and for options that are not supported,
+/// such as `bind-propagation`.
 pub(super) fn read(text: &str) -> Option<Value> {
     let mut kind = "volume".to_owned();
     let (mut source, mut target, mut read_only) = (None, None, false);
@@ -39,7 +39,7 @@ fn read_flag(value: Option<&str>) -> Option<bool> {
     }
 }
 
-/// The fields of a record of CSV; quotes stand around one with commas, and twice for one quote within.
+/// Splits a CSV record into fields. A field with commas is in quotes, and a quote within it is doubled.
 fn fields(text: &str) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -59,7 +59,7 @@ fn fields(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A field whose first quote has been read, and what follows its last one.
+/// Reads a field whose opening quote was read. Returns the field and the text after its closing quote.
 fn read_quoted(text: &str) -> Option<(String, &str)> {
     let mut field = String::new();
     let mut rest = text;

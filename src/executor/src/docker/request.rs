@@ -1,5 +1,4 @@
-//! Converts a task to the request that creates its container, like the options of `docker run` (
-//! AGT-85).
+//! Converts a task to the request that creates its container, like the options of `docker run` (AGT-85).
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,27 +15,27 @@ use crate::messages::Command;
 const MEGABYTE: f64 = 1_048_576.0;
 const LEAST_MEMORY: f64 = 32.0;
 const LEAST_SHARES: u64 = 2;
-/// In microseconds.
+/// Period of the CPU quota, in microseconds.
 const PERIOD: f64 = 100_000.0;
 const HOST: i32 = NetworkMode::Host as i32;
 const NONE: i32 = NetworkMode::None as i32;
 const USER: i32 = NetworkMode::User as i32;
 
-/// A container to be.
+/// Description of a container that is to be created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// The image, as people name it.
+    /// Name of the image, as people write it.
     pub image: String,
-    /// Whether it is fetched even if it is there.
+    /// Whether the image is pulled even if it exists.
     pub pull: bool,
-    /// Credentials for its registry; empty for none.
+    /// Credentials for the image's registry; empty for none.
     pub login: String,
-    /// The body of the call that creates it.
+    /// Body of the call that creates the container.
     pub create: Value,
 }
 
 impl Wanted {
-    /// Has it made, with the image fetched before if need be. Blocks.
+    /// Creates the container under this name, after pulling the image if necessary. Blocks.
     ///
     /// # Errors
     /// The image cannot be pulled, or the daemon does not create the container.
@@ -45,26 +44,26 @@ impl Wanted {
     }
 }
 
-/// What the task does not say.
+/// Settings of a container that are not part of the task.
 #[derive(Clone, Debug)]
 pub struct Surroundings<'a> {
-    /// The container's name.
+    /// Name of the container.
     pub name: &'a str,
-    /// The sandbox on the host.
+    /// Path of the sandbox on the host.
     pub sandbox: &'a Path,
-    /// The sandbox in the container.
+    /// Path of the sandbox in the container.
     pub seen: &'a str,
-    /// Whether no more processors may be used than are held.
+    /// Whether no more CPUs may be used than the resources contain.
     pub quota: bool,
-    /// The agent's name servers, if its operator has set some.
+    /// Name servers of the agent, if its operator has set some.
     pub dns: Option<Value>,
-    /// The operator's login for the image's registry, as [`login`](super::login) gives it.
+    /// The operator's login for the image's registry, as [`login`](super::login) returns it.
     pub login: Option<String>,
-    /// The devices that it holds, as [`DEVICES`](super::DEVICES) has them.
+    /// Devices of the container, in the form of [`DEVICES`](super::DEVICES).
     pub devices: Option<Value>,
 }
 
-/// The container of a task, which is given as the bytes of a `TaskInfo`.
+/// Returns the container of a task, which is given as the bytes of a `TaskInfo`.
 ///
 /// # Errors
 /// The rule that the task breaks.
@@ -110,7 +109,7 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, Invalid
     if let Some(held) = &around.devices {
         add_devices(&mut create, held);
     }
-    // What the task brings along comes first.
+    // A login in the task's sandbox takes precedence.
     let login = logins::in_sandbox(around.sandbox, &docker.image).or_else(|| around.login.clone()).unwrap_or_default();
     Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), login, create })
 }
@@ -120,11 +119,11 @@ fn scalar(task: &Task, name: &str) -> f64 {
     of_name.filter_map(|resource| resource.scalar).map(|scalar| scalar.value).sum()
 }
 
-/// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources`
-/// and `limits` are examined.
+/// Returns the limits of a running container whose resources have changed, as [`Client::resize`] takes them. Only
+/// `resources` and `limits` of the task are read.
 ///
 /// # Errors
-/// If the bytes are not `TaskInfo`.
+/// The bytes are not a `TaskInfo`.
 pub fn new_limits(bytes: &[u8], quota: bool) -> Result<Value, DecodeError> {
     let task = Task::decode(bytes)?;
     Ok(Value::Object(limits(&task, quota)))
@@ -154,7 +153,7 @@ fn limits(task: &Task, quota: bool) -> Map<String, Value> {
     host
 }
 
-/// Limits, volumes, network.
+/// Returns the part of the request with limits, volumes and network.
 fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, InvalidTask> {
     let mut host = limits(task, around.quota);
     let mut binds = Vec::new();
@@ -165,7 +164,7 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
             Source::Sandbox(directory) => mounts.push(mount(&directory, &inside(volume, around), mode(volume) == "ro")),
         }
     }
-    // Persistent volumes are links in the sandbox, which lead nowhere in there.
+    // Persistent volumes are links in the sandbox, whose targets do not exist in the container.
     for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
         if let Ok(directory) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
             let target = format!("{}/{}", around.seen, volume.container_path);
@@ -195,7 +194,7 @@ fn mode(volume: &Volume) -> &'static str {
     if volume.mode == Mode::Ro as i32 { "ro" } else { "rw" }
 }
 
-/// The one driver that makes a container's volumes, as the daemon knows it.
+/// Returns the driver of the container's volumes, by the daemon's name; all volumes must have the same.
 fn volume_driver(container: &Container) -> Result<Option<&str>, InvalidTask> {
     let named = container.volumes.iter().filter_map(|volume| volume.source.as_ref()?.docker_volume.as_ref());
     let mut drivers = named.filter_map(|named| named.driver.as_deref()).filter(|driver| !driver.is_empty());
@@ -206,27 +205,28 @@ fn volume_driver(container: &Container) -> Result<Option<&str>, InvalidTask> {
     }
 }
 
-/// A mount of a path whose name may have colons; with those it cannot be written as a bind.
+/// Returns a mount of a path whose name may contain colons; such a path cannot be written as a bind.
 fn mount(source: &Path, target: &str, read_only: bool) -> Value {
     json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only})
 }
 
-/// Where a container finds a volume.
+/// Returns the path of a volume in the container.
 fn inside(volume: &Volume, around: &Surroundings<'_>) -> String {
     let shown = &volume.container_path;
     if shown.starts_with('/') { shown.clone() } else { format!("{}/{shown}", around.seen) }
 }
 
-/// What a container has as a volume.
+/// Source of a volume.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     /// A value of `docker run --volume`.
     Bind(String),
-    /// Something in the sandbox, which is there.
+    /// An existing file or directory in the sandbox.
     Sandbox(PathBuf),
 }
 
-/// Unlike a bind, a mount does not create its source: a missing directory is created here.
+/// Returns the source of a volume. Unlike a bind, a mount does not create its source: a missing directory is created
+/// here.
 fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, InvalidTask> {
     let (shown, inside) = (&volume.container_path, inside(volume, around));
     let source = volume.source.as_ref();
@@ -276,7 +276,7 @@ fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), Invalid
     Ok(())
 }
 
-/// A parameter: what would be `--key=value` for `docker run`.
+/// Sets a parameter, which stands for `--key=value` of `docker run`.
 fn set(create: &mut Value, key: &str, value: &str) -> Result<(), InvalidTask> {
     let pair = || value.split_once('=').unwrap_or((value, ""));
     let on = || value.is_empty() || value == "true";
@@ -338,7 +338,7 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), InvalidTask> {
     Ok(())
 }
 
-/// A task with any setting of name servers has all of them.
+/// Adds the default name servers, unless the task has any setting of name servers.
 fn default_dns(host: &mut Value, dns: &Value) {
     let parts = [("Dns", "nameservers"), ("DnsSearch", "search"), ("DnsOptions", "options")];
     if parts.iter().all(|(known, _)| host[*known].is_null()) {
@@ -353,7 +353,7 @@ fn add_device(create: &mut Value, host: &str, inside: &str, rights: &str) {
     add(&mut create["HostConfig"]["Devices"], device);
 }
 
-/// The agent's devices of the container, and their variables. Of two variables with one name the later one counts.
+/// Adds the agent's devices of the container, and their variables. Of two variables with one name the later one counts.
 fn add_devices(create: &mut Value, held: &Value) {
     for path in held["devices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         add_device(create, path, path, "rwm");
@@ -376,7 +376,7 @@ fn add(list: &mut Value, value: Value) {
     }
 }
 
-/// Bytes of `64m` and its likes.
+/// Parses an amount of bytes such as `64m`.
 fn amount(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches('b');

@@ -1,5 +1,5 @@
-//! The process that runs one container: it has it created and started, copies its output to its own standard output and
-//! error, and exits with the container's exit code. It reports on its standard input, a pipe.
+//! The process that runs one container: it creates and starts the container, copies its output to its own standard
+//! output and error, and exits with the container's exit code. It reports on its standard input, a pipe.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,9 +14,9 @@ use super::error::{DockerError, failed};
 use super::frames::Frames;
 use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
 
-/// A longer description of a container is not handed on.
+/// Maximum length of a container's description; a longer one is not reported.
 const DESCRIPTION_MAX: usize = 96 * 1024;
-/// More of the daemon's words on why there is no output is not handed on.
+/// Maximum length of the daemon's error text about missing output; the rest is cut.
 pub(super) const WORDS_MAX: usize = 1024;
 
 /// Runs the container that the environment describes.
@@ -63,7 +63,7 @@ fn end_with_parent() -> io::Result<()> {
                 EndSignal::Asked if agent_ended => {}
                 EndSignal::Asked => {
                     let asked = set_parent_process_death_signal(Some(Signal::KILL));
-                    // It may have ended just before it was asked, or before the signal was read.
+                    // The agent may have ended just before the death signal was set, or before the signal was read.
                     if asked.is_ok() && getppid() != agent {
                         containers::end_now(1);
                     }
@@ -74,7 +74,7 @@ fn end_with_parent() -> io::Result<()> {
     std::thread::Builder::new().spawn(wait).map(drop)
 }
 
-/// Writes a line to the process that has started this one.
+/// Writes a report to the process that has started this one.
 fn tell(kind: &str, words: &str) {
     let line = format!("{kind} {}\n", words.replace(['\n', '\r'], " "));
     // The other end may be closed.
@@ -87,12 +87,13 @@ struct Container {
     image: String,
     pull: bool,
     login: String,
-    /// Set if it has been started already.
+    /// Time of the last copied output if the container was started already, empty if its output is elsewhere; `None` if
+    /// it was not started yet.
     since: Option<String>,
 }
 
 impl Container {
-    /// Runs the container; it is created and started first, unless that has been done already.
+    /// Runs the container. It is created and started first, unless that was done already.
     fn run(&self, create: Option<&str>) -> Result<u8, DockerError> {
         let name = &self.name;
         if let Some(create) = create {
@@ -115,7 +116,7 @@ impl Container {
             .client
             .call("POST", &format!("/containers/{name}/wait"), None, None)
             .map_err(failed("Failed to wait for the Docker container"))?;
-        // What it has written last comes before its end.
+        // The last output is copied before the end is reported.
         let _ = copier.join();
         if self.inspect()?["State"]["OOMKilled"] == true {
             tell("ended", "The container has run out of memory");
@@ -129,8 +130,8 @@ impl Container {
         inspected.map_err(failed("Failed to inspect the Docker container"))
     }
 
-    /// Copies what the container writes, from its first byte on, until it has ended; of one that runs already what it
-    /// has written since then, as far as the daemon has kept it.
+    /// Copies the container's output, from its first byte on, until it has ended. The output of a container that was
+    /// started already is copied from `since` on, as far as the daemon has kept it.
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
         let name = &self.name;
@@ -150,13 +151,13 @@ impl Container {
                 stdio::err!("What the container writes is lost: {}", base::error_chain(&error));
             }
         });
-        // Or the copier has failed: then it is over with the sender.
+        // If the copier has failed, the sender is gone and the wait ends.
         let _ = wait.recv();
         copier
     }
 }
 
-/// Output that was not copied.
+/// An error of copying output.
 #[derive(Debug, thiserror::Error)]
 enum CopyError {
     #[error(transparent)]
@@ -165,12 +166,12 @@ enum CopyError {
     Refused { status: u16, message: String },
 }
 
-/// Copies the response to a request to the outputs, until it ends; `attached` is called when it begins.
+/// Copies the response to a request to the outputs until it ends; `attached` is called when it starts.
 fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), CopyError> {
     let (mut frames, mut refusal) = (Frames::default(), Vec::new());
     let status = client.stream(request, None, &mut |status, data| {
-        // After the head its output is received: it may start. (The daemon's log is not requested as well: output that
-        // arrives meanwhile would arrive twice.)
+        // After the head all output is received, so the container may start. (The daemon's log is not requested as
+        // well: output that arrives meanwhile would arrive twice.)
         attached();
         match status {
             200 => frames.feed(data),
@@ -187,7 +188,7 @@ fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), Copy
     }
 }
 
-/// The container's address on its network; empty on the host's.
+/// Returns the container's address on its network; empty for the host's network.
 pub fn address(inspected: &Value) -> String {
     let settings = &inspected["NetworkSettings"];
     let networks = settings["Networks"].as_object().into_iter().flat_map(|networks| networks.values());

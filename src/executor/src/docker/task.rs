@@ -1,4 +1,4 @@
-//! A Docker container as the command executor sees it: a process to start, its reports, and ways to end it.
+//! A Docker container of the command executor: a process to start, its reports, and ways to end it.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -22,10 +22,10 @@ use crate::kill::DEFAULT_GRACE;
 use crate::messages::Command;
 use crate::process::NoValue;
 
-/// Lines of reports are short, except for the container's description; longer ones are invalid.
+/// Maximum length of a report; reports are short except for the container's description, and longer ones are invalid.
 const NEWS_MAX: usize = 128 * 1024;
 
-/// Whether a task's `ContainerInfo` is one for Docker.
+/// Returns whether a task's `ContainerInfo` is one for Docker.
 pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
     container
         .and_then(|bytes| Container::decode(bytes).ok())
@@ -37,20 +37,20 @@ pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
 pub(crate) enum News {
     /// The container runs.
     Started {
-        /// Its first process, as the host counts.
+        /// Id of the container's first process on the host.
         pid: i32,
-        /// Its address if it has one of its own.
+        /// Address of the container if it has one of its own.
         address: Option<String>,
         /// The output of `docker inspect`, unless it is too long.
         description: Option<String>,
     },
-    /// It could not be started.
+    /// The container could not be started, for this reason.
     Failed(String),
-    /// More about how it has ended.
+    /// The container has ended, with this message about its end.
     Ended(String),
 }
 
-/// A Docker task that cannot be started.
+/// An error of a Docker task that cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TaskError {
     #[error("This agent has no Docker containerizer (--containerizers)")]
@@ -69,16 +69,16 @@ pub(crate) struct DockerTask {
     text: Vec<u8>,
     description: Option<String>,
     pub(crate) started: bool,
-    /// Message about its end.
+    /// Message about the container's end.
     pub(crate) words: Option<String>,
-    /// A request to stop it, without a reader; kept open, so that the daemon continues it.
+    /// Request to stop the container, whose response is not read; kept open, so that the daemon continues it.
     stopping: Option<Exchange>,
-    /// Time to stop without a kill policy.
+    /// Time for the container to stop without a kill policy.
     pub(crate) grace: Duration,
 }
 
 impl DockerTask {
-    /// The container of a task, and the process that runs it.
+    /// Returns the container of a task, and the process that runs it.
     pub(crate) fn new(task: &[u8], container: &str) -> Result<(DockerTask, Spec), TaskError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let socket = variable(SOCKET).ok_or(TaskError::NoDocker)?;
@@ -126,7 +126,7 @@ impl DockerTask {
         Ok((task, spec))
     }
 
-    /// A command that runs inside the container.
+    /// Returns a command to run inside the container.
     pub(crate) fn inside(&self, command: &Command) -> Result<Inside, NoValue> {
         Inside::new(self.socket.clone(), self.name.clone(), command)
     }
@@ -135,7 +135,7 @@ impl DockerTask {
         self.pipe.as_fd()
     }
 
-    /// Reads the reports.
+    /// Reads the reports that have arrived.
     pub(crate) fn news(&mut self) -> Vec<News> {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = self.pipe.read(&mut buffer) {
@@ -170,13 +170,13 @@ impl DockerTask {
         news
     }
 
-    /// Asks the container to end, in the way of its image. False if it has not been started: then its process can be
-    /// ended.
+    /// Stops the container with the signal of its image. Returns `false` if it was not started: its process can be
+    /// ended then.
     pub(crate) fn stop(&mut self, grace: Duration) -> bool {
         if !self.started {
             return false;
         }
-        // The daemon counts seconds; the last word has our own escalation.
+        // The daemon counts whole seconds; the executor's own escalation decides.
         let seconds = grace.as_secs().saturating_add(1).min(1 << 31);
         let stop = request("POST", &format!("/containers/{}/stop?t={seconds}", self.name), None);
         match Exchange::send(&Endpoint::Unix(self.socket.clone()), &stop) {
@@ -186,14 +186,14 @@ impl DockerTask {
         true
     }
 
-    /// Ends the container. Blocks for as long as the daemon takes.
+    /// Kills the container. Blocks until the daemon has answered.
     pub(crate) fn kill(&self) {
         if let Err(error) = self.client.kill(&self.name, "SIGKILL") {
             stdio::err!("The Docker container cannot be killed: {}", base::error_chain(&error));
         }
     }
 
-    /// Deletes the container, whatever it does: for when the process beside it has ended without saying how.
+    /// Deletes the container in any state, after the process beside it has ended without a report.
     pub(crate) fn abandon(&self) {
         if let Err(error) = self.client.remove(&self.name) {
             stdio::err!("The Docker container cannot be removed: {}", base::error_chain(&error));

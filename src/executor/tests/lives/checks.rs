@@ -1,4 +1,4 @@
-//! Health checks and checks of the command executor's task.
+//! Tests health checks and checks of the command executor's task.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -42,7 +42,7 @@ struct Life {
 }
 
 impl Life {
-    /// A task that waits for its end, with these checks.
+    /// Starts a task with these checks that runs until it is killed.
     fn new(name: &str, complete: impl FnOnce(&mut v1::TaskInfo)) -> Life {
         let agent = FakeAgent::new();
         let executor = Executor::start("command", name, &agent.address, &[]);
@@ -69,7 +69,7 @@ impl Life {
         status.check_status.unwrap()
     }
 
-    /// The end of a task that its health check has ended.
+    /// Expects the end of a task that its health check has ended.
     fn ends_ill(mut self) {
         assert_eq!(self.update(TaskKilling).healthy, Some(false));
         assert_eq!(self.update(TaskKilled).healthy, Some(false));
@@ -88,7 +88,7 @@ impl Life {
     }
 }
 
-/// A web server whose answers have the status in the first place; its port.
+/// Starts a web server that answers with the status in `status`, and returns its port.
 fn web(status: &Arc<AtomicU16>) -> u32 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -97,7 +97,7 @@ fn web(status: &Arc<AtomicU16>) -> u32 {
         for mut stream in listener.incoming().flatten() {
             let mut buffer = [0; 1024];
             let length = stream.read(&mut buffer).unwrap_or(0);
-            // A probe of the port sends no request.
+            // A TCP probe of the port sends no request.
             if length == 0 {
                 continue;
             }
@@ -110,14 +110,14 @@ fn web(status: &Arc<AtomicU16>) -> u32 {
     port.into()
 }
 
-/// A port without a listener, which the system gives to no other process.
+/// A port without a listener, which the system assigns to no other process.
 const CLOSED: u32 = 1;
 
 #[test]
 fn good_health_is_reported_once() {
     let mut life = Life::new("health-good", |task| {
         let check = health(health_check::Type::Command);
-        // However often it fails before it is well again, it goes on.
+        // The number of failures before the task is healthy again does not matter.
         let consecutive_failures = Some(1_000_000);
         let command = Some(command("echo x >> tries; test ! -e ill"));
         task.health_check = Some(Box::new(v1::HealthCheck { command, consecutive_failures, ..check }));
@@ -127,7 +127,7 @@ fn good_health_is_reported_once() {
     life.touch("ill");
     life.healthy(false);
     std::fs::remove_file(life.executor.sandbox.0.join("ill")).unwrap();
-    // Each failure is told before it is seen to be well again.
+    // Each failure is reported before the recovery.
     while life.update(TaskRunning).healthy != Some(true) {}
     life.ends();
 }

@@ -1,4 +1,4 @@
-//! The command executor.
+//! Tests the command executor.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{self, Directory, Executor, FakeAgent, duration, kill_policy
 const CHECKPOINT: [(&str, &str); 3] =
     [("MESOS_CHECKPOINT", "1"), ("MESOS_RECOVERY_TIMEOUT", "15mins"), ("MESOS_SUBSCRIPTION_BACKOFF_MAX", "10ms")];
 
-/// Runs `task` to an end by itself; its terminal status and what it wrote.
+/// Runs `task` until it ends by itself, and returns its terminal status and its output.
 fn run(name: &str, task: v1::TaskInfo, end: v1::TaskState) -> (v1::TaskStatus, String) {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", name, &agent.address, &[("ONLY", "agent"), ("BOTH", "agent")]);
@@ -22,7 +22,7 @@ fn run(name: &str, task: v1::TaskInfo, end: v1::TaskState) -> (v1::TaskStatus, S
     (last, executor.sandbox.text("stdout"))
 }
 
-/// A running task that has written `ready`.
+/// Starts a task and waits until it has written `ready`.
 fn ready(name: &str, task: v1::TaskInfo, framework: v1::FrameworkInfo) -> (FakeAgent, Executor, support::Subscription) {
     let agent = FakeAgent::new();
     let executor =
@@ -149,7 +149,7 @@ fn a_kill_ends_the_whole_tree() {
 
 #[test]
 fn what_a_task_leaves_in_the_background_ends_with_it() {
-    // A daemon: neither of the task's session nor its child, and holding on to nothing.
+    // A daemon: it is not in the task's session, is not its child, and has none of its files open.
     let (_, text) = run("daemon", shell("t", "(setsid sleep 1000 >/dev/null 2>&1 & echo $!)"), TaskFinished);
     let pid: i32 = text.trim().parse().unwrap();
     until("the daemon to be gone", || containers::start_time(pid).is_none());
@@ -238,7 +238,7 @@ fn an_agent_that_comes_back_receives_all_unacknowledged_updates() {
     assert_eq!(subscribe.unacknowledged_updates.len(), 1);
     stream.acknowledge(&running);
     std::fs::write(executor.sandbox.0.join("go"), "").unwrap();
-    // The final update comes without an acknowledgement, and waits.
+    // The final update arrives, is not acknowledged, and waits.
     let finished = agent.update();
     assert_eq!(finished.state(), TaskFinished);
     agent.drop_connections();
@@ -257,7 +257,7 @@ fn an_agent_that_never_comes_back_is_given_up() {
     stream.launch(shell("t", "exec sleep 1000"));
     agent.updates(&mut stream, &[TaskStarting, TaskRunning]);
     agent.drop_connections();
-    // SUBSCRIBE after SUBSCRIBE comes and is not answered.
+    // SUBSCRIBE is repeated and not answered.
     executor.ends();
 }
 
@@ -283,7 +283,7 @@ fn an_update_that_is_too_early_is_sent_again() {
     stream.launch(shell("t", "while [ ! -e go ]; do sleep 0.02; done"));
     agent.updates(&mut stream, &[TaskStarting, TaskRunning]);
     std::fs::write(executor.sandbox.0.join("go"), "").unwrap();
-    // Other executors of the agent are still missing: it takes nothing but SUBSCRIBE.
+    // Other executors of the agent are still missing: it accepts only SUBSCRIBE.
     let update = agent.request();
     let status = update.executor_call().update.unwrap().status;
     update.answer("503 Service Unavailable", b"Agent has not finished recovery");

@@ -1,4 +1,4 @@
-//! Whole lives of executors, as processes, against a fake agent.
+//! Tests whole lives of executors, as processes, against a fake agent.
 #![allow(clippy::disallowed_methods)] // limits of real waiting need the real clock
 
 mod checks;

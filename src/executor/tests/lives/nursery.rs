@@ -1,4 +1,4 @@
-//! A template of executors, and the agent's ends of the lines of its copies.
+//! A template of executors, and the agent's ends of the lines of its copies, for tests.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ impl Nursery {
     }
 
     pub fn of(program: &str) -> Nursery {
-        // As an agent does it.
+        // An agent starts the template in the same way.
         let file = ProgramFile::in_memory(c"tepui-executor", &std::fs::read(program).unwrap()).unwrap();
         let words = ["tepui-executor", "executor", "template"].map(OsString::from);
         Nursery { template: Template::start(&file, words.into()).unwrap(), file }
@@ -58,7 +58,7 @@ impl Nursery {
     }
 }
 
-/// The agent's end.
+/// The agent's end of a line.
 pub struct Line {
     socket: UnixStream,
     decoder: Decoder,

@@ -1,4 +1,4 @@
-//! The default executor.
+//! Tests the default executor.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::support::{Executor, FakeAgent, Request, Subscription, duration, kill_
 const CHECKPOINT: [(&str, &str); 3] =
     [("MESOS_CHECKPOINT", "1"), ("MESOS_RECOVERY_TIMEOUT", "15mins"), ("MESOS_SUBSCRIPTION_BACKOFF_MAX", "10ms")];
 
-/// What WAIT answers for a process that ended with this status of `wait(2)`.
+/// Returns the response to WAIT for a process that ended with this status of `wait(2)`.
 fn waited(exit_status: i32) -> Vec<u8> {
     let waited = response::WaitNestedContainer { exit_status: Some(exit_status), ..Default::default() };
     let r#type = Some(response::Type::WaitNestedContainer as i32);
     v1::agent::Response { r#type, wait_nested_container: Some(waited), ..Default::default() }.encode_to_vec()
 }
 
-/// A pod whose agent takes part in the whole of it.
+/// A pod and its fake agent.
 struct Pod {
     agent: FakeAgent,
     executor: Executor,
     stream: Subscription,
 }
 
-/// A task of a pod that runs: its container, and the WAIT call that is to be answered.
+/// A running task of a pod: its container, and the WAIT call that must be answered.
 struct Running {
     container: v1::ContainerId,
     wait: Request,
@@ -46,14 +46,14 @@ impl Pod {
         status
     }
 
-    /// Launches a group; every launch succeeds.
+    /// Launches a group of tasks; every launch succeeds.
     fn runs(&mut self, tasks: &[v1::TaskInfo]) -> Vec<Running> {
         self.stream.launch_group(tasks.to_vec());
         for task in tasks {
             self.update(&task.task_id.value, TaskStarting);
         }
         let mut launches: Vec<Request> = tasks.iter().map(|_| self.agent.agent_request()).collect();
-        // Connections come in no order; names tell which is which.
+        // The order of connections is arbitrary; names identify the launches.
         launches.sort_by_key(|launch| name_of(&launch.agent_call().launch_container.unwrap()));
         launches.into_iter().zip(tasks).map(|(launch, task)| self.run(launch, task)).collect()
     }
@@ -71,7 +71,7 @@ impl Pod {
         Running { container, wait }
     }
 
-    /// Takes the request for a signal to `task`.
+    /// Receives the request for a signal to `task`.
     fn signalled(&mut self, task: &Running, signal: i32) -> Request {
         let request = self.agent.agent_request();
         let kill = request.agent_call().kill_nested_container.unwrap();
@@ -79,8 +79,8 @@ impl Pod {
         request
     }
 
-    /// Takes requests for signals to `task` that may come in any order, as each has a connection of its own; which they
-    /// are.
+    /// Receives requests for signals to `task` and returns the signals. Their order is arbitrary, as each has a
+    /// connection of its own.
     fn signals(&mut self, task: &Running, number: usize) -> Vec<i32> {
         let mut signals: Vec<i32> = (0..number)
             .map(|_| {
@@ -95,14 +95,14 @@ impl Pod {
         signals
     }
 
-    /// Takes the announcement that `task` is being killed, and the request for its SIGTERM.
+    /// Receives the update that `task` is being killed, and the request for its SIGTERM.
     fn is_killed(&mut self, name: &str, task: &Running) {
         self.update(name, TaskKilling);
         self.signalled(task, 15).answer("200 OK", b"");
     }
 }
 
-/// The script of a launched command: the tests' tasks differ in it.
+/// Returns the script of a launched command, in which the tests' tasks differ.
 fn name_of(launch: &call::LaunchContainer) -> String {
     launch.command.as_ref().unwrap().value.clone().unwrap()
 }
@@ -134,7 +134,7 @@ fn what_fails_takes_its_group_along() {
     pod.is_killed("t2", &second);
     second.wait.answer("200 OK", &waited(15));
     assert_eq!(pod.update("t2", TaskKilled).message(), "Command terminated with signal Terminated");
-    // The other group is not touched.
+    // The other group keeps running.
     other.pop().unwrap().wait.answer("200 OK", &waited(0));
     pod.update("t0", TaskFinished);
     pod.executor.ends();
@@ -187,7 +187,7 @@ fn a_task_may_take_only_so_long() {
     pod.update("t1", TaskStarting);
     pod.agent.agent_request().answer("200 OK", b"");
     pod.update("t1", TaskRunning);
-    // The wait and both signals, in quick succession, over connections of their own.
+    // The wait and both signals arrive in quick succession, over connections of their own.
     let (mut wait, mut signals) = (None, Vec::new());
     for _ in 0..3 {
         let request = pod.agent.agent_request();
@@ -235,7 +235,7 @@ fn after_an_agents_restart_its_containers_are_waited_for_again() {
     let tasks = pod.runs(&[shell("t1", "1"), shell("t2", "2")]);
     pod.agent.drop_connections();
     pod.stream = pod.agent.subscribed(killing()).1;
-    // One after the other as they come; the agent still recovers for the first.
+    // Requests are answered one after the other; the agent still recovers for the first.
     let first = pod.agent.agent_request();
     let second = pod.agent.agent_request();
     first.answer("503 Service Unavailable", b"Agent has not finished recovery");
@@ -266,7 +266,7 @@ fn without_an_agent_there_is_no_pod() {
     pod.executor.ends();
 }
 
-/// The next request to the agent, which is about the session of a check.
+/// Returns the next request to the agent, which must be about the session of a check.
 fn of_session(pod: &Pod, kind: call::Type) -> (Request, v1::agent::Call) {
     let request = pod.agent.agent_request();
     let call = request.agent_call();
@@ -283,7 +283,7 @@ fn checks_of_tasks_with_containers_are_sessions() {
     task.check = Some(Box::new(v1::CheckInfo {
         r#type: Some(v1::check_info::Type::Command as i32),
         command: Some(v1::check_info::Command { command }),
-        // The call that waits for the task comes before.
+        // The delay lets the call that waits for the task arrive first.
         delay_seconds: Some(1.0),
         interval_seconds: Some(0.02),
         timeout_seconds: Some(5.0),
@@ -303,7 +303,7 @@ fn checks_of_tasks_with_containers_are_sessions() {
     request.answer("200 OK", b"");
     let status = pod.update("t1", TaskRunning);
     assert_eq!(status.check_status.unwrap().command.unwrap().exit_code, Some(5));
-    // The next one hangs, and is ended.
+    // The next probe hangs, and is ended.
     let (hanging, launch) = of_session(&pod, call::Type::LaunchNestedContainerSession);
     let id = launch.launch_nested_container_session.unwrap().container_id;
     let (request, kill) = of_session(&pod, call::Type::KillNestedContainer);

@@ -1,6 +1,6 @@
-//! A fake agent that speaks the v1 executor API, and the executor's process that talks to it.
+//! A fake agent with the v1 executor API, and the executor's process that is connected to it.
 //!
-//! The agent does nothing by itself: a test takes what the executor sends, in order, and answers it.
+//! The agent does nothing by itself: a test receives the executor's requests in order, and answers them.
 #![allow(clippy::disallowed_methods)] // limits of real waiting need the real clock
 
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use prost::Message;
 use protos::mesos::v1;
 use protos::mesos::v1::executor::{Call, Event, call, event};
 
-/// How long something may take that must happen, also on a busy machine.
+/// Time limit of events that must occur, also on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
-/// A connection, whichever kind.
+/// A connection of any kind.
 trait Stream: Read + Write + Send {
     fn copy(&self) -> Box<dyn Stream>;
     fn shut(&self);
@@ -42,7 +42,7 @@ impl Stream for UnixStream {
     }
 }
 
-/// A request and the connection that its answer goes to.
+/// A request, and the connection for its response.
 pub struct Request {
     pub head: String,
     body: Vec<u8>,
@@ -62,12 +62,12 @@ impl Request {
 
     pub fn answer(mut self, status: &str, body: &[u8]) {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
-        // The executor may be gone: then the test finds that out otherwise.
+        // The executor may be gone, which the test detects in another way.
         let _ = self.stream.write_all(&[head.as_bytes(), body].concat());
     }
 }
 
-/// The stream of events to one subscription.
+/// The event stream of one subscription.
 pub struct Subscription(Box<dyn Stream>);
 
 impl Subscription {
@@ -107,7 +107,7 @@ impl Subscription {
     }
 }
 
-/// A framework that knows TASK_KILLING.
+/// Returns a framework with the capability TASK_KILLING_STATE.
 pub fn killing() -> v1::FrameworkInfo {
     let r#type = Some(v1::framework_info::capability::Type::TaskKillingState as i32);
     v1::FrameworkInfo { capabilities: vec![v1::framework_info::Capability { r#type }], ..Default::default() }
@@ -125,7 +125,7 @@ pub fn duration(time: Duration) -> v1::DurationInfo {
     v1::DurationInfo { nanoseconds: i64::try_from(time.as_nanos()).unwrap() }
 }
 
-/// A task that is a shell command.
+/// Returns a task that runs a shell command.
 pub fn shell(id: &str, script: &str) -> v1::TaskInfo {
     let allocation_info = Some(v1::resource::AllocationInfo { role: Some("dev".into()) });
     v1::TaskInfo {
@@ -174,17 +174,18 @@ impl FakeAgent {
         FakeAgent { address, requests, agent_requests, connections }
     }
 
-    /// The next request to the executor API.
+    /// Returns the next request to the executor API.
     pub fn request(&self) -> Request {
         self.requests.recv_timeout(LIMIT).expect("a request from the executor")
     }
 
-    /// The next request to the agent API. There is no order between the two: they come over different connections.
+    /// Returns the next request to the agent API. Requests to the two APIs are in no order: they arrive over different
+    /// connections.
     pub fn agent_request(&self) -> Request {
         self.agent_requests.recv_timeout(LIMIT).expect("a request to the agent API")
     }
 
-    /// Takes SUBSCRIBE and answers it with the stream's first event.
+    /// Receives SUBSCRIBE and answers it with the stream's first event.
     pub fn subscribed(&self, framework: v1::FrameworkInfo) -> (call::Subscribe, Subscription) {
         let mut request = self.request();
         let call = request.executor_call();
@@ -201,7 +202,7 @@ impl FakeAgent {
         (call.subscribe.unwrap(), subscription)
     }
 
-    /// Takes UPDATE and accepts it, without acknowledging.
+    /// Receives UPDATE and accepts it, without acknowledging the update.
     pub fn update(&self) -> v1::TaskStatus {
         let request = self.request();
         let call = request.executor_call();
@@ -215,7 +216,7 @@ impl FakeAgent {
         status
     }
 
-    /// Takes UPDATEs that come in this order, acknowledging each; the last one.
+    /// Receives UPDATEs in this order, acknowledges each, and returns the last one.
     pub fn updates(&self, stream: &mut Subscription, states: &[v1::TaskState]) -> v1::TaskStatus {
         let mut last = None;
         for state in states {
@@ -227,7 +228,7 @@ impl FakeAgent {
         last.unwrap()
     }
 
-    /// As an agent that dies: all connections end.
+    /// Closes all connections, as an agent that crashes.
     pub fn drop_connections(&self) {
         while let Ok(stream) = self.connections.try_recv() {
             stream.shut();
@@ -235,7 +236,7 @@ impl FakeAgent {
     }
 }
 
-/// Hands the requests of one connection to the first receiver, those to the agent API to the second.
+/// Passes the executor API's requests of one connection to the first receiver, those to the agent API to the second.
 fn read_requests(mut stream: Box<dyn Stream>, receivers: &[Sender<Request>; 2]) {
     let mut pending = Vec::new();
     let mut buffer = [0; 65536];
@@ -262,7 +263,7 @@ fn request_in(bytes: &[u8]) -> Option<(String, Vec<u8>, usize)> {
     (bytes.len() >= whole).then(|| (head, bytes[end..whole].to_vec(), whole))
 }
 
-/// A directory that goes away with its test.
+/// A directory that is deleted when this is dropped.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
@@ -284,7 +285,7 @@ impl Drop for Directory {
     }
 }
 
-/// A running executor, in a sandbox of its own; ended with its test.
+/// A running executor in a sandbox of its own; it is killed when this is dropped.
 pub struct Executor {
     process: Child,
     pub sandbox: Directory,
@@ -315,7 +316,7 @@ impl Executor {
         self.process.id()
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for the executor's end, which must be successful.
     pub fn ends(&mut self) {
         let mut status = None;
         until("the executor to end", || {

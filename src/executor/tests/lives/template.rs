@@ -1,4 +1,4 @@
-//! Executors that are copies of a template, with a line to their agent.
+//! Tests executors that are copies of a template, with a line to their agent.
 
 use containers::{Output, TemplateError};
 use protos::mesos::v1::TaskState;
@@ -20,13 +20,13 @@ fn copies_live_side_by_side() {
         line.updates(&[TaskStarting, TaskRunning]);
         copies.push((child, line));
     }
-    // Copies outlive it, and are children of no other process.
+    // Copies outlive the template, and are children of no other process.
     drop(nursery);
     for (n, ((child, mut line), sandbox)) in copies.into_iter().zip(&sandboxes).enumerate() {
         std::fs::write(sandbox.0.join("go"), "now\n").unwrap();
         line.updates(&[TaskFinished]);
         assert!(ended(&child).success(), "{}", sandbox.text("stderr"));
-        // Four open files of ls, and the line before them: nothing is handed on.
+        // The list has a line with the total and four open files of `ls`: no descriptor is inherited.
         assert_eq!(sandbox.text("stdout"), format!("copy{n} {}\n5\n", sandbox.0.display()));
     }
 }
@@ -102,7 +102,7 @@ fn failures_name_their_step() {
     spec.working_dir = None;
     spec.stdout = Output::File("/none/such".into());
     assert!(matches!(nursery.template.spawn(&spec, None), Err(TemplateError::Spawn(_))));
-    // It is as good as before.
+    // The template works as before.
     let (child, mut line) = nursery.start(&sandbox, &[]);
     line.subscribed_and_launched(shell("t", "true"));
     line.updates(&[TaskStarting, TaskRunning, TaskFinished]);

@@ -1,4 +1,4 @@
-//! Random resources for property tests: every kind of value, reservation, disk and flag that may come in.
+//! Random resources for property tests: every kind of value, reservation, disk and flag that may occur in messages.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use protos::mesos::resource::disk_info::source::{Mount, Path, Type};
 use protos::mesos::resource::disk_info::{Persistence, Source};
 use resources::{Amount, Disk, ItemSet, Labels, ProviderId, Ranges, Reservation, Resource, Resources, Role, Value};
 
-/// A role that is known to be valid.
+/// Returns a role of a valid name.
 pub fn role(text: &str) -> Role {
     Role::parse(text).expect("a valid role")
 }
@@ -18,7 +18,7 @@ fn labels(value: &str) -> Labels {
     mesos::Labels { labels: vec![mesos::Label { key: "k".into(), value: Some(value.into()) }] }.into()
 }
 
-/// A stack of reservations, possibly none.
+/// Generates a stack of reservations, possibly an empty one.
 pub fn reservations() -> impl Strategy<Value = Vec<Reservation>> {
     let dynamic = |text: &str| Reservation::dynamic(role(text), Some("me".into()), None);
     prop_oneof![
@@ -37,7 +37,7 @@ fn allocation() -> impl Strategy<Value = Option<Role>> {
     prop_oneof![3 => Just(None), 2 => Just(Some(role("a"))), 1 => Just(Some(role("a/b")))]
 }
 
-/// Numbers and words come out of a band, so that sets of different bands have none in common.
+/// Generates a named value. Numbers and words are of a band, so that sets of different bands have none in common.
 fn named_value(band: u64) -> impl Strategy<Value = (&'static str, Value)> {
     let amount = (1_i64..2_000_000).prop_map(|t| Value::Scalar(Amount::from_thousandths(t)));
     let scalar = (prop::sample::select(vec!["cpus", "mem", "gas", "water"]), amount);
@@ -70,7 +70,7 @@ fn disk_info(kind: Option<Type>, root: &str, volume: Option<&str>) -> Disk {
     DiskInfo { persistence, volume, source }.into()
 }
 
-/// Disk of any source, some of it persistent or shared volumes.
+/// Generates disk of any source, some of it persistent or shared volumes.
 fn disk() -> impl Strategy<Value = Resource> {
     let source = prop::sample::select(vec![None, Some(Type::Path), Some(Type::Mount), Some(Type::Block)]);
     let root = prop::sample::select(vec!["/m1", "/m2"]);
@@ -88,7 +88,7 @@ fn disk() -> impl Strategy<Value = Resource> {
     )
 }
 
-/// One resource that may come in over the wire.
+/// Generates one resource that may occur in messages.
 pub fn resource(band: u64) -> impl Strategy<Value = Resource> {
     let plain = (named_value(band), reservations(), any::<bool>()).prop_map(|((name, value), stack, revocable)| {
         let revocable = revocable && stack.is_empty();
@@ -99,12 +99,12 @@ pub fn resource(band: u64) -> impl Strategy<Value = Resource> {
         .prop_map(|(resource, role, provider)| resource.with_allocation(role).with_provider(provider))
 }
 
-/// A set of resources.
+/// Generates a set of resources.
 pub fn resources(band: u64) -> impl Strategy<Value = Resources> {
     vec(resource(band), 0..7).prop_map(|all| all.into_iter().collect())
 }
 
-/// A set that the text of `--resources` can say.
+/// Generates a set that the text of `--resources` can express.
 pub fn flag_resources() -> impl Strategy<Value = Resources> {
     let stack = prop_oneof![
         2 => Just(vec![]),

@@ -1,7 +1,7 @@
-//! The second place that confirms each commit of a registry's file: a file beside it, `<registry>.commits`.
+//! Confirms each commit of a registry's file in a second file beside it, `<registry>.commits`.
 //!
-//! It holds two slots, one for commits with even numbers and one for those with odd numbers, so that a write that a
-//! crash interrupts spoils the older confirmation only. What a disagreement means is decided elsewhere.
+//! It has two slots, one for commits with even numbers and one for those with odd numbers, so that a write that a crash
+//! interrupts damages the older confirmation only. Disagreements are handled elsewhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -17,41 +17,41 @@ use super::place::Place;
 use crate::error::StoreError;
 use crate::replace::replace_file;
 
-/// How a slot begins: the name and the version of its layout.
+/// Start of a slot: the name and the version of its layout.
 const MAGIC: &[u8; 8] = b"tepuiRC1";
-/// The bytes of a slot that its check sum is about: the magic number, the commit's number, the time and the content's
-/// checksum.
+/// Number of bytes of a slot that its checksum covers: the magic number, the commit's number, the time and the
+/// content's checksum.
 const CHECKED: usize = 8 + 8 + 8 + BYTES;
-/// The bytes of a slot.
+/// Size of a slot in bytes.
 const SLOT: usize = CHECKED + BYTES;
-/// Where the second slot begins: in another page than the first, so that no torn page is in both.
+/// Offset of the second slot: in another page than the first, so that no torn page contains both.
 const STEP: usize = 4096;
-/// The length of the file.
+/// Length of the file in bytes.
 const LENGTH: usize = 2 * STEP;
 
 /// A commit of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// Number of commits before it. The first one creates the file.
+    /// Number of commits before this one. The first one creates the file.
     pub(super) number: u64,
-    /// The checksum of what the registry holds since then.
+    /// Checksum of the registry's entries after the commit.
     pub(super) content: Content,
 }
 
 /// The content of a file of confirmations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// There is no such file.
+    /// The file does not exist.
     Absent,
-    /// It confirms nothing.
+    /// The file confirms nothing.
     Damaged,
-    /// It confirms a commit.
+    /// The file confirms a commit.
     Confirms {
-        /// The newest commit that it confirms.
+        /// Newest confirmed commit.
         commit: Commit,
-        /// When that was written.
+        /// Number and time of the confirmation.
         confirmed: Confirmed,
-        /// Whether the other slot is valid, too. If it is not it may have confirmed a later commit.
+        /// Whether the other slot is valid, too. If it is not, it may have confirmed a later commit.
         is_whole: bool,
     },
 }
@@ -63,7 +63,7 @@ pub(super) struct Confirmation {
     place: Place,
 }
 
-/// The path of the file that confirms the commits of `registry`.
+/// Returns the path of the file that confirms the commits of `registry`.
 pub(super) fn path_of(registry: &Path) -> PathBuf {
     let mut name = registry.as_os_str().to_owned();
     name.push(".commits");
@@ -74,7 +74,7 @@ impl Confirmation {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub(super) fn read(path: &Path) -> Result<Reading, StoreError> {
         let mut bytes = Vec::new();
         match File::open(path).and_then(|file| file.take(LENGTH as u64 + 1).read_to_end(&mut bytes)) {
@@ -84,10 +84,10 @@ impl Confirmation {
         }
     }
 
-    /// Makes a file that confirms this commit, in place of one that is there, durably.
+    /// Creates a file that confirms this commit, or replaces an existing one, durably.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub(super) fn create(path: &Path, commit: &Commit, time: SystemTime) -> Result<Confirmation, StoreError> {
         let (mut bytes, slot) = (vec![0; LENGTH], encode(commit, time));
         for begin in [0, STEP] {
@@ -100,7 +100,7 @@ impl Confirmation {
     /// Opens the file at `path`, which was read before.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub(super) fn open(path: &Path) -> Result<Confirmation, StoreError> {
         let file = OpenOptions::new().write(true).open(path).map_err(StoreError::io("open", path))?;
         Ok(Confirmation { place: Place::of(path, &file)?, file })
@@ -110,7 +110,7 @@ impl Confirmation {
     /// path.
     ///
     /// # Errors
-    /// The system refuses, or the file is not at its path any more.
+    /// An error of the system, or the file is no longer at its path.
     pub(super) fn write(&mut self, commit: &Commit, time: SystemTime) -> Result<(), StoreError> {
         let begin = if commit.number.is_multiple_of(2) { 0 } else { STEP as u64 };
         let path = self.place.path();

@@ -1,4 +1,4 @@
-//! Reading a registry's file without a change to it: the storage engine gets a copy in memory.
+//! Reads a registry's file without changing it: the storage engine opens a copy in memory.
 //!
 //! The engine writes to every file that it opens. The checks are those of `open.rs`; nothing is repaired or confirmed.
 
@@ -15,13 +15,13 @@ use super::loss::{Found, Loss};
 use super::open::{FLAGS, contents, judge, not_closed};
 use crate::error::StoreError;
 
-/// The longest file that is read. A hundred thousand agents take a tenth of it.
+/// Maximum length of the file in bytes. A hundred thousand agents take a tenth of it.
 const FILE_MAX: u64 = 4 << 30;
 
 /// Reads the registry at `path`. It has the entries of its newest commit, whether that is confirmed or not.
 ///
 /// # Errors
-/// A process has it open. [`StoreError::Lost`] if it does not contain the last commit that is confirmed.
+/// Another process has it open. [`StoreError::Lost`] if it does not contain the last confirmed commit.
 pub(super) fn read(path: &Path) -> Result<Registry, StoreError> {
     let file = File::open(path).map_err(StoreError::io("open", path))?;
     match file.try_lock_shared() {
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path) -> Result<Registry, StoreError> {
         return Err(lost(Found::Empty(confirmed), None));
     }
     let examined = open(&bytes).and_then(|database| contents(&database).map(|found| (database, found)));
-    // In memory nothing fails but for what is in the file.
+    // In memory only damaged content can cause an error.
     let (database, (commit, content)) =
         examined.map_err(|error| lost(Found::Unreadable(confirmed), Some(Box::new(error))))?;
     judge(commit.as_ref(), &content, &reading).map_err(|found| lost(found, None))?;

@@ -1,10 +1,10 @@
-//! A checksum of all entries of a registry, which a commit brings up to date without reading the others.
+//! Computes a checksum of all entries of a registry, which a commit updates without reading the other entries.
 //!
 //! It detects damage. It does not authenticate: a program that can write the files can write a matching checksum, too.
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a checksum.
+/// Length of a checksum in bytes.
 pub(super) const BYTES: usize = 32;
 
 /// The SHA-256 of every entry, combined by exclusive or. Keys are unique, so no two entries cancel each other out.
@@ -12,7 +12,7 @@ pub(super) const BYTES: usize = 32;
 pub(super) struct Content(pub(super) [u8; BYTES]);
 
 impl Content {
-    /// Adds an entry, or removes it if it is there.
+    /// Adds an entry to the checksum, or removes it if it is contained.
     pub(super) fn toggle(&mut self, key: &str, value: &[u8]) {
         let entry = Sha256::new()
             .chain_update((key.len() as u64).to_le_bytes())

@@ -15,9 +15,9 @@ use super::place::Place;
 use super::{RegistryStore, Update, changes, copy, parts};
 use crate::error::StoreError;
 
-/// Entries by key.
+/// Table of entries by key.
 pub(super) const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("registry");
-/// The newest commit: its number, and the checksum of the entries after it.
+/// Table of the newest commit: its number, and the checksum of the entries after it.
 pub(super) const COMMITS: TableDefinition<'_, (), (u64, &[u8; BYTES])> = TableDefinition::new("commits");
 
 /// A registry in one file.
@@ -30,14 +30,14 @@ pub struct FileRegistry {
 }
 
 impl FileRegistry {
-    /// The name of the registry below a master's work directory.
+    /// Name of the registry in a master's work directory.
     pub const NAME: &str = "registry.redb";
 
-    /// Makes a registry that holds what `registry` does, at a path where none is. A crash leaves no registry, or all of
+    /// Creates a registry with the content of `registry`, at a path without one. A crash leaves no registry, or all of
     /// it.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] or [`StoreError::InUse`] if there is a registry, or what is left of one. An error of the
+    /// [`StoreError::Exists`] or [`StoreError::InUse`] if there is a registry, or a part of one. An error of the
     /// system.
     pub fn create(path: &Path, registry: &Registry) -> Result<FileRegistry, StoreError> {
         if FileRegistry::is_at(path) {
@@ -49,7 +49,7 @@ impl FileRegistry {
         open::create_with(path, &changes(&Registry::default(), registry))
     }
 
-    /// Reads the registry at `path` without a change to its files.
+    /// Reads the registry at `path` without changing its files.
     ///
     /// # Errors
     /// [`StoreError::InUse`] if a process has it open, [`StoreError::Lost`] if it does not contain the last commit. An
@@ -70,7 +70,7 @@ impl FileRegistry {
         open::open(path, accept)
     }
 
-    /// Whether there is a registry at `path`, or what is left of one.
+    /// Returns whether there is a registry at `path`, or a part of one.
     pub fn is_at(path: &Path) -> bool {
         path.exists() || path_of(path).exists()
     }
@@ -78,7 +78,7 @@ impl FileRegistry {
     /// Renames a registry that is not open. If a crash interrupts it, the next call completes it.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
         for (from, to) in [(from.to_owned(), to.to_owned()), (path_of(from), path_of(to))] {
             match fs::rename(&from, to) {
@@ -89,7 +89,7 @@ impl FileRegistry {
         Ok(())
     }
 
-    /// In what state it was when it was opened.
+    /// Returns the state of the registry when it was opened.
     pub fn opening(&self) -> &Opening {
         &self.opening
     }
@@ -125,7 +125,7 @@ impl FileRegistry {
     }
 }
 
-/// Joins the entries of the database at `path`.
+/// Joins the entries of the database to a registry; `path` is for errors.
 pub(super) fn load(database: &Database, path: &Path) -> Result<Registry, StoreError> {
     let reading = database.begin_read().map_err(failed(path))?;
     let mut registry = Registry::default();
@@ -144,7 +144,7 @@ pub(super) fn load(database: &Database, path: &Path) -> Result<Registry, StoreEr
     Ok(registry)
 }
 
-/// Says which file an error of the engine is about.
+/// Adds the file to an error of the engine.
 pub(super) fn failed<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
     move |error| StoreError::Registry { path: path.to_owned(), source: Box::new(error.into()) }
 }
@@ -163,7 +163,7 @@ impl RegistryStore for FileRegistry {
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
         if !updates.is_empty() {
             let commit = self.write(updates).map_err(failed(self.place.path()))?;
-            // Before anything is seen of the commit, both files hold it, under their names.
+            // Before the commit has any effect, both files contain it and are at their paths.
             self.confirmation.write(&commit, self.place.modified()?)?;
         }
         self.place.check().map(drop)

@@ -1,76 +1,76 @@
-//! The damage of a registry whose two files do not agree, and the extent of the loss.
+//! Describes the damage of a registry whose two files do not agree, and the extent of the loss.
 //!
-//! It describes what was found; whether the process continues without it is the operator's decision.
+//! The operator decides whether the process continues.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// A commit that a file of confirmations confirms.
+/// A commit that the file of confirmations confirms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirmed {
-    /// The commit's number.
+    /// Number of the commit.
     pub number: u64,
-    /// When the commit was written.
+    /// Time at which the commit was written.
     pub time: SystemTime,
 }
 
-/// A registry that does not hold, or may not hold, what was committed last.
+/// A registry that does not contain, or may not contain, the last commit.
 #[derive(Debug, thiserror::Error)]
 #[error("the registry '{}' {found}", path.display())]
 pub struct Loss {
-    /// The registry's file.
+    /// Path of the registry's file.
     pub path: PathBuf,
-    /// What was found.
+    /// Kind of the damage.
     pub found: Found,
     /// The storage engine's error, if it cannot read the file.
     #[source]
     pub(super) source: Option<Box<redb::Error>>,
 }
 
-/// What was found in place of a registry whose newest commit is confirmed.
+/// Kind of damage that was found in place of a registry whose newest commit is confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// No file, but confirmations of its commits.
+    /// The file is missing, but there are confirmations of its commits.
     Missing(Option<Confirmed>),
-    /// A file without content. A new registry is never an empty file.
+    /// The file is empty. A new registry is never an empty file.
     Empty(Option<Confirmed>),
-    /// A file that the storage engine cannot read.
+    /// The storage engine cannot read the file.
     Unreadable(Option<Confirmed>),
-    /// A registry that ends before the commit that is confirmed.
+    /// The registry ends before the confirmed commit.
     RolledBack {
-        /// Its newest commit.
+        /// Newest commit of the registry.
         last: u64,
-        /// The newest commit that is confirmed.
+        /// Newest confirmed commit.
         confirmed: Confirmed,
     },
-    /// A registry that holds something else than its newest commit has left.
+    /// The registry's entries are not those of its newest commit.
     Changed {
-        /// Its newest commit.
+        /// Newest commit of the registry.
         last: u64,
     },
-    /// A registry without confirmations.
+    /// The registry has no confirmations.
     Unconfirmed {
-        /// Its newest commit.
+        /// Newest commit of the registry.
         last: u64,
     },
-    /// A registry whose confirmations are damaged, so that there may have been later commits.
+    /// The confirmations are damaged, so that there may have been later commits.
     ConfirmationsDamaged {
-        /// Its newest commit.
+        /// Newest commit of the registry.
         last: u64,
     },
-    /// A registry whose confirmations end more than one commit before it does.
+    /// The confirmations end more than one commit before the registry.
     ConfirmationsOld {
-        /// Its newest commit.
+        /// Newest commit of the registry.
         last: u64,
-        /// The newest commit that is confirmed.
+        /// Newest confirmed commit.
         confirmed: Confirmed,
     },
 }
 
 impl Loss {
-    /// The number of the newest commit that is known of. It identifies this loss: the first commit after an operator
-    /// has accepted it has a higher one.
+    /// Returns the number of the newest known commit. It identifies this loss: the first commit after an operator has
+    /// accepted it has a higher one.
     pub fn number(&self) -> u64 {
         let of = |confirmed: Option<Confirmed>| confirmed.map_or(0, |confirmed| confirmed.number);
         match self.found {
@@ -82,7 +82,7 @@ impl Loss {
         }
     }
 
-    /// Whether the registry's file can be read, so that what it holds is left if the loss is accepted.
+    /// Returns whether the registry's file can be read, so that its entries remain if the loss is accepted.
     pub fn leaves_entries(&self) -> bool {
         !matches!(self.found, Found::Missing(_) | Found::Empty(_) | Found::Unreadable(_))
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Confirmed {
     }
 }
 
-/// Says that all commits are lost.
+/// Formats the message that all commits are lost.
 struct All(Option<Confirmed>);
 
 impl fmt::Display for All {

@@ -1,4 +1,4 @@
-//! A registry that is gone with its process (`--registry=in_memory`).
+//! A registry that is lost with its process (`--registry=in_memory`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use protos::mesos::internal::Registry;
 use super::{RegistryStore, Update, parts};
 use crate::error::StoreError;
 
-/// A registry that is gone with its process.
+/// A registry in memory, which is lost with its process.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryRegistry {
     entries: BTreeMap<String, Vec<u8>>,

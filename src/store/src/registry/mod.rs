@@ -1,7 +1,7 @@
-//! The master's registry, `mesos.internal.Registry`, kept in parts: one entry for each agent, role and so on.
+//! The master's registry, `mesos.internal.Registry`, stored in parts: one entry for each agent, role and so on.
 //!
-//! The cost of a change depends on its size, not on that of the registry. Implementations choose where entries
-//! lie.
+//! The cost of a change depends on its size, not on that of the registry. Implementations choose where entries are
+//! stored.
 
 mod confirmation;
 mod copy;
@@ -25,18 +25,18 @@ pub use memory::MemoryRegistry;
 pub use open::Opening;
 pub use parts::{EntryError, Update, registry_of};
 
-/// Where a registry is kept.
+/// A store of a registry.
 pub trait RegistryStore: Send {
-    /// The whole registry; a new store has an empty one.
+    /// Reads the whole registry; a new store has an empty one.
     ///
     /// # Errors
-    /// When it cannot be read, or holds something else.
+    /// The registry cannot be read, or the store contains something else.
     fn load(&mut self) -> Result<Registry, StoreError>;
 
     /// Makes all these changes, or none, and returns when they are durable.
     ///
     /// # Errors
-    /// When it cannot be written: then it is unknown whether the changes are made.
+    /// The registry cannot be written. It is then unknown whether the changes are made.
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError>;
 
     /// Makes the registry equal to `wanted` by changing the differences.
@@ -49,8 +49,8 @@ pub trait RegistryStore: Send {
     }
 }
 
-/// What makes a registry that is equal to `old` equal to `new`. Both may be parts of registries, if the same is left
-/// out.
+/// Returns the changes that make a registry that is equal to `old` equal to `new`. Both may be parts of registries, if
+/// they lack the same parts.
 pub fn changes(old: &Registry, new: &Registry) -> Vec<Update> {
     let (old, new) = (entries(parts::split(old)), entries(parts::split(new)));
     let gone = old.keys().filter(|key| !new.contains_key(*key)).cloned().map(|key| Update { key, value: None });

@@ -1,5 +1,4 @@
-//! Opening a registry's file: what it holds is compared with the file that confirms its commits before anything is
-//! used.
+//! Opens a registry's file, after comparing its content with the file that confirms its commits.
 //!
 //! A commit is written to the registry's file first and confirmed second. So a crash leaves a registry that is
 //! confirmed up to its newest commit, or up to the one before it. Everything else is a [`Loss`].
@@ -22,36 +21,36 @@ use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
 use crate::replace::{directory_of, sync_directory};
 
-/// How much of the file is kept in memory, in bytes: it is read once, at start.
+/// Size of the storage engine's cache in bytes; small, since the file is read once, at start.
 const CACHE_BYTES: usize = 4 << 20;
-/// How long a start waits for another process to release the file, and how often it tries.
+/// Maximum wait at the start for another process to release the file, and the interval of attempts.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// In what state a registry was when it was opened.
+/// State of a registry when it was opened.
 #[derive(Debug)]
 pub enum Opening {
-    /// There was none.
+    /// There was no registry.
     New,
-    /// Its newest commit was confirmed.
+    /// The newest commit was confirmed.
     Confirmed,
-    /// Its newest commit was not confirmed: the process before ended between the two writes. Now it is confirmed.
+    /// The newest commit was not confirmed: the process before ended between the two writes. It is confirmed now.
     Unconfirmed {
-        /// The number of that commit.
+        /// Number of that commit.
         last: u64,
     },
-    /// It was written by a version that does not confirm commits. From now on they are confirmed.
+    /// The registry was written by a version that does not confirm commits. From now on they are confirmed.
     Older,
-    /// A part of it was lost, and the caller has accepted that.
+    /// A part of the registry was lost, and the caller has accepted that.
     Accepted {
-        /// What was found.
+        /// Loss that was found.
         loss: Loss,
-        /// Where the registry's file is now if it cannot be read. In its place is an empty registry.
+        /// New path of the registry's file if it cannot be read; an empty registry is in its place.
         kept: Option<PathBuf>,
     },
 }
 
-/// What is at a registry's path.
+/// State of the file at a registry's path.
 enum Held {
     Absent,
     Empty,
@@ -63,24 +62,25 @@ enum Held {
 struct Readable {
     database: Database,
     place: Place,
-    /// Its newest commit; none if it was written by a version that does not count commits.
+    /// Newest commit; `None` if the registry was written by a version that does not count commits.
     commit: Option<Commit>,
-    /// The checksum of what it holds.
+    /// Checksum of the registry's entries.
     content: Content,
 }
 
-/// How to use a registry of which nothing is lost.
+/// How to open a registry without a loss.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// As it is.
+    /// Open it as it is.
     Confirmed,
     /// Confirm its newest commit first.
     Confirm(Commit),
-    /// What it holds is its commit 0, which is not confirmed yet.
+    /// Confirm its content as commit 0 first.
     Begin,
 }
 
-/// Opens the registry at `path`, or makes a new one. `accept` is the [number](Loss::number) of a loss that is accepted.
+/// Opens the registry at `path`, or creates a new one. `accept` is the [number](Loss::number) of a loss that is
+/// accepted.
 pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
     let (directory, confirmations) = (directory_of(path), path_of(path));
     create_directories(directory, Access::All).map_err(StoreError::io("create the directory", directory))?;
@@ -109,7 +109,7 @@ pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, Sto
     }
 }
 
-/// Compares what a registry holds with what is confirmed.
+/// Compares the content of a registry with its confirmations.
 pub(super) fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<Use, Found> {
     let last = held.map_or(0, |commit| commit.number);
     let (commit, confirmed, is_whole) = match reading {
@@ -132,8 +132,8 @@ pub(super) fn judge(held: Option<&Commit>, content: &Content, reading: &Reading)
     }
 }
 
-/// Uses what is left of a registry. Its next commit has a higher number than every commit before, so that copies of its
-/// files from before are found out.
+/// Opens the rest of a registry. Its next commit has a higher number than every commit before, so that older copies of
+/// its files are detected.
 fn go_on(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegistry, StoreError> {
     let number = loss.number().saturating_add(1);
     if let Some(readable) = readable {
@@ -151,7 +151,7 @@ fn go_on(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegi
     create(path, number, Opening::Accepted { loss, kept })
 }
 
-/// Renames a file that cannot be read to a name that is not in use. Returns that; none if there is no file.
+/// Renames a file that cannot be read to an unused name. Returns that name; `None` if there is no file.
 fn put_aside(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     let names = (0..).map(|number: u32| match number {
         0 => appended(path, ".damaged"),
@@ -166,7 +166,7 @@ fn put_aside(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(None)
 }
 
-/// Makes an empty registry. A crash leaves none, or the whole file: it gets its name when all of it is durable.
+/// Creates an empty registry. A crash leaves none, or the whole file, which gets its name when all of it is durable.
 fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, StoreError> {
     let (new, readable) = unnamed(path)?;
     readable.write(&new, number)?;
@@ -176,15 +176,15 @@ fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, St
     readable.confirm(path, &commit, opening)
 }
 
-/// Makes a registry with these entries at a path where none is.
+/// Creates a registry with these entries at a path without one.
 pub(super) fn create_with(path: &Path, updates: &[Update]) -> Result<FileRegistry, StoreError> {
     let directory = directory_of(path);
     create_directories(directory, Access::All).map_err(StoreError::io("create the directory", directory))?;
     let (new, mut readable) = unnamed(path)?;
     readable.fill(&new, updates)?;
     readable.write(&new, 0)?;
-    // Unlike a renaming it does not replace a registry that another process has made in between. A crash before the
-    // confirmation below leaves commit 0, which needs none.
+    // Unlike a rename, a link does not replace a registry that another process has created meanwhile. A crash before
+    // the confirmation below leaves commit 0, which needs none.
     match fs::hard_link(&new, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(StoreError::Exists { path: path.to_owned() });
@@ -197,7 +197,7 @@ pub(super) fn create_with(path: &Path, updates: &[Update]) -> Result<FileRegistr
     readable.confirm(path, &commit, Opening::New)
 }
 
-/// Makes an empty registry that has not got its name yet. Returns the name that it has.
+/// Creates an empty registry under a temporary name, and returns the name.
 fn unnamed(path: &Path) -> Result<(PathBuf, Readable), StoreError> {
     let new = appended(path, ".new");
     match fs::remove_file(&new) {
@@ -228,7 +228,7 @@ impl Held {
     }
 }
 
-/// Reads all of a file.
+/// Reads the whole content of a file.
 fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Error> {
     mark_as_not_closed(&file)?;
     let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file)?;
@@ -236,7 +236,7 @@ fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Erro
     Ok((database, commit, content))
 }
 
-/// The newest commit, and the checksum of all entries.
+/// Returns the newest commit, and the checksum of all entries.
 pub(super) fn contents(database: &Database) -> Result<(Option<Commit>, Content), redb::Error> {
     let reading = database.begin_read()?;
     let mut content = Content::default();
@@ -256,8 +256,8 @@ pub(super) fn contents(database: &Database) -> Result<(Option<Commit>, Content),
     Ok((commit, content))
 }
 
-/// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts
-/// the others: it panics where a page of such a file is damaged.
+/// Makes the storage engine verify the checksums of all pages. It does so in files that were not closed, and trusts the
+/// others: it panics if a page of such a file is damaged.
 fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
     // The engine locks the file in the same way; this lock becomes its own.
     lock(file)?;
@@ -265,7 +265,7 @@ fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
     match file.read_exact_at(&mut head, 0) {
         Ok(()) => match not_closed(&head) {
             Some(flags) => Ok(file.write_all_at(&[flags], FLAGS as u64)?),
-            // The engine reports what is wrong with it.
+            // The engine reports the error.
             None => Ok(()),
         },
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
@@ -273,13 +273,13 @@ fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
     }
 }
 
-/// How a file of the storage engine begins (redb's design document, "Database header").
+/// Start of a file of the storage engine (redb's design document, "Database header").
 const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
-/// Where the byte of flags is.
+/// Offset of the byte with flags.
 pub(super) const FLAGS: usize = MAGIC.len();
 const HEAD: usize = FLAGS + 1;
 
-/// The flags of a file that was not closed. `None` if it does not begin as a file of the engine.
+/// Returns the flags of a file that was not closed. Returns `None` if it does not start like a file of the engine.
 pub(super) fn not_closed(head: &[u8]) -> Option<u8> {
     const RECOVERY_REQUIRED: u8 = 2;
     const TWO_PHASE_COMMIT: u8 = 4;
@@ -287,8 +287,8 @@ pub(super) fn not_closed(head: &[u8]) -> Option<u8> {
     Some(flags & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED)
 }
 
-/// Locks a file, and waits for a process that is ending: a master that received SIGTERM keeps its registry for some
-/// moments.
+/// Locks a file, and waits for a process that is ending: a master that received SIGTERM keeps its registry open for
+/// some moments.
 #[expect(
     clippy::disallowed_methods,
     reason = "the system has no lock with a time limit, and nothing else runs at a start"
@@ -304,7 +304,7 @@ fn lock(file: &File) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Whether an error is about what is in the file: not about the system, or another process.
+/// Returns whether an error is about the content of the file: not about the system, or another process.
 fn is_damage(error: &redb::Error) -> bool {
     match error {
         redb::Error::Io(error) => matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof),
@@ -327,7 +327,7 @@ impl Readable {
             }
             Use::Confirm(commit) => self.confirm(path, &commit, Opening::Unconfirmed { last: commit.number }),
             Use::Begin => {
-                // A new registry is numbered from the first moment on.
+                // A new registry has commit numbers from the start.
                 let opening = if self.commit.is_none() { Opening::Older } else { Opening::New };
                 let mut registry = self.number(path, 0)?;
                 registry.opening = opening;
@@ -350,14 +350,14 @@ impl Readable {
         writing.commit().map_err(failed(path))
     }
 
-    /// Makes what it holds the commit with this number, and confirms it.
+    /// Records the content as the commit with this number, and confirms it.
     fn number(self, path: &Path, number: u64) -> Result<FileRegistry, StoreError> {
         self.write(path, number)?;
         let commit = Commit { number, content: self.content };
         self.confirm(path, &commit, Opening::Confirmed)
     }
 
-    /// Writes which commit it is that has left what it holds.
+    /// Writes the commit number of the content.
     fn write(&self, path: &Path, number: u64) -> Result<(), StoreError> {
         let writing = self.database.begin_write().map_err(failed(path))?;
         writing
@@ -368,7 +368,7 @@ impl Readable {
         writing.commit().map_err(failed(path))
     }
 
-    /// Creates the file that confirms its commits.
+    /// Creates the file that confirms the registry's commits.
     fn confirm(self, path: &Path, commit: &Commit, opening: Opening) -> Result<FileRegistry, StoreError> {
         let time = self.place.modified()?;
         let confirmation = Confirmation::create(&path_of(path), commit, time)?;

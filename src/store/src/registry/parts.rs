@@ -11,22 +11,22 @@ use protos::mesos::{self, MachineId};
 
 use crate::error::StoreError;
 
-/// One entry that is set, or removed.
+/// A change of one entry: it is set or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// Which entry.
+    /// Key of the entry.
     pub(crate) key: String,
-    /// Its new content; none if it goes.
+    /// New content of the entry; `None` removes it.
     pub(crate) value: Option<Vec<u8>>,
 }
 
 impl Update {
-    /// Which entry it is about.
+    /// Returns the key of the entry.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The entry's new content; none if it goes.
+    /// Returns the new content of the entry; `None` if it is removed.
     pub fn value(&self) -> Option<&[u8]> {
         self.value.as_deref()
     }
@@ -39,53 +39,53 @@ impl Update {
         Update { key, value: None }
     }
 
-    /// The leading master.
+    /// Returns the update that sets the leading master.
     pub fn master(master: &registry::Master) -> Update {
         Update::set("master".to_owned(), master)
     }
 
-    /// An admitted agent, new or changed. Its info has an id.
+    /// Returns the update that sets an admitted agent, new or changed. Its info must have an id.
     pub fn agent(agent: &registry::Slave) -> Update {
         Update::set(agent_key(agent), agent)
     }
 
-    /// An agent that is not admitted any more.
+    /// Returns the update that removes an agent from the admitted ones.
     pub fn no_agent(id: &mesos::SlaveId) -> Update {
         Update::gone(format!("slave/{}", id.value))
     }
 
-    /// An unreachable agent, new or changed.
+    /// Returns the update that sets an unreachable agent, new or changed.
     pub fn unreachable(agent: &registry::UnreachableSlave) -> Update {
         Update::set(unreachable_key(&agent.id), agent)
     }
 
-    /// An agent that is not unreachable any more.
+    /// Returns the update that removes an agent from the unreachable ones.
     pub fn not_unreachable(id: &mesos::SlaveId) -> Update {
         Update::gone(unreachable_key(id))
     }
 
-    /// An agent that will not come back.
+    /// Returns the update that adds an agent that is gone for good.
     pub fn agent_gone(agent: &registry::GoneSlave) -> Update {
         Update::set(gone_key(&agent.id), agent)
     }
 
-    /// An agent that is forgotten to have gone.
+    /// Returns the update that removes an agent from those that are gone.
     pub fn agent_not_gone(id: &mesos::SlaveId) -> Update {
         Update::gone(gone_key(id))
     }
 
-    /// A role's weight, new or changed.
+    /// Returns the update that sets a role's weight, new or changed.
     pub fn weight(weight: &registry::Weight) -> Update {
         Update::set(weight_key(weight), weight)
     }
 
-    /// A capability that a leading master must have.
+    /// Returns the update that sets a capability that a leading master must have.
     pub fn minimum_capability(capability: &registry::MinimumCapability) -> Update {
         Update::set(capability_key(capability), capability)
     }
 }
 
-/// All entries of a registry.
+/// Splits a registry into entries.
 pub(super) fn split(registry: &Registry) -> Vec<Update> {
     let mut updates: Vec<Update> = registry.master.iter().map(Update::master).collect();
     updates.extend(registry.slaves.iter().flat_map(|list| &list.slaves).map(Update::agent));
@@ -148,7 +148,7 @@ fn quota_config_key(quota: &QuotaConfig) -> String {
 /// Joins these entries to a registry. `place` names where they are stored, for errors.
 ///
 /// # Errors
-/// An entry that does not belong to a registry.
+/// An entry is not one of a registry.
 pub fn registry_of<'a>(
     place: &Path,
     entries: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -164,18 +164,19 @@ pub fn registry_of<'a>(
     Ok(registry)
 }
 
-/// Why an entry does not belong to a registry.
+/// An error of an entry that is not one of a registry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EntryError {
-    /// Its value is not a message of its kind.
+    /// The value is not a message of the entry's kind.
     #[error("its value is invalid")]
     Invalid(#[from] DecodeError),
-    /// Its value belongs to another key. A value that lost its fields decodes, too, but not to a message with this key.
+    /// The value is that of another key. A value that lost its fields can be decoded, too, but not to a message with
+    /// this key.
     #[error("its value is that of '{0}'")]
     Misplaced(String),
 }
 
-/// Puts one entry into a registry. Entries of a kind that is not known come from a later version and are left out.
+/// Adds one entry to a registry. Entries of an unknown kind come from a later version and are omitted.
 pub(super) fn put(registry: &mut Registry, key: &str, value: &[u8]) -> Result<(), EntryError> {
     let of_key = |own: String| if own == key { Ok(()) } else { Err(EntryError::Misplaced(own)) };
     match key.split('/').next().unwrap_or_default() {

@@ -1,7 +1,7 @@
-//! Whether an open file is still the one at its path.
+//! Checks whether an open file is still the one at its path.
 //!
 //! A process can write to a file that was removed, and to one whose directory was removed: the system reports no error,
-//! and the next start finds nothing of it.
+//! and the next start does not find it.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -11,7 +11,8 @@ use std::time::SystemTime;
 
 use crate::error::StoreError;
 
-/// A path, and the file that was opened there. The file must stay open: then no other one gets its inode number.
+/// A path, and the identity of the file that was opened there. The file must stay open, so that no other one gets its
+/// inode number.
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
@@ -20,7 +21,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of an open file.
+    /// Returns the place of an open file.
     ///
     /// # Errors
     /// The file's metadata cannot be read.
@@ -29,7 +30,7 @@ impl Place {
         Ok(Place { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// The path.
+    /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -37,7 +38,7 @@ impl Place {
     /// Returns the file's metadata if it is still at its path. It costs one `stat(2)`.
     ///
     /// # Errors
-    /// The path leads to nothing or to another file, or cannot be followed.
+    /// The path does not exist, is another file, or cannot be followed.
     pub(super) fn check(&self) -> Result<Metadata, StoreError> {
         match fs::metadata(&self.path) {
             Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => Ok(found),
@@ -49,7 +50,7 @@ impl Place {
         }
     }
 
-    /// Returns when the file was written last.
+    /// Returns the time of the file's last write.
     ///
     /// # Errors
     /// As [`check`](Place::check).

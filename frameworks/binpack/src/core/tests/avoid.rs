@@ -1,4 +1,5 @@
-//! Failing agents: how many tasks they fail with and without avoidance, and which failures do not count against them.
+//! Tests failing agents: how many tasks fail on them with and without avoidance, and which failures do not count
+//! against them.
 
 use sdk::v1::TaskState;
 
@@ -13,7 +14,7 @@ fn avoiding() -> Knobs {
 }
 
 /// Runs an array of 120 tasks on four agents, of which the first fails every task. Returns the number of failures and
-/// whether the job has finished.
+/// the state of the job.
 fn failures(knobs: Knobs) -> (usize, State) {
     let mut world = World::new(knobs, &["cpus:2;mem:1000"; 4]);
     let restart = Restart { first: SECOND, factor: 1.0, longest: SECOND, steady: 60 * SECOND };
@@ -36,7 +37,7 @@ fn failures(knobs: Knobs) -> (usize, State) {
 
 #[test]
 fn an_agent_that_fails_every_task_fails_few() {
-    // The last tasks go to the agent that is always free first, without end.
+    // Without avoidance the last tasks are placed again and again on the failing agent, which is always free first.
     let (without, state) = failures(Knobs::default());
     assert_eq!(state, State::Restarting);
     let (with, state) = failures(avoiding());
@@ -58,7 +59,8 @@ fn a_task_that_its_agent_failed_is_tried_again_at_once() {
     failed.iter().take(3).for_each(|id| world.update(id, TaskState::TaskFailed));
     let Ok(Reply::Status(status)) = world.request(Request::Status) else { panic!() };
     assert_eq!(status.avoided, ["S0"]);
-    // No retries are left to the first two, which failed before the agent was avoided; the third goes on elsewhere.
+    // The first two tasks have no retries left, since they failed before the agent was avoided; the third runs
+    // elsewhere.
     let view = world.show("a");
     assert_eq!((view.summary.tasks.failed, view.summary.tasks.waiting), (2, 1));
     assert!(view.why.iter().any(|why| why.contains("1 agent: avoided for a while")), "{:?}", view.why);

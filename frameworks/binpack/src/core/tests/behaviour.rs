@@ -1,4 +1,4 @@
-//! The second-level settings, as the master sees them.
+//! Tests the second-level settings by the calls that the master receives.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn without_work_offers_are_suppressed_and_revived_with_it() {
     assert_eq!(world.kinds(), [Type::Revive]);
     world.offer();
     assert_eq!(world.kinds(), [Type::Accept, Type::Suppress]);
-    // A second job soon after: no second revive within half a second.
+    // A second job arrives soon after: no second revive within half a second.
     world.submit(vec![job("c", 1.0)]);
     assert_eq!(world.kinds(), []);
     world.pass(SECOND);

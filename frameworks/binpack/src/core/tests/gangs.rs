@@ -1,4 +1,4 @@
-//! Gangs: all ranks or none, held offers within a limit, and what follows when a rank ends.
+//! Tests gangs: all ranks or none, held offers within a limit, and restarts after the end of a rank.
 
 use sdk::v1::TaskState;
 use sdk::v1::scheduler::call::Type;
@@ -44,7 +44,7 @@ fn offers_are_given_back_when_the_time_is_over_and_others_go_first() {
     world.pass(9 * SECOND);
     assert_eq!(world.kinds(), []);
     world.pass(SECOND);
-    // The rest of the accepted offer goes back to the master with it; while the gang rests nothing else waits.
+    // The rest of the accepted offer returns to the master with the launch; while the gang rests nothing else waits.
     assert_eq!(world.kinds(), [Type::Accept, Type::Suppress]);
     assert_eq!(world.of_job("small").len(), 1);
     let why = world.show("g").why;
@@ -64,7 +64,7 @@ fn a_pace_that_is_used_up_takes_nothing_from_a_gang() {
     world.offer_of(&[0]);
     world.offer_of(&[1]);
     assert!(world.of_job("g").is_empty() && world.of_job("a").is_empty(), "the gang keeps both");
-    // The array's first task uses the pace up, on an offer of no use to the gang.
+    // The array's first task uses up the pace, on an offer that the gang cannot use.
     world.offer_of(&[3]);
     assert_eq!(world.of_job("a").len(), 1);
     world.offer_of(&[4]);
@@ -158,7 +158,7 @@ fn a_stopped_gang_gives_its_offers_back() {
     assert_eq!(world.kinds(), [Type::Decline, Type::Suppress]);
 }
 
-/// The report of agents like those of the world.
+/// Returns a report of agents like those of the world.
 fn totals(cpus: &[f64]) -> Request {
     let total = |(number, cpus): (usize, &f64)| Total {
         agent_id: format!("agent{number}"),
@@ -188,7 +188,7 @@ fn a_gang_that_no_agents_could_hold_holds_nothing() {
     world.pass(6 * SECOND);
     world.offer();
     assert!(world.show("g").why[0].starts_with("the gang gathers: 7 of 20"), "{:?}", world.show("g").why);
-    // One leaves: what is held is given back.
+    // One agent leaves: the held offers are declined.
     world.kinds();
     world.request(totals(&[4.0, 12.0])).unwrap();
     assert!(world.kinds().contains(&Type::Decline));

@@ -342,7 +342,7 @@ fn what_an_older_version_kept_is_read() {
     world.submit(vec![array("a", 2, 1.0)]);
     world.offer();
     world.run_all();
-    // Fields that came later are missing, and some are there that this version does not know.
+    // Newer fields are missing, and there are fields that this version does not know.
     let head = world.store.get_mut("own/job/00000000000000000001").unwrap();
     let mut value: serde_json::Value = serde_json::from_slice(head).unwrap();
     for field in ["gang", "deploying", "outcome"] {
@@ -381,7 +381,7 @@ fn a_task_on_a_silent_agent_is_replaced_and_not_killed_again_and_again() {
     let kills = world.kills;
     world.pass(25 * SECOND);
     assert_eq!(world.kills, kills);
-    // It comes back.
+    // The agent returns.
     let back = world.of_agent(1);
     for id in back {
         world.update(&id, TaskState::TaskRunning);
@@ -471,7 +471,7 @@ fn a_value_that_is_gone_keeps_no_task_off_the_others() {
     world.submit(vec![Job { constraints: vec![evenly], ..service("s", 4, 1.0) }]);
     world.soon();
     assert_eq!((world.of_agent(0).len(), world.of_agent(1).len()), (2, 2));
-    // The rack is taken away while the scheduler is not there.
+    // The agents of the rack are removed while the scheduler is down.
     for id in world.of_agent(1) {
         world.update(&id, TaskState::TaskLost);
     }

@@ -1,11 +1,11 @@
-//! Random histories: submissions, partial offers, updates of all kinds, losses, restarts and time.
+//! Tests random histories: submissions, partial offers, updates of all kinds, losses, restarts and time.
 //!
 //! Invariants, at every step:
 //! 1. no offer is overfilled, and no task id is launched twice (the world checks both);
 //! 2. each task of a job has at most one attempt that was not given up;
 //! 3. all ranks of a gang are launched in one step, or none.
 //!
-//! At the end, with room and without further failures:
+//! At the end, with enough resources and without further failures:
 //! 4. every array has finished, each of its tasks exactly once as far as tasks finish;
 //! 5. every service has exactly its count of running tasks, all of the current version;
 //! 6. a restart changes none of that.
@@ -69,7 +69,7 @@ fn patient(job: Job) -> Job {
 }
 
 fn submit(world: &mut World, job: Job) {
-    // A name that is taken by another kind of job is refused, and nothing happens.
+    // A name that another kind of job has is refused, without effect.
     let _ = world.request(Request::Submit(vec![job]));
 }
 
@@ -99,13 +99,13 @@ fn take(world: &mut World, step: Step) {
     }
 }
 
-/// The job and number of a task, and its attempt.
+/// Returns the job and number of a task in one text, and its attempt.
 fn parts(id: &str) -> (String, u32) {
     let (task, attempt) = id.rsplit_once('.').unwrap();
     (task.to_owned(), attempt.parse().unwrap())
 }
 
-/// Gangs that have some ranks on agents, by name and attempt.
+/// Returns the number of ranks on agents for each gang, by name and attempt.
 fn ranks(world: &World) -> BTreeMap<(String, u32), usize> {
     let mut ranks = BTreeMap::new();
     for id in world.tasks.keys().filter(|id| id.starts_with('g')) {
@@ -130,7 +130,7 @@ fn check(world: &mut World, before: &BTreeMap<(String, u32), usize>) -> Result<(
     Ok(())
 }
 
-/// From here on there is room and nothing fails.
+/// Lets all tasks fit, and stops all failures.
 fn calm_down(world: &mut World) {
     world.kills_at_once = true;
     for id in world.tasks.keys().cloned().collect::<Vec<_>>() {
@@ -180,7 +180,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..80),
         policy in prop::sample::select(Policy::ALL.to_vec()),
     ) {
-        // The last is offered in the end only: then there is room for everything.
+        // The last agent is offered only at the end: then everything fits.
         let agents = ["cpus:3;mem:1000", "cpus:2;mem:1000", "cpus:4;mem:500", "cpus:1.5;mem:1000", "cpus:99;mem:9000"];
         let mut world = World::new(Knobs { policy, ..Knobs::default() }, &agents);
         for step in steps {

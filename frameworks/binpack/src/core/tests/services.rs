@@ -1,4 +1,4 @@
-//! Services: their count, restarts with back-off, and replacement by a new version.
+//! Tests services: their count, restarts with back-off, and replacement by a new version.
 
 use std::time::Duration;
 
@@ -79,7 +79,8 @@ fn a_lost_task_is_replaced_at_once() {
     assert!(world.tasks.contains_key("s.1.0.1"));
 }
 
-/// Replaces a service's 4 tasks by a new version, and gives the fewest that were well and the most that ran.
+/// Replaces a service's 4 tasks by a new version, and returns the minimum of healthy tasks and the maximum of running
+/// ones.
 fn replace(update: Update) -> (usize, usize) {
     let mut world = World::new(Knobs::default(), &["cpus:50;mem:10000"]);
     let old = Job { update, ..service("s", 4, 1.0) };
@@ -94,7 +95,7 @@ fn replace(update: Update) -> (usize, usize) {
         world.pass(SECOND);
         world.soon();
         most = most.max(world.tasks.len());
-        // One new task comes up, and one that is asked to ends.
+        // One new task starts to run, and one that was killed ends.
         if let Some(id) = world.ids_in(TaskState::TaskStaging).first() {
             world.update(&id.clone(), TaskState::TaskRunning);
         }
@@ -134,7 +135,7 @@ fn old_tasks_that_end_slowly_leave_no_room_for_more() {
     world.run_all();
     world.kills_at_once = false;
     world.submit(vec![Job { run: Run::Command("new".into()), ..old }]);
-    // All four are asked to end, and take their time.
+    // All four tasks are killed, and do not end at once.
     for slow in ["s.1.0.0", "s.1.1.0", "s.1.2.0", "s.1.3.0"] {
         for _ in 0..3 {
             world.pass(SECOND);
@@ -225,7 +226,8 @@ fn a_new_version_that_is_not_well_keeps_the_old_one_running() {
     }
     world.pass(60 * SECOND);
     assert_eq!(world.ids_in(TaskState::TaskRunning), ["s.1.0.0", "s.1.1.0"]);
-    // Back to what it was: the tasks of the bad version go, and the old ones are replaced by ones like them.
+    // After a return to the former definition, the tasks of the bad version end, and the old ones are replaced by equal
+    // ones.
     world.submit(vec![old]);
     for _ in 0..10 {
         world.pass(SECOND);

@@ -1,4 +1,4 @@
-//! Active sizing: launches follow what was measured, running tasks stay as they are, and a lack of memory is learned.
+//! Tests active sizing: launches follow measurements, running tasks do not change, and a lack of memory is learned.
 
 use advice::Reading;
 use sdk::v1::TaskState;
@@ -14,13 +14,13 @@ fn sizing() -> Knobs {
     Knobs { active_sizing: Some("0.05".parse().unwrap()), ..Knobs::default() }
 }
 
-/// A service that asks for a core and 256 MB.
+/// Returns a service that requests a core and 256 MB.
 fn large(name: &str, count: u32) -> Job {
     Job { kind: Kind::Service, count, ..Job::new(name, "true", Need::of(1.0, 256.0)) }
 }
 
 impl World {
-    /// Measures the running tasks so often, each second, while they use so much.
+    /// Measures the running tasks this many times, once a second, while they use these amounts.
     fn measure(&mut self, times: u32, cores: f64, megabytes: f64) {
         for _ in 0..times {
             self.pass(SECOND);
@@ -37,7 +37,7 @@ impl World {
         self.tasks[id].need
     }
 
-    /// The applied need, and the reasons as one text.
+    /// Returns the applied need, and the reasons as one text.
     fn sized(&mut self, name: &str) -> (Need, String) {
         let JobView { sizing, .. } = self.show(name);
         let sizing = sizing.unwrap();
@@ -66,7 +66,7 @@ fn a_restart_runs_with_what_was_used() {
     world.soon();
     assert_eq!(world.given("s.1.0.1"), Need::of(0.12, 32.0));
     assert_eq!(world.given("s.1.1.0"), Need::of(1.0, 256.0));
-    // More of it are launched the same way, and measurements of an older version say nothing of a new one.
+    // Further tasks are launched in the same way, and measurements of an older version do not apply to a new one.
     world.request(Request::Scale { name: "s".to_owned(), count: 3 }).unwrap();
     world.soon();
     assert_eq!(world.given("s.1.2.0"), Need::of(0.12, 32.0));
@@ -90,7 +90,7 @@ fn a_lack_of_memory_gives_it_back_and_then_raises_it() {
         world.run_all();
         world.update_for(&id, TaskState::TaskFailed, Reason::ContainerLimitationMemory);
         if attempt == 0 {
-            // The first was not sized yet, so it had what the file says.
+            // The first task was not sized yet, so it had the memory of the file.
             assert_eq!(world.sized("s").0.0[1], 384_000);
         }
         // What was learned survives a restart of the scheduler, the measurements do not.

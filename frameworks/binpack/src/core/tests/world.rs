@@ -1,4 +1,4 @@
-//! The scheduler on a small cluster without I/O ([`jobs::testing`]), with the requests and reports of its tests.
+//! Runs the scheduler on a small cluster without I/O ([`jobs::testing`]), with the requests and reports of its tests.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -70,7 +70,7 @@ impl World {
         self.offer();
     }
 
-    /// A task reaches a state.
+    /// Reports this state of a task.
     pub(super) fn update(&mut self, id: &str, state: TaskState) {
         self.update_by(id, state, |_| ());
     }
@@ -79,7 +79,7 @@ impl World {
         self.update_by(id, state, |status| status.healthy = healthy);
     }
 
-    /// A task reaches a state for this reason.
+    /// Reports this state of a task, with a reason.
     pub(super) fn update_for(&mut self, id: &str, state: TaskState, reason: Reason) {
         self.update_by(id, state, |status| status.reason = Some(reason as i32));
     }
@@ -88,30 +88,30 @@ impl World {
         self.cluster.update(id, state, change);
     }
 
-    /// Every task that was launched and nothing else runs.
+    /// Reports every task that was launched and has no update yet as running.
     pub(super) fn run_all(&mut self) {
         for id in self.ids_in(TaskState::TaskStaging) {
             self.update(&id, TaskState::TaskRunning);
         }
     }
 
-    /// The ids of the tasks in this state, in their order.
+    /// Returns the ids of the tasks in this state, in their order.
     pub(super) fn ids_in(&self, state: TaskState) -> Vec<String> {
         self.tasks.iter().filter(|(_, t)| t.state == state).map(|(id, _)| id.clone()).collect()
     }
 
-    /// The ids of all tasks of a job that have not ended.
+    /// Returns the ids of all tasks of a job that have not ended.
     pub(super) fn of_job(&self, name: &str) -> Vec<String> {
         let prefix = format!("{name}.");
         self.tasks.keys().filter(|id| id.starts_with(&prefix)).cloned().collect()
     }
 
-    /// What has happened since the last look.
+    /// Returns the events for followers since the last call.
     pub(super) fn happenings(&mut self) -> Vec<Happening> {
         self.happenings.take()
     }
 
-    /// The kinds of the calls since the last look, without acknowledgements.
+    /// Returns the types of the calls since the last call of this function, without acknowledgements.
     pub(super) fn kinds(&mut self) -> Vec<call::Type> {
         let calls = std::mem::take(&mut self.calls);
         calls.iter().map(Call::r#type).filter(|kind| *kind != call::Type::Acknowledge).collect()
@@ -124,12 +124,12 @@ impl World {
         }
     }
 
-    /// The master removes an agent that was unreachable for too long.
+    /// Removes an agent that was unreachable for too long, as the master does.
     pub(super) fn forget_agent(&mut self, agent: usize) {
         self.forgotten.insert(agent);
     }
 
-    /// Number of tasks in the session's ledger, from its store.
+    /// Returns the number of tasks in the session's ledger, from its store.
     pub(super) fn in_ledger(&self) -> usize {
         self.store.keys().filter(|key| key.starts_with("sdk/task/")).count()
     }

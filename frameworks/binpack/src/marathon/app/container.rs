@@ -1,7 +1,7 @@
 //! The container of an app: image, containerizer, network and port mappings, in the forms of Marathon 1.4 and of later
 //! versions.
 //!
-//! Before 1.5 the network and the mappings stand in `container.docker`, later in `networks` and `container`. Both are
+//! Before 1.5 the network and the mappings are in `container.docker`, later in `networks` and `container`. Both are
 //! read; the later form is shown.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Default for PortMapping {
 }
 
 impl PortMapping {
-    /// What a load balancer needs of it: the service port, its protocol and labels.
+    /// Returns what a load balancer needs of a mapping: the service port, its protocol and labels.
     pub(super) fn definition(&self) -> PortDefinition {
         PortDefinition {
             port: self.service_port,
@@ -81,7 +81,7 @@ impl PortMapping {
 }
 
 impl App {
-    /// The port mappings, in either place.
+    /// Returns the port mappings, from either place.
     pub(super) fn mappings(&self) -> &[PortMapping] {
         match &self.container {
             Some(Container { port_mappings, .. }) if !port_mappings.is_empty() => port_mappings,
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    /// The network, in either place: the text that a job file has, if it is one that is supported.
+    /// Returns the network in the form of a job file, from either place; `None` if it is not a supported one.
     pub(super) fn network(&self) -> Option<String> {
         let mode = |network: &Value| match network["mode"].as_str() {
             Some("host") => Some("host".to_owned()),
@@ -129,7 +129,7 @@ pub(super) fn describe(app: &App, set: &mut impl FnMut(&str, Option<Value>)) {
     }
 }
 
-/// The networks of a job's container, in the later form; none for its host's.
+/// Returns the networks of a job's container in the later form; none for the host's network.
 pub(super) fn networks(container: &job::Container) -> Vec<Value> {
     match &container.network {
         Network::Host => Vec::new(),
@@ -138,7 +138,7 @@ pub(super) fn networks(container: &job::Container) -> Vec<Value> {
     }
 }
 
-/// The container of a job, if it has one.
+/// Returns the container of a job, if it has one.
 pub(super) fn of(job: &Job, definitions: &[PortDefinition]) -> Option<Container> {
     let has_network = job.container.network != Network::Host;
     if job.image.is_none() && !has_network {

@@ -1,4 +1,4 @@
-//! Parts of Marathon's definitions that this framework does not support: rejected by name, unless their value is the
+//! Rejects, by name, parts of Marathon's definitions that this framework does not support, unless their value is the
 //! default.
 
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::super::problem::Problem;
 use super::{App, KEPT};
 
-/// Protocols of a port. Port numbers of agents are the task's for both.
+/// Protocols of a port. A port number of an agent belongs to the task for both protocols.
 const PROTOCOLS: &[&str] = &["tcp", "udp", "tcp,udp", "udp,tcp"];
 
-/// Whether an app uses something that is not supported, its path in the app, and why not.
+/// Whether an app uses an unsupported feature, the path of the feature in the app, and the reason.
 type Check = (bool, &'static str, &'static str);
 
 impl App {
-    /// Refuses what this framework cannot do.
+    /// Refuses definitions with unsupported parts.
     pub(super) fn check_supported(&self) -> Result<(), Problem> {
         let checks = self.container_checks().into_iter().chain(self.task_checks()).chain(self.strategy_checks());
         let found: Vec<(String, String)> =
@@ -99,7 +99,8 @@ impl App {
     }
 }
 
-/// Whether it is the strategy of an app that sets none: missing, or the default of Marathon 1.4 or of later versions.
+/// Returns whether this is the strategy of an app that sets none: missing, or the default of Marathon 1.4 or of later
+/// versions.
 fn is_default_strategy(strategy: &Value) -> bool {
     let of = |inactive: u32, expunge: u32| json!({"inactiveAfterSeconds": inactive, "expungeAfterSeconds": expunge});
     strategy.is_null() || *strategy == of(300, 600) || *strategy == of(0, 0)

@@ -1,4 +1,4 @@
-//! Definitions there and back, and those that are refused.
+//! Tests the conversion of definitions in both directions, and definitions that are refused.
 
 use super::*;
 use crate::job::Containerizer;
@@ -148,7 +148,7 @@ fn an_app_that_is_read_and_given_back_is_the_same() {
     ] {
         let job = app(given.clone()).job("a").unwrap();
         let mut shown = App::of(&job).shown();
-        // As Marathon's client does, with nulls for what it does not know.
+        // Marathon's client sends nulls for fields that it does not know.
         shown.insert("instances".into(), json!(3));
         shown.insert("storeUrls".into(), Value::Null);
         let back = App::of(&job).with(&Value::Object(shown)).unwrap().job("a").unwrap();

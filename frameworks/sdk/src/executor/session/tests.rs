@@ -1,11 +1,11 @@
-//! Scripted sessions of an executor: events in, calls out.
+//! Scripted sessions of an executor: the tests pass events and compare calls.
 
 use super::*;
 use crate::executor::Recovery;
 use crate::v1::executor::event;
 use crate::v1::{AgentInfo, ExecutorId, ExecutorInfo, FrameworkId, FrameworkInfo, TaskId, TaskState};
 
-/// Runs every task at once: it is finished when it is launched. It stops when it is to.
+/// An executor that reports every task as finished when it is launched, and stops at a shutdown.
 #[derive(Default)]
 struct Quick {
     heard: Vec<&'static str>,

@@ -1,8 +1,8 @@
-//! Ends of sessions: teardown with and without a connection, and failure.
+//! Tests the end of sessions: teardown with and without a connection, and failure.
 
 use super::*;
 
-/// A session that was subscribed, is not any more, and is torn down by the scheduler just then.
+/// Returns a session that has lost its connection and is torn down by the scheduler then.
 fn torn_down_without_a_master() -> Bench {
     let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
     assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "no master is connected yet");

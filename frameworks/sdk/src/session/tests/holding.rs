@@ -1,5 +1,5 @@
-//! Acknowledgements that a scheduler withholds: no repetition of the update is acknowledged, and none is lost over a
-//! restart.
+//! Tests acknowledgements that a scheduler withholds: no repetition of the update is acknowledged, and none is lost
+//! over a restart.
 
 use super::*;
 
@@ -7,12 +7,12 @@ fn hold(_: &Event, calls: &mut Calls) {
     calls.hold_acknowledgement();
 }
 
-/// Acknowledges the update that was held before.
+/// Acknowledges the update whose acknowledgement was withheld.
 fn acknowledge(_: &Event, calls: &mut Calls) {
     calls.acknowledge(&status(TaskState::TaskRunning, b"1"));
 }
 
-/// What was written, as a store has it.
+/// Applies the saved changes to `store`.
 fn write(store: &mut BTreeMap<String, Vec<u8>>, outputs: &[Output]) {
     for output in outputs {
         let Output::Save(changes) = output else { continue };
@@ -25,7 +25,7 @@ fn write(store: &mut BTreeMap<String, Vec<u8>>, outputs: &[Output]) {
     }
 }
 
-/// A session with a store, subscribed; the answers begin with the first event after that.
+/// Returns a subscribed session with a store; the answers start with the first event after that.
 fn keeping(store: BTreeMap<String, Vec<u8>>, answers: &[fn(&Event, &mut Calls)]) -> Bench {
     let mut bench = Bench::new(&[]);
     bench.session.restore(store, bench.now, &mut Vec::new()).unwrap();
