@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use quality::job::{Job, parse};
-use quality::learn::Local;
+use quality::learn::LocalTraining;
 use serde_json::Value;
 
 use crate::process::{Process, Stream, ToItsEnd};
@@ -89,7 +89,7 @@ impl Framework {
 fn expected(job: &Job, iterations: u64) -> f64 {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap()).collect();
-    let trained = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap().run(iterations).unwrap();
+    let trained = LocalTraining::new(job.algorithm.clone(), prepared.shape(), shards).unwrap().run(iterations).unwrap();
     *trained.losses.last().unwrap()
 }
 

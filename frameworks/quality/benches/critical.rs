@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quality::job::{Job, Prepared, Validation, parse};
-use quality::learn::{Algorithm, CriticalRows, Data, Local, Model};
+use quality::learn::{Algorithm, CriticalRows, Data, LocalTraining, Model};
 use support::interval;
 
 const SEEDS: u64 = 10;
@@ -107,7 +107,7 @@ fn run(directory: &Path, name: &str, kind: &str, seed: u64) -> Run {
     let prepared = job.data.prepare(&job.algorithm, Some(&text)).expect("good data");
     let held = Validation::Share { share: 0.2, seed };
     let prepared = prepared.hold_out(&job.algorithm, &held, None).expect("enough rows");
-    let test = prepared.held_shard(&job.algorithm, 0, 1).expect("held-out rows");
+    let test = prepared.validation_shard(&job.algorithm, 0, 1).expect("held-out rows");
     let (whole, seconds, rows) = train(&job, &prepared, None);
     let (critical, critical_seconds, critical_rows) = train(&job, &prepared, Some(ROWS));
     Run {
@@ -129,14 +129,15 @@ fn train(job: &Job, prepared: &Prepared, rows: Option<CriticalRows>) -> (Model, 
     let mut seconds = 0.0;
     for _ in 0..times {
         let shards = (0..SHARDS).map(|shard| prepared.shard(&job.algorithm, shard, SHARDS).expect("good data"));
-        let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards.collect()).expect("a good job");
+        let mut local =
+            LocalTraining::new(job.algorithm.clone(), prepared.shape(), shards.collect()).expect("a good job");
         if let Some(rows) = rows {
             local = local.on_critical_rows(rows).expect("an algorithm that can");
         }
         let began = Instant::now();
         for iteration in 0..ITERATIONS {
             if iteration + 1 == ITERATIONS {
-                local.measure();
+                local.use_all_rows_next();
             }
             local.iterate().expect("a training that converges");
         }

@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use quality::allocate::Policy;
 use quality::job::Job;
-use quality::replay::{Curve, Outcome};
+use quality::replay::{Outcome, RecordedJob};
 use support::{PACE, SLOTS, comparison, recorded, sixteen};
 
 fn main() {
@@ -66,7 +66,7 @@ impl Drop for Cluster {
     }
 }
 
-fn run(binary: &str, directory: &Path, policy: Policy) -> (Vec<Curve>, Outcome) {
+fn run(binary: &str, directory: &Path, policy: Policy) -> (Vec<RecordedJob>, Outcome) {
     let cluster = Cluster::start(binary);
     let jobs = directory.join("sixteen.toml");
     std::fs::write(&jobs, include_str!("sixteen.toml")).expect("a temporary file");
@@ -83,7 +83,7 @@ fn run(binary: &str, directory: &Path, policy: Policy) -> (Vec<Curve>, Outcome) 
 }
 
 /// Parses a record into each job's losses and the end times of its iterations.
-fn read(record: &str) -> (Vec<Curve>, Outcome) {
+fn read(record: &str) -> (Vec<RecordedJob>, Outcome) {
     let jobs = sixteen();
     let mut lines: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for line in record.lines().skip(1) {

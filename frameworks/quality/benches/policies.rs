@@ -11,13 +11,13 @@
 mod support;
 
 use quality::allocate::Policy;
-use quality::replay::{Curve, replay};
+use quality::replay::{RecordedJob, replay};
 use support::{POOL, comparison, sixteen, train};
 
 fn main() {
     println!("sixteen trainings on eight slots, by policy; losses are real, time is virtual");
     let jobs = sixteen();
-    let curves: Vec<Curve> = jobs.iter().map(train).collect();
+    let curves: Vec<RecordedJob> = jobs.iter().map(train).collect();
     for (job, curve) in jobs.iter().zip(&curves) {
         let to = |share: f64| (0..curve.losses.len()).find(|i| curve.left(*i) <= share).unwrap_or(0);
         println!(

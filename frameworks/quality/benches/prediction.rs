@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use quality::allocate::{Bid, Policy, decide};
 use quality::predict::{Forecaster, HORIZON};
-use quality::replay::Curve;
+use quality::replay::RecordedJob;
 use support::{line, sixteen, train};
 
 fn main() {
@@ -54,7 +54,7 @@ fn quantile(errors: &mut [f64], part: f64) -> f64 {
 }
 
 /// Measures allocation decisions for jobs in all stages of their training, copied until there are 4,000.
-fn decisions(forecasters: &[(Curve, Forecaster)]) {
+fn decisions(forecasters: &[(RecordedJob, Forecaster)]) {
     const JOBS: usize = 4_000;
     const CORES: u32 = 16_000;
     let mut stages = Vec::new();
@@ -63,7 +63,7 @@ fn decisions(forecasters: &[(Curve, Forecaster)]) {
         for loss in curve.losses.iter().take(60) {
             forecaster.observe(*loss);
             forecaster.observe_time(curve.seconds(2), 2, curve.seconds(1));
-            stages.push(forecaster.outlook());
+            stages.push(forecaster.forecast());
         }
     }
     let bid = |i: usize| Bid {
@@ -71,7 +71,7 @@ fn decisions(forecasters: &[(Curve, Forecaster)]) {
         floor: 1,
         ceiling: 64,
         held: 2,
-        outlook: stages[i * 7919 % stages.len()],
+        forecast: stages[i * 7919 % stages.len()],
         reached: false,
         waited: 0,
         served: 9,

@@ -11,7 +11,7 @@ mod support;
 
 use quality::allocate::{Objective, Policy};
 use quality::job::{Job, Source};
-use quality::replay::{Curve, Outcome, replay};
+use quality::replay::{Outcome, RecordedJob, replay};
 use support::{POOL, interval, sixteen, train};
 
 const WORKLOADS: u64 = 10;
@@ -40,7 +40,7 @@ fn workload(number: u64) -> Vec<Job> {
 
 /// Returns the four measures of a run: the mean remaining loss in percent, the times to 90 % and to 95 % of the loss
 /// reduction, and the mean completion time.
-fn measures(curves: &[Curve], outcome: &Outcome, until: f64) -> [f64; 4] {
+fn measures(curves: &[RecordedJob], outcome: &Outcome, until: f64) -> [f64; 4] {
     [
         100.0 * outcome.mean_left(curves, until),
         outcome.mean_time_to(curves, 0.1),
@@ -61,7 +61,7 @@ fn main() {
     ];
     let mut found: Vec<Vec<[f64; 4]>> = vec![Vec::new(); policies.len()];
     for number in 0..WORKLOADS {
-        let curves: Vec<Curve> = workload(number).iter().map(train).collect();
+        let curves: Vec<RecordedJob> = workload(number).iter().map(train).collect();
         let outcomes: Vec<Outcome> = policies.iter().map(|(_, policy)| replay(&curves, *policy, POOL)).collect();
         let until = outcomes.iter().map(|o| o.makespan).fold(0.0, f64::max);
         for (of_policy, outcome) in found.iter_mut().zip(&outcomes) {

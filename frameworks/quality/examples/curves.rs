@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use quality::job::{Job, parse};
-use quality::learn::Local;
+use quality::learn::LocalTraining;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -74,7 +74,8 @@ fn text(seed: u64, n: u64) -> String {
 fn losses(job: &Job) -> Result<Vec<f64>, Failed> {
     let prepared = job.data.prepare(&job.algorithm, None)?;
     let shard = prepared.shard(&job.algorithm, 0, 1)?;
-    let mut losses = Local::new(job.algorithm.clone(), prepared.shape(), vec![shard])?.run(job.iterations)?.losses;
+    let mut losses =
+        LocalTraining::new(job.algorithm.clone(), prepared.shape(), vec![shard])?.run(job.iterations)?.losses;
     let change = |n: usize| (losses[n - 1] - losses[n]).abs();
     let (mut largest, mut small, mut end) = (0.0_f64, 0, losses.len());
     for n in 1..losses.len() {

@@ -2,7 +2,7 @@
 //! by trainings with recorded losses.
 //!
 //! The scheduler decides the numbers of workers, as it does live. This module computes how long iterations take with
-//! them ([`Curve::seconds`]), and reports that to the scheduler. It trains nothing.
+//! them ([`RecordedJob::seconds`]), and reports that to the scheduler. It trains nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, Event, Requester, Scheduler, is_terminal};
 
 use crate::job::Job;
-use crate::replay::Curve;
+use crate::replay::RecordedJob;
 use crate::scheduler::{
     Answer, Directive, Iteration, JOB_VARIABLE, Outcome, Progress, Quality, Question, Settings, Submission,
 };
@@ -33,19 +33,19 @@ pub enum Happening {
 
 /// A modelled training.
 struct Training {
-    curve: Curve,
+    curve: RecordedJob,
     /// Number of iterations that are done.
     done: usize,
     begun: bool,
     workers: BTreeSet<String>,
     /// Whether the training waits for the scheduler's answer.
     asking: bool,
-    under_way: UnderWay,
+    current_iteration: CurrentIteration,
 }
 
 /// The current iteration of a training.
 #[derive(Clone, Copy, Debug)]
-struct UnderWay {
+struct CurrentIteration {
     /// Share of the iteration that is still to be done.
     left: f64,
     /// Time up to which the iteration's progress is computed.
@@ -55,9 +55,9 @@ struct UnderWay {
     worker_seconds: f64,
 }
 
-impl UnderWay {
-    fn new(at: Time) -> UnderWay {
-        UnderWay { left: 1.0, at, seconds: 0.0, worker_seconds: 0.0 }
+impl CurrentIteration {
+    fn new(at: Time) -> CurrentIteration {
+        CurrentIteration { left: 1.0, at, seconds: 0.0, worker_seconds: 0.0 }
     }
 }
 
@@ -72,24 +72,24 @@ impl Training {
     /// Advances the iteration until now.
     fn advance(&mut self, now: Time, cores: u32) {
         if let Some(whole) = self.whole(cores) {
-            let passed = now.since(self.under_way.at).as_secs_f64();
-            self.under_way.left -= passed / whole.max(1e-9);
-            self.under_way.seconds += passed;
-            self.under_way.worker_seconds += passed * self.workers.len() as f64;
+            let passed = now.since(self.current_iteration.at).as_secs_f64();
+            self.current_iteration.left -= passed / whole.max(1e-9);
+            self.current_iteration.seconds += passed;
+            self.current_iteration.worker_seconds += passed * self.workers.len() as f64;
         }
-        self.under_way.at = now;
+        self.current_iteration.at = now;
     }
 
     /// Returns the time at which the iteration ends if nothing changes.
     fn ends(&self, cores: u32) -> Option<Time> {
-        let left = self.under_way.left.max(0.0) * self.whole(cores)?;
+        let left = self.current_iteration.left.max(0.0) * self.whole(cores)?;
         // The time is rounded up, so that nothing is left of the iteration then.
-        Some(self.under_way.at + Duration::from_secs_f64(left) + Duration::from_nanos(1))
+        Some(self.current_iteration.at + Duration::from_secs_f64(left) + Duration::from_nanos(1))
     }
 }
 
 /// The reason of a question to the scheduler.
-enum Why {
+enum Purpose {
     Submitted(String),
     /// An iteration is done.
     Progress(String),
@@ -107,7 +107,7 @@ pub struct Modelled {
     trainings: BTreeMap<String, Training>,
     /// Trainings to submit at the next event.
     submitted: Vec<(String, Job)>,
-    asked: Vec<(Why, sdk::Answer<Answer>)>,
+    asked: Vec<(Purpose, sdk::Answer<Answer>)>,
     /// Workers that were launched and are not running yet, with the job of each.
     coming: BTreeMap<String, String>,
     ended: VecDeque<String>,
@@ -133,7 +133,7 @@ impl Modelled {
 
     /// Submits a training with these losses at the next event. `job` is its definition for the scheduler; its
     /// iterations, shards and cores are those of the curve.
-    pub fn submit(&mut self, job: Job, curve: Curve, now: Time) {
+    pub fn submit(&mut self, job: Job, curve: RecordedJob, now: Time) {
         let job = Job {
             iterations: curve.losses.len() as u64,
             shards: curve.shards as usize,
@@ -147,7 +147,7 @@ impl Modelled {
             begun: false,
             workers: BTreeSet::new(),
             asking: false,
-            under_way: UnderWay::new(now),
+            current_iteration: CurrentIteration::new(now),
         };
         self.trainings.insert(job.name.clone(), training);
         self.submitted.push((job.name.clone(), job));
@@ -174,7 +174,7 @@ impl Modelled {
         self.trainings.values().map(of).fold(0, u32::saturating_add).saturating_sub(coming)
     }
 
-    fn ask(&mut self, why: Why, question: Question) {
+    fn ask(&mut self, why: Purpose, question: Question) {
         // A question that does not fit into the queue is lost, as a message would be. There is at most one for each
         // job.
         if let Ok(answer) = self.requester.put(question) {
@@ -214,12 +214,12 @@ impl Modelled {
         training.workers.remove(task);
         if !training.asking {
             let (name, progress) = (name.clone(), Progress { job: name.clone(), ..Progress::default() });
-            self.ask(Why::Look(name), Question::Progress(Box::new(progress)));
+            self.ask(Purpose::Look(name), Question::Progress(Box::new(progress)));
         }
     }
 
     /// Applies the answers of the scheduler.
-    fn hear(&mut self, now: Time, calls: &mut Calls) {
+    fn handle_answers(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {
                 self.asked.push((why, answer));
@@ -227,22 +227,22 @@ impl Modelled {
             };
             let Ok(answer) = answer else { continue };
             match (why, answer) {
-                (Why::Submitted(job), Answer::Submitted(Err(_))) => {
+                (Purpose::Submitted(job), Answer::Submitted(Err(_))) => {
                     self.trainings.remove(&job);
                     self.happened.push(Happening::Over(job, false));
                 }
-                (Why::Progress(job), Answer::Directive(directive)) => {
-                    self.obey(&job, &directive, now, calls);
-                    self.go_on(&job, directive.give_up, now);
+                (Purpose::Progress(job), Answer::Directive(directive)) => {
+                    self.apply_directive(&job, &directive, now, calls);
+                    self.next_iteration(&job, directive.give_up, now);
                 }
-                (Why::Look(job), Answer::Directive(directive)) => {
-                    self.obey(&job, &directive, now, calls);
+                (Purpose::Look(job), Answer::Directive(directive)) => {
+                    self.apply_directive(&job, &directive, now, calls);
                     if directive.give_up.is_some() {
-                        self.go_on(&job, directive.give_up, now);
+                        self.next_iteration(&job, directive.give_up, now);
                     }
                 }
-                (Why::Ended(job), Answer::Directive(directive)) => {
-                    self.obey(&job, &directive, now, calls);
+                (Purpose::Ended(job), Answer::Directive(directive)) => {
+                    self.apply_directive(&job, &directive, now, calls);
                     self.over(&job, calls);
                 }
                 _ => {}
@@ -251,7 +251,7 @@ impl Modelled {
     }
 
     /// Removes the workers that are to end or to work for other jobs.
-    fn obey(&mut self, job: &str, directive: &Directive, now: Time, calls: &mut Calls) {
+    fn apply_directive(&mut self, job: &str, directive: &Directive, now: Time, calls: &mut Calls) {
         let cores = self.cores;
         for task in directive.leave.iter().chain(directive.moves.iter().map(|one| &one.task)) {
             if let Some(training) = self.trainings.get_mut(job) {
@@ -267,11 +267,11 @@ impl Modelled {
     }
 
     /// Starts the next iteration, or ends the training.
-    fn go_on(&mut self, job: &str, failed: Option<String>, now: Time) {
+    fn next_iteration(&mut self, job: &str, failed: Option<String>, now: Time) {
         let Some(training) = self.trainings.get_mut(job) else { return };
         if failed.is_none() && training.done < training.curve.losses.len() {
             training.asking = false;
-            training.under_way = UnderWay::new(now);
+            training.current_iteration = CurrentIteration::new(now);
             return;
         }
         training.asking = true;
@@ -280,7 +280,7 @@ impl Modelled {
             Some(why) => Outcome::Failed(why),
             None => Outcome::Finished("all its iterations are done".to_owned()),
         };
-        self.ask(Why::Ended(job.to_owned()), Question::Ended { job: job.to_owned(), outcome, free });
+        self.ask(Purpose::Ended(job.to_owned()), Question::Ended { job: job.to_owned(), outcome, free });
     }
 
     fn over(&mut self, job: &str, calls: &mut Calls) {
@@ -292,7 +292,7 @@ impl Modelled {
         if self.ended.len() > REMEMBERED
             && let Some(oldest) = self.ended.pop_front()
         {
-            self.ask(Why::Forgotten, Question::Forget(oldest));
+            self.ask(Purpose::Forgotten, Question::Forget(oldest));
         }
     }
 
@@ -304,7 +304,7 @@ impl Modelled {
         for name in due {
             let Some(training) = self.trainings.get_mut(&name) else { continue };
             training.advance(now, cores);
-            let UnderWay { seconds, worker_seconds, .. } = training.under_way;
+            let CurrentIteration { seconds, worker_seconds, .. } = training.current_iteration;
             let iteration = Iteration {
                 number: training.done as u64,
                 loss: training.curve.losses[training.done],
@@ -320,7 +320,7 @@ impl Modelled {
             let free = training.workers.iter().cloned().collect();
             self.happened.push(Happening::Iteration(name.clone(), training.curve.left(training.done)));
             let progress = Progress { job: name.clone(), iteration: Some(iteration), free, ..Progress::default() };
-            self.ask(Why::Progress(name), Question::Progress(Box::new(progress)));
+            self.ask(Purpose::Progress(name), Question::Progress(Box::new(progress)));
         }
     }
 
@@ -344,10 +344,10 @@ impl Scheduler for Modelled {
         if let Event::Update(status) = &event {
             self.update(status, now, calls);
         }
-        self.hear(now, calls);
+        self.handle_answers(now, calls);
         for (name, job) in std::mem::take(&mut self.submitted) {
             let token = String::new();
-            self.ask(Why::Submitted(name), Question::Submit(vec![Submission { job, token }]));
+            self.ask(Purpose::Submitted(name), Question::Submit(vec![Submission { job, token }]));
         }
         self.work(now);
         self.quality.on_event(event, now, calls);

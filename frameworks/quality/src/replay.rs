@@ -5,11 +5,11 @@
 //! [`decide`] makes the decisions, from what the [`Forecaster`]s have seen so far. Nothing is trained.
 
 use crate::allocate::{Bid, Policy, decide};
-use crate::predict::{Forecaster, Outlook};
+use crate::predict::{Forecast, Forecaster};
 
 /// The recorded losses of a job, first to last, with its costs. Not empty.
 #[derive(Clone, Debug)]
-pub struct Curve {
+pub struct RecordedJob {
     /// Loss after each iteration.
     pub losses: Vec<f64>,
     /// Time of submission, in seconds after the beginning.
@@ -29,7 +29,7 @@ pub struct Curve {
     pub rounds: f64,
 }
 
-impl Curve {
+impl RecordedJob {
     /// Returns the lowest loss that the job reaches.
     pub fn end(&self) -> f64 {
         self.losses.iter().copied().fold(f64::INFINITY, f64::min)
@@ -114,7 +114,7 @@ pub struct Outcome {
 impl Outcome {
     /// Returns the share that is left to learn, as a mean over all jobs and over the time from a job's submission to
     /// `until`; a job that has ended counts with what it left.
-    pub fn mean_left(&self, curves: &[Curve], until: f64) -> f64 {
+    pub fn mean_left(&self, curves: &[RecordedJob], until: f64) -> f64 {
         let mut sums = (0.0, 0.0);
         for (curve, ends) in curves.iter().zip(&self.ends) {
             let span = until - curve.after;
@@ -131,7 +131,7 @@ impl Outcome {
 
     /// Returns, at moments `step` seconds apart, the share that is left to learn, as a mean over the jobs that run
     /// then. SLAQ's paper plots this.
-    pub fn left_of_running(&self, curves: &[Curve], step: f64) -> Vec<(f64, f64)> {
+    pub fn left_of_running(&self, curves: &[RecordedJob], step: f64) -> Vec<(f64, f64)> {
         let mut course = Vec::new();
         let mut now = 0.0;
         while now < self.makespan {
@@ -151,7 +151,7 @@ impl Outcome {
     }
 
     /// Returns the mean of [`Outcome::left_of_running`] over time.
-    pub fn mean_left_of_running(&self, curves: &[Curve]) -> f64 {
+    pub fn mean_left_of_running(&self, curves: &[RecordedJob]) -> f64 {
         let course = self.left_of_running(curves, 0.25);
         course.iter().map(|(_, left)| left).sum::<f64>() / course.len().max(1) as f64
     }
@@ -162,8 +162,8 @@ impl Outcome {
     }
 
     /// Returns the seconds until only this share is left to learn, as a mean over all jobs.
-    pub fn mean_time_to(&self, curves: &[Curve], share: f64) -> f64 {
-        let time = |(curve, ends): (&Curve, &Vec<f64>)| {
+    pub fn mean_time_to(&self, curves: &[RecordedJob], share: f64) -> f64 {
+        let time = |(curve, ends): (&RecordedJob, &Vec<f64>)| {
             let done = (0..ends.len()).find(|i| curve.left(*i + 1) <= share).unwrap_or(ends.len() - 1);
             ends[done]
         };
@@ -173,7 +173,7 @@ impl Outcome {
 
 /// The current iteration of a job.
 #[derive(Clone, Copy)]
-struct UnderWay {
+struct CurrentIteration {
     cores: u32,
     /// Share of the iteration that is still to be done.
     left: f64,
@@ -184,7 +184,7 @@ struct UnderWay {
 struct Running {
     forecaster: Forecaster,
     cores: u32,
-    under_way: Option<UnderWay>,
+    current_iteration: Option<CurrentIteration>,
     received: f64,
     waited: u32,
     served: u32,
@@ -192,12 +192,12 @@ struct Running {
 }
 
 /// Runs a policy over the jobs until all have ended their last iteration.
-pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
+pub fn replay(curves: &[RecordedJob], policy: Policy, pool: Pool) -> Outcome {
     let mut ends: Vec<Vec<f64>> = vec![Vec::new(); curves.len()];
     let fresh = |_| Running {
         forecaster: Forecaster::new(None),
         cores: 0,
-        under_way: None,
+        current_iteration: None,
         received: 0.0,
         waited: 0,
         served: 0,
@@ -228,10 +228,10 @@ pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
     Outcome { ends, makespan, epochs }
 }
 
-fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
-    let outlook = job.forecaster.outlook();
-    let remaining = match outlook {
-        Outlook::New { .. } => None,
+fn bid(curve: &RecordedJob, job: &Running, ends: &[f64]) -> Bid {
+    let forecast = job.forecaster.forecast();
+    let remaining = match forecast {
+        Forecast::TooEarly { .. } => None,
         _ => Some((curve.losses.len() - ends.len()) as f64 * curve.busy()),
     };
     Bid {
@@ -239,7 +239,7 @@ fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
         floor: 1,
         ceiling: curve.ceiling,
         held: job.cores,
-        outlook,
+        forecast,
         reached: false,
         waited: job.waited,
         served: job.served,
@@ -250,16 +250,16 @@ fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
 }
 
 /// Advances a job from one instant to another.
-fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f64, f64), at_once: bool) {
+fn run(curve: &RecordedJob, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f64, f64), at_once: bool) {
     let mut now = from;
     while ends.len() < curve.losses.len() {
-        let fresh = UnderWay { cores: job.cores, left: 1.0, seconds: 0.0, core_seconds: 0.0 };
-        let mut it = job.under_way.take().unwrap_or(fresh);
+        let fresh = CurrentIteration { cores: job.cores, left: 1.0, seconds: 0.0, core_seconds: 0.0 };
+        let mut it = job.current_iteration.take().unwrap_or(fresh);
         if at_once {
             it.cores = job.cores;
         }
         if it.cores == 0 {
-            job.under_way = (it.left < 1.0).then_some(it);
+            job.current_iteration = (it.left < 1.0).then_some(it);
             return;
         }
         let whole = curve.seconds(it.cores);
@@ -268,7 +268,7 @@ fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f6
         it.core_seconds += works * f64::from(it.cores);
         if now + it.left * whole > until {
             it.left -= works / whole;
-            job.under_way = Some(it);
+            job.current_iteration = Some(it);
             return;
         }
         now += works;
@@ -284,9 +284,9 @@ fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f6
 mod tests {
     use super::*;
 
-    fn curve(after: f64, iterations: usize) -> Curve {
+    fn curve(after: f64, iterations: usize) -> RecordedJob {
         let losses = (0..iterations).map(|n| 1.0 / (n as f64 + 1.0)).collect();
-        Curve { losses, after, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
+        RecordedJob { losses, after, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn slaq_prefers_the_job_that_learns_most() {
         let pool = Pool { cores: 8, epoch: 1.0, at_once: true };
-        let curves: Vec<Curve> = (0..6).map(|n| curve(f64::from(n) * 8.0, 60)).collect();
+        let curves: Vec<RecordedJob> = (0..6).map(|n| curve(f64::from(n) * 8.0, 60)).collect();
         let [slaq, fair] = [Policy::Slaq, Policy::Fair].map(|policy| replay(&curves, policy, pool));
         let time = |outcome: &Outcome| outcome.mean_time_to(&curves, 0.1);
         assert!(time(&slaq) < time(&fair), "{} {}", time(&slaq), time(&fair));

@@ -27,7 +27,7 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     /// Capabilities of the program.
-    Hello(Manner),
+    Hello(Capabilities),
     /// An iteration is done.
     Iteration(Report),
     /// State of the program after an iteration.
@@ -42,7 +42,7 @@ pub enum Line {
 /// The capabilities of a training program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Manner {
+pub struct Capabilities {
     /// Whether the program uses as many cores as its start line names, and continues from a checkpoint with another
     /// number.
     pub elastic: bool,
@@ -111,7 +111,7 @@ pub enum LineError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    hello: Option<Manner>,
+    hello: Option<Capabilities>,
     iteration: Option<u64>,
     loss: Option<f64>,
     accuracy: Option<f64>,
@@ -151,9 +151,10 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
         Err(error) => return Err(invalid(error.to_string())),
     };
     match written {
-        Written { hello: Some(manner), .. } => {
-            Ok(Line::Hello(Manner { checkpoints: manner.checkpoints || manner.elastic, ..manner }))
-        }
+        Written { hello: Some(capabilities), .. } => Ok(Line::Hello(Capabilities {
+            checkpoints: capabilities.checkpoints || capabilities.elastic,
+            ..capabilities
+        })),
         Written { checkpoint: Some(state), iteration: Some(iteration), .. } => {
             Ok(Line::Checkpoint { iteration, state })
         }
@@ -210,9 +211,9 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_protocol_are_read() {
-        let elastic = Manner { elastic: true, checkpoints: true };
+        let elastic = Capabilities { elastic: true, checkpoints: true };
         assert_eq!(parse(1, r#"{"hello": {"elastic": true}}"#), Ok(Line::Hello(elastic)));
-        assert_eq!(parse(1, r#"{"hello": {}}"#), Ok(Line::Hello(Manner::default())));
+        assert_eq!(parse(1, r#"{"hello": {}}"#), Ok(Line::Hello(Capabilities::default())));
         let report = Report { iteration: 7, loss: 0.5, ..Report::default() };
         assert_eq!(parse(2, r#"{"iteration": 7, "loss": 0.5}"#), Ok(Line::Iteration(report)));
         let score = Score { loss: 0.75, accuracy: Some(0.5) };

@@ -18,7 +18,7 @@ use video::profile::{ClipOptions, Point, Profile};
 use video::scene::{SceneOptions, generate};
 use video::schedule::{AgentView, Correction, Demand, Goals, Horizon, Objective, Policy, QueryView, Share, decide};
 use video::spec::QuerySpec;
-use video::worker::HandWorker;
+use video::worker::LocalWorker;
 
 const BASE: usize = 6;
 const BURST: usize = 4;
@@ -42,7 +42,7 @@ fn until(at: f64) {
 struct Query {
     points: Vec<Point>,
     goals: Goals,
-    worker: HandWorker,
+    worker: LocalWorker,
     share: Share,
     position: f64,
     /// Part of the stream that falls into the burst, from and to a position in seconds.
@@ -77,7 +77,7 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
         goals,
     };
     let orders = Orders { config: points[0].config, cores: 0.001 };
-    let worker = HandWorker::start(Start {
+    let worker = LocalWorker::start(Start {
         spec,
         age: 0.0,
         position: 0.0,
@@ -98,7 +98,7 @@ impl Query {
         if let Some(point) = report.config.and_then(|c| self.points.iter().find(|p| p.config == c)) {
             let within = |position: f64| position.clamp(self.window.0, self.window.1);
             sums.quality += (within(report.position) - within(self.position)) * point.quality;
-            self.correction.look(point, report.position, report.core_seconds);
+            self.correction.record(point, report.position, report.core_seconds);
         }
         self.position = report.position;
         sums.lag_over += (report.lag - self.goals.max_lag).max(0.0);
@@ -191,7 +191,7 @@ fn run(small: &Street, large: &Street, cores: f64, rule: Rule) -> Sums {
                 query.share.point = query.points.len() - 1;
             }
             let config = query.points[query.share.point].config;
-            query.worker.order(Orders { config, cores: decision.share.cores });
+            query.worker.set_orders(Orders { config, cores: decision.share.cores });
         }
         until(begin + (second + 1) as f64 * 0.5);
     }

@@ -14,7 +14,7 @@ use video::pipeline::{Config, Pipeline, QueryKind, learn_still};
 use video::profile::core_seconds;
 use video::scene::{SQUARE_FPS, Square};
 use video::scope::{Line, Scope};
-use video::truth::{Figures, Labelled, Measure, Seen, read_mot};
+use video::truth::{DetectedBox, DetectionCounts, LabelledBox, Measure, read_mot};
 use video::vision::{Detector, still_of};
 
 /// Length of the generated square, in seconds.
@@ -30,7 +30,7 @@ fn main() {
 }
 
 /// A picture with its time in seconds and its ground truth.
-type Picture = (f64, Frame, Vec<Labelled>);
+type Picture = (f64, Frame, Vec<LabelledBox>);
 
 fn made() {
     println!("the made square, {SECONDS} s for each of 6 seeds:");
@@ -52,7 +52,7 @@ fn square(seed: u64, seconds: f64) -> Vec<Picture> {
     let square = Square::new(seed, seconds);
     let label = |number: u64| {
         let boxes = square.boxes(number as f64 / SQUARE_FPS);
-        let label = |b: video::scene::Box| Labelled {
+        let label = |b: video::scene::TrueBox| LabelledBox {
             frame: number,
             id: u64::from(b.id),
             vehicle: Some(b.vehicle),
@@ -90,7 +90,7 @@ fn recorded(directory: &Path) {
 }
 
 /// Returns the measured figures and the core-seconds that detection took.
-fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Picture>) -> (Figures, f64) {
+fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Picture>) -> (DetectionCounts, f64) {
     let line = Line { name: "middle".to_owned(), from: [0.5, 0.0], to: [0.5, 1.0], ..Line::middle() };
     let scope = Scope { lines: vec![line.clone()], region: Vec::new() };
     let config = Config { detector, ..Config::GOLDEN };
@@ -103,17 +103,19 @@ fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Pic
         }
         seconds += core_seconds() - before;
         let now = pipeline.tracks().iter().filter(|t| t.hits >= config.window && at - t.seen < 0.3);
-        let seen: Vec<Seen> = now
-            .filter_map(|t| Some(Seen { track: t.id, vehicle: t.is_vehicle(), place: t.expected(at).clipped()? }))
+        let seen: Vec<DetectedBox> = now
+            .filter_map(|t| {
+                Some(DetectedBox { track: t.id, vehicle: t.is_vehicle(), place: t.expected(at).clipped()? })
+            })
             .collect();
         measure.picture(at, &truth, &seen);
     }
     (measure.figures(), seconds)
 }
 
-fn sum(all: &[Figures]) -> Figures {
+fn sum(all: &[DetectionCounts]) -> DetectionCounts {
     let add = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1 + b.1, a.2 + b.2);
-    all.iter().fold(Figures::default(), |sum, f| Figures {
+    all.iter().fold(DetectionCounts::default(), |sum, f| DetectionCounts {
         boxes: add(sum.boxes, f.boxes),
         switches: sum.switches + f.switches,
         objects: sum.objects + f.objects,
@@ -122,7 +124,7 @@ fn sum(all: &[Figures]) -> Figures {
     })
 }
 
-fn tell(detector: Detector, figures: &Figures, seconds: f64) {
+fn tell(detector: Detector, figures: &DetectionCounts, seconds: f64) {
     println!(
         "  {:<11} boxes F1 {:.3} (precision {:.3}, recall {:.3}), {:>3} switches of {} objects, crossings F1 {:.3} ({} right, {} wrong, {} missed), classes {:.1} %, {:.2} ms a picture",
         detector.name(),

@@ -19,7 +19,6 @@
 
 pub mod abr;
 pub mod bitrate;
-mod chance;
 mod clock;
 pub mod core;
 pub mod frame;
@@ -30,6 +29,7 @@ pub mod modelled;
 pub mod output;
 pub mod pipeline;
 pub mod profile;
+mod random;
 pub mod scene;
 pub mod schedule;
 pub mod scope;

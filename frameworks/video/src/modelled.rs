@@ -20,12 +20,12 @@ pub enum Happening {
     /// The first worker of the query of this name has started.
     Begun(String),
     /// The query of this name has ended, with its means if it was processed to its end.
-    Over(String, Option<Life>),
+    Over(String, Option<QueryMeans>),
 }
 
 /// Means over the stream of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Life {
+pub struct QueryMeans {
     /// Mean quality of what was examined.
     pub quality: f64,
     /// Mean lag over time, in seconds.
@@ -64,9 +64,9 @@ impl Query {
         self.counted = now;
     }
 
-    fn life(&self, now: Time) -> Life {
+    fn means(&self, now: Time) -> QueryMeans {
         let lived = self.began.map_or(0.0, |began| now.since(began).as_secs_f64()).max(1e-9);
-        Life { quality: self.quality / self.position.max(1e-9), lag: self.lag / lived, late: self.late / lived }
+        QueryMeans { quality: self.quality / self.position.max(1e-9), lag: self.lag / lived, late: self.late / lived }
     }
 }
 
@@ -84,7 +84,7 @@ struct Worker {
 }
 
 /// Purpose of a question to the scheduler.
-enum Why {
+enum Purpose {
     Submitted(String),
     /// Sent for the worker of this task.
     Worker(String),
@@ -101,7 +101,7 @@ pub struct Modelled {
     workers: BTreeMap<String, Worker>,
     /// Queries of launched tasks whose workers have not started, by task.
     coming: BTreeMap<String, String>,
-    asked: Vec<(Why, sdk::Answer<Answer>)>,
+    asked: Vec<(Purpose, sdk::Answer<Answer>)>,
     /// Time of the next reports. All workers report at once, which makes no difference to them.
     reports: Time,
     happened: Vec<Happening>,
@@ -169,7 +169,7 @@ impl Modelled {
         self.queries.get(&worker.query)?.points.iter().find(|point| point.config == config)
     }
 
-    fn ask(&mut self, why: Why, question: Question) {
+    fn ask(&mut self, why: Purpose, question: Question) {
         // A question that does not fit into the queue is lost, as a message would be; workers ask again.
         if let Ok(answer) = self.requester.put(question) {
             self.asked.push((why, answer));
@@ -182,7 +182,7 @@ impl Modelled {
             let Some(query) = self.coming.remove(id) else { return };
             let worker = Worker { query, orders: None, at: now, core_seconds: 0.0, used: 0.0, done: false };
             self.workers.insert(id.to_owned(), worker);
-            self.ask(Why::Worker(id.to_owned()), Question::Hello { task: id.to_owned(), position: None });
+            self.ask(Purpose::Worker(id.to_owned()), Question::Hello { task: id.to_owned(), position: None });
         } else if is_terminal(state) || matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown) {
             self.coming.remove(id);
             self.work(now);
@@ -191,20 +191,20 @@ impl Modelled {
     }
 
     /// Applies the answers of the scheduler to the modelled workers.
-    fn hear(&mut self, now: Time, calls: &mut Calls) {
+    fn handle_answers(&mut self, now: Time, calls: &mut Calls) {
         for (why, mut answer) in std::mem::take(&mut self.asked) {
             let Some(answer) = answer.take() else {
                 self.asked.push((why, answer));
                 continue;
             };
             match (why, answer) {
-                (Why::Submitted(name), Ok(Answer::Refused(_))) => {
+                (Purpose::Submitted(name), Ok(Answer::Refused(_))) => {
                     self.queries.remove(&name);
                     self.happened.push(Happening::Over(name, None));
                 }
-                (Why::Worker(task), Ok(Answer::Start(start))) => self.start(&task, start.orders, now),
-                (Why::Worker(task), Ok(Answer::Orders(orders))) => self.obey(&task, orders, now),
-                (Why::Worker(task), Ok(Answer::Over | Answer::Unknown)) => self.exit(&task, calls),
+                (Purpose::Worker(task), Ok(Answer::Start(start))) => self.start(&task, start.orders, now),
+                (Purpose::Worker(task), Ok(Answer::Orders(orders))) => self.apply_orders(&task, orders, now),
+                (Purpose::Worker(task), Ok(Answer::QueryEnded | Answer::Unknown)) => self.exit(&task, calls),
                 _ => {}
             }
         }
@@ -224,16 +224,16 @@ impl Modelled {
 
     /// Applies the orders to a worker. A worker whose stream is over ends, and with it its query, which the scheduler
     /// forgets.
-    fn obey(&mut self, task: &str, orders: Orders, now: Time) {
+    fn apply_orders(&mut self, task: &str, orders: Orders, now: Time) {
         let Some(worker) = self.workers.get_mut(task) else { return };
         worker.orders = Some(orders);
         if worker.done {
             let name = worker.query.clone();
             if let Some(query) = self.queries.remove(&name) {
-                self.happened.push(Happening::Over(name.clone(), Some(query.life(now))));
+                self.happened.push(Happening::Over(name.clone(), Some(query.means(now))));
             }
             self.workers.remove(task);
-            self.ask(Why::Removed, Question::Remove(name));
+            self.ask(Purpose::Removed, Question::Remove(name));
         }
     }
 
@@ -278,7 +278,7 @@ impl Modelled {
             reports.push((task.clone(), report));
         }
         for (task, report) in reports {
-            self.ask(Why::Worker(task.clone()), Question::Report { task, report });
+            self.ask(Purpose::Worker(task.clone()), Question::Report { task, report });
         }
     }
 
@@ -298,9 +298,9 @@ impl Scheduler for Modelled {
         if let Event::Update(status) = &event {
             self.update(status, now);
         }
-        self.hear(now, calls);
+        self.handle_answers(now, calls);
         for submission in std::mem::take(&mut self.submitted) {
-            self.ask(Why::Submitted(submission.spec.name.clone()), Question::Submit(vec![submission]));
+            self.ask(Purpose::Submitted(submission.spec.name.clone()), Question::Submit(vec![submission]));
         }
         if now >= self.reports {
             self.reports = now + Duration::from_secs_f64(REPORT_EVERY);

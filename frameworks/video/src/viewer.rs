@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Statistics of a live view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Watched {
+pub struct ViewStatistics {
     /// Seconds from the first picture to the end.
     pub seconds: f64,
     /// Number of pictures.
@@ -79,8 +79,8 @@ pub async fn watch(
     path: &str,
     link: Option<Arc<Trace>>,
     seconds: f64,
-    mut each: impl FnMut(&Watched),
-) -> Result<Watched, ViewError> {
+    mut each: impl FnMut(&ViewStatistics),
+) -> Result<ViewStatistics, ViewError> {
     let io = |why| ViewError::Io(address.clone(), why);
     let late = || io(std::io::ErrorKind::TimedOut.into());
     let connected =
@@ -95,7 +95,7 @@ pub async fn watch(
     if !answer.lines().next().is_some_and(|line| line.contains(" 200")) {
         return Err(ViewError::Refused(answer.lines().next().unwrap_or_default().to_owned()));
     }
-    let (mut sight, mut began): (Sight, Option<Instant>) = (Sight::default(), None);
+    let (mut recorder, mut began): (ViewRecorder, Option<Instant>) = (ViewRecorder::default(), None);
     loop {
         let end = began.map(|began| began + Duration::from_secs_f64(seconds));
         let next = reader.picture();
@@ -103,21 +103,21 @@ pub async fn watch(
             None => next.await,
             Some(end) => match tokio::time::timeout_at(end, next).await {
                 Ok(next) => next,
-                Err(_) => return Ok(sight.watched(seconds)),
+                Err(_) => return Ok(recorder.statistics(seconds)),
             },
         };
         let Some(picture) = picture.map_err(io)?? else {
-            return Ok(sight.watched(began.map_or(0.0, |began| began.elapsed().as_secs_f64())));
+            return Ok(recorder.statistics(began.map_or(0.0, |began| began.elapsed().as_secs_f64())));
         };
         let began = *began.get_or_insert_with(Instant::now);
-        sight.saw(began.elapsed().as_secs_f64(), &picture);
-        each(&sight.watched(began.elapsed().as_secs_f64()));
+        recorder.record_picture(began.elapsed().as_secs_f64(), &picture);
+        each(&recorder.statistics(began.elapsed().as_secs_f64()));
     }
 }
 
 /// A received picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Came {
+struct ReceivedPicture {
     bytes: usize,
     seconds: f64,
     rung: usize,
@@ -188,12 +188,12 @@ impl Reader {
     }
 
     /// Reads the next picture; `None` at the end.
-    async fn picture(&mut self) -> std::io::Result<Result<Option<Came>, ViewError>> {
+    async fn picture(&mut self) -> std::io::Result<Result<Option<ReceivedPicture>, ViewError>> {
         let head = match self.head().await {
             Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Ok(None)),
             head => head?,
         };
-        let came = match came(&head) {
+        let came = match parse_header(&head) {
             Ok(came) => came,
             Err(why) => return Ok(Err(why)),
         };
@@ -212,7 +212,7 @@ impl Reader {
 }
 
 /// Parses the header of a picture.
-fn came(head: &str) -> Result<Came, ViewError> {
+fn parse_header(head: &str) -> Result<ReceivedPicture, ViewError> {
     let value = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(':'));
         lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
@@ -228,13 +228,13 @@ fn came(head: &str) -> Result<Came, ViewError> {
     ) else {
         return Err(missing);
     };
-    Ok(Came { bytes, seconds, rung, left_out: number(value("X-Tepui-Left-Out")).unwrap_or(0) })
+    Ok(ReceivedPicture { bytes, seconds, rung, left_out: number(value("X-Tepui-Left-Out")).unwrap_or(0) })
 }
 
 /// Statistics of what was received so far.
 #[derive(Debug, Default)]
-struct Sight {
-    last: Option<(f64, Came)>,
+struct ViewRecorder {
+    last: Option<(f64, ReceivedPicture)>,
     pictures: u64,
     bytes: usize,
     /// Integral of the rung over time in seconds; that of the bitrate follows.
@@ -249,8 +249,8 @@ struct Sight {
 /// Maximum number of delays that are kept.
 const DELAYS_MAX: usize = 100_000;
 
-impl Sight {
-    fn saw(&mut self, at: f64, came: &Came) {
+impl ViewRecorder {
+    fn record_picture(&mut self, at: f64, came: &ReceivedPicture) {
         self.shown_until(at);
         if self.last.as_ref().is_some_and(|(_, last)| last.rung != came.rung) {
             self.changes += 1;
@@ -271,15 +271,15 @@ impl Sight {
         self.stands += (at - since - STANDS).max(0.0);
     }
 
-    fn watched(&self, seconds: f64) -> Watched {
-        let mut now = Sight { delays: Vec::new(), ..*self };
+    fn statistics(&self, seconds: f64) -> ViewStatistics {
+        let mut now = ViewRecorder { delays: Vec::new(), ..*self };
         now.shown_until(seconds);
         let mut delays = self.delays.clone();
         delays.sort_by(f64::total_cmp);
         let earliest = delays.first().copied().unwrap_or(0.0);
         let mean = delays.iter().sum::<f64>() / delays.len().max(1) as f64;
         let (time, last) = (seconds.max(1e-9), self.last.unwrap_or_default().1);
-        Watched {
+        ViewStatistics {
             seconds,
             pictures: self.pictures,
             left_out: last.left_out,
@@ -332,9 +332,9 @@ mod tests {
         }
         let address = server(answer).await;
         let mut seen = Vec::new();
-        let watched =
-            watch(&address, "/queries/a/live", None, 60.0, |watched| seen.push(watched.last_rung)).await.unwrap();
-        assert_eq!((watched.pictures, watched.left_out, watched.changes, watched.last_rung), (3, 3, 2, 2));
+        let statistics =
+            watch(&address, "/queries/a/live", None, 60.0, |statistics| seen.push(statistics.last_rung)).await.unwrap();
+        assert_eq!((statistics.pictures, statistics.left_out, statistics.changes, statistics.last_rung), (3, 3, 2, 2));
         assert_eq!(seen, [0, 1, 2]);
     }
 
@@ -358,14 +358,14 @@ mod tests {
 
     #[test]
     fn standing_is_what_is_beyond_a_second() {
-        let mut sight = Sight::default();
-        let came = |rung, seconds| Came { bytes: 1000, seconds, rung, left_out: 0 };
-        sight.saw(0.0, &came(1, 10.0));
-        sight.saw(0.5, &came(1, 10.5));
-        sight.saw(4.5, &came(3, 11.0));
-        let watched = sight.watched(5.0);
-        assert!((watched.stands - 3.0).abs() < 1e-9, "{watched:?}");
-        assert!((watched.rung - (4.5 + 1.5) / 5.0).abs() < 1e-9 && watched.changes == 1, "{watched:?}");
-        assert!((watched.delay_95 - 3.5).abs() < 1e-9, "{watched:?}");
+        let mut recorder = ViewRecorder::default();
+        let came = |rung, seconds| ReceivedPicture { bytes: 1000, seconds, rung, left_out: 0 };
+        recorder.record_picture(0.0, &came(1, 10.0));
+        recorder.record_picture(0.5, &came(1, 10.5));
+        recorder.record_picture(4.5, &came(3, 11.0));
+        let statistics = recorder.statistics(5.0);
+        assert!((statistics.stands - 3.0).abs() < 1e-9, "{statistics:?}");
+        assert!((statistics.rung - (4.5 + 1.5) / 5.0).abs() < 1e-9 && statistics.changes == 1, "{statistics:?}");
+        assert!((statistics.delay_95 - 3.5).abs() < 1e-9, "{statistics:?}");
     }
 }

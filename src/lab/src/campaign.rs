@@ -64,7 +64,7 @@ pub struct Campaign {
     /// Index of the point, and seed, of each run.
     runs: Vec<(usize, u64)>,
     /// A line that names the mode of the runs; empty for modelled worlds.
-    way: String,
+    mode: String,
     /// Digests of the files that the scenario reads.
     inputs: String,
 }
@@ -77,7 +77,7 @@ pub type Runner<'a> =
 /// A receiver of the progress of a campaign's threads.
 pub trait Progress: Sync {
     /// Called when the run of a thread has reached this part, 0 to 1. Returning `false` stops the campaign.
-    fn run_is(&self, thread: usize, part: f64) -> bool;
+    fn on_progress(&self, thread: usize, part: f64) -> bool;
     /// Called when a run has finished, or was found finished in the directory.
     fn finished(&self, outcome: &Outcome);
 }
@@ -126,16 +126,16 @@ impl Campaign {
             in_traces,
             points,
             runs,
-            way: String::new(),
+            mode: String::new(),
             inputs,
         })
     }
 
     /// Returns the campaign for runs in another mode than in modelled worlds, by [`run_with`](Campaign::run_with).
-    /// `way` names the mode; results of one mode are not used for another.
+    /// `mode` names the mode; results of one mode are not used for another.
     #[must_use]
-    pub fn in_another_way(self, way: &str) -> Campaign {
-        Campaign { way: format!("# {}\n", way.replace('\n', " ")), ..self }
+    pub fn in_mode(self, mode: &str) -> Campaign {
+        Campaign { mode: format!("# {}\n", mode.replace('\n', " ")), ..self }
     }
 
     /// Returns warnings about all points of the sweep, each once, with file, line and reason: what can be run but is
@@ -186,7 +186,7 @@ impl Campaign {
                         let n = next.fetch_add(1, Ordering::Relaxed);
                         let Some((point, seed)) = self.runs.get(n).copied() else { return };
                         let mut report = |part: f64| {
-                            let goes_on = progress.run_is(thread, part) && !stopped.load(Ordering::Relaxed);
+                            let goes_on = progress.on_progress(thread, part) && !stopped.load(Ordering::Relaxed);
                             stopped.fetch_or(!goes_on, Ordering::Relaxed);
                             goes_on
                         };
@@ -250,7 +250,7 @@ impl Campaign {
     fn open(&self) -> Result<(), CampaignError> {
         let runs = self.directory.join("runs");
         let known = self.directory.join("scenario.toml");
-        let own = format!("{}{}{}", self.way, self.inputs, self.text);
+        let own = format!("{}{}{}", self.mode, self.inputs, self.text);
         let same = std::fs::read_to_string(&known).is_ok_and(|text| text == own);
         if !same && runs.exists() {
             std::fs::remove_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
@@ -360,7 +360,7 @@ mod tests {
     }
 
     impl Progress for Limited {
-        fn run_is(&self, _: usize, _: f64) -> bool {
+        fn on_progress(&self, _: usize, _: f64) -> bool {
             self.finished.load(Ordering::Relaxed) < self.stop_after
         }
         fn finished(&self, _: &Outcome) {

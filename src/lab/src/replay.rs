@@ -21,9 +21,9 @@ use serde::Serialize;
 mod decisions;
 mod differences;
 
-pub use decisions::What;
+pub use decisions::DecisionKind;
 use differences::Finder;
-pub use differences::{By, Differences, Only, Parted};
+pub use differences::{By, Differences, DifferingDecision, OneSided};
 
 /// Reasons why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum ReplayError {
 
 /// What one of the masters did for a framework.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Deeds {
+pub struct FrameworkTotals {
     /// Number of offers that the framework received.
     pub offers: u64,
     /// Number of offers that the framework accepted.
@@ -84,7 +84,7 @@ pub struct Replay {
     /// Whether the recording ends within a frame, as that of a master that was killed does.
     pub cut: bool,
     /// What the recorded master did for each framework, and what the second one did if there are other policies.
-    pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,
+    pub frameworks: BTreeMap<String, (FrameworkTotals, Option<FrameworkTotals>)>,
     /// Number of calls that the second master did not receive, because it had made none of their offers.
     pub dropped: u64,
     /// Why the outcomes of both masters differ; `None` without other policies.
@@ -119,7 +119,7 @@ pub fn replay(
     let begin = |config| Master::new(config, head.info.clone(), &head.registry, head.seed, head.start);
     let second = |policies: Policies| {
         let finder = Finder::new(&config.policies, &policies);
-        Second::new(begin(Config { policies, ..config.clone() }), finder)
+        OtherMaster::new(begin(Config { policies, ..config.clone() }), finder)
     };
     let mut second = other.map(second);
     let mut first = begin(config.clone());
@@ -153,10 +153,10 @@ pub fn replay(
             replay.differs.get_or_insert((replay.batches - 1, replay.seconds));
         }
     }
-    tell(&mut first, |name, deeds| replay.frameworks.entry(name).or_default().0 = deeds);
+    collect_totals(&mut first, |name, totals| replay.frameworks.entry(name).or_default().0 = totals);
     if let Some(mut second) = second {
         replay.dropped = second.dropped;
-        tell(&mut second.core, |name, deeds| replay.frameworks.entry(name).or_default().1 = Some(deeds));
+        collect_totals(&mut second.core, |name, totals| replay.frameworks.entry(name).or_default().1 = Some(totals));
         replay.differences = Some(second.finder.end(&names(&mut first)));
     }
     Ok(replay)
@@ -182,29 +182,29 @@ fn frame(recording: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Passes a master's totals by framework to `put`.
-fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
+fn collect_totals(core: &mut Master, mut put: impl FnMut(String, FrameworkTotals)) {
     let (snapshot, fairness) = (core.snapshot(), core.fairness());
     for framework in snapshot.frameworks.values().chain(snapshot.completed.values()) {
         let counts = &framework.counts;
-        let mut deeds = Deeds {
+        let mut totals = FrameworkTotals {
             offers: counts.offers_sent,
             accepted: counts.offers_accepted,
             declined: counts.offers_declined,
             rescinded: counts.offers_rescinded,
-            ..Deeds::default()
+            ..FrameworkTotals::default()
         };
         for client in fairness.clients.iter().filter(|client| client.framework == framework.id) {
             let seconds = client.sampled.seconds.max(1e-9);
-            deeds.share += client.sampled.share / seconds;
-            deeds.target += client.sampled.target / seconds;
-            deeds.waited += client.waiting.total.as_secs_f64();
+            totals.share += client.sampled.share / seconds;
+            totals.target += client.sampled.target / seconds;
+            totals.waited += client.waiting.total.as_secs_f64();
         }
         if let Some((sampled, waited)) = &counts.over_time {
             let seconds = sampled.seconds.max(1e-9);
-            (deeds.share, deeds.target) = (sampled.share / seconds, sampled.target / seconds);
-            deeds.waited = waited.as_secs_f64();
+            (totals.share, totals.target) = (sampled.share / seconds, sampled.target / seconds);
+            totals.waited = waited.as_secs_f64();
         }
-        put(format!("{} ({})", framework.info.name, framework.id), deeds);
+        put(format!("{} ({})", framework.info.name, framework.id), totals);
     }
 }
 
@@ -223,16 +223,16 @@ fn names(core: &mut Master) -> BTreeMap<String, String> {
 }
 
 /// The second master, which runs with other policies.
-struct Second {
+struct OtherMaster {
     core: Master,
     out: Outbox,
     dropped: u64,
     finder: Finder,
 }
 
-impl Second {
-    fn new(core: Master, finder: Finder) -> Second {
-        Second { core, out: Outbox::default(), dropped: 0, finder }
+impl OtherMaster {
+    fn new(core: Master, finder: Finder) -> OtherMaster {
+        OtherMaster { core, out: Outbox::default(), dropped: 0, finder }
     }
 
     /// Compares the outcomes of the same batch in both masters.

@@ -59,7 +59,7 @@ impl Work {
 
 /// Shares of tasks that fail or are slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Mishaps {
+pub struct FailureRates {
     /// Share of tasks that fail at a random time of their run, 0 to 1.
     pub failures: f64,
     /// Share of tasks that take `straggling` times as long, 0 to 1.
@@ -68,7 +68,7 @@ pub struct Mishaps {
     pub straggling: f64,
 }
 
-impl Mishaps {
+impl FailureRates {
     /// Draws how long a task runs, and whether it fails then. The draw depends on `task`, the branch of the seeds with
     /// the task's name, so that it is the same under every policy.
     pub fn draw(&self, span: Duration, task: impl FnOnce() -> Seed) -> (Duration, bool) {

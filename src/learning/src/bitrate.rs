@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use video::abr::{Kind, Measured, Study};
+use video::abr::{BitratePolicy, Measured, Study};
 use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Quality, Session, Trace};
 
 use crate::environment::{Chosen, roll_out};
@@ -165,21 +165,21 @@ impl VideoBitrate {
     }
 
     /// Returns the rung that a policy of `video` chooses for the next chunk.
-    fn by(&self, kind: &Kind) -> Chosen {
+    fn by(&self, kind: &BitratePolicy) -> Chosen {
         let rung = self.session.as_ref().map_or(0, |session| kind.next(session, &self.measured));
         Chosen::Choices(vec![rung as i32])
     }
 }
 
 /// Returns the policy of `video` with this name.
-fn published(policy: &str) -> Option<Kind> {
+fn published(policy: &str) -> Option<BitratePolicy> {
     match policy {
-        "rate" => Some(Kind::Rate),
-        "bba-0" => Some(Kind::Buffer),
-        "bba-1" => Some(Kind::BufferSizes),
-        "mpc" => Some(Kind::Predictive),
+        "rate" => Some(BitratePolicy::Rate),
+        "bba-0" => Some(BitratePolicy::Buffer),
+        "bba-1" => Some(BitratePolicy::BufferSizes),
+        "mpc" => Some(BitratePolicy::Predictive),
         // The weights are a part of the program, and a test of `video` reads them.
-        "linear" => Study::Movie.weights().ok().map(Kind::Linear),
+        "linear" => Study::Movie.weights().ok().map(BitratePolicy::Linear),
         _ => None,
     }
 }

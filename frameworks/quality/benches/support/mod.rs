@@ -4,8 +4,8 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use quality::job::{Job, parse};
-use quality::learn::{Algorithm, Local};
-use quality::replay::{Curve, Outcome, Pool};
+use quality::learn::{Algorithm, LocalTraining};
+use quality::replay::{Outcome, Pool, RecordedJob};
 
 /// Numbers of the data that a core processes in a second.
 pub const PACE: f64 = 400_000.0;
@@ -22,23 +22,23 @@ pub fn sixteen() -> Vec<Job> {
 }
 
 /// Trains a job from its first to its last iteration, and returns its loss curve.
-pub fn train(job: &Job) -> Curve {
+pub fn train(job: &Job) -> RecordedJob {
     let prepared = job.data.prepare(&job.algorithm, None).expect("generated data");
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).expect("generated data"));
     let shape = prepared.shape();
-    let local = Local::new(job.algorithm.clone(), shape, shards.collect()).expect("a good job");
+    let local = LocalTraining::new(job.algorithm.clone(), shape, shards.collect()).expect("a good job");
     let losses = local.run(job.iterations).expect("a training that converges").losses;
     let rounds = match &job.algorithm {
         Algorithm::BoostedTrees(o) => o.depth as f64,
         Algorithm::Perceptron(o) => f64::from(o.steps),
         _ => 1.0,
     };
-    Curve { work: (shape.rows * shape.columns) as f64 / PACE, rounds, ..recorded(job, losses) }
+    RecordedJob { work: (shape.rows * shape.columns) as f64 / PACE, rounds, ..recorded(job, losses) }
 }
 
 /// Returns the curve of a training whose losses are known.
-pub fn recorded(job: &Job, losses: Vec<f64>) -> Curve {
-    Curve {
+pub fn recorded(job: &Job, losses: Vec<f64>) -> RecordedJob {
+    RecordedJob {
         losses,
         after: job.after,
         priority: job.priority,
@@ -51,7 +51,7 @@ pub fn recorded(job: &Job, losses: Vec<f64>) -> Curve {
 }
 
 /// Prints the measures of each policy, and compares each with the fair policy.
-pub fn comparison(curves: &[Curve], outcomes: &[(&str, &Outcome)]) {
+pub fn comparison(curves: &[RecordedJob], outcomes: &[(&str, &Outcome)]) {
     let until = outcomes.iter().map(|(_, o)| o.makespan).fold(0.0, f64::max);
     for (name, outcome) in outcomes {
         println!("{name}: all done after {:.0} s", outcome.makespan);

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::predict::Outlook;
+use crate::predict::Forecast;
 
 /// A policy that shares cores among jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ pub struct Bid {
     /// Number of cores that the job has now.
     pub held: u32,
     /// Prediction of the job's loss and of its times.
-    pub outlook: Outlook,
+    pub forecast: Forecast,
     /// Whether the job has reached its target quality; then it keeps its floor only.
     pub reached: bool,
     /// Number of epochs since a core last worked for the job.
@@ -117,22 +117,23 @@ pub struct Bid {
 }
 
 /// Number of epochs after which a job without a core comes first, whatever other jobs would gain.
-pub const PATIENCE: u32 = 12;
+pub const MAX_EPOCHS_WAITING: u32 = 12;
 
 /// Number of epochs for which a job keeps at least one core before it may lose its last one; the job keeps it also
 /// until an iteration has ended in them. With less, the time would be spent on starting. The policy does not wait for
-/// an iteration that takes longer than [`PATIENCE`].
-pub const TURN: u32 = 1;
+/// an iteration that takes longer than [`MAX_EPOCHS_WAITING`].
+pub const MIN_EPOCHS_SERVED: u32 = 1;
 
 impl Bid {
-    /// Returns whether the job has received its first core so recently that it must not lose it yet (see [`TURN`]).
-    fn in_turn(&self) -> bool {
-        self.held > 0 && (self.served < TURN || self.done == 0 && self.served < PATIENCE)
+    /// Returns whether the job has received its first core so recently that it must not lose it yet (see
+    /// [`MIN_EPOCHS_SERVED`]).
+    fn must_keep_core(&self) -> bool {
+        self.held > 0 && (self.served < MIN_EPOCHS_SERVED || self.done == 0 && self.served < MAX_EPOCHS_WAITING)
     }
 
-    /// Returns whether the job has been without a core for [`PATIENCE`] epochs or more.
-    fn impatient(&self) -> bool {
-        self.waited >= PATIENCE
+    /// Returns whether the job has been without a core for [`MAX_EPOCHS_WAITING`] epochs or more.
+    fn has_waited_too_long(&self) -> bool {
+        self.waited >= MAX_EPOCHS_WAITING
     }
 }
 
@@ -141,8 +142,8 @@ impl Bid {
 ///
 /// With at least one core for each job, each job gets one, and then the rest of its floor as far as there are cores for
 /// that; [`Policy::Fair`] has no floors of more than one. With fewer cores than jobs a job may be without one. Then the
-/// jobs whose turn has only begun come first, and after them the jobs that have waited for [`PATIENCE`] epochs, longest
-/// first.
+/// jobs whose turn has only begun come first, and after them the jobs that have waited for [`MAX_EPOCHS_WAITING`]
+/// epochs, longest first.
 ///
 /// `epoch` is the number of seconds for which the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
@@ -150,19 +151,19 @@ pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> 
         Policy::Slaq => slaq::slaq(bids, cores, epoch, 0.0),
         Policy::Towards(objective) => slaq::slaq(bids, cores, epoch, objective.completion()),
         Policy::Fair => fair::fair(bids, cores),
-        Policy::Fifo => in_turn(bids, cores, (0..bids.len()).collect()),
+        Policy::Fifo => fill_in_order(bids, cores, (0..bids.len()).collect()),
         Policy::Shortest => {
             let mut order: Vec<usize> = (0..bids.len()).collect();
             // A job without a prediction runs first, to show its length.
             let length = |job: &usize| bids[*job].remaining.unwrap_or(0.0);
             order.sort_by(|a, b| length(a).total_cmp(&length(b)));
-            in_turn(bids, cores, order)
+            fill_in_order(bids, cores, order)
         }
     }
 }
 
 /// Gives all jobs their floors first, and then their ceilings in this order.
-fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
+fn fill_in_order(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut left = floors(bids, cores, &order, &mut given);
     for job in order {
@@ -177,8 +178,8 @@ fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
 fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
     let mut order = order.to_vec();
     order.sort_by_key(|job| match &bids[*job] {
-        bid if bid.in_turn() => (0, Reverse(0)),
-        bid if bid.impatient() => (1, Reverse(bid.waited)),
+        bid if bid.must_keep_core() => (0, Reverse(0)),
+        bid if bid.has_waited_too_long() => (1, Reverse(bid.waited)),
         _ => (2, Reverse(0)),
     });
     let mut left = cores;

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::{Bid, floors, raise, scarce};
-use crate::predict::Outlook;
+use crate::predict::Forecast;
 
 /// The gain of one more core for a job. A heap returns the largest gain first, and among equals the first job.
 #[derive(PartialEq)]
@@ -36,7 +36,7 @@ const MOVED: f64 = 0.8;
 /// Returns the worth of this many cores for a job in an epoch: the fall of its normalised loss, and the share of its
 /// remaining work that they do, each with its weight. If the remaining work is not known, the fall stands for both.
 fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
-    let gain = bid.outlook.gain(epoch, cores);
+    let gain = bid.forecast.gain(epoch, cores);
     let done = match bid.remaining {
         Some(remaining) if remaining > 0.0 => (f64::from(cores) * epoch / remaining).min(1.0),
         Some(_) => f64::from(u8::from(cores > 0)),
@@ -48,8 +48,9 @@ fn worth(bid: &Bid, cores: u32, epoch: f64, completion: f64) -> f64 {
 /// Shares the cores by predicted gain. Floors come first, and jobs without a fitted curve get an equal share. All other
 /// cores go one at a time to the largest predicted gain; the remainder goes to jobs that can use it.
 ///
-/// With fewer cores than jobs a floor of one is kept over time: a job that has waited for [`PATIENCE`](super::PATIENCE)
-/// epochs gets a core for a [`TURN`](super::TURN); all others compete with the gain of a first core.
+/// With fewer cores than jobs a floor of one is kept over time: a job that has waited for
+/// [`MAX_EPOCHS_WAITING`](super::MAX_EPOCHS_WAITING) epochs gets a core for a
+/// [`MIN_EPOCHS_SERVED`](super::MIN_EPOCHS_SERVED); all others compete with the gain of a first core.
 ///
 /// `completion` is the weight of completion against quality in the worth of a core.
 pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64, completion: f64) -> Vec<u32> {
@@ -58,13 +59,15 @@ pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64, completion: f64) -> Vec
     let mut order: Vec<usize> = (0..bids.len()).collect();
     if scarce(bids, cores) {
         let gain = |bid: &Bid| worth(bid, 1);
-        let due = |bid: &Bid| bid.impatient() || bid.in_turn() || bid.floor > 1 || bid.outlook == Outlook::Unclear;
+        let due = |bid: &Bid| {
+            bid.has_waited_too_long() || bid.must_keep_core() || bid.floor > 1 || bid.forecast == Forecast::NoCurve
+        };
         order.retain(|j| due(&bids[*j]));
         order.sort_by(|a, b| gain(&bids[*b]).total_cmp(&gain(&bids[*a])));
     }
     let mut left = floors(bids, cores, &order, &mut given);
     let share = cores / u32::try_from(bids.len().max(1)).unwrap_or(u32::MAX);
-    for (job, bid) in bids.iter().enumerate().filter(|(_, b)| b.outlook == Outlook::Unclear && !b.reached) {
+    for (job, bid) in bids.iter().enumerate().filter(|(_, b)| b.forecast == Forecast::NoCurve && !b.reached) {
         left -= raise(&mut given[job], share.min(bid.ceiling), left);
     }
     left = greedy(bids, left, worth, &mut given);

@@ -10,13 +10,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::predict::{Curve, Forecaster, TimeModel};
 
-fn bid(outlook: Outlook) -> Bid {
+fn bid(forecast: Forecast) -> Bid {
     Bid {
         priority: 1.0,
         floor: 1,
         ceiling: 100,
         held: 0,
-        outlook,
+        forecast,
         reached: false,
         waited: 0,
         served: 0,
@@ -31,24 +31,24 @@ fn halfway() -> Policy {
     Policy::Towards(Objective::new(0.5).unwrap())
 }
 
-fn new() -> Outlook {
-    Outlook::New { time: TimeModel::default() }
+fn new() -> Forecast {
+    Forecast::TooEarly { time: TimeModel::default() }
 }
 
-fn clear(height: f64, rate: f64, work: f64) -> Outlook {
+fn clear(height: f64, rate: f64, work: f64) -> Forecast {
     let mut time = TimeModel::default();
     time.learn(work, 1, work);
-    Outlook::Clear { curve: Curve::Exponential { height, rate, end: 0.0 }, scale: 1.0, time }
+    Forecast::Fitted { curve: Curve::Exponential { height, rate, end: 0.0 }, scale: 1.0, time }
 }
 
 fn bids() -> impl Strategy<Value = Vec<Bid>> {
-    let outlook = prop_oneof![
-        (0.01..10.0_f64).prop_map(|work| Outlook::New { time: TimeModel::known(work, 0.0) }),
-        Just(Outlook::Unclear),
+    let forecast = prop_oneof![
+        (0.01..10.0_f64).prop_map(|work| Forecast::TooEarly { time: TimeModel::known(work, 0.0) }),
+        Just(Forecast::NoCurve),
         (0.0..1.0_f64, 0.5..0.999_f64, 0.01..10.0_f64).prop_map(|(h, r, w)| clear(h, r, w)),
     ];
-    let one = (outlook, 0.1..4.0_f64, 0..3_u32, 0..20_u32, any::<bool>(), 0..10_u32, 0.0..100.0_f64).prop_map(
-        |(outlook, priority, floor, more, reached, waited, received)| Bid {
+    let one = (forecast, 0.1..4.0_f64, 0..3_u32, 0..20_u32, any::<bool>(), 0..10_u32, 0.0..100.0_f64).prop_map(
+        |(forecast, priority, floor, more, reached, waited, received)| Bid {
             priority,
             floor,
             ceiling: floor + more,
@@ -56,7 +56,7 @@ fn bids() -> impl Strategy<Value = Vec<Bid>> {
             waited,
             received,
             remaining: (received > 50.0).then_some(received),
-            ..bid(outlook)
+            ..bid(forecast)
         },
     );
     proptest::collection::vec(one, 0..20)
@@ -109,7 +109,7 @@ fn cores_go_where_they_bring_most() {
 #[test]
 fn greedy_is_as_good_as_trying_everything() {
     let bids = [bid(clear(0.8, 0.95, 2.0)), bid(clear(0.5, 0.7, 1.0)), bid(clear(0.3, 0.99, 0.1))];
-    let gain = |given: &[u32]| bids.iter().zip(given).map(|(b, g)| b.outlook.gain(3.0, *g)).sum::<f64>();
+    let gain = |given: &[u32]| bids.iter().zip(given).map(|(b, g)| b.forecast.gain(3.0, *g)).sum::<f64>();
     let best = (1..=10)
         .flat_map(|a| (1..=11 - a).map(move |b| [a, b, 12 - a - b]))
         .map(|given| gain(&given))
@@ -120,10 +120,10 @@ fn greedy_is_as_good_as_trying_everything() {
 #[test]
 fn a_new_job_and_an_unclear_one_get_their_share() {
     let settled = bid(clear(0.01, 0.99, 1.0));
-    let given = decide(Policy::Slaq, &[settled, bid(new()), bid(Outlook::Unclear)], 12, 3.0);
+    let given = decide(Policy::Slaq, &[settled, bid(new()), bid(Forecast::NoCurve)], 12, 3.0);
     assert_eq!(given[2], 4, "{given:?}");
     assert!(given[1] > 4 && given[0] >= 1, "{given:?}");
-    assert_eq!(Forecaster::new(None).outlook(), new());
+    assert_eq!(Forecaster::new(None).forecast(), new());
 }
 
 /// A model of cores with a delayed hand-over: each core works for one job, and moves to another some epochs after the
@@ -158,7 +158,7 @@ impl Cores {
                 None => {}
                 Some(0) => {
                     let lacking = (0..bids.len()).filter(|j| self.staying(*j) < given[*j]);
-                    let waited = |job: &usize| if bids[*job].impatient() { bids[*job].waited } else { 0 };
+                    let waited = |job: &usize| if bids[*job].has_waited_too_long() { bids[*job].waited } else { 0 };
                     if let Some(next) = lacking.max_by_key(waited) {
                         self.owners[core] = (next, None);
                     }
@@ -194,7 +194,7 @@ fn with_few_cores_no_job_waits_for_ever_however_long_a_hand_over_takes() {
                 longest = bids.iter().map(|b| b.waited).fold(longest, u32::max);
             }
             // Nine jobs that become impatient together share four cores; each turn takes the time of a hand-over more.
-            let most = PATIENCE + 3 * (TURN + hand_over + 1);
+            let most = MAX_EPOCHS_WAITING + 3 * (MIN_EPOCHS_SERVED + hand_over + 1);
             assert!(longest <= most, "{policy:?}, hand-over {hand_over}: {longest}");
         }
     }
@@ -209,11 +209,14 @@ fn a_job_keeps_its_core_until_its_iteration_ends() {
     let gains = Bid { held: 1, served: 9, done: 9, ..bid(clear(0.5, 0.9, 1.0)) };
     let began = |served, done| Bid { held: 1, served, done, ..bid(clear(1e-9, 0.9, 1.0)) };
     let last = |bid: Bid| decide(Policy::Slaq, &[gains, gains, bid], 2, 3.0)[2];
-    assert_eq!((last(began(0, 0)), last(began(1, 0)), last(began(1, 1)), last(began(PATIENCE, 0))), (1, 1, 0, 0));
+    assert_eq!(
+        (last(began(0, 0)), last(began(1, 0)), last(began(1, 1)), last(began(MAX_EPOCHS_WAITING, 0))),
+        (1, 1, 0, 0)
+    );
     // A core that is promised and has not arrived yet keeps the promise over the next decision.
-    let promised = Bid { held: 0, waited: PATIENCE, ..began(0, 0) };
+    let promised = Bid { held: 0, waited: MAX_EPOCHS_WAITING, ..began(0, 0) };
     assert_eq!(last(promised), 1);
-    assert_eq!(last(Bid { waited: PATIENCE - 1, ..promised }), 0);
+    assert_eq!(last(Bid { waited: MAX_EPOCHS_WAITING - 1, ..promised }), 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ndarray::Array2;
 
 use super::columns::{Categories, some_of};
 use super::labels::Labels;
-use super::{Breach, CELLS_MAX, Column, Input, Label, Reading, Schema, Wanted, number};
+use super::{Breach, CELLS_MAX, Column, Input, Label, LabelsToRead, Reading, Schema, number};
 use crate::learn::Data;
 
 /// The role of a column of the file.
@@ -39,16 +39,16 @@ pub(super) fn read(text: &str, reading: &Reading) -> Result<Input, Breach> {
 }
 
 /// Reads rows for a model with these columns.
-pub(super) fn read_as(text: &str, schema: &Schema, wanted: Wanted<'_>) -> Result<Input, Breach> {
+pub(super) fn read_as(text: &str, schema: &Schema, wanted: LabelsToRead<'_>) -> Result<Input, Breach> {
     let mut reader = reader(text);
     let first = first(&mut reader)?;
     let known = |name: &str| schema.columns.iter().any(|c| c.name.as_deref() == Some(name));
     let is_named = has_no_number(&first) || schema.is_named() && first.iter().any(|text| known(text.trim()));
     let names = is_named.then(|| names(&first)).transpose()?;
     let (label, labels) = match wanted {
-        Wanted::Nothing => (None, Labels::new(false)),
-        Wanted::Numbers(label) => (Some(label.unwrap_or(&schema.label)), Labels::new(false)),
-        Wanted::Classes(label, classes) => (Some(label.unwrap_or(&schema.label)), Labels::known(classes)),
+        LabelsToRead::Nothing => (None, Labels::new(false)),
+        LabelsToRead::Numbers(label) => (Some(label.unwrap_or(&schema.label)), Labels::new(false)),
+        LabelsToRead::Classes(label, classes) => (Some(label.unwrap_or(&schema.label)), Labels::known(classes)),
     };
     let plan = Plan::of_schema(schema, first.len(), names.as_deref(), label, line(&first))?;
     rows(reader, names.is_none().then_some(first), plan, labels)

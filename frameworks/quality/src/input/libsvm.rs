@@ -1,7 +1,7 @@
 //! Reads LIBSVM files: a label, then `column:value` for each nonzero feature; columns count from 1 and ascend.
 
 use super::labels::Labels;
-use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, Label, Schema, Wanted, number, shortened};
+use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, Label, LabelsToRead, Schema, number, shortened};
 use crate::learn::{Data, Sparse};
 
 /// Reads training data.
@@ -10,14 +10,14 @@ pub(super) fn read(text: &str, classify: bool) -> Result<Input, Breach> {
 }
 
 /// Reads rows for a model with these columns.
-pub(super) fn read_as(text: &str, schema: &Schema, wanted: Wanted<'_>) -> Result<Input, Breach> {
+pub(super) fn read_as(text: &str, schema: &Schema, wanted: LabelsToRead<'_>) -> Result<Input, Breach> {
     if !schema.columns.is_empty() {
         return Err((1, "is read as LIBSVM, and the model was trained with the columns of a CSV file".to_owned()));
     }
     let labels = match wanted {
-        Wanted::Nothing => None,
-        Wanted::Numbers(_) => Some(Labels::new(false)),
-        Wanted::Classes(_, classes) => Some(Labels::known(classes)),
+        LabelsToRead::Nothing => None,
+        LabelsToRead::Numbers(_) => Some(Labels::new(false)),
+        LabelsToRead::Classes(_, classes) => Some(Labels::known(classes)),
     };
     rows(text, labels, Some(schema.width))
 }

@@ -99,7 +99,7 @@ pub struct Reading {
 
 /// The labels to read from a file whose columns are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum LabelsToRead<'a> {
     /// No labels; a label column is ignored.
     Nothing,
     /// Numbers, from the given column, or else from that of the training.
@@ -178,7 +178,7 @@ pub fn read_as(
     text: &str,
     format: Format,
     schema: &Schema,
-    wanted: Wanted<'_>,
+    wanted: LabelsToRead<'_>,
 ) -> Result<Input, InputError> {
     let result = match format {
         Format::Csv | Format::Parquet | Format::Arrow => csv::read_as(text, schema, wanted),

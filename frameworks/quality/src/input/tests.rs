@@ -39,13 +39,13 @@ fn a_label_is_named_and_categories_become_features() {
     assert_eq!(rows, [[1.0, 0.0, 1.0], [2.0, 1.0, 0.0], [3.0, 0.0, 1.0]]);
     assert_eq!((input.data.labels, input.classes), (vec![1.0, 0.0, 1.0], vec!["no".to_owned(), "yes".into()]));
     assert_eq!(input.schema.columns[1].values, ["blue", "red"]);
-    let as_model = |text: &str, wanted: Wanted<'_>| read_as("n.csv", text, Format::Csv, &input.schema, wanted);
+    let as_model = |text: &str, wanted: LabelsToRead<'_>| read_as("n.csv", text, Format::Csv, &input.schema, wanted);
     // Columns are found by their names, in any order; a label that is present is ignored.
-    let again = as_model("colour,class,age\nblue,?,7\n", Wanted::Nothing).unwrap();
+    let again = as_model("colour,class,age\nblue,?,7\n", LabelsToRead::Nothing).unwrap();
     assert_eq!(again.data.rows().collect::<Vec<_>>(), [[7.0, 1.0, 0.0]]);
     assert!(again.data.labels.is_empty());
     let classes = ["no".to_owned(), "yes".to_owned()];
-    let labelled = as_model("class,colour,age\nyes,red,7\n", Wanted::Classes(None, &classes)).unwrap();
+    let labelled = as_model("class,colour,age\nyes,red,7\n", LabelsToRead::Classes(None, &classes)).unwrap();
     assert_eq!(labelled.data.labels, [1.0]);
     for (text, wanted) in [
         (
@@ -62,11 +62,11 @@ fn a_label_is_named_and_categories_become_features() {
         ("colour,age,age\nred,1,2\n", "n.csv:1: two columns have the name 'age'"),
         ("1,2,3\n", "n.csv:1: has 3 columns, and the model was trained with 2"),
     ] {
-        assert_eq!(refused(as_model(text, Wanted::Nothing)), wanted);
+        assert_eq!(refused(as_model(text, LabelsToRead::Nothing)), wanted);
     }
-    let unknown = as_model("colour,age,class\nred,1,perhaps\n", Wanted::Classes(None, &classes));
+    let unknown = as_model("colour,age,class\nred,1,perhaps\n", LabelsToRead::Classes(None, &classes));
     assert_eq!(refused(unknown), "n.csv:2: the label is 'perhaps', and the model knows 'no', 'yes'");
-    let unlabelled = as_model("colour,age\nred,1\n", Wanted::Classes(None, &classes));
+    let unlabelled = as_model("colour,age\nred,1\n", LabelsToRead::Classes(None, &classes));
     assert_eq!(refused(unlabelled), "n.csv:1: there is no column 'class'; the columns are 'colour', 'age'");
 }
 
@@ -93,17 +93,17 @@ fn categories_and_labels_by_name_keep_their_rules() {
 #[test]
 fn a_model_without_names_takes_columns_in_their_order_and_no_others() {
     let schema = csv("1,2,10\n4,5,9\n", false).unwrap().schema;
-    let rows = |text: &str, wanted: Wanted<'_>| read_as("n.csv", text, Format::Csv, &schema, wanted);
-    assert_eq!(rows("1,2\n", Wanted::Nothing).unwrap().data.width(), 2);
-    assert_eq!(rows("x,y\n1,2\n", Wanted::Nothing).unwrap().data.len(), 1);
-    assert_eq!(refused(rows("1\n", Wanted::Nothing)), "n.csv:1: has 1 columns, and the model was trained with 2");
-    assert_eq!(rows("1,2,3\n", Wanted::Numbers(None)).unwrap().data.labels, [3.0]);
-    assert_eq!(rows("3,1,2\n", Wanted::Numbers(Some(&Label::First))).unwrap().data.labels, [3.0]);
+    let rows = |text: &str, wanted: LabelsToRead<'_>| read_as("n.csv", text, Format::Csv, &schema, wanted);
+    assert_eq!(rows("1,2\n", LabelsToRead::Nothing).unwrap().data.width(), 2);
+    assert_eq!(rows("x,y\n1,2\n", LabelsToRead::Nothing).unwrap().data.len(), 1);
+    assert_eq!(refused(rows("1\n", LabelsToRead::Nothing)), "n.csv:1: has 1 columns, and the model was trained with 2");
+    assert_eq!(rows("1,2,3\n", LabelsToRead::Numbers(None)).unwrap().data.labels, [3.0]);
+    assert_eq!(rows("3,1,2\n", LabelsToRead::Numbers(Some(&Label::First))).unwrap().data.labels, [3.0]);
     assert_eq!(
-        refused(rows("1,2\n", Wanted::Numbers(None))),
+        refused(rows("1,2\n", LabelsToRead::Numbers(None))),
         "n.csv:1: has 2 columns, and the model was trained with 2 and the label"
     );
-    let svm = |text: &str| read_as("n.svm", text, Format::Libsvm, &schema, Wanted::Nothing);
+    let svm = |text: &str| read_as("n.svm", text, Format::Libsvm, &schema, LabelsToRead::Nothing);
     assert_eq!(svm("? 2:1\n").unwrap().data.width(), 2);
     assert_eq!(refused(svm("? 3:1\n")), "n.svm:1: has a column 3, and the model was trained with 2");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Validation;
-use crate::input::{self, Format, Input, InputError, Label, Reading, Schema, Wanted};
+use crate::input::{self, Format, Input, InputError, Label, LabelsToRead, Reading, Schema};
 use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate, generate_rows, range};
 
 /// A source of data. In a job file it names either a `file` or a `generator`.
@@ -153,12 +153,12 @@ pub struct Prepared {
     schema: Schema,
     /// Rows of the whole file; `None` for a generator.
     data: Option<Arc<Input>>,
-    held: Held,
+    held: HeldOut,
 }
 
 /// The rows that are held out of training.
 #[derive(Debug)]
-enum Held {
+enum HeldOut {
     None,
     /// Rows of a file: the indices of those to learn from, and of those held out.
     Rows {
@@ -219,7 +219,7 @@ impl Source {
         };
         algorithm.check_shape(&shape)?;
         let schema = Schema::unnamed(shape.columns, Label::None);
-        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None, held: Held::None })
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: None, held: HeldOut::None })
     }
 
     /// Examines a file that was read before, for the same kind of labels, as [`prepare`](Source::prepare) does.
@@ -230,7 +230,7 @@ impl Source {
         let shape = Shape { rows: input.data.len(), columns: input.data.width(), classes: input.classes.len() };
         algorithm.check_shape(&shape)?;
         let (classes, schema) = (input.classes.clone(), input.schema.clone());
-        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input), held: Held::None })
+        Ok(Prepared { source: self.clone(), shape, classes, schema, data: Some(input), held: HeldOut::None })
     }
 
     /// Returns the rules for reading the source's file for an algorithm. They are of no use for a generator.
@@ -282,16 +282,16 @@ impl Prepared {
                     let rule = format!("a share of {share} of {} rows is none", learnt.len());
                     return Err(LearnError::Invalid { item: "validation".to_owned(), rule }.into());
                 }
-                if self.data.is_some() { Held::Rows { learnt, held } } else { Held::End(held.len()) }
+                if self.data.is_some() { HeldOut::Rows { learnt, held } } else { HeldOut::End(held.len()) }
             }
             Validation::File(path) => {
                 let wanted = match algorithm.classifies() {
-                    true => Wanted::Classes(None, &self.classes),
-                    false if self.schema.label == Label::None => Wanted::Nothing,
-                    false => Wanted::Numbers(None),
+                    true => LabelsToRead::Classes(None, &self.classes),
+                    false if self.schema.label == Label::None => LabelsToRead::Nothing,
+                    false => LabelsToRead::Numbers(None),
                 };
                 let format = Format::of(path);
-                Held::File(input::read_as(path, text.unwrap_or_default(), format, &self.schema, wanted)?)
+                HeldOut::File(input::read_as(path, text.unwrap_or_default(), format, &self.schema, wanted)?)
             }
         };
         algorithm.check_shape(&self.shape)?;
@@ -302,14 +302,14 @@ impl Prepared {
     ///
     /// # Errors
     /// There is no validation data, or the generator cannot make it.
-    pub fn held_shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
+    pub fn validation_shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
         let data = match (&self.held, &self.source, &self.data) {
-            (Held::File(input), _, _) => input.data.shard(shard, shards),
-            (Held::Rows { held, .. }, _, Some(input)) => {
+            (HeldOut::File(input), _, _) => input.data.shard(shard, shards),
+            (HeldOut::Rows { held, .. }, _, Some(input)) => {
                 let (from, to) = range(held.len(), shard, shards);
                 input.data.pick(&held[from..to])
             }
-            (Held::End(held), Source::Generated { generator, shape, noise, seed }, _) => {
+            (HeldOut::End(held), Source::Generated { generator, shape, noise, seed }, _) => {
                 let (from, to) = range(*held, shard, shards);
                 let rows = (self.shape.rows + from, self.shape.rows + to);
                 generate_rows(*generator, *shape, *noise, *seed, rows)?
@@ -330,7 +330,7 @@ impl Prepared {
                 generate(*generator, learnt, *noise, *seed, shard, shards)?
             }
             (Source::File { .. }, Some(input)) => match &self.held {
-                Held::Rows { learnt, .. } => {
+                HeldOut::Rows { learnt, .. } => {
                     let (from, to) = range(learnt.len(), shard, shards);
                     input.data.pick(&learnt[from..to])
                 }

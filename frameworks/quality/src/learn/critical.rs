@@ -93,7 +93,7 @@ pub(crate) struct Critical {
     done: u32,
     mode: Mode,
     /// Number of iterations in which nothing is skipped, after skipping was too inaccurate.
-    rest: u32,
+    iterations_without_skipping: u32,
     anchor: Option<Anchor>,
     /// Shares with which an anchor, other iterations, and the last iteration computed.
     shares: (f64, f64, f64),
@@ -151,7 +151,7 @@ impl Critical {
             length: 2 * SHORTEST,
             done: 0,
             mode: Mode::Anchor,
-            rest: 0,
+            iterations_without_skipping: 0,
             anchor: None,
             shares: (1.0, 1.0, 1.0),
             all: (0.0, 0),
@@ -178,7 +178,7 @@ impl Critical {
     }
 
     /// Makes the next iteration one over all rows, at the best point so far: its result may be the last.
-    pub(crate) fn measure(&mut self, steps: &mut impl Steps) {
+    pub(crate) fn use_all_rows_next(&mut self, steps: &mut impl Steps) {
         if self.mode == Mode::Skipping {
             self.mode = Mode::Anchor;
             steps.settle();
@@ -241,9 +241,9 @@ impl Critical {
         self.first_loss.get_or_insert(all[width - 3]);
         let finite = all.iter().all(|sum| sum.is_finite());
         match &last {
-            Some(last) if finite => self.judge(all, &last.corrected(&own, &sums[2 * width..], self.rows)?),
+            Some(last) if finite => self.adapt_to_error(all, &last.corrected(&own, &sums[2 * width..], self.rows)?),
             Some(_) if steps.back() => {
-                self.doubt();
+                self.skip_less();
                 return Ok(Round::Inner);
             }
             _ => {}
@@ -254,7 +254,7 @@ impl Critical {
             && loss > last.loss
             && steps.back()
         {
-            self.doubt();
+            self.skip_less();
             return Ok(Round::Iteration { iteration, loss: last.loss, accuracy: last.accuracy, retried: true });
         }
         steps.mark();
@@ -266,14 +266,14 @@ impl Critical {
 
     /// Compares the sums over all rows with those that iterations without an anchor would have used instead, and adapts
     /// the share of the rows and the distance of anchors.
-    fn judge(&mut self, all: &[f64], taken: &[f64]) {
+    fn adapt_to_error(&mut self, all: &[f64], taken: &[f64]) {
         let end = all.len() - 3;
         let off = |place: usize| (all[place] - taken[place]).abs();
         let of_loss = off(end) / self.first_loss.map_or(1.0, |first| first.abs().max(f64::MIN_POSITIVE));
         // The loss also shows errors that have not changed an answer yet.
         let wrong = if self.classifies { of_loss.max(off(end + 1) / self.rows) } else { of_loss };
         if wrong.is_nan() || wrong > self.options.accuracy_loss {
-            self.doubt();
+            self.skip_less();
         } else if wrong < self.options.accuracy_loss / 2.0 {
             // An anchor costs more than the rows of the iterations after it.
             if self.fraction > self.allowed {
@@ -285,13 +285,13 @@ impl Critical {
     }
 
     /// Skips less from now on: anchors come sooner, and if they cannot come sooner, iterations use more rows.
-    fn doubt(&mut self) {
+    fn skip_less(&mut self) {
         if self.length > SHORTEST {
             self.length /= 2;
         } else if self.fraction < FRACTION_MAX {
             self.fraction = (2.0 * self.fraction).min(FRACTION_MAX);
         } else {
-            self.rest = LONGEST;
+            self.iterations_without_skipping = LONGEST;
         }
     }
 
@@ -302,16 +302,16 @@ impl Critical {
         }
         self.all = (self.all.0 + self.shares.2, self.all.1 + 1);
         let before = self.mode;
-        let whole = self.allowed >= 1.0 || self.rest > 0;
+        let whole = self.allowed >= 1.0 || self.iterations_without_skipping > 0;
         let next = if whole { Mode::Whole } else { Mode::Anchor };
         self.mode = match before {
             Mode::Whole => {
-                self.rest = self.rest.saturating_sub(1);
+                self.iterations_without_skipping = self.iterations_without_skipping.saturating_sub(1);
                 next
             }
             Mode::Anchor => {
                 self.done = 0;
-                if self.rest > 0 { next } else { Mode::Skipping }
+                if self.iterations_without_skipping > 0 { next } else { Mode::Skipping }
             }
             Mode::Skipping => {
                 self.done += 1;
@@ -353,7 +353,8 @@ fn not_of_this_round() -> LearnError {
 mod tests {
     use super::*;
     use crate::learn::{
-        Data, Generator, Learner, LinearOptions, Local, Memory, Model, PerceptronOptions, generate, partial_of_critical,
+        Data, Generator, Learner, LinearOptions, LocalTraining, Model, PerceptronOptions, ShardCache, generate,
+        partial_of_critical,
     };
 
     const ROWS: CriticalRows = CriticalRows { accuracy_loss: 0.01, least: 0.1 };
@@ -396,10 +397,11 @@ mod tests {
         for (algorithm, generator, classes) in cases() {
             let name = algorithm.name();
             let (shape, shards) = data(generator, classes);
-            let whole = Local::new(algorithm.clone(), shape, shards.clone()).unwrap().run(120).unwrap();
-            let mut local = Local::new(algorithm, shape, shards.clone()).unwrap().on_critical_rows(ROWS).unwrap();
+            let whole = LocalTraining::new(algorithm.clone(), shape, shards.clone()).unwrap().run(120).unwrap();
+            let mut local =
+                LocalTraining::new(algorithm, shape, shards.clone()).unwrap().on_critical_rows(ROWS).unwrap();
             let mut losses: Vec<f64> = (0..119).map(|_| local.iterate().unwrap().1).collect();
-            local.measure();
+            local.use_all_rows_next();
             losses.push(local.iterate().unwrap().1);
             let share = local.worked() as f64 / (121.0 * 4000.0);
             assert!(share < 0.6, "{name} of {classes}: {share}");
@@ -420,17 +422,17 @@ mod tests {
             let (shape, shards) = data(generator, classes);
             let new = || Learner::new(&algorithm, shape).unwrap().on_critical_rows(Some(ROWS), &algorithm, &shape);
             let (mut one, mut other) = (new().unwrap(), new().unwrap());
-            let mut kept: Vec<Memory> = shards.iter().map(|_| Memory::default()).collect();
+            let mut kept: Vec<ShardCache> = shards.iter().map(|_| ShardCache::default()).collect();
             for _ in 0..40 {
                 let parameters = one.parameters();
                 assert_eq!(parameters, other.parameters(), "{}", algorithm.name());
-                let compute = |data: &Data, memory: &mut Memory| {
+                let compute = |data: &Data, memory: &mut ShardCache| {
                     partial_of_critical(&algorithm, &shape, &parameters, data, memory).unwrap()
                 };
                 let partials: Vec<_> =
                     shards.iter().zip(&mut kept).map(|(data, memory)| compute(data, memory)).collect();
                 one.fold(&partials).unwrap();
-                let partials: Vec<_> = shards.iter().map(|data| compute(data, &mut Memory::default())).collect();
+                let partials: Vec<_> = shards.iter().map(|data| compute(data, &mut ShardCache::default())).collect();
                 other.fold(&partials).unwrap();
                 other = postcard::from_bytes(&postcard::to_stdvec(&other).unwrap()).unwrap();
             }
@@ -441,7 +443,8 @@ mod tests {
     fn with_cores_enough_no_row_is_skipped_and_what_is_wrong_by_more_than_allowed_is_over_more_rows() {
         let (algorithm, generator, classes) = cases().remove(1);
         let (shape, shards) = data(generator, classes);
-        let mut local = Local::new(algorithm.clone(), shape, shards.clone()).unwrap().on_critical_rows(ROWS).unwrap();
+        let mut local =
+            LocalTraining::new(algorithm.clone(), shape, shards.clone()).unwrap().on_critical_rows(ROWS).unwrap();
         let mut learner = local.learner().clone();
         learner.allow(1.0);
         local.resume(learner);
@@ -450,7 +453,7 @@ mod tests {
         }
         assert_eq!(local.learner().row_shares().map(|shares| (shares.now, shares.mean)), Some((1.0, 1.0)));
         let strict = CriticalRows { accuracy_loss: 0.0001, least: 0.01 };
-        let mut local = Local::new(algorithm, shape, shards).unwrap().on_critical_rows(strict).unwrap();
+        let mut local = LocalTraining::new(algorithm, shape, shards).unwrap().on_critical_rows(strict).unwrap();
         for _ in 0..30 {
             local.iterate().unwrap();
         }

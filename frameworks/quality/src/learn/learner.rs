@@ -104,9 +104,9 @@ impl Learner {
     }
 
     /// Makes the next iteration one over all rows, also in a training on critical rows.
-    pub fn measure(&mut self) {
+    pub fn use_all_rows_next(&mut self) {
         if let Some(critical) = &mut self.critical {
-            critical.measure(&mut self.kind);
+            critical.use_all_rows_next(&mut self.kind);
         }
     }
 
@@ -218,9 +218,9 @@ pub fn model_of(algorithm: &Algorithm, shape: &Shape, parameters: &[f64]) -> Opt
 
 /// The data about a shard that a worker keeps from round to round, to save work. It never changes a result.
 #[derive(Debug, Default)]
-pub struct Memory {
-    pub(crate) trees: Option<trees::Kept>,
-    pub(crate) critical: Option<skipping::Kept>,
+pub struct ShardCache {
+    pub(crate) trees: Option<trees::Cached>,
+    pub(crate) critical: Option<skipping::Cached>,
     /// Number of rows in the last round of a training on critical rows.
     pub worked: usize,
 }
@@ -234,7 +234,7 @@ pub fn partial(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Vec<f64>, LearnError> {
     if data.width() != shape.columns {
         return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));

@@ -4,16 +4,16 @@ use super::algorithm::{Algorithm, Shape};
 use super::critical::CriticalRows;
 use super::data::Data;
 use super::error::LearnError;
-use super::learner::{Learner, Memory, Round, partial};
+use super::learner::{Learner, Round, ShardCache, partial};
 use super::model::Model;
 use super::skipping::partial as partial_of_critical;
 
 /// A training whose shards are all in this process.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalTraining {
     algorithm: Algorithm,
     shape: Shape,
-    shards: Vec<(Data, Memory)>,
+    shards: Vec<(Data, ShardCache)>,
     learner: Learner,
     critical: bool,
     /// Number of rows that rounds have computed with so far.
@@ -31,31 +31,31 @@ pub struct Trained {
     pub model: Option<Model>,
 }
 
-impl Local {
+impl LocalTraining {
     /// Creates a training over these shards.
     ///
     /// # Errors
     /// The hyperparameters or the shape break a rule.
-    pub fn new(algorithm: Algorithm, shape: Shape, shards: Vec<Data>) -> Result<Local, LearnError> {
+    pub fn new(algorithm: Algorithm, shape: Shape, shards: Vec<Data>) -> Result<LocalTraining, LearnError> {
         let learner = Learner::new(&algorithm, shape)?;
         let dense = !algorithm.takes_sparse();
-        let prepare = |data: Data| (if dense { data.densified(shape.columns) } else { data }, Memory::default());
+        let prepare = |data: Data| (if dense { data.densified(shape.columns) } else { data }, ShardCache::default());
         let shards = shards.into_iter().map(prepare).collect();
-        Ok(Local { algorithm, shape, shards, learner, critical: false, worked: 0 })
+        Ok(LocalTraining { algorithm, shape, shards, learner, critical: false, worked: 0 })
     }
 
     /// Turns this into a training on critical rows.
     ///
     /// # Errors
     /// The algorithm learns from all rows, or an option breaks a rule.
-    pub fn on_critical_rows(self, options: CriticalRows) -> Result<Local, LearnError> {
+    pub fn on_critical_rows(self, options: CriticalRows) -> Result<LocalTraining, LearnError> {
         let learner = self.learner.on_critical_rows(Some(options), &self.algorithm, &self.shape)?;
-        Ok(Local { learner, critical: true, ..self })
+        Ok(LocalTraining { learner, critical: true, ..self })
     }
 
     /// Makes the next iteration one over all rows, as the last one of a training on critical rows should be.
-    pub fn measure(&mut self) {
-        self.learner.measure();
+    pub fn use_all_rows_next(&mut self) {
+        self.learner.use_all_rows_next();
     }
 
     /// Returns the number of rows that all rounds so far have computed with, the means of groups included.
@@ -76,7 +76,7 @@ impl Local {
                 .iter_mut()
                 .map(|(data, memory)| compute(&self.algorithm, &self.shape, &parameters, data, memory))
                 .collect();
-            let worked = |(data, memory): &(Data, Memory)| if self.critical { memory.worked } else { data.len() };
+            let worked = |(data, memory): &(Data, ShardCache)| if self.critical { memory.worked } else { data.len() };
             self.worked += self.shards.iter().map(worked).sum::<usize>() as u64;
             if let Round::Iteration { iteration, loss, accuracy, .. } = self.learner.fold(&partials?)? {
                 return Ok((iteration, loss, accuracy));

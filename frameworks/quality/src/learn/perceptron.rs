@@ -7,7 +7,7 @@ use super::algorithm::{Algorithm, Shape, within};
 use super::data::Data;
 use super::error::LearnError;
 use super::learner::{Reader, Round, total};
-use super::local::Local;
+use super::local::LocalTraining;
 use super::model::Model;
 use super::net::{self, GRADIENT, MOMENTS, weights_count, widths};
 use super::sample;
@@ -276,7 +276,7 @@ impl Perceptron {
         let shape = Shape { rows: rows.nrows(), columns: rows.ncols(), classes };
         let data = Data::dense(rows, labels.iter().map(|&l| l as f64).collect());
         let algorithm = Algorithm::Perceptron(options.clone());
-        let trained = Local::new(algorithm, shape, vec![data])?.run(iterations)?;
+        let trained = LocalTraining::new(algorithm, shape, vec![data])?.run(iterations)?;
         match trained.model {
             Some(Model::Perceptron(model)) => Ok(model),
             _ => Err(LearnError::invalid("iterations", "must be at least 1")),

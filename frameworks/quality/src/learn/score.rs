@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::algorithm::{Algorithm, Shape};
 use super::data::Data;
 use super::error::LearnError;
-use super::learner::{Memory, total};
+use super::learner::{ShardCache, total};
 use super::method::Method;
 use super::{kmeans, linear, multiclass, net, topics, trees};
 
@@ -33,7 +33,7 @@ pub fn score(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Vec<f64>, LearnError> {
     if data.width() != shape.columns {
         return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));

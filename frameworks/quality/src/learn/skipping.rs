@@ -8,7 +8,7 @@ use super::critical::{ANCHOR, SKIPPING, WHOLE};
 use super::data::Data;
 use super::error::LearnError;
 use super::groups::Groups;
-use super::learner::{self, Memory, Reader};
+use super::learner::{self, Reader, ShardCache};
 use super::method::Method;
 use super::model::Model;
 use super::score::{WIDTH, score as score_of_all};
@@ -16,14 +16,14 @@ use super::{linear, multiclass, net};
 
 /// The data about a shard that a worker keeps from round to round.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Cached {
     groups: Groups,
     /// Rows that were chosen last, with a hash of what they were chosen by.
     chosen: Option<(u64, Data)>,
 }
 
 /// Computes the partial result of one shard in the round of `parameters`, in a training on critical rows. Stores the
-/// number of rows that it has computed with in [`Memory::worked`].
+/// number of rows that it has computed with in [`ShardCache::worked`].
 ///
 /// # Errors
 /// The parameters are not of this algorithm and shape.
@@ -32,14 +32,14 @@ pub fn partial(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Vec<f64>, LearnError> {
     let round = Parts::of(parameters)?;
     if round.kind == WHOLE {
         memory.worked = data.len();
         return learner::partial(algorithm, shape, round.own, data, memory);
     }
-    let mut kept = memory.critical.take().unwrap_or_else(|| Kept::new(data, shape));
+    let mut cached = memory.critical.take().unwrap_or_else(|| Cached::new(data, shape));
     let mut compute = |data: &Data| learner::partial(algorithm, shape, round.own, data, memory);
     let mut worked = 0;
     let mut sums = Vec::new();
@@ -48,10 +48,10 @@ pub fn partial(
         // The choice of the last anchor is measured before it is replaced.
         let before = match round.before.is_empty() {
             true => None,
-            false => Some(kept.chosen(algorithm, shape, round.before, round.fraction_before, data)?),
+            false => Some(cached.chosen(algorithm, shape, round.before, round.fraction_before, data)?),
         };
         let old = before.map(|before| Ok::<_, LearnError>((before.len(), compute(before)?))).transpose()?;
-        let chosen = kept.chosen(algorithm, shape, round.own, round.fraction, data)?;
+        let chosen = cached.chosen(algorithm, shape, round.own, round.fraction, data)?;
         sums.extend(compute(chosen)?);
         worked += data.len() + chosen.len();
         if let Some((rows, old)) = old {
@@ -59,11 +59,11 @@ pub fn partial(
             worked += rows;
         }
     } else {
-        let chosen = kept.chosen(algorithm, shape, round.before, round.fraction_before, data)?;
+        let chosen = cached.chosen(algorithm, shape, round.before, round.fraction_before, data)?;
         sums.extend(compute(chosen)?);
         worked += chosen.len();
     }
-    memory.critical = Some(kept);
+    memory.critical = Some(cached);
     memory.worked = worked;
     sums.push(worked as f64);
     Ok(sums)
@@ -79,7 +79,7 @@ pub fn score(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Vec<f64>, LearnError> {
     let round = Parts::of(parameters)?;
     memory.worked = if round.kind == SKIPPING { 0 } else { data.len() };
@@ -118,9 +118,9 @@ impl Parts<'_> {
     }
 }
 
-impl Kept {
-    fn new(data: &Data, shape: &Shape) -> Kept {
-        Kept { groups: Groups::new(data, shape.classes > 0), chosen: None }
+impl Cached {
+    fn new(data: &Data, shape: &Shape) -> Cached {
+        Cached { groups: Groups::new(data, shape.classes > 0), chosen: None }
     }
 
     /// Returns the rows that these parameters choose, with the mean rows of the other groups.

@@ -23,7 +23,8 @@ fn the_perceptron_learns_rings() {
     let shape = Shape { rows: 600, columns: 2, classes: 3 };
     let options = PerceptronOptions { hidden: vec![16, 16], steps: 4, ..PerceptronOptions::default() };
     let data = shards(Generator::Rings, shape, 0.1, 3, 5);
-    let run = || Local::new(Algorithm::Perceptron(options.clone()), shape, data.clone()).unwrap().run(150).unwrap();
+    let run =
+        || LocalTraining::new(Algorithm::Perceptron(options.clone()), shape, data.clone()).unwrap().run(150).unwrap();
     let trained = run();
     assert!(trained.accuracy.unwrap() > 0.97, "{:?}", trained.accuracy);
     assert_eq!(trained.losses, run().losses);
@@ -38,7 +39,7 @@ fn the_perceptron_learns_rings() {
 }
 
 #[test]
-fn a_kept_model_that_is_damaged_is_refused() {
+fn a_damaged_stored_model_is_refused() {
     let rows = ndarray::array![[0.0], [1.0]];
     let net = Perceptron::train(rows.clone(), &[0, 1], 2, &PerceptronOptions::default(), 3).unwrap();
     let bytes = net.to_bytes();
@@ -65,7 +66,7 @@ fn linear_regression_reaches_the_normal_equations() {
     let covariance: f64 = xs.iter().zip(&ys).map(|(x, y)| (x - mx) * (y - my)).sum();
     let slope = covariance / xs.iter().map(|x| (x - mx) * (x - mx)).sum::<f64>();
     let options = LinearOptions { l2: 0.0, ..LinearOptions::default() };
-    let trained = Local::new(Algorithm::LinearRegression(options), shape, data).unwrap().run(100).unwrap();
+    let trained = LocalTraining::new(Algorithm::LinearRegression(options), shape, data).unwrap().run(100).unwrap();
     let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
     assert!((model.weights[0] - slope).abs() < 1e-6, "{} and {slope}", model.weights[0]);
     assert!((model.offset - (my - slope * mx)).abs() < 1e-6);
@@ -77,7 +78,7 @@ fn linear_regression_finds_many_weights_whatever_the_number_of_shards() {
     let algorithm = Algorithm::LinearRegression(LinearOptions { l2: 0.0, ..LinearOptions::default() });
     let run = |count| {
         let data = shards(Generator::Linear, shape, 0.0, 9, count);
-        Local::new(algorithm.clone(), shape, data).unwrap().run(600).unwrap()
+        LocalTraining::new(algorithm.clone(), shape, data).unwrap().run(600).unwrap()
     };
     let (one, many) = (run(1), run(13));
     assert!(one.losses[599] < 1e-9, "{}", one.losses[599]);
@@ -101,7 +102,7 @@ fn logistic_regression_reaches_the_log_odds() {
     let data = Data::sparse(sparse, labels);
     let shape = Shape { rows: 8, columns: 1, classes: 2 };
     let algorithm = Algorithm::LogisticRegression(LinearOptions { l2: 0.0, learning_rate: 1.0 });
-    let trained = Local::new(algorithm, shape, vec![data]).unwrap().run(400).unwrap();
+    let trained = LocalTraining::new(algorithm, shape, vec![data]).unwrap().run(400).unwrap();
     let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
     assert!((model.offset - (1.0_f64 / 3.0).ln()).abs() < 1e-5, "{model:?}");
     assert!((model.weights[0] - 9.0_f64.ln()).abs() < 1e-5, "{model:?}");
@@ -114,7 +115,7 @@ fn the_support_vector_machine_reaches_the_closed_form() {
     let data = Data::dense(ndarray::array![[-1.0], [1.0]], vec![0.0, 1.0]);
     let shape = Shape { rows: 2, columns: 1, classes: 2 };
     let algorithm = Algorithm::LinearSvm(LinearOptions { l2: 0.5, learning_rate: 0.1 });
-    let trained = Local::new(algorithm, shape, vec![data]).unwrap().run(200).unwrap();
+    let trained = LocalTraining::new(algorithm, shape, vec![data]).unwrap().run(200).unwrap();
     let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
     assert!((model.weights[0] - 0.8).abs() < 1e-6 && model.offset.abs() < 1e-6, "{model:?}");
     assert_eq!((model.predict(&[3.0]), model.predict(&[-3.0])), (1.0, 0.0));
@@ -125,7 +126,7 @@ fn k_means_finds_the_clouds() {
     let shape = Shape { rows: 500, columns: 4, classes: 5 };
     let data = shards(Generator::Clouds, shape, 0.0, 4, 6);
     let algorithm = Algorithm::KMeans(KMeansOptions { clusters: 5, seed: 1 });
-    let trained = Local::new(algorithm.clone(), shape, data.clone()).unwrap().run(30).unwrap();
+    let trained = LocalTraining::new(algorithm.clone(), shape, data.clone()).unwrap().run(30).unwrap();
     assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
     // Within a cloud each of four features has variance 1.
     let last = trained.losses[29];
@@ -170,7 +171,7 @@ fn one_tree_that_may_do_all_gives_the_means_of_the_leaves() {
     let shape = Shape { rows: 100, columns: 1, classes: 0 };
     let data = Data::dense(rows, labels);
     let parts = (0..2).map(|s| data.shard(s, 2)).collect();
-    let trained = Local::new(Algorithm::BoostedTrees(options), shape, parts).unwrap().run(2).unwrap();
+    let trained = LocalTraining::new(Algorithm::BoostedTrees(options), shape, parts).unwrap().run(2).unwrap();
     assert!(trained.losses[1] < 0.3, "{:?}", trained.losses);
     let Some(Model::Forest(model)) = trained.model else { panic!("no forest") };
     assert!((model.predict(&[0.1]) + 2.0).abs() < 0.2 && (model.predict(&[0.9]) - 5.0).abs() < 0.2);
@@ -181,25 +182,25 @@ fn boosted_trees_learn_bumps_and_a_new_worker_changes_nothing() {
     let shape = Shape { rows: 1500, columns: 6, classes: 0 };
     let data = shards(Generator::Bumps, shape, 0.5, 11, 3);
     let algorithm = Algorithm::BoostedTrees(TreesOptions { learning_rate: 0.3, ..TreesOptions::default() });
-    let trained = Local::new(algorithm.clone(), shape, data.clone()).unwrap().run(80).unwrap();
+    let trained = LocalTraining::new(algorithm.clone(), shape, data.clone()).unwrap().run(80).unwrap();
     assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
     // The labels' variance is about 24, that of the noise a quarter: half of it is the best there is.
     assert!(trained.losses[0] > 8.0 && trained.losses[79] < 0.7, "{} {}", trained.losses[0], trained.losses[79]);
     // A worker that joins later computes the same numbers as one that took part from the start.
-    let mut local = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+    let mut local = LocalTraining::new(algorithm.clone(), shape, data.clone()).unwrap();
     for _ in 0..10 {
         local.iterate().unwrap();
     }
     let parameters = local.learner().parameters();
-    let fresh = partial(&algorithm, &shape, &parameters, &data[1], &mut Memory::default()).unwrap();
-    let mut old = Memory::default();
+    let fresh = partial(&algorithm, &shape, &parameters, &data[1], &mut ShardCache::default()).unwrap();
+    let mut old = ShardCache::default();
     for _ in 0..2 {
         assert_eq!(partial(&algorithm, &shape, &parameters, &data[1], &mut old).unwrap(), fresh);
     }
     let two = Shape { classes: 2, ..shape };
     let data = shards(Generator::Bumps, two, 0.5, 11, 3);
     let options = TreesOptions { task: Task::Classification, learning_rate: 0.3, ..TreesOptions::default() };
-    let trained = Local::new(Algorithm::BoostedTrees(options), two, data).unwrap().run(40).unwrap();
+    let trained = LocalTraining::new(Algorithm::BoostedTrees(options), two, data).unwrap().run(40).unwrap();
     assert!(trained.accuracy.unwrap() > 0.95, "{:?}", trained.accuracy);
 }
 
@@ -216,7 +217,7 @@ fn topics_that_share_no_words_are_distinguished() {
     let algorithm = Algorithm::Topics(TopicsOptions { topics: 2, seed: 3, ..TopicsOptions::default() });
     let run = |count: usize| {
         let parts = (0..count).map(|s| data.shard(s, count)).collect();
-        Local::new(algorithm.clone(), shape, parts).unwrap().run(40).unwrap()
+        LocalTraining::new(algorithm.clone(), shape, parts).unwrap().run(40).unwrap()
     };
     let trained = run(3);
     assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-6), "{:?}", trained.losses);
@@ -229,7 +230,7 @@ fn topics_that_share_no_words_are_distinguished() {
 }
 
 #[test]
-fn every_learner_goes_on_from_where_it_was_written_down() {
+fn every_learner_continues_from_its_stored_state() {
     let cases: Vec<(Algorithm, Generator, usize, f64)> = vec![
         (Algorithm::LinearRegression(LinearOptions::default()), Generator::Linear, 0, 0.1),
         (Algorithm::LogisticRegression(LinearOptions::default()), Generator::Halves, 2, 0.1),
@@ -242,15 +243,15 @@ fn every_learner_goes_on_from_where_it_was_written_down() {
     for (algorithm, kind, classes, noise) in cases {
         let shape = Shape { rows: 200, columns: 8, classes };
         let data = shards(kind, shape, noise, 1, 3);
-        let mut whole = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+        let mut whole = LocalTraining::new(algorithm.clone(), shape, data.clone()).unwrap();
         let losses: Vec<f64> = (0..12).map(|_| whole.iterate().unwrap().1).collect();
         assert!(losses[11] < losses[0], "{}: {losses:?}", algorithm.name());
-        let mut first = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+        let mut first = LocalTraining::new(algorithm.clone(), shape, data.clone()).unwrap();
         for _ in 0..5 {
             first.iterate().unwrap();
         }
         let kept = postcard::to_stdvec(first.learner()).unwrap();
-        let mut second = Local::new(algorithm.clone(), shape, data).unwrap();
+        let mut second = LocalTraining::new(algorithm.clone(), shape, data).unwrap();
         second.resume(postcard::from_bytes(&kept).unwrap());
         let rest: Vec<f64> = (5..12).map(|_| second.iterate().unwrap().1).collect();
         assert_eq!(rest, losses[5..], "{}", algorithm.name());
@@ -277,7 +278,7 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     let documents = Data::sparse(documents, Vec::new());
     let run = |algorithm: &Algorithm, data: Data| {
         let parts = (0..3).map(|s| data.shard(s, 3)).collect();
-        Local::new(algorithm.clone(), shape, parts).unwrap().run(4)
+        LocalTraining::new(algorithm.clone(), shape, parts).unwrap().run(4)
     };
     let bad = |algorithm: Algorithm, data: Data| {
         let failed = run(&algorithm, data);
@@ -295,7 +296,7 @@ fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
     assert!(matches!(&failed, Err(LearnError::Invalid { item, .. }) if item == "data"), "{failed:?}");
 }
 
-type Compute = fn(&Algorithm, &Shape, &[f64], &Data, &mut Memory) -> Result<Vec<f64>, LearnError>;
+type Compute = fn(&Algorithm, &Shape, &[f64], &Data, &mut ShardCache) -> Result<Vec<f64>, LearnError>;
 
 #[test]
 fn a_score_on_the_training_data_is_the_loss_of_the_model_that_the_parameters_are() {
@@ -316,7 +317,7 @@ fn a_score_on_the_training_data_is_the_loss_of_the_model_that_the_parameters_are
     ] {
         let data = shards(kind, shape, 0.2, 3, 2);
         let mut learner = Learner::new(&algorithm, shape).unwrap();
-        let mut memories = [Memory::default(), Memory::default()];
+        let mut memories = [ShardCache::default(), ShardCache::default()];
         let (mut scored, mut iterations) = (None, 0);
         while iterations < 6 {
             let parameters = learner.parameters();
@@ -352,7 +353,7 @@ fn models_of_several_classes_that_know_nothing_reach_the_frequencies_of_the_clas
     let shape = Shape { rows: 6, columns: 1, classes: 3 };
     let frequencies = [3.0 / 6.0, 2.0 / 6.0, 1.0 / 6.0_f64];
     let options = LinearOptions { l2: 0.0, ..LinearOptions::default() };
-    let run = |algorithm| Local::new(algorithm, shape, vec![data.clone()]).unwrap().run(300).unwrap();
+    let run = |algorithm| LocalTraining::new(algorithm, shape, vec![data.clone()]).unwrap().run(300).unwrap();
     let softmax = run(Algorithm::LogisticRegression(options));
     let entropy: f64 = frequencies.iter().map(|p| -p * p.ln()).sum();
     assert!((softmax.losses[299] - entropy).abs() < 1e-9, "{:?}", softmax.losses.last());
@@ -376,7 +377,7 @@ fn several_classes_are_learnt_whatever_the_shards_and_better_than_by_chance() {
     ] {
         let run = |count| {
             let data = shards(Generator::Clouds, shape, 0.0, 3, count);
-            Local::new(algorithm.clone(), shape, data).unwrap().run(40).unwrap()
+            LocalTraining::new(algorithm.clone(), shape, data).unwrap().run(40).unwrap()
         };
         let (one, five) = (run(1), run(5));
         let name = algorithm.name();
@@ -402,7 +403,7 @@ fn the_first_trees_of_three_classes_have_the_leaves_that_the_formula_gives() {
     let options = TreesOptions { task: Task::Classification, depth: 1, ..TreesOptions::default() };
     let local = |iterations| {
         let data = vec![Data::dense(rows.clone(), values.clone())];
-        Local::new(Algorithm::BoostedTrees(options), shape, data).unwrap().run(iterations).unwrap()
+        LocalTraining::new(Algorithm::BoostedTrees(options), shape, data).unwrap().run(iterations).unwrap()
     };
     let once = local(1);
     assert!((once.losses[0] - 3_f64.ln()).abs() < 1e-12);

@@ -9,7 +9,7 @@ use super::algorithm::{Shape, within};
 use super::data::Data;
 use super::error::LearnError;
 use super::grow::{Rules, descend, stump, tree_width};
-use super::learner::{Memory, Reader, Round, total};
+use super::learner::{Reader, Round, ShardCache, total};
 use super::multiclass::{largest, softmax};
 
 /// Maximum number of trees; the whole forest is sent in every round.
@@ -96,7 +96,7 @@ impl TreesOptions {
 /// The data about a shard that a worker keeps: the forest's outputs, row by row, so that only new trees must be
 /// evaluated, and each value's bin.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct Cached {
     trees: Vec<f64>,
     outputs: Vec<f64>,
     edges: Vec<f64>,
@@ -112,7 +112,7 @@ pub(crate) fn partial(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Vec<f64>, LearnError> {
     let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
     let mut reader = Reader::new(parameters);
@@ -131,14 +131,14 @@ pub(crate) fn partial(
         return Ok(sums);
     }
     let Forest { base, level, edges, trees, growing } = Forest::read(options, columns, outputs, reader)?;
-    let kept = memory.trees.get_or_insert_default();
-    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
+    let cached = memory.trees.get_or_insert_default();
+    cached.catch_up(base, edges, trees, tree_width(options.depth), data);
     let rules = options.rules(columns, edges);
     let of_tree = (1 << level) * rules.node_width();
     let histograms = outputs * of_tree;
     let mut sums = vec![0.0; histograms + 3];
     let mut slopes = vec![[0.0; 2]; outputs];
-    for (row, of_row) in kept.outputs.chunks_exact(outputs).enumerate() {
+    for (row, of_row) in cached.outputs.chunks_exact(outputs).enumerate() {
         let (loss, right) = derivatives(options.task, of_row, data.label(row), &mut slopes)?;
         sums[histograms] += loss;
         sums[histograms + 1] += f64::from(u8::from(right));
@@ -148,7 +148,7 @@ pub(crate) fn partial(
             // Rows in a leaf above this level are done.
             let Some(place) = (node + 1).checked_sub(1 << level) else { continue };
             let start = number * of_tree + place * rules.node_width();
-            for (column, bin) in kept.bins[row * columns..(row + 1) * columns].iter().enumerate() {
+            for (column, bin) in cached.bins[row * columns..(row + 1) * columns].iter().enumerate() {
                 let at = start + 2 * (column * options.bins + usize::from(*bin));
                 sums[at] += first;
                 sums[at + 1] += second;
@@ -165,7 +165,7 @@ pub(crate) fn score(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    memory: &mut Memory,
+    memory: &mut ShardCache,
 ) -> Result<Option<[f64; 3]>, LearnError> {
     let mut reader = Reader::new(parameters);
     if reader.one()? == SAMPLE {
@@ -176,11 +176,11 @@ pub(crate) fn score(
     if level > 0 {
         return Ok(None);
     }
-    let kept = memory.trees.get_or_insert_default();
-    kept.catch_up(base, edges, trees, tree_width(options.depth), data);
+    let cached = memory.trees.get_or_insert_default();
+    cached.catch_up(base, edges, trees, tree_width(options.depth), data);
     let mut sums = [0.0, 0.0, data.len() as f64];
     let mut slopes = vec![[0.0; 2]; outputs];
-    for (row, of_row) in kept.outputs.chunks_exact(outputs).enumerate() {
+    for (row, of_row) in cached.outputs.chunks_exact(outputs).enumerate() {
         let (loss, right) = derivatives(options.task, of_row, data.label(row), &mut slopes)?;
         sums[0] += loss;
         sums[1] += f64::from(u8::from(right));
@@ -267,7 +267,7 @@ fn of_one(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
     }
 }
 
-impl Kept {
+impl Cached {
     fn catch_up(&mut self, base: &[f64], edges: &[f64], trees: &[f64], width: usize, data: &Data) {
         let Some(rows) = data.matrix() else { return };
         if self.edges != edges || self.outputs.len() != base.len() * rows.nrows() {

@@ -146,9 +146,9 @@ impl Cluster {
     }
 }
 
-fn curve(iterations: usize) -> Curve {
+fn curve(iterations: usize) -> RecordedJob {
     let losses = (0..iterations).map(|n| 1.0 / (n as f64 + 1.0)).collect();
-    Curve { losses, after: 0.0, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
+    RecordedJob { losses, after: 0.0, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
 }
 
 fn job(name: &str) -> Job {
@@ -192,7 +192,7 @@ fn a_training_alone_takes_the_time_of_its_curve() {
 }
 
 #[test]
-fn two_trainings_share_and_workers_change_hands() {
+fn two_trainings_share_workers_which_move_between_them() {
     let (cluster, happened) = lived(Policy::Fair, &["a", "b"], 8, 60);
     let (a, b) = (over(&happened, "a"), over(&happened, "b"));
     assert!(a.abs_diff(b) <= 3 && (21..=27).contains(&b), "{a} {b}");

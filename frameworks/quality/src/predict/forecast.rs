@@ -73,17 +73,17 @@ impl Errors {
 
 /// The prediction of a job's near future for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outlook {
+pub enum Forecast {
     /// Too few iterations are known. Until there are enough, the job is assumed to learn as fast as most jobs do at
     /// first.
-    New {
+    TooEarly {
         /// Times of iterations, if one has been measured.
         time: TimeModel,
     },
     /// The losses follow no curve.
-    Unclear,
+    NoCurve,
     /// The losses follow a curve.
-    Clear {
+    Fitted {
         /// Curve from the newest iteration on.
         curve: Curve,
         /// Change of the loss that changes the normalised loss by one.
@@ -93,21 +93,21 @@ pub enum Outlook {
     },
 }
 
-impl Outlook {
+impl Forecast {
     /// Returns the fall of the normalised loss within this many seconds on this many cores.
     pub fn gain(&self, seconds: f64, cores: u32) -> f64 {
         match self {
-            Outlook::Clear { curve, scale, time } => {
+            Forecast::Fitted { curve, scale, time } => {
                 let iterations = time.iterations(seconds, cores);
                 (curve.at(0.0) - curve.at(iterations)).max(0.0) / scale
             }
-            Outlook::New { time } => {
+            Forecast::TooEarly { time } => {
                 // An iteration counts as a second until one is measured.
                 let second = TimeModel::known(1.0, 0.0);
                 let iterations = if time.is_known() { *time } else { second }.iterations(seconds, cores);
                 1.0 - FIRST_RATE.powf(iterations)
             }
-            Outlook::Unclear => 0.0,
+            Forecast::NoCurve => 0.0,
         }
     }
 }
@@ -144,14 +144,14 @@ impl Forecaster {
     }
 
     /// Sets the loss with which the job began, if the recorded losses do not include it.
-    pub fn begun_at(&mut self, loss: f64) {
+    pub fn set_first_loss(&mut self, loss: f64) {
         if loss.is_finite() {
             self.first = loss;
         }
     }
 
     /// Sets the times of the job's iterations, if they were learnt before.
-    pub fn takes(&mut self, time: TimeModel) {
+    pub fn set_time_model(&mut self, time: TimeModel) {
         self.time = time;
     }
 
@@ -174,23 +174,23 @@ impl Forecaster {
     }
 
     /// Returns the prediction for the scheduler.
-    pub fn outlook(&self) -> Outlook {
+    pub fn forecast(&self) -> Forecast {
         if self.losses.len() < LOSSES_MIN || !self.time.is_known() {
-            return Outlook::New { time: self.time };
+            return Forecast::TooEarly { time: self.time };
         }
         match self.fit {
             Some(fit) if fit.distance <= MISS_MAX * self.variation() => {
-                Outlook::Clear { curve: fit.curve, scale: self.scale(&fit.curve), time: self.time }
+                Forecast::Fitted { curve: fit.curve, scale: self.scale(&fit.curve), time: self.time }
             }
             // Losses that hardly change any more are predictable, even if they fluctuate: no gain is expected.
             _ if self.variation() <= (STILL * (self.first - self.lowest)).max(1e-12 * self.first.abs()) => {
-                Outlook::Clear {
+                Forecast::Fitted {
                     curve: Curve::Exponential { height: 0.0, rate: 0.5, end: self.losses[self.losses.len() - 1] },
                     scale: 1.0,
                     time: self.time,
                 }
             }
-            _ => Outlook::Unclear,
+            _ => Forecast::NoCurve,
         }
     }
 
@@ -238,17 +238,17 @@ mod tests {
     #[test]
     fn a_smooth_job_is_predicted_well() {
         let mut forecaster = Forecaster::new(None);
-        assert_eq!(forecaster.outlook(), Outlook::New { time: TimeModel::default() });
-        assert!(forecaster.outlook().gain(3.0, 2) > forecaster.outlook().gain(3.0, 1));
+        assert_eq!(forecaster.forecast(), Forecast::TooEarly { time: TimeModel::default() });
+        assert!(forecaster.forecast().gain(3.0, 2) > forecaster.forecast().gain(3.0, 1));
         for k in 0..60_u32 {
             forecaster.observe(0.2 + 1.0 / (1.0 + 0.2 * f64::from(k)));
             forecaster.observe_time(1.0, 2, 1.8);
         }
         assert!(forecaster.errors().median().unwrap() < 0.01);
         assert!(forecaster.errors().recent().count() > 40);
-        let outlook = forecaster.outlook();
-        assert!(matches!(outlook, Outlook::Clear { .. }));
-        let gains: Vec<f64> = (0..8).map(|cores| outlook.gain(3.0, cores)).collect();
+        let forecast = forecaster.forecast();
+        assert!(matches!(forecast, Forecast::Fitted { .. }));
+        let gains: Vec<f64> = (0..8).map(|cores| forecast.gain(3.0, cores)).collect();
         assert_eq!(gains[0], 0.0);
         // More cores gain more, each less than the one before.
         let steps: Vec<f64> = gains.windows(2).map(|w| w[1] - w[0]).collect();
@@ -264,8 +264,8 @@ mod tests {
             forecaster.observe(1.0 + f64::from(k * 7 % 5) - 0.001 * f64::from(k));
             forecaster.observe_time(1.0, 1, 1.0);
         }
-        assert_eq!(forecaster.outlook(), Outlook::Unclear);
-        assert_eq!(forecaster.outlook().gain(1.0, 1), 0.0);
+        assert_eq!(forecaster.forecast(), Forecast::NoCurve);
+        assert_eq!(forecaster.forecast().gain(1.0, 1), 0.0);
     }
 
     #[test]
@@ -276,13 +276,13 @@ mod tests {
         for k in 0..90_u32 {
             forecaster.observe(0.1 + 0.9 * 0.7_f64.powi(k as i32) + 0.000_5 * f64::from(k * 7 % 5));
         }
-        assert!(matches!(forecaster.outlook(), Outlook::Clear { .. }), "{:?}", forecaster.outlook());
-        assert!(forecaster.outlook().gain(10.0, 4) < 0.003, "{}", forecaster.outlook().gain(10.0, 4));
+        assert!(matches!(forecaster.forecast(), Forecast::Fitted { .. }), "{:?}", forecaster.forecast());
+        assert!(forecaster.forecast().gain(10.0, 4) < 0.003, "{}", forecaster.forecast().gain(10.0, 4));
         // The loss changes by as much as the job has learnt in all, so nothing can be predicted.
         for k in 0..30_u32 {
             forecaster.observe(0.1 + 0.2 * f64::from(k * 7 % 5));
         }
-        assert_eq!(forecaster.outlook(), Outlook::Unclear);
+        assert_eq!(forecaster.forecast(), Forecast::NoCurve);
     }
 
     #[test]
@@ -292,8 +292,8 @@ mod tests {
             forecaster.observe(0.5);
             forecaster.observe_time(1.0, 1, 1.0);
         }
-        assert!(matches!(forecaster.outlook(), Outlook::Clear { .. }));
-        assert_eq!(forecaster.outlook().gain(10.0, 4), 0.0);
+        assert!(matches!(forecaster.forecast(), Forecast::Fitted { .. }));
+        assert_eq!(forecaster.forecast().gain(10.0, 4), 0.0);
         forecaster.observe(f64::NAN);
         assert_eq!(forecaster.predict(1.0), None);
     }

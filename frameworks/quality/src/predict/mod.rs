@@ -10,5 +10,5 @@ mod time;
 
 pub use curve::{Curve, Family};
 pub use fit::{Fit, fit};
-pub use forecast::{Errors, Forecaster, HORIZON, Outlook};
+pub use forecast::{Errors, Forecast, Forecaster, HORIZON};
 pub use time::TimeModel;

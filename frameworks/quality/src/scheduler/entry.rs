@@ -7,10 +7,10 @@ use sdk::v1::AgentId;
 
 use super::results::Results;
 use super::status::State;
-use crate::allocate::{Bid, PATIENCE};
+use crate::allocate::{Bid, MAX_EPOCHS_WAITING};
 use crate::job::Job;
-use crate::predict::{Forecaster, Outlook};
-use crate::trainer::Manner;
+use crate::predict::{Forecast, Forecaster};
+use crate::trainer::Capabilities;
 
 /// Number of epochs, and of iterations, for which a program keeps its number of cores.
 const RESIZE_EPOCHS: u32 = 4;
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) state: State,
     /// Reason why the job ended, in words.
     pub(super) reason: String,
-    pub(super) workers: BTreeMap<String, Hand>,
+    pub(super) workers: BTreeMap<String, WorkerTask>,
     /// Number of workers that the job should have.
     pub(super) target: u32,
     pub(super) forecaster: Forecaster,
@@ -39,7 +39,7 @@ pub(super) struct Entry {
     /// Newest iteration that is repeated after a loss.
     pub(super) repeated: Option<u64>,
     /// Newest iteration whose results are saved for a restart, and the time of saving.
-    pub(super) kept: (Option<u64>, Time),
+    pub(super) saved: (Option<u64>, Time),
     /// Number of epochs without a worker, and number of epochs with one.
     pub(super) waited: u32,
     pub(super) served: u32,
@@ -55,30 +55,38 @@ pub(super) struct Entry {
     pub(super) last_failure: String,
     pub(super) not_before: Time,
     /// Capabilities of the job's program; `None` for other jobs, or before the program has reported them.
-    pub(super) manner: Option<Manner>,
+    pub(super) capabilities: Option<Capabilities>,
 }
 
 /// A worker task of a job.
 #[derive(Clone, Debug)]
-pub(super) struct Hand {
+pub(super) struct WorkerTask {
     pub(super) agent: AgentId,
     /// Number of places that the task takes, which is its cores divided by those of a worker. More than one only for
     /// users' programs.
     pub(super) places: u32,
     /// Time since when the task works for this job.
-    pub(super) hired: Time,
+    pub(super) assigned_at: Time,
     pub(super) running: bool,
     /// Time at which the task was told to leave; `None` if it is to stay.
     pub(super) leaving: Option<Time>,
     /// Whether the task leaves for a program that needs its place on this agent: its job gets other workers elsewhere.
-    pub(super) makes_room: bool,
+    pub(super) leaves_for_program: bool,
     pub(super) killed: bool,
 }
 
-impl Hand {
+impl WorkerTask {
     /// Creates a worker that has not started.
-    pub(super) fn new(agent: AgentId, places: u32, hired: Time) -> Hand {
-        Hand { agent, places, hired, running: false, leaving: None, makes_room: false, killed: false }
+    pub(super) fn new(agent: AgentId, places: u32, assigned_at: Time) -> WorkerTask {
+        WorkerTask {
+            agent,
+            places,
+            assigned_at,
+            running: false,
+            leaving: None,
+            leaves_for_program: false,
+            killed: false,
+        }
     }
 }
 
@@ -96,7 +104,7 @@ impl Entry {
             target: 0,
             results: Results::default(),
             repeated: None,
-            kept: (None, now),
+            saved: (None, now),
             waited: 0,
             served: 0,
             done: 0,
@@ -106,7 +114,7 @@ impl Entry {
             failed: None,
             last_failure: String::new(),
             not_before: now,
-            manner: None,
+            capabilities: None,
         }
     }
 
@@ -150,7 +158,7 @@ impl Entry {
 
     /// Records that this many epochs have passed. Only a running worker ends the wait: one that is promised may still
     /// be in the middle of another job's iteration, or may not have started.
-    pub(super) fn age(&mut self, epochs: u32) {
+    pub(super) fn count_epochs(&mut self, epochs: u32) {
         if self.running() > 0 {
             self.waited = 0;
             self.served = self.served.saturating_add(epochs);
@@ -162,8 +170,8 @@ impl Entry {
 
     /// Returns the number of epochs that the job has waited, if that is too long and no worker is on its way; otherwise
     /// 0.
-    pub(super) fn impatience(&self) -> u32 {
-        if self.waited >= PATIENCE && self.staying() == 0 { self.waited } else { 0 }
+    pub(super) fn overdue_epochs(&self) -> u32 {
+        if self.waited >= MAX_EPOCHS_WAITING && self.staying() == 0 { self.waited } else { 0 }
     }
 
     /// Adds the time since the last call to the core-seconds that the job has received.
@@ -213,7 +221,7 @@ impl Entry {
             floor: self.fixed().map_or_else(|| self.floor(now, ceiling), |(least, _)| least),
             ceiling,
             held: self.staying(),
-            outlook: self.forecaster.outlook(),
+            forecast: self.forecaster.forecast(),
             reached: self.reached(),
             waited: self.waited,
             served: self.served,
@@ -231,8 +239,8 @@ impl Entry {
             return None;
         }
         let held = self.staying().max(1);
-        match self.manner {
-            Some(manner) if !manner.elastic => Some((1, 1)),
+        match self.capabilities {
+            Some(capabilities) if !capabilities.elastic => Some((1, 1)),
             Some(_) if !self.rests() => None,
             _ => Some((held, held)),
         }
@@ -246,8 +254,8 @@ impl Entry {
 
     /// Returns whether the job's program should have more places on its agent than it has.
     pub(super) fn is_to_grow(&self) -> bool {
-        let elastic = self.manner.is_some_and(|manner| manner.elastic);
-        let held = self.workers.values().map(|hand| hand.places).next();
+        let elastic = self.capabilities.is_some_and(|capabilities| capabilities.elastic);
+        let held = self.workers.values().map(|worker| worker.places).next();
         let more = |held: u32| self.target > held && differs(self.target, held);
         self.is_active() && self.is_program() && elastic && held.is_some_and(more)
     }
@@ -256,18 +264,18 @@ impl Entry {
     /// and can continue later. Up to `most` places are available on one agent, including its own; more become available
     /// only when other workers have left.
     pub(super) fn is_to_restart(&self, held: u32, most: u32) -> bool {
-        let manner = self.manner.unwrap_or_default();
+        let capabilities = self.capabilities.unwrap_or_default();
         if self.target == 0 {
-            return manner.checkpoints;
+            return capabilities.checkpoints;
         }
-        manner.elastic && !self.rests() && differs(self.target.min(most), held)
+        capabilities.elastic && !self.rests() && differs(self.target.min(most), held)
     }
 
     /// Returns the minimum number of workers: one, or as many as are needed to reach a loss by a deadline, if this many
     /// are enough.
     fn floor(&self, now: Time, ceiling: u32) -> u32 {
-        let (Some(loss), Some(deadline), Outlook::Clear { curve, time, .. }) =
-            (self.job.target.loss, self.job.target.deadline, self.forecaster.outlook())
+        let (Some(loss), Some(deadline), Forecast::Fitted { curve, time, .. }) =
+            (self.job.target.loss, self.job.target.deadline, self.forecaster.forecast())
         else {
             return 1;
         };
@@ -283,10 +291,10 @@ impl Entry {
     fn remaining(&self) -> Option<f64> {
         let time = self.forecaster.time();
         let most = (self.job.iterations.saturating_sub(self.results.iteration.unwrap_or(0))) as f64;
-        let iterations = match self.forecaster.outlook() {
-            Outlook::New { .. } => return None,
-            Outlook::Unclear => most,
-            Outlook::Clear { curve, .. } => {
+        let iterations = match self.forecaster.forecast() {
+            Forecast::TooEarly { .. } => return None,
+            Forecast::NoCurve => most,
+            Forecast::Fitted { curve, .. } => {
                 let end = curve.end() + 0.01 * (self.results.first_loss? - curve.end());
                 curve.reaches(self.job.target.loss.unwrap_or(end)).unwrap_or(most).min(most)
             }

@@ -7,12 +7,12 @@
 
 mod entry;
 mod growth;
-mod kept;
 mod plan;
 #[cfg(test)]
 mod program_tests;
 mod question;
 mod results;
+mod saved;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -70,11 +70,11 @@ pub struct Quality {
     requests: Requests<Question, Answer>,
     jobs: BTreeMap<String, Entry>,
     /// Job of each worker, by the id of the worker's task.
-    hired: BTreeMap<String, String>,
+    job_of_worker: BTreeMap<String, String>,
     /// Free places for workers, by agent, as far as recent offers showed them.
-    room: BTreeMap<String, Room>,
+    free_places: BTreeMap<String, FreePlaces>,
     /// Places that are reserved for programs, by agent.
-    wanted: growth::Wanted,
+    reserved_places: growth::PlacesByAgent,
     /// Time of the framework's first start, which restarts do not change.
     started: Option<Time>,
     next_epoch: Time,
@@ -94,7 +94,7 @@ pub struct Quality {
 
 /// The free places on an agent.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct FreePlaces {
     places: u32,
     seen: Time,
 }
@@ -106,9 +106,9 @@ impl Quality {
             settings,
             requests,
             jobs: BTreeMap::new(),
-            hired: BTreeMap::new(),
-            room: BTreeMap::new(),
-            wanted: growth::Wanted::new(),
+            job_of_worker: BTreeMap::new(),
+            free_places: BTreeMap::new(),
+            reserved_places: growth::PlacesByAgent::new(),
             started: None,
             next_epoch: Time::EPOCH,
             planned: Time::EPOCH,
@@ -131,12 +131,12 @@ impl Quality {
 
     fn on_offers(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut packer = sdk::Packer::new(offers);
-        self.see(&packer, now);
-        if self.has_idle_room(now) {
+        self.record_free_places(&packer, now);
+        if self.has_unused_places(now) {
             self.plan(now, calls);
         }
         self.place(&mut packer, now, calls);
-        self.see(&packer, now);
+        self.record_free_places(&packer, now);
         let refuse = if self.active(now).is_empty() { sdk::DEFAULT_REFUSAL } else { self.settings.epoch };
         packer.finish(calls, refuse);
     }
@@ -154,7 +154,7 @@ impl Quality {
             self.plan(now, calls);
             self.next_epoch = now + self.settings.epoch;
         }
-        self.kill_the_late(now, calls);
+        self.kill_overdue_workers(now, calls);
     }
 }
 
@@ -166,12 +166,12 @@ impl sdk::Scheduler for Quality {
             Event::Subscribed { .. } => {
                 self.connected = true;
                 self.suppressed = false;
-                self.room.clear();
+                self.free_places.clear();
                 self.next_epoch = now;
             }
             Event::Disconnected { .. } => {
                 self.connected = false;
-                self.room.clear();
+                self.free_places.clear();
             }
             Event::Offers(offers) => self.on_offers(offers, now, calls),
             Event::InverseOffers(offers) => {

@@ -7,19 +7,19 @@ use std::time::Duration;
 use sdk::Calls;
 use sdk::base::Time;
 
-use super::entry::{Entry, Hand};
-use super::growth::Wanted;
+use super::entry::{Entry, WorkerTask};
+use super::growth::PlacesByAgent;
 use super::question::{
     Answer, Directive, Earlier, Iteration, JobRefused, Outcome, Progress, Question, Restored, Submission,
 };
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
-use super::{Quality, Room};
+use super::{FreePlaces, Quality};
 use crate::allocate::{Bid, decide};
 use crate::job::JOBS_MAX;
 
 /// Time for which free places are assumed to exist after their last offer.
-const ROOM_BELIEVED: Duration = Duration::from_secs(8);
+const FREE_PLACES_VALID_FOR: Duration = Duration::from_secs(8);
 /// Minimum interval between two requests for offers.
 const REVIVAL: Duration = Duration::from_millis(500);
 
@@ -28,12 +28,12 @@ impl Quality {
     /// places.
     fn capacity(&self) -> u32 {
         let live = self.jobs.values().flat_map(|j| j.workers.values()).map(|h| h.places).fold(0, u32::saturating_add);
-        let room: u32 = self.room.values().map(|r| r.places).fold(0, u32::saturating_add);
+        let room: u32 = self.free_places.values().map(|r| r.places).fold(0, u32::saturating_add);
         live.saturating_add(room).min(self.settings.workers_max)
     }
 
     /// Returns whether there are places for more workers than jobs should have, and a job that could use them.
-    pub(super) fn has_idle_room(&self, now: Time) -> bool {
+    pub(super) fn has_unused_places(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
         let active = self.jobs.values().filter(|j| j.is_open(now));
         let (targets, ceilings) =
@@ -45,17 +45,17 @@ impl Quality {
     pub(super) fn plan(&mut self, now: Time, calls: &mut Calls) {
         self.planned = now;
         self.drop_unknown(now, calls);
-        self.room.retain(|_, room| now.since(room.seen) < ROOM_BELIEVED);
+        self.free_places.retain(|_, room| now.since(room.seen) < FREE_PLACES_VALID_FOR);
         // Cores are also shared in the middle of an epoch, which does not count as another epoch.
         let epoch = u32::from(now.since(self.counted) >= self.settings.epoch);
         if epoch > 0 {
             self.counted = now;
-            self.keep_running(now, calls);
+            self.save_running(now, calls);
         }
         let names = self.active(now);
         for name in &names {
             if let Some(entry) = self.jobs.get_mut(name) {
-                entry.age(epoch);
+                entry.count_epochs(epoch);
             }
         }
         let cores = self.settings.worker.cores;
@@ -72,17 +72,17 @@ impl Quality {
             if let Some(entry) = self.jobs.get_mut(name) {
                 entry.target = share;
                 if entry.is_program() {
-                    fit_program(entry, &self.room, now);
+                    adjust_program(entry, &self.free_places, now);
                 }
             }
         }
-        self.wanted = self.wanted_places();
+        self.reserved_places = self.places_for_programs();
         for name in &names {
             if let Some(entry) = self.jobs.get_mut(name).filter(|entry| !entry.is_program()) {
-                fit(entry, &self.wanted, now);
+                adjust_workers(entry, &self.reserved_places, now);
             }
         }
-        self.make_room(now);
+        self.clear_places_for_programs(now);
         self.want_offers(&names, now, calls);
     }
 
@@ -98,7 +98,7 @@ impl Quality {
             return;
         }
         let lacking = names.iter().any(|n| self.jobs.get(n).is_some_and(|e| e.lacks(now) > 0));
-        let unseen = self.room.is_empty() && self.has_room_to_look_for(now);
+        let unseen = self.free_places.is_empty() && self.needs_more_places(now);
         let rested = self.revived.is_none_or(|at| now.since(at) >= REVIVAL);
         if self.suppressed || ((lacking || unseen) && rested) {
             self.suppressed = false;
@@ -108,7 +108,7 @@ impl Quality {
     }
 
     /// Returns whether jobs could use more workers than the known places allow.
-    fn has_room_to_look_for(&self, now: Time) -> bool {
+    fn needs_more_places(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
         let active = self.jobs.values().filter(|j| j.is_open(now));
         let wanted = active.map(|j| j.ceiling(cores)).fold(0, u32::saturating_add).min(self.settings.workers_max);
@@ -173,7 +173,7 @@ impl Quality {
         for (number, Submission { job, token }) in (first..).zip(submissions) {
             let begins = now + Duration::try_from_secs_f64(job.after).unwrap_or_default();
             self.jobs.insert(job.name.clone(), Entry::new(job.clone(), token.clone(), number, begins));
-            self.keep(&job.name, now, calls);
+            self.save(&job.name, now, calls);
         }
         Ok(())
     }
@@ -189,10 +189,10 @@ impl Quality {
         let per_worker = f64::from(self.settings.worker.cores);
         let Some(entry) = self.jobs.get_mut(&progress.job) else { return Directive::default() };
         if let Some(earlier) = &progress.earlier {
-            go_on(entry, earlier);
+            restore_progress(entry, earlier);
         }
-        if progress.manner.is_some() {
-            entry.manner = progress.manner;
+        if progress.capabilities.is_some() {
+            entry.capabilities = progress.capabilities;
         }
         entry.repeated = match progress.iteration {
             Some(_) => None,
@@ -209,13 +209,13 @@ impl Quality {
             let point = Point { seconds, iteration: number, loss, validation_loss, normalised, cores, rows };
             entry.results.remember(point);
         }
-        let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
+        let first = entry.results.iteration.is_some() && entry.saved.0.is_none();
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
             format!("{FAILURES_MAX} times workers ended, and no iteration was done in between: {}", entry.last_failure)
         });
         let least_rows = entry.least_rows(self.settings.worker.cores);
         if first {
-            self.keep_results(&progress.job, now, calls);
+            self.save_results(&progress.job, now, calls);
         }
         Directive { give_up, least_rows, ..self.release(&progress.job, &progress.free, now, calls) }
     }
@@ -231,10 +231,10 @@ impl Quality {
         entry.reason = reason;
         entry.results.seconds = Some(now.since(entry.submitted).as_secs_f64());
         entry.target = 0;
-        for hand in entry.workers.values_mut() {
-            hand.leaving.get_or_insert(now);
+        for worker in entry.workers.values_mut() {
+            worker.leaving.get_or_insert(now);
         }
-        self.keep(name, now, calls);
+        self.save(name, now, calls);
     }
 }
 
@@ -263,11 +263,11 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
 }
 
 /// Restores the progress before a restart: the job continues from there, regardless of persisted later iterations.
-fn go_on(entry: &mut Entry, earlier: &Earlier) {
+fn restore_progress(entry: &mut Entry, earlier: &Earlier) {
     earlier.losses.iter().for_each(|loss| entry.forecaster.observe(*loss));
     if let Some(first) = entry.results.first_loss.or(earlier.losses.first().copied()) {
         entry.results.first_loss = Some(first);
-        entry.forecaster.begun_at(first);
+        entry.forecaster.set_first_loss(first);
     }
     if let Some(last) = &earlier.last {
         entry.state = State::Running;
@@ -285,39 +285,40 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
 /// Of superfluous workers, those on agents on which programs should grow leave first, then those that do not run yet,
 /// and then the newest. If more should stay, the oldest running ones do first. No worker has been asked to leave yet: a
 /// worker is asked at the end of an iteration.
-fn fit(entry: &mut Entry, wanted: &Wanted, now: Time) {
+fn adjust_workers(entry: &mut Entry, wanted: &PlacesByAgent, now: Time) {
     let (target, staying) = (entry.target as usize, entry.staying() as usize);
     let leave = match target.cmp(&staying) {
         Ordering::Equal => return,
         Ordering::Less => true,
         Ordering::Greater => false,
     };
-    let eligible = |hand: &Hand| !hand.killed && !hand.makes_room && hand.leaving.is_none() == leave;
+    let eligible =
+        |worker: &WorkerTask| !worker.killed && !worker.leaves_for_program && worker.leaving.is_none() == leave;
     let mut workers: Vec<String> =
         entry.workers.iter().filter(|(_, h)| eligible(h)).map(|(id, _)| id.clone()).collect();
     // The oldest running workers come first.
     newest_last(&mut workers);
-    workers.sort_by_key(|id| entry.workers.get(id).is_none_or(|hand| !hand.running));
+    workers.sort_by_key(|id| entry.workers.get(id).is_none_or(|worker| !worker.running));
     if leave {
         workers.reverse();
-        let elsewhere = |hand: &Hand| !wanted.contains_key(hand.agent.value.as_str());
+        let elsewhere = |worker: &WorkerTask| !wanted.contains_key(worker.agent.value.as_str());
         workers.sort_by_key(|id| entry.workers.get(id).is_none_or(elsewhere));
     }
     for id in workers.into_iter().take(target.abs_diff(staying)) {
-        if let Some(hand) = entry.workers.get_mut(&id) {
-            hand.leaving = leave.then_some(now);
+        if let Some(worker) = entry.workers.get_mut(&id) {
+            worker.leaving = leave.then_some(now);
         }
     }
 }
 
 /// Makes a program end if its successor should have other cores and one agent has places for them.
-fn fit_program(entry: &mut Entry, room: &BTreeMap<String, Room>, now: Time) {
-    let Some(hand) = entry.workers.values().find(|h| h.leaving.is_none()) else { return };
-    let own = |agent: &str| if agent == hand.agent.value.as_str() { hand.places } else { 0 };
+fn adjust_program(entry: &mut Entry, room: &BTreeMap<String, FreePlaces>, now: Time) {
+    let Some(worker) = entry.workers.values().find(|h| h.leaving.is_none()) else { return };
+    let own = |agent: &str| if agent == worker.agent.value.as_str() { worker.places } else { 0 };
     let others = room.iter().map(|(agent, room)| room.places.saturating_add(own(agent)));
-    let most = others.fold(hand.places, u32::max);
-    if entry.is_to_restart(hand.places, most) {
-        entry.workers.values_mut().for_each(|hand| hand.leaving = hand.leaving.or(Some(now)));
+    let most = others.fold(worker.places, u32::max);
+    if entry.is_to_restart(worker.places, most) {
+        entry.workers.values_mut().for_each(|worker| worker.leaving = worker.leaving.or(Some(now)));
     }
 }
 

@@ -7,7 +7,7 @@ use sdk::v1::TaskState;
 use super::tests::World;
 use super::*;
 use crate::job::parse;
-use crate::trainer::Manner;
+use crate::trainer::Capabilities;
 
 const PROGRAM: &str = r#"
 [[job]]
@@ -16,7 +16,7 @@ algorithm = { kind = "program", command = ["train"], mem = 100 }
 max_cores = 4
 "#;
 
-const ELASTIC: Manner = Manner { elastic: true, checkpoints: true };
+const ELASTIC: Capabilities = Capabilities { elastic: true, checkpoints: true };
 
 fn world(text: &str) -> World {
     let mut world = World::new(Policy::Fair);
@@ -24,11 +24,11 @@ fn world(text: &str) -> World {
     world
 }
 
-fn iterate(world: &mut World, number: u64, manner: Manner, task: &str) -> Directive {
+fn iterate(world: &mut World, number: u64, capabilities: Capabilities, task: &str) -> Directive {
     let iteration = Iteration { number, loss: 1.0 / (number + 1) as f64, seconds: 1.0, ..Iteration::default() };
     let iteration = Some(Iteration { workers: 1.0, busy: 1.0, ..iteration });
-    let (job, manner, free) = ("own".into(), Some(manner), vec![task.to_owned()]);
-    world.progress(Progress { job, manner, iteration, free, ..Progress::default() })
+    let (job, capabilities, free) = ("own".into(), Some(capabilities), vec![task.to_owned()]);
+    world.progress(Progress { job, capabilities, iteration, free, ..Progress::default() })
 }
 
 fn cores(task: &sdk::v1::TaskInfo) -> (String, String) {
@@ -38,11 +38,11 @@ fn cores(task: &sdk::v1::TaskInfo) -> (String, String) {
 }
 
 /// Runs epochs with an iteration of the program in each, and returns the tasks that are told to leave.
-fn epochs(world: &mut World, numbers: std::ops::Range<u64>, manner: Manner, task: &str) -> Vec<String> {
+fn epochs(world: &mut World, numbers: std::ops::Range<u64>, capabilities: Capabilities, task: &str) -> Vec<String> {
     let mut left = Vec::new();
     for number in numbers {
         world.pass(Duration::from_millis(1001));
-        left = iterate(world, number, manner, task).leave;
+        left = iterate(world, number, capabilities, task).leave;
     }
     left
 }
@@ -50,7 +50,7 @@ fn epochs(world: &mut World, numbers: std::ops::Range<u64>, manner: Manner, task
 #[test]
 fn an_elastic_program_gets_more_cores_by_a_new_start_and_no_second_program_runs() {
     let mut world = world(PROGRAM);
-    let first = world.hire(6);
+    let first = world.launch_workers(6);
     assert_eq!(first.len(), 1, "one worker");
     // The scheduler knows nothing about the program yet, so the program keeps its cores.
     assert_eq!(epochs(&mut world, 0..3, ELASTIC, &first[0]), Vec::<String>::new());
@@ -77,9 +77,9 @@ fn an_elastic_program_gets_more_cores_by_a_new_start_and_no_second_program_runs(
 #[test]
 fn a_program_that_is_not_elastic_keeps_one_place_and_its_task_is_given_to_no_other_job() {
     let mut world = world(PROGRAM);
-    let first = world.hire(2);
-    for manner in [Manner::default(), Manner { checkpoints: true, elastic: false }] {
-        assert_eq!(epochs(&mut world, 0..8, manner, &first[0]), Vec::<String>::new());
+    let first = world.launch_workers(2);
+    for capabilities in [Capabilities::default(), Capabilities { checkpoints: true, elastic: false }] {
+        assert_eq!(epochs(&mut world, 0..8, capabilities, &first[0]), Vec::<String>::new());
     }
     assert_eq!((world.job("own").cores, world.job("own").wanted_cores), (1, 1));
     // The worker ends with the program, although another job lacks workers.
@@ -100,7 +100,7 @@ fn a_program_that_is_not_elastic_keeps_one_place_and_its_task_is_given_to_no_oth
 fn workers_of_other_jobs_are_not_moved_to_a_program() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let workers = world.hire(6);
+    let workers = world.launch_workers(6);
     assert_eq!(workers.len(), 6);
     assert_eq!(world.take(parse("j", PROGRAM).unwrap()), Ok(()));
     world.pass(Duration::from_millis(1001));
@@ -116,13 +116,13 @@ fn workers_of_other_jobs_are_not_moved_to_a_program() {
 fn a_program_without_checkpoints_is_not_made_to_wait() {
     // There are two cores for three jobs. Other jobs take turns; the program would lose its progress.
     let mut world = world(PROGRAM);
-    let own = world.hire(1);
+    let own = world.launch_workers(1);
     world.submit("a");
     world.submit("b");
-    let others = world.hire(1);
+    let others = world.launch_workers(1);
     for number in 0..40 {
         world.pass(Duration::from_millis(1001));
-        assert_eq!(iterate(&mut world, number, Manner::default(), &own[0]).leave, Vec::<String>::new());
+        assert_eq!(iterate(&mut world, number, Capabilities::default(), &own[0]).leave, Vec::<String>::new());
         world.free("a", number, 1.0, &others);
     }
     assert_eq!(world.job("own").cores, 1);
@@ -132,7 +132,7 @@ fn a_program_without_checkpoints_is_not_made_to_wait() {
 fn an_elastic_program_ends_only_when_others_have_left_it_room() {
     let mut world = world(PROGRAM);
     world.submit("a");
-    let workers = world.hire(6);
+    let workers = world.launch_workers(6);
     let own = workers.iter().find(|task| world.job("own").tasks.contains(task)).unwrap().clone();
     let others: Vec<String> = workers.into_iter().filter(|task| *task != own).collect();
     assert_eq!(others.len(), 5);

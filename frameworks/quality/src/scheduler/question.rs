@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::status::Status;
 use crate::job::{JOBS_MAX, Job, JobError};
 use crate::learn::{RowShares, Score};
-use crate::trainer::Manner;
+use crate::trainer::Capabilities;
 
 /// A request to the scheduler.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ pub struct Progress {
     /// Number of an iteration that was done before, and is repeated after a loss.
     pub repeated: Option<u64>,
     /// Capabilities of the job's program; `None` for other jobs, or before the program has reported them.
-    pub manner: Option<Manner>,
+    pub capabilities: Option<Capabilities>,
     /// Tasks of connected workers that have no work now and could be released.
     pub free: Vec<String>,
 }

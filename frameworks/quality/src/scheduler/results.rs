@@ -9,7 +9,7 @@ use crate::predict::TimeModel;
 /// Maximum number of points of a job's history; beyond it, every other point is removed.
 const HISTORY_MAX: usize = 600;
 /// Maximum number of points that are saved for a restart.
-const KEPT_MAX: usize = 100;
+const SAVED_POINTS_MAX: usize = 100;
 
 /// The losses and the cores of a job so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,12 +50,12 @@ impl Results {
     }
 
     /// Returns the results to save: the same with fewer points, including the newest.
-    pub(super) fn kept(&self) -> Results {
-        let mut kept = self.clone();
-        let newest = kept.history.last().copied();
-        kept.thin(KEPT_MAX);
-        kept.history.extend(newest.filter(|n| kept.history.last() != Some(n)));
-        kept
+    pub(super) fn to_save(&self) -> Results {
+        let mut saved = self.clone();
+        let newest = saved.history.last().copied();
+        saved.thin(SAVED_POINTS_MAX);
+        saved.history.extend(newest.filter(|n| saved.history.last() != Some(n)));
+        saved
     }
 
     fn thin(&mut self, most: usize) {
@@ -81,17 +81,19 @@ mod tests {
         let mut results = Results::default();
         (0..10_001).for_each(|i| results.remember(point(i)));
         assert!((HISTORY_MAX / 2..=HISTORY_MAX).contains(&results.history.len()));
-        let mut kept = results.kept();
-        assert!((KEPT_MAX / 2..=KEPT_MAX + 1).contains(&kept.history.len()));
-        for history in [&results.history, &kept.history] {
+        let mut saved = results.to_save();
+        assert!((SAVED_POINTS_MAX / 2..=SAVED_POINTS_MAX + 1).contains(&saved.history.len()));
+        for history in [&results.history, &saved.history] {
             assert_eq!(history[0], point(0));
             assert!(history.windows(2).all(|w| w[0].iteration < w[1].iteration));
         }
-        assert_eq!(kept.history.last(), results.history.last());
-        kept.go_back(101);
-        assert!(kept.history.iter().all(|p| p.iteration <= 100));
+        assert_eq!(saved.history.last(), results.history.last());
+        saved.go_back(101);
+        assert!(saved.history.iter().all(|p| p.iteration <= 100));
         // Restored results continue with the same interval.
-        (101..20_000).for_each(|i| kept.remember(point(i)));
-        assert!(kept.history.len() <= HISTORY_MAX && kept.history.windows(2).all(|w| w[0].iteration < w[1].iteration));
+        (101..20_000).for_each(|i| saved.remember(point(i)));
+        assert!(
+            saved.history.len() <= HISTORY_MAX && saved.history.windows(2).all(|w| w[0].iteration < w[1].iteration)
+        );
     }
 }

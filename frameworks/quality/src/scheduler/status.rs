@@ -134,7 +134,7 @@ impl Quality {
         let per_worker = self.settings.worker.cores;
         let running = entry.running();
         let (time, results) = (entry.forecaster.time(), &entry.results);
-        let gain = entry.forecaster.outlook().gain(self.settings.epoch.as_secs_f64(), entry.target);
+        let gain = entry.forecaster.forecast().gain(self.settings.epoch.as_secs_f64(), entry.target);
         JobStatus {
             name: entry.job.name.clone(),
             kind: entry.job.algorithm.name(),

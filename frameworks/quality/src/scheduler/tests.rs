@@ -218,7 +218,7 @@ impl World {
     }
 
     /// Launches as many workers as fit on these CPUs, and reports them as running.
-    pub(super) fn hire(&mut self, cpus: u32) -> Vec<String> {
+    pub(super) fn launch_workers(&mut self, cpus: u32) -> Vec<String> {
         self.offer(cpus);
         let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value.into()).collect();
         launched.iter().for_each(|task| self.update(task, TaskState::TaskRunning));
@@ -288,7 +288,7 @@ fn moved(directive: &Directive) -> Vec<(&str, &str)> {
 fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let tasks = world.hire(4);
+    let tasks = world.launch_workers(4);
     world.submit("b");
     world.pass(Duration::from_millis(20));
     // Only workers without work can be released.
@@ -313,10 +313,10 @@ fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
 }
 
 #[test]
-fn workers_that_have_changed_their_job_are_taken_up_for_the_new_one_after_a_restart() {
+fn workers_are_restored_with_their_new_job_after_a_restart() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let tasks = world.hire(4);
+    let tasks = world.launch_workers(4);
     world.submit("b");
     world.pass(Duration::from_millis(20));
     assert_eq!(world.free("a", 0, 1.0, &tasks).moves.len(), 2);
@@ -425,7 +425,7 @@ fn a_job_with_a_time_to_come_begins_then_also_after_a_restart() {
     let mut jobs = parse("j", JOBS).unwrap();
     jobs[0].after = 30.0;
     world.take(jobs).unwrap();
-    assert_eq!(world.hire(10).len(), 3, "only the other job's");
+    assert_eq!(world.launch_workers(10).len(), 3, "only the other job's");
     let mut world = world.restarted();
     let Answer::Restored { jobs, lost } = world.ask(Question::Restored) else { panic!("jobs") };
     let ages: Vec<f64> = jobs.iter().map(|j| j.age).collect();
@@ -436,13 +436,13 @@ fn a_job_with_a_time_to_come_begins_then_also_after_a_restart() {
     assert_eq!(world.look().0.len(), 0);
     assert!(world.session.next_wake().is_some_and(|at| at <= Time::from_secs(130)));
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.hire(10).len(), 3, "six workers at most");
+    assert_eq!(world.launch_workers(10).len(), 3, "six workers at most");
     // The name is in use all the time, and the job can be stopped before it starts.
     assert!(world.job("a").seconds < 1.0);
 }
 
 #[test]
-fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
+fn jobs_and_their_tasks_are_restored_after_a_restart() {
     let mut memory = BTreeMap::new();
     let job = parse("j", JOBS).unwrap().remove(0);
     let kept = serde_json::json!({
@@ -464,7 +464,7 @@ fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
 }
 
 #[test]
-fn a_job_that_has_ended_shows_after_a_restart_what_it_came_to() {
+fn results_of_an_ended_job_are_restored_after_a_restart() {
     let mut world = World::new(Policy::Slaq);
     world.submit("a");
     for number in 0..20_u32 {
@@ -529,14 +529,14 @@ fn settings_of() -> Settings {
 fn workers_of_a_lost_agent_are_replaced_and_ended_if_they_come_back() {
     let mut world = World::new(Policy::Slaq);
     world.submit("b");
-    let tasks = world.hire(1);
+    let tasks = world.launch_workers(1);
     assert_eq!(world.job("b").tasks, tasks);
     world.update(&tasks[0], TaskState::TaskUnreachable);
     assert_eq!((world.status().workers, world.job("b").cores), (0, 0));
     // The master can only say again that the task is unreachable, which is no reason to ask once more.
     world.update(&tasks[0], TaskState::TaskUnreachable);
     assert_eq!(world.look().1, tasks);
-    let others = world.hire(2);
+    let others = world.launch_workers(2);
     assert_eq!((others.len(), world.job("b").tasks), (2, others.clone()));
     // The process may be alive and connect to the driver, which tells it to end.
     let directive = world.free("b", 0, 1.0, &[tasks.clone(), others.clone()].concat());
@@ -556,7 +556,7 @@ fn workers_of_a_lost_agent_are_replaced_and_ended_if_they_come_back() {
 fn a_worker_that_was_to_leave_stays_if_its_job_should_have_it_after_all() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let tasks = world.hire(4);
+    let tasks = world.launch_workers(4);
     world.iterate("a", 0, 1.0);
     world.submit("b");
     world.pass(Duration::from_millis(20));
@@ -588,7 +588,7 @@ fn a_worker_that_was_to_leave_stays_if_its_job_should_have_it_after_all() {
 fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_fewer() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let tasks = world.hire(6);
+    let tasks = world.launch_workers(6);
     // The iteration has six seconds of work, shared by six workers.
     let iteration = Iteration { loss: 1.0, seconds: 1.0, workers: 6.0, busy: 6.0, ..Iteration::default() };
     world.progress(Progress { job: "a".into(), iteration: Some(iteration), ..Progress::default() });
@@ -611,7 +611,7 @@ fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_f
 fn a_worker_of_a_job_without_iterations_is_given_a_minute() {
     let mut world = World::new(Policy::Fair);
     world.submit("a");
-    let tasks = world.hire(1);
+    let tasks = world.launch_workers(1);
     world.end("a", &[]);
     for _ in 0..58 {
         world.pass(Duration::from_secs(1));
@@ -654,14 +654,14 @@ fn the_length_of_a_job_that_follows_no_curve_is_that_of_its_iterations() {
 fn a_job_waits_until_a_worker_is_there_and_not_until_one_is_promised() {
     let mut world = World::new(Policy::Slaq);
     world.submit("a");
-    let tasks = world.hire(1);
+    let tasks = world.launch_workers(1);
     world.submit_as("a", "c");
     let mut epochs = 0;
     while world.job("c").wanted_cores == 0 {
         world.pass(Duration::from_secs(1));
         epochs += 1;
     }
-    assert!(epochs >= crate::allocate::PATIENCE, "{epochs}");
+    assert!(epochs >= crate::allocate::MAX_EPOCHS_WAITING, "{epochs}");
     // The job is to have the worker, which arrives only at the end of an iteration, however many epochs that takes.
     for _ in 0..9 {
         world.pass(Duration::from_secs(1));
@@ -685,7 +685,7 @@ fn rows_are_skipped_while_cores_are_short_and_predictions_count_shorter_iteratio
         job.max_cores = Some(most);
         assert_eq!(world.take(vec![job]), Ok(()));
     }
-    world.hire(6);
+    world.launch_workers(6);
     let done = |number, rows: Option<crate::learn::RowShares>| {
         let busy = 4.0 * rows.map_or(1.0, |rows| rows.now);
         Iteration {
@@ -710,7 +710,7 @@ fn rows_are_skipped_while_cores_are_short_and_predictions_count_shorter_iteratio
     // Alone the job has all workers that it can use.
     let outcome = Outcome::Finished("done".into());
     world.ask(Question::Ended { job: "a".into(), outcome, free: Vec::new() });
-    world.hire(6);
+    world.launch_workers(6);
     world.pass(Duration::from_millis(1001));
     let iteration = Some(done(0, None));
     let least = world.progress(Progress { job: "b".into(), iteration, ..Progress::default() }).least_rows;

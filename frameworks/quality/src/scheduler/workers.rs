@@ -9,8 +9,8 @@ use sdk::base::Time;
 use sdk::v1::{TaskInfo, TaskState, TaskStatus};
 use sdk::{Bin, Calls, Packer, is_terminal};
 
-use super::entry::{Entry, Hand};
-use super::{Directive, Move, Quality, Room, Worker};
+use super::entry::{Entry, WorkerTask};
+use super::{Directive, FreePlaces, Move, Quality, Worker};
 
 /// Environment variable with the job that a worker starts with. The worker may change its job later, so neither its
 /// task's id nor its arguments name one.
@@ -78,17 +78,17 @@ impl Worker {
 
 impl Quality {
     /// Records the free places on the current offers.
-    pub(super) fn see(&mut self, packer: &Packer, now: Time) {
+    pub(super) fn record_free_places(&mut self, packer: &Packer, now: Time) {
         for bin in packer.bins() {
             let places = self.settings.worker.fit(bin.left());
-            self.room.insert(bin.agent_id().value.to_string(), Room { places, seen: now });
+            self.free_places.insert(bin.agent_id().value.to_string(), FreePlaces { places, seen: now });
         }
     }
 
     /// Launches workers for the jobs that lack some, one for each in turn. Jobs that have waited too long come first.
     pub(super) fn place(&mut self, packer: &mut Packer, now: Time, calls: &mut Calls) {
         let mut order = self.active(now);
-        order.sort_by_key(|name| Reverse(self.jobs.get(name).map_or(0, Entry::impatience)));
+        order.sort_by_key(|name| Reverse(self.jobs.get(name).map_or(0, Entry::overdue_epochs)));
         loop {
             let mut any = false;
             for name in &order {
@@ -97,12 +97,12 @@ impl Quality {
                 // A program has one worker of many places. If no agent has enough, it waits for the offer of the agent
                 // that has most.
                 let most = if entry.is_program() { entry.lacks(now) } else { 1 };
-                let room = self.room.values().map(|room| room.places).fold(1, u32::max);
+                let room = self.free_places.values().map(|room| room.places).fold(1, u32::max);
                 let worker = &self.settings.worker;
-                let kept = if entry.is_program() { &BTreeMap::new() } else { &self.wanted };
-                let score = |bin: &Bin| match kept.get(bin.agent_id().value.as_str()) {
+                let reserved = if entry.is_program() { &BTreeMap::new() } else { &self.reserved_places };
+                let score = |bin: &Bin| match reserved.get(bin.agent_id().value.as_str()) {
                     // The places that programs need on an agent are theirs; places beyond these come last.
-                    Some(kept) => (worker.fit(bin.left()) > *kept).then_some(0.0),
+                    Some(reserved) => (worker.fit(bin.left()) > *reserved).then_some(0.0),
                     None => Some(1.0),
                 };
                 let put = |places| packer.place_by(worker.task(&id, entry, places), score).map(|agent| (agent, places));
@@ -113,7 +113,7 @@ impl Quality {
                 };
                 self.serial += 1;
                 any = true;
-                self.hire(id, name, Hand::new(agent, places, now), now, calls);
+                self.assign_worker(id, name, WorkerTask::new(agent, places, now), now, calls);
             }
             if !any {
                 return;
@@ -122,19 +122,19 @@ impl Quality {
     }
 
     /// Assigns a worker to a job, and saves that for a restart.
-    fn hire(&mut self, id: String, job: &str, hand: Hand, now: Time, calls: &mut Calls) {
+    fn assign_worker(&mut self, id: String, job: &str, worker: WorkerTask, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get_mut(job) else { return };
         entry.count(now);
         calls.save(&format!("{WORKER}{id}"), job.as_bytes().to_vec());
-        if hand.places > 1 {
-            calls.save(&format!("{PLACES}{id}"), hand.places.to_string().into_bytes());
+        if worker.places > 1 {
+            calls.save(&format!("{PLACES}{id}"), worker.places.to_string().into_bytes());
         }
         if entry.is_program() {
             // The program starts anew.
-            (entry.served, entry.done, entry.manner) = (0, 0, None);
+            (entry.served, entry.done, entry.capabilities) = (0, 0, None);
         }
-        self.hired.insert(id.clone(), job.to_owned());
-        entry.workers.insert(id, hand);
+        self.job_of_worker.insert(id.clone(), job.to_owned());
+        entry.workers.insert(id, worker);
     }
 
     /// Decides about workers that a job's driver can release now.
@@ -146,19 +146,19 @@ impl Quality {
     pub(super) fn release(&mut self, job: &str, free: &[String], now: Time, calls: &mut Calls) -> Directive {
         let mut directive = Directive::default();
         for id in free {
-            let Some(owner) = self.hired.get(id).cloned() else {
+            let Some(owner) = self.job_of_worker.get(id).cloned() else {
                 directive.leave.push(id.clone());
                 continue;
             };
-            let Some(hand) = self.jobs.get(&owner).and_then(|e| e.workers.get(id)).cloned() else { continue };
-            let stays = hand.leaving.is_none();
-            if (owner == job && stays) || hand.killed {
+            let Some(worker) = self.jobs.get(&owner).and_then(|e| e.workers.get(id)).cloned() else { continue };
+            let stays = worker.leaving.is_none();
+            if (owner == job && stays) || worker.killed {
                 continue;
             }
             // A program's task has the program's memory and cores: it ends with the program.
             let is_program = self.jobs.get(&owner).is_some_and(Entry::is_program);
-            let ends = is_program || hand.makes_room;
-            let next = if stays { Some(owner.clone()) } else { self.neediest(now).filter(|_| !ends) };
+            let ends = is_program || worker.leaves_for_program;
+            let next = if stays { Some(owner.clone()) } else { self.job_lacking_most_workers(now).filter(|_| !ends) };
             let Some(next) = next.and_then(|next| self.jobs.get(&next)) else {
                 directive.leave.push(id.clone());
                 continue;
@@ -172,9 +172,15 @@ impl Quality {
                     entry.count(now);
                     entry.workers.remove(id);
                 }
-                self.hire(id.clone(), &name, Hand { hired: now, leaving: None, ..hand }, now, calls);
-            } else if let Some(hand) = self.jobs.get_mut(&owner).and_then(|e| e.workers.get_mut(id)) {
-                hand.leaving = None;
+                self.assign_worker(
+                    id.clone(),
+                    &name,
+                    WorkerTask { assigned_at: now, leaving: None, ..worker },
+                    now,
+                    calls,
+                );
+            } else if let Some(worker) = self.jobs.get_mut(&owner).and_then(|e| e.workers.get_mut(id)) {
+                worker.leaving = None;
             }
         }
         directive
@@ -182,40 +188,40 @@ impl Quality {
 
     /// Returns the job that lacks workers most: the one that has waited too long, and longest; otherwise the one with
     /// the fewest workers. Among equals it is the oldest.
-    fn neediest(&self, now: Time) -> Option<String> {
+    fn job_lacking_most_workers(&self, now: Time) -> Option<String> {
         let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0 && !e.is_program());
-        lacking.min_by_key(|e| (Reverse(e.impatience()), e.staying(), e.number)).map(|e| e.job.name.clone())
+        lacking.min_by_key(|e| (Reverse(e.overdue_epochs()), e.staying(), e.number)).map(|e| e.job.name.clone())
     }
 
     /// Removes a worker whose task has ended.
-    fn dismiss(&mut self, id: &str, calls: &mut Calls) {
+    fn remove_worker(&mut self, id: &str, calls: &mut Calls) {
         calls.forget(&format!("{WORKER}{id}"));
         calls.forget(&format!("{PLACES}{id}"));
-        self.hired.remove(id);
+        self.job_of_worker.remove(id);
     }
 
     pub(super) fn on_update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let id = status.task_id.value.as_str();
-        let Some(entry) = self.hired.get(id).and_then(|job| self.jobs.get_mut(job)) else { return };
+        let Some(entry) = self.job_of_worker.get(id).and_then(|job| self.jobs.get_mut(job)) else { return };
         entry.count(now);
         let state = status.state();
         if matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown) {
-            return self.give_up(id, now, calls);
+            return self.replace_lost_worker(id, now, calls);
         }
         if !is_terminal(state) {
-            if let Some(hand) = entry.workers.get_mut(id) {
-                hand.running = state == TaskState::TaskRunning;
+            if let Some(worker) = entry.workers.get_mut(id) {
+                worker.running = state == TaskState::TaskRunning;
             }
             return;
         }
-        let Some(hand) = entry.workers.remove(id) else { return };
-        let room = self.room.entry(hand.agent.value.into()).or_insert(Room { places: 0, seen: now });
-        *room = Room { places: room.places.saturating_add(hand.places), seen: now };
-        if hand.leaving.is_none() && !is_lost(state) && entry.is_active() {
+        let Some(worker) = entry.workers.remove(id) else { return };
+        let room = self.free_places.entry(worker.agent.value.into()).or_insert(FreePlaces { places: 0, seen: now });
+        *room = FreePlaces { places: room.places.saturating_add(worker.places), seen: now };
+        if worker.leaving.is_none() && !is_lost(state) && entry.is_active() {
             let said = status.message.clone().unwrap_or_default();
             entry.last_failure = format!("{} ended with {}: {said}", id, state.as_str_name());
             // A failure of workers that were there when another one failed tells nothing new about the job.
-            let again = entry.failed.is_none_or(|failed| hand.hired >= failed);
+            let again = entry.failed.is_none_or(|failed| worker.assigned_at >= failed);
             if again {
                 (entry.failures, entry.failed) = (entry.failures + 1, Some(now));
             }
@@ -224,25 +230,25 @@ impl Quality {
                 entry.not_before = now + pause.min(LONGEST_PAUSE);
             }
         }
-        self.dismiss(id, calls);
+        self.remove_worker(id, calls);
     }
 
     /// Removes a worker whose agent is lost, so that another one takes its place. If the agent returns its worker must
     /// end; the kill is requested once here, and repeated by the library until the task has ended.
-    fn give_up(&mut self, id: &str, now: Time, calls: &mut Calls) {
-        let entry = self.hired.get(id).and_then(|job| self.jobs.get_mut(job));
-        if let Some(hand) = entry.and_then(|entry| {
+    fn replace_lost_worker(&mut self, id: &str, now: Time, calls: &mut Calls) {
+        let entry = self.job_of_worker.get(id).and_then(|job| self.jobs.get_mut(job));
+        if let Some(worker) = entry.and_then(|entry| {
             entry.count(now);
             entry.workers.remove(id)
         }) {
-            self.room.remove(hand.agent.value.as_str());
+            self.free_places.remove(worker.agent.value.as_str());
         }
-        self.dismiss(id, calls);
+        self.remove_worker(id, calls);
         calls.kill(id, None);
     }
 
     /// Kills workers that should have left by now, and at once those that have not even started.
-    pub(super) fn kill_the_late(&mut self, now: Time, calls: &mut Calls) {
+    pub(super) fn kill_overdue_workers(&mut self, now: Time, calls: &mut Calls) {
         let epoch = self.settings.epoch;
         for entry in self.jobs.values_mut() {
             let time = entry.forecaster.time();
@@ -252,10 +258,10 @@ impl Quality {
             let known = if time.is_known() { LEAVING } else { LEAVING_UNKNOWN };
             let grace = if entry.is_program() { LEAVING_PROGRAM } else { known };
             let patience = grace.max(2 * epoch).max(iteration.saturating_mul(3));
-            for (id, hand) in &mut entry.workers {
-                let Some(since) = hand.leaving else { continue };
-                if !hand.killed && (!hand.running || now.since(since) > patience) {
-                    hand.killed = true;
+            for (id, worker) in &mut entry.workers {
+                let Some(since) = worker.leaving else { continue };
+                if !worker.killed && (!worker.running || now.since(since) > patience) {
+                    worker.killed = true;
                     calls.kill(id, None);
                 }
             }
@@ -275,6 +281,6 @@ impl Quality {
                 known
             });
         }
-        gone.iter().for_each(|id| self.dismiss(id, calls));
+        gone.iter().for_each(|id| self.remove_worker(id, calls));
     }
 }

@@ -15,9 +15,9 @@ use crate::scheduler::Status;
 
 /// The handler of API calls.
 #[derive(Debug)]
-pub(super) struct Front(pub(super) Arc<Inner>);
+pub(super) struct ApiHandler(pub(super) Arc<Inner>);
 
-impl Api for Front {
+impl Api for ApiHandler {
     async fn answer(&self, call: Call) -> Response {
         match call.route() {
             ("GET", path) if path.is_empty() => json(StatusCode::OK, &overview()),
@@ -78,7 +78,7 @@ fn outcome(result: Result<(), Error>) -> Response {
     }
 }
 
-impl Front {
+impl ApiHandler {
     async fn submit(&self, call: &Call) -> Response {
         let jobs = if call.body.trim_ascii_start().starts_with(b"{") {
             match call.json::<Job>() {

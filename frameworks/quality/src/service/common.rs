@@ -64,7 +64,7 @@ impl Common {
 
 /// The shape, the classes and the columns of a job's data.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct DataDescription {
     pub(super) shape: Shape,
     pub(super) classes: Vec<String>,
     pub(super) schema: Schema,
@@ -72,7 +72,7 @@ pub(super) struct Looked {
 
 /// Reports the end of a job to the scheduler, and retries while the scheduler is busy. Returns its answer; `None` if
 /// the scheduler has ended.
-pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
+pub(super) async fn report_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
     loop {
         let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());
         match common.requester.ask(Question::Ended { job, outcome, free }).await {

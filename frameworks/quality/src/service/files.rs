@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::stop::Stopping;
+use super::stop::StopConditions;
 use crate::job::Job;
 use crate::learn::Learner;
 use crate::scheduler::Iteration;
@@ -31,7 +31,7 @@ pub(super) struct Checkpoint {
     /// Number of iterations that are done.
     pub(super) iterations: u64,
     /// State of the conditions that end the job.
-    pub(super) stopping: Stopping,
+    pub(super) stopping: StopConditions,
 }
 
 impl Checkpoint {
@@ -44,7 +44,7 @@ impl Checkpoint {
             losses: Vec::new(),
             last: None,
             iterations: 0,
-            stopping: Stopping::default(),
+            stopping: StopConditions::default(),
         }
     }
 

@@ -7,11 +7,10 @@ mod child;
 mod clock;
 mod common;
 mod dataset_cache;
-mod drive;
-#[cfg(test)]
-mod endings;
 mod error;
 mod files;
+mod job_runner;
+mod learner_driver;
 mod listener;
 pub mod plot;
 mod program;
@@ -20,8 +19,9 @@ mod program_tests;
 mod saved_model;
 mod stop;
 #[cfg(test)]
+mod stop_tests;
+#[cfg(test)]
 mod tests;
-mod work;
 pub mod worker;
 mod worker_pool;
 
@@ -39,8 +39,8 @@ use crate::job::Job;
 use crate::scheduler::{Answer, JobRefused, Quality, Question, Settings, State, Status, Worker};
 use common::Common;
 use files::Record;
+use job_runner::{AcceptedJob, JobRunner};
 use listener::{Event, JobDrivers, Listener};
-use work::{Taken, Work};
 
 pub use error::Error;
 pub use saved_model::{SavedModel, Training};
@@ -128,7 +128,7 @@ impl Drop for Task {
 /// State that the service and the API share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    work: Work,
+    job_runner: JobRunner,
     _listener: Listener,
     /// Tasks of drivers, and of jobs that wait for their start time.
     tasks: Mutex<Vec<Task>>,
@@ -169,9 +169,12 @@ impl Service {
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);
-        let inner =
-            Arc::new(Inner { work: Work::new(common, job_drivers), _listener: listener, tasks: Mutex::default() });
-        let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
+        let inner = Arc::new(Inner {
+            job_runner: JobRunner::new(common, job_drivers),
+            _listener: listener,
+            tasks: Mutex::default(),
+        });
+        let api = sdk::driver::api::serve(options.listen, Arc::new(api::ApiHandler(inner.clone())))
             .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let scheduler = Quality::new(settings, requests);
         let mut driver = options.driver;
@@ -182,12 +185,12 @@ impl Service {
         });
         let scheduler = Task(scheduler.abort_handle());
         let service = Service { inner, api, ended, scheduler };
-        service.take_up(options.jobs, &ready).await?;
+        service.start_jobs(options.jobs, &ready).await?;
         Ok(service)
     }
 
     /// Continues earlier jobs, and submits the others. Workers are accepted as soon as their jobs have drivers.
-    async fn take_up(&self, jobs: Vec<Job>, ready: &watch::Sender<bool>) -> Result<(), Error> {
+    async fn start_jobs(&self, jobs: Vec<Job>, ready: &watch::Sender<bool>) -> Result<(), Error> {
         let answer = match self.inner.ask(Question::Restored).await {
             Ok(answer) => answer,
             Err(error) => return Err(self.ended.borrow().clone().and_then(Result::err).map_or(error, Error::Ended)),
@@ -197,7 +200,10 @@ impl Service {
             tracing::warn!("of what was kept before the restart {what}");
         }
         let known = self.inner.status().await?;
-        restored.into_iter().filter_map(|r| self.inner.work.take_up(r)).for_each(|taken| self.inner.run(taken));
+        restored
+            .into_iter()
+            .filter_map(|r| self.inner.job_runner.resume(r))
+            .for_each(|accepted| self.inner.run(accepted));
         ready.send_replace(true);
         let new = jobs.into_iter().filter(|j| known.jobs.iter().all(|k| k.name != j.name)).collect();
         self.inner.clone().submit(new).await
@@ -295,7 +301,7 @@ async fn listen(
 
 impl Inner {
     async fn ask(&self, question: Question) -> Result<Answer, Error> {
-        Ok(self.work.common.requester.ask(question).await?)
+        Ok(self.job_runner.common.requester.ask(question).await?)
     }
 
     pub(crate) async fn status(&self) -> Result<Status, Error> {
@@ -306,7 +312,7 @@ impl Inner {
     }
 
     pub(crate) fn models(&self) -> Option<&Path> {
-        self.work.common.models.as_deref()
+        self.job_runner.common.models.as_deref()
     }
 
     fn hold(&self, task: AbortHandle) {
@@ -319,20 +325,20 @@ impl Inner {
     /// disconnected.
     pub(crate) async fn submit(self: Arc<Inner>, jobs: Vec<Job>) -> Result<(), Error> {
         let submitting = tokio::spawn(async move {
-            let taken = self.work.submit(jobs).await?;
-            taken.into_iter().for_each(|taken| self.run(taken));
+            let accepted = self.job_runner.submit(jobs).await?;
+            accepted.into_iter().for_each(|accepted| self.run(accepted));
             Ok(())
         });
         submitting.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
     /// Starts a job's driver.
-    fn run(&self, taken: Taken) {
-        self.hold(tokio::spawn(self.work.clone().run(taken)).abort_handle());
+    fn run(&self, accepted: AcceptedJob) {
+        self.hold(tokio::spawn(self.job_runner.clone().run(accepted)).abort_handle());
     }
 
     pub(crate) async fn stop_job(&self, name: &str) -> Result<(), Error> {
-        let job_driver = listener::lock(&self.work.job_drivers).get(name).cloned();
+        let job_driver = listener::lock(&self.job_runner.job_drivers).get(name).cloned();
         let is_sent = match job_driver {
             Some(job_driver) => job_driver.events.send(Event::Stop).await.is_ok(),
             None => false,

@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::common::{Common, tell_end};
+use super::common::{Common, report_end};
 use super::files;
 use super::listener::Event;
-use super::stop::Stopping;
+use super::stop::StopConditions;
 use super::worker_pool::encoded;
 use crate::frame::ToWorker;
 use crate::job::Job;
 use crate::learn::{ProgramOptions, Shape};
 use crate::scheduler::{Directive, Iteration, Outcome, Progress};
-use crate::trainer::{self, Line, LineError, Manner, Report, Start};
+use crate::trainer::{self, Capabilities, Line, LineError, Report, Start};
 
 /// Interval of checks while no event arrives.
 const LOOK: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ const VERSION: u32 = 2;
 
 /// The saved state of a training.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct ProgramCheckpoint {
     version: u32,
     /// Job, as JSON: a checkpoint of another job under the same name is ignored.
     job: String,
@@ -45,7 +45,7 @@ struct Kept {
     /// Losses of the newest iterations, the newest last, and the newest iteration.
     losses: Vec<f64>,
     last: Option<Iteration>,
-    stopping: Stopping,
+    stopping: StopConditions,
     best: Option<Best>,
 }
 
@@ -63,7 +63,7 @@ struct Current {
     task: String,
     cores: u32,
     frames: mpsc::Sender<Arc<Vec<u8>>>,
-    manner: Option<Manner>,
+    capabilities: Option<Capabilities>,
     /// Number of the iteration that must come next, and the validation loss of the one before.
     next: u64,
     validation_loss: Option<f64>,
@@ -78,25 +78,25 @@ struct Current {
 }
 
 /// The driver of a job that a user's program trains.
-pub(super) struct ProgramDrive {
+pub(super) struct ProgramDriver {
     common: Common,
     job: Job,
     options: ProgramOptions,
     events: mpsc::Receiver<Event>,
     current: Option<Current>,
-    kept: Kept,
+    checkpoint: ProgramCheckpoint,
     /// Number of iterations that are done. Those that are repeated after a loss do not count again.
     iterations: u64,
     losses: Vec<f64>,
     last: Option<Iteration>,
-    stopping: Stopping,
+    stopping: StopConditions,
     crashes: u32,
     /// Seconds from the job's submission to the start of this driver, and the time of this start.
     before: f64,
     since: Instant,
 }
 
-impl ProgramDrive {
+impl ProgramDriver {
     /// Creates a driver that continues from the job's checkpoint, if there is one; `age` is the time since the
     /// submission in seconds.
     pub(super) fn new(
@@ -105,18 +105,20 @@ impl ProgramDrive {
         options: ProgramOptions,
         events: mpsc::Receiver<Event>,
         age: f64,
-    ) -> ProgramDrive {
+    ) -> ProgramDriver {
         let text = serde_json::to_string(&job).unwrap_or_default();
         let path = common.checkpoint_path(&job.name);
         let read = path.and_then(|path| std::fs::read(path).ok()).and_then(|bytes| postcard::from_bytes(&bytes).ok());
-        let kept = read.filter(|kept: &Kept| kept.version == VERSION && kept.job == text);
-        let kept = kept.unwrap_or(Kept { version: VERSION, job: text, ..Kept::default() });
-        ProgramDrive {
-            iterations: kept.next,
-            losses: kept.losses.clone(),
-            last: kept.last,
-            stopping: kept.stopping.clone(),
-            kept,
+        let checkpoint =
+            read.filter(|checkpoint: &ProgramCheckpoint| checkpoint.version == VERSION && checkpoint.job == text);
+        let checkpoint =
+            checkpoint.unwrap_or(ProgramCheckpoint { version: VERSION, job: text, ..ProgramCheckpoint::default() });
+        ProgramDriver {
+            iterations: checkpoint.next,
+            losses: checkpoint.losses.clone(),
+            last: checkpoint.last,
+            stopping: checkpoint.stopping.clone(),
+            checkpoint,
             common,
             job,
             options,
@@ -142,12 +144,12 @@ impl ProgramDrive {
         };
         if !matches!(outcome, Outcome::Failed(_)) {
             self.take_last_checkpoint().await;
-            if let Err(why) = self.keep_state() {
+            if let Err(why) = self.save_state() {
                 outcome = Outcome::Failed(format!("its state could not be kept: {why}"));
             }
         }
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
-        let answer = tell_end(&self.common, &self.job.name, outcome, tasks).await;
+        let answer = report_end(&self.common, &self.job.name, outcome, tasks).await;
         self.release();
         if answer.is_some() {
             self.common.remove_checkpoint(&self.job.name);
@@ -155,7 +157,7 @@ impl ProgramDrive {
     }
 
     async fn train(&mut self) -> Outcome {
-        let mut looked = now();
+        let mut last_check = now();
         loop {
             if self.left().is_zero() {
                 return Outcome::Finished("its deadline has come".to_owned());
@@ -169,9 +171,9 @@ impl ProgramDrive {
                 }
                 Err(_) => {}
             }
-            if looked.elapsed() >= LOOK {
-                looked = now();
-                if let Some(outcome) = self.look_around().await {
+            if last_check.elapsed() >= LOOK {
+                last_check = now();
+                if let Some(outcome) = self.check_periodically().await {
                     return outcome;
                 }
             }
@@ -216,15 +218,15 @@ impl ProgramDrive {
     /// Accepts a worker, and starts the program in it. An older worker is released, as there is one program at a time.
     fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
         self.release();
-        let setup = ToWorker::Setup { job: self.kept.job.clone(), shape: Shape::default() };
+        let setup = ToWorker::Setup { job: self.checkpoint.job.clone(), shape: Shape::default() };
         let at = now();
         let current = Current {
             connection,
             task,
             cores,
             frames,
-            manner: None,
-            next: self.kept.next,
+            capabilities: None,
+            next: self.checkpoint.next,
             validation_loss: None,
             line_at: at,
             iterated: at,
@@ -243,13 +245,13 @@ impl ProgramDrive {
         let start = Start {
             job: &self.job.name,
             cores: current.cores,
-            iteration: self.kept.next,
-            checkpoint: self.kept.state.as_deref(),
-            best: self.job.patience.map(|_| self.kept.best.as_ref().map(|best| best.loss)),
+            iteration: self.checkpoint.next,
+            checkpoint: self.checkpoint.state.as_deref(),
+            best: self.job.patience.map(|_| self.checkpoint.best.as_ref().map(|best| best.loss)),
         };
         let line = start.line();
         (current.line_at, current.iterated, current.asked) = (now(), now(), now());
-        (current.next, current.manner, current.running) = (self.kept.next, None, true);
+        (current.next, current.capabilities, current.running) = (self.checkpoint.next, None, true);
         post(current, &ToWorker::Run { line });
     }
 
@@ -264,9 +266,9 @@ impl ProgramDrive {
         let Some(current) = &mut self.current else { return Ok(None) };
         current.line_at = now();
         match line {
-            Line::Hello(manner) => {
-                current.manner = Some(manner);
-                let directive = self.report(Progress { manner: Some(manner), ..Progress::default() }).await;
+            Line::Hello(capabilities) => {
+                current.capabilities = Some(capabilities);
+                let directive = self.report(Progress { capabilities: Some(capabilities), ..Progress::default() }).await;
                 self.follow(&directive);
             }
             Line::Iteration(report) => {
@@ -283,7 +285,7 @@ impl ProgramDrive {
                 if iteration != want {
                     return Err(LineError::Order { line: number, got: iteration, want });
                 }
-                self.keep(iteration + 1, state);
+                self.save_checkpoint(iteration + 1, state);
             }
         }
         Ok(None)
@@ -293,9 +295,9 @@ impl ProgramDrive {
         let current = self.current.as_mut()?;
         let seconds = current.iterated.elapsed().as_secs_f64();
         current.iterated = now();
-        let (manner, connection_task) = (current.manner.unwrap_or_default(), current.task.clone());
+        let (capabilities, connection_task) = (current.capabilities.unwrap_or_default(), current.task.clone());
         let workers = f64::from(current.cores) / f64::from(self.common.cores.max(1));
-        if manner.checkpoints && current.asked.elapsed().as_secs_f64() >= self.options.checkpoint_seconds {
+        if capabilities.checkpoints && current.asked.elapsed().as_secs_f64() >= self.options.checkpoint_seconds {
             current.asked = now();
             send(current, trainer::CHECKPOINT);
         }
@@ -327,8 +329,9 @@ impl ProgramDrive {
         if self.losses.len() > 4 * LOSSES_KEPT {
             self.losses.drain(..2 * LOSSES_KEPT);
         }
-        let (free, manner) = (vec![connection_task], Some(manner));
-        let directive = self.report(Progress { iteration: Some(iteration), free, manner, ..Progress::default() }).await;
+        let (free, capabilities) = (vec![connection_task], Some(capabilities));
+        let directive =
+            self.report(Progress { iteration: Some(iteration), free, capabilities, ..Progress::default() }).await;
         self.follow(&directive);
         self.stopping.reason(&self.job, &iteration, self.iterations).map(Outcome::Finished)
     }
@@ -364,7 +367,7 @@ impl ProgramDrive {
     }
 
     /// Checks periodically whether the program hangs or has to end, and whether the scheduler has given the job up.
-    async fn look_around(&mut self) -> Option<Outcome> {
+    async fn check_periodically(&mut self) -> Option<Outcome> {
         if let Some(current) = &self.current {
             if current.leaving.is_some_and(|since| since.elapsed() >= GRACE) {
                 tracing::warn!(job = self.job.name, task = current.task, "the program does not end; it is killed");
@@ -376,8 +379,8 @@ impl ProgramDrive {
             }
         }
         let free = self.current.iter().map(|c| c.task.clone()).collect();
-        let manner = self.current.as_ref().and_then(|c| c.manner);
-        let directive = self.report(Progress { free, manner, ..Progress::default() }).await;
+        let capabilities = self.current.as_ref().and_then(|c| c.capabilities);
+        let directive = self.report(Progress { free, capabilities, ..Progress::default() }).await;
         self.follow(&directive);
         directive.give_up.map(Outcome::Failed)
     }
@@ -395,11 +398,12 @@ impl ProgramDrive {
     /// Requests the last checkpoint at the end of the job, if the program writes checkpoints.
     async fn take_last_checkpoint(&mut self) {
         let Some(current) = &mut self.current else { return };
-        let can = current.running && current.manner.is_some_and(|m| m.checkpoints);
+        let can = current.running && current.capabilities.is_some_and(|m| m.checkpoints);
         // A state that is not the best will not be saved.
-        let is_best = current.validation_loss.is_some_and(|loss| self.kept.best.as_ref().is_none_or(|b| loss < b.loss));
-        let spare = self.job.patience.is_some() && self.kept.best.is_some() && !is_best;
-        if !can || spare || self.kept.next == current.next {
+        let is_best =
+            current.validation_loss.is_some_and(|loss| self.checkpoint.best.as_ref().is_none_or(|b| loss < b.loss));
+        let spare = self.job.patience.is_some() && self.checkpoint.best.is_some() && !is_best;
+        if !can || spare || self.checkpoint.next == current.next {
             return;
         }
         let began = *current.leaving.get_or_insert_with(now);
@@ -410,7 +414,7 @@ impl ProgramDrive {
             match event {
                 Event::Line { connection, number, text } if self.is_current(connection) => {
                     match trainer::parse(number, &text) {
-                        Ok(Line::Checkpoint { iteration, state }) => return self.keep(iteration + 1, state),
+                        Ok(Line::Checkpoint { iteration, state }) => return self.save_checkpoint(iteration + 1, state),
                         Ok(_) => {}
                         Err(error) => tracing::warn!(job = self.job.name, %error, "the last checkpoint is missing"),
                     }
@@ -422,20 +426,20 @@ impl ProgramDrive {
     }
 
     /// Saves the program's state after the iteration before `next`.
-    fn keep(&mut self, next: u64, state: String) {
+    fn save_checkpoint(&mut self, next: u64, state: String) {
         let losses = self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec();
         let (last, stopping) = (self.last, self.stopping.clone());
-        let (version, job) = (VERSION, std::mem::take(&mut self.kept.job));
-        let mut best = self.kept.best.take();
+        let (version, job) = (VERSION, std::mem::take(&mut self.checkpoint.job));
+        let mut best = self.checkpoint.best.take();
         if let Some(loss) = self.current.as_ref().and_then(|c| c.validation_loss)
             && self.job.patience.is_some()
             && best.as_ref().is_none_or(|best| loss < best.loss)
         {
             best = Some(Best { loss, state: state.clone() });
         }
-        self.kept = Kept { version, job, next, state: Some(state), losses, last, stopping, best };
+        self.checkpoint = ProgramCheckpoint { version, job, next, state: Some(state), losses, last, stopping, best };
         let Some(path) = self.common.checkpoint_path(&self.job.name) else { return };
-        let bytes = postcard::to_stdvec(&self.kept).unwrap_or_default();
+        let bytes = postcard::to_stdvec(&self.checkpoint).unwrap_or_default();
         if let Err(error) = files::replace(&path, &bytes) {
             tracing::warn!(job = self.job.name, error = %base::error_chain(&error), "no checkpoint");
         }
@@ -443,8 +447,8 @@ impl ProgramDrive {
 
     /// Saves the last state, or with patience the best, in the directory of models. Returns the reason in words if that
     /// fails.
-    fn keep_state(&self) -> Result<(), String> {
-        let state = self.kept.best.as_ref().map(|best| &best.state).or(self.kept.state.as_ref());
+    fn save_state(&self) -> Result<(), String> {
+        let state = self.checkpoint.best.as_ref().map(|best| &best.state).or(self.checkpoint.state.as_ref());
         let (Some(directory), Some(state)) = (&self.common.models, state) else { return Ok(()) };
         let path = directory.join(format!("{}.state", self.job.name));
         files::replace(&path, state.as_bytes()).map_err(|error| base::error_chain(&error))

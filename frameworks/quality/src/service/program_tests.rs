@@ -9,11 +9,11 @@ use tokio::sync::{mpsc, watch};
 use super::clock::now;
 use super::common::Common;
 use super::listener::{self, EVENTS_MAX, JobDriver, JobDrivers, Listener};
-use super::program::ProgramDrive;
+use super::program::ProgramDriver;
 use super::worker::{WorkerOptions, run};
 use crate::job::{Job, parse};
 use crate::scheduler::{Answer, Directive, Iteration, Outcome, Question, Score};
-use crate::trainer::Manner;
+use crate::trainer::Capabilities;
 
 fn job(script: &str, options: &str) -> Job {
     let script = format!("'''read -r start\n{script}'''");
@@ -29,7 +29,7 @@ struct Trained {
     outcome: Outcome,
     iterations: Vec<Iteration>,
     repeated: Vec<u64>,
-    manner: Option<Manner>,
+    capabilities: Option<Capabilities>,
 }
 
 fn worker(driver: SocketAddr, number: u32, cores: u32) -> WorkerOptions {
@@ -65,8 +65,8 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
         let address = listener.address();
         let mut workers = vec![std::thread::spawn(move || run(&worker(address, 0, 1), |_| {}))];
         let options = job.program().unwrap().clone();
-        let drive = tokio::spawn(ProgramDrive::new(common, job.clone(), options, received, 0.0).run(None));
-        let (mut iterations, mut repeated, mut manner) = (Vec::new(), Vec::new(), None);
+        let driver = tokio::spawn(ProgramDriver::new(common, job.clone(), options, received, 0.0).run(None));
+        let (mut iterations, mut repeated, mut capabilities) = (Vec::new(), Vec::new(), None);
         let outcome = 'ended: loop {
             for request in &mut requests {
                 let mut directive = Directive::default();
@@ -75,7 +75,7 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
                     Question::Progress(progress) => {
                         iterations.extend(progress.iteration);
                         repeated.extend(progress.repeated);
-                        manner = progress.manner.or(manner);
+                        capabilities = progress.capabilities.or(capabilities);
                         if leave.is_some_and(|leave| iterations.len() as u64 >= leave) {
                             directive.leave.push("worker.0.0".into());
                             if workers.len() == 1 {
@@ -99,10 +99,10 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
             }
             tokio::time::timeout(Duration::from_secs(60), nudge.notified()).await.expect("the driver says nothing");
         };
-        drive.await.unwrap();
+        driver.await.unwrap();
         // A worker ends with its job, or reports why the program cannot run.
         tokio::task::spawn_blocking(move || workers.into_iter().for_each(|w| drop(w.join().unwrap()))).await.unwrap();
-        Trained { outcome, iterations, repeated, manner }
+        Trained { outcome, iterations, repeated, capabilities }
     })
 }
 
@@ -125,7 +125,7 @@ echo 'some words' >&2
 echo '{"iteration": 1, "loss": 0.5, "validation": {"loss": 0.625}, "samples": 10}'"#;
     let trained = train(&job(script, ""), None);
     assert_eq!(trained.outcome, Outcome::Finished("its program has ended".into()));
-    assert_eq!((numbers(&trained), trained.manner), (vec![0, 1], Some(Manner::default())));
+    assert_eq!((numbers(&trained), trained.capabilities), (vec![0, 1], Some(Capabilities::default())));
     let [first, second] = trained.iterations[..] else { panic!("{trained:?}") };
     assert_eq!((first.loss, first.accuracy, first.workers), (0.75, Some(0.5), 1.0));
     assert_eq!((second.loss, second.validation), (0.5, Some(Score { loss: 0.625, accuracy: None })));
@@ -194,7 +194,7 @@ fn a_program_that_is_killed_continues_from_its_checkpoint_and_nothing_counts_twi
     assert_eq!(trained.outcome, Outcome::Finished("its program has ended".into()));
     assert_eq!(numbers(&trained), [0, 1, 2, 3, 4, 5]);
     assert_eq!(trained.repeated, [2], "what is done again is told");
-    assert_eq!(trained.manner, Some(Manner { elastic: true, checkpoints: true }));
+    assert_eq!(trained.capabilities, Some(Capabilities { elastic: true, checkpoints: true }));
 }
 
 #[test]

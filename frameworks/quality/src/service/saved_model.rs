@@ -7,11 +7,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::clock;
-use super::common::Looked;
+use super::common::DataDescription;
 use super::error::Error;
 use super::files::replace;
 use crate::evaluate::{EvaluateError, Evaluation};
-use crate::input::{self, Format, Input, Label, Schema, Wanted};
+use crate::input::{self, Format, Input, Label, LabelsToRead, Schema};
 use crate::job::Job;
 use crate::learn::Model;
 use crate::scheduler::{Iteration, Score};
@@ -65,21 +65,21 @@ pub struct Training {
 }
 
 impl SavedModel {
-    pub(super) fn new(job: &Job, looked: &Looked, last: Option<&Iteration>, model: Model) -> SavedModel {
+    pub(super) fn new(job: &Job, description: &DataDescription, last: Option<&Iteration>, model: Model) -> SavedModel {
         let date = UNIX_EPOCH + Duration::from_secs(clock::seconds_since_epoch());
         SavedModel {
             version: VERSION,
             name: job.name.clone(),
             kind: job.algorithm.name().to_owned(),
-            classes: looked.classes.clone(),
-            schema: looked.schema.clone(),
+            classes: description.classes.clone(),
+            schema: description.schema.clone(),
             iterations: last.map_or(0, |i| i.number + 1),
             loss: last.map(|i| i.loss),
             accuracy: last.and_then(|i| i.accuracy),
             validation: last.and_then(|i| i.validation),
             training: Some(Training {
                 job: job.clone(),
-                rows: looked.shape.rows,
+                rows: description.shape.rows,
                 row_share: None,
                 date: humantime::format_rfc3339_seconds(date).to_string(),
             }),
@@ -131,7 +131,7 @@ impl SavedModel {
     /// # Errors
     /// The file has other columns than the model, or a line breaks a rule.
     pub fn rows(&self, file: &str, text: &str) -> Result<Input, Error> {
-        Ok(input::read_as(file, text, Format::of(file), &self.schema, Wanted::Nothing)?)
+        Ok(input::read_as(file, text, Format::of(file), &self.schema, LabelsToRead::Nothing)?)
     }
 
     /// Returns the model's prediction for an example; a class by its name.
@@ -170,8 +170,11 @@ impl SavedModel {
             None if self.schema.label == Label::None => Some(&Label::Last),
             other => other,
         };
-        let wanted =
-            if self.classes.is_empty() { Wanted::Numbers(label) } else { Wanted::Classes(label, &self.classes) };
+        let wanted = if self.classes.is_empty() {
+            LabelsToRead::Numbers(label)
+        } else {
+            LabelsToRead::Classes(label, &self.classes)
+        };
         let input = input::read_as(file, text, Format::of(file), &self.schema, wanted)?;
         let pairs = input.data.rows().map(|row| self.model.predict(&row)).zip(input.data.labels.iter().copied());
         Ok(if self.classes.is_empty() {

@@ -13,7 +13,7 @@ const STILL: u32 = 5;
 
 /// The state of the conditions that end a job, over all its iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Stopping {
+pub(super) struct StopConditions {
     loss: Option<f64>,
     /// Largest change of the loss, and number of iterations for which it has hardly changed.
     largest_change: f64,
@@ -34,7 +34,7 @@ pub(super) struct Best {
     pub(super) parameters: Vec<f64>,
 }
 
-impl Stopping {
+impl StopConditions {
     /// Records the score of a round's parameters. If the step was taken back, the score of the step before it stays.
     pub(super) fn score(&mut self, score: Score, retried: bool) -> Score {
         match self.score {

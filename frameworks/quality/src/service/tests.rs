@@ -5,16 +5,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::common::Looked;
+use super::common::DataDescription;
 use super::files::Checkpoint;
 use super::saved_model::SavedModel;
-use super::stop::Stopping;
+use super::stop::StopConditions;
 use super::worker::{WorkerOptions, run};
 use super::*;
 use crate::evaluate::Evaluation;
 use crate::frame::{ToDriver, ToWorker, decode, encode};
 use crate::job::parse;
-use crate::learn::Local;
+use crate::learn::LocalTraining;
 use crate::scheduler::Iteration;
 
 /// A directory of a test. Dropping it removes the directory.
@@ -40,10 +40,10 @@ fn job() -> Job {
     parse("j", text).unwrap().remove(0)
 }
 
-fn trained(job: &Job, iterations: u64) -> Local {
+fn trained(job: &Job, iterations: u64) -> LocalTraining {
     let prepared = worker::prepare(job, None).unwrap();
     let shards = (0..2).map(|s| prepared.shard(&job.algorithm, s, 2).unwrap()).collect();
-    let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap();
+    let mut local = LocalTraining::new(job.algorithm.clone(), prepared.shape(), shards).unwrap();
     (0..iterations).for_each(|_| assert!(local.iterate().is_ok()));
     local
 }
@@ -57,7 +57,7 @@ fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
     let iteration = Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), validation, ..Iteration::default() };
     let last = Some(iteration);
     let fresh = Checkpoint::new(&job, local.learner().clone());
-    let mut stopping = Stopping::default();
+    let mut stopping = StopConditions::default();
     stopping.note(&job, &iteration, false, Some(vec![1.0]));
     let kept = stopping.clone();
     Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, stopping, ..fresh }.write(&path).unwrap();
@@ -81,8 +81,9 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     let model = trained(&job, 30).learner().model().unwrap();
     let classes = ["no".to_owned(), "yes".to_owned()];
     let prepared = worker::prepare(&job, None).unwrap();
-    let looked = Looked { shape: prepared.shape(), classes: classes.to_vec(), schema: prepared.schema().clone() };
-    let path = SavedModel::new(&job, &looked, None, model.clone()).write(&directory.0).unwrap();
+    let description =
+        DataDescription { shape: prepared.shape(), classes: classes.to_vec(), schema: prepared.schema().clone() };
+    let path = SavedModel::new(&job, &description, None, model.clone()).write(&directory.0).unwrap();
     let back = SavedModel::read(&path).unwrap();
     assert_eq!(back.model, model);
     let row = worker::prepare(&job, None).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();

@@ -18,7 +18,7 @@ use super::error::Error;
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 use crate::input::{self, Format};
 use crate::job::{Job, Prepared, Source, SourceError, Validation};
-use crate::learn::{Data, Memory, ProgramOptions, Shape, partial, partial_of_critical, score, score_of_critical};
+use crate::learn::{Data, ProgramOptions, Shape, ShardCache, partial, partial_of_critical, score, score_of_critical};
 
 /// Time of silence after which a driver counts as gone; it sends a ping every five seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -52,17 +52,17 @@ pub struct WorkerOptions {
 /// The driver was gone, or rejected the worker; or the data is not available.
 pub fn run(options: &WorkerOptions, mut report: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
-    let (mut bench, mut cache) = (None, DatasetCache::new(options.keep));
+    let (mut job_data, mut cache) = (None, DatasetCache::new(options.keep));
     let mut last_received = now();
     report(&options.job);
     loop {
         let failure = match connect(&options.driver) {
-            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut cache), &mut last_received) {
+            Ok(stream) => match serve(&options, &stream, (&mut job_data, &mut cache), &mut last_received) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
                     // The state of the old job is dropped before that of the new one is created, except for its file,
                     // if that is small enough to be kept.
-                    bench = None;
+                    job_data = None;
                     (options.job, options.token) = (job, token);
                     report(&options.job);
                     continue;
@@ -98,12 +98,12 @@ fn connect(driver: &str) -> std::io::Result<BlockingStream> {
 }
 
 /// The data of a worker's job, with the shards that the worker has computed so far.
-struct Bench {
+struct JobData {
     text: String,
     job: Job,
     shape: Shape,
     prepared: Prepared,
-    shards: Mutex<BTreeMap<u32, (Data, Memory)>>,
+    shards: Mutex<BTreeMap<u32, (Data, ShardCache)>>,
 }
 
 /// The next step of a worker that its driver has released.
@@ -120,7 +120,7 @@ enum Next {
 fn serve(
     options: &WorkerOptions,
     stream: &BlockingStream,
-    (bench, cache): (&mut Option<Bench>, &mut DatasetCache),
+    (job_data, cache): (&mut Option<JobData>, &mut DatasetCache),
     last_received: &mut Instant,
 ) -> Result<Next, Error> {
     let hello = ToDriver::Hello {
@@ -157,14 +157,14 @@ fn serve(
             ToWorker::Setup { job, shape } => {
                 program = program_of(&job).map(|options| (options, None));
                 if program.is_some() {
-                    *bench = None;
-                } else if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
-                    *bench = Some(Bench::new(job, shape, cache)?);
+                    *job_data = None;
+                } else if job_data.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
+                    *job_data = Some(JobData::new(job, shape, cache)?);
                 }
             }
             ToWorker::Compute { round, shards, parameters } => {
-                let Some(bench) = &*bench else { return Err(Error::Refused("work came before its job".into())) };
-                bench.compute(options, round, &shards, &parameters, &writer)?;
+                let Some(job_data) = &*job_data else { return Err(Error::Refused("work came before its job".into())) };
+                job_data.compute(options, round, &shards, &parameters, &writer)?;
                 *last_received = now();
             }
         }
@@ -207,15 +207,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bench {
-    fn new(text: String, shape: Shape, cache: &mut DatasetCache) -> Result<Bench, Error> {
+impl JobData {
+    fn new(text: String, shape: Shape, cache: &mut DatasetCache) -> Result<JobData, Error> {
         let job: Job =
             serde_json::from_str(&text).map_err(|e| Error::Refused(format!("the job cannot be read: {e}")))?;
         let prepared = prepare(&job, Some(cache))?;
         if prepared.shape() != shape {
             return Err(Error::Refused("the data file is not the one that the scheduler has read".to_owned()));
         }
-        Ok(Bench { text, job, shape, prepared, shards: Mutex::default() })
+        Ok(JobData { text, job, shape, prepared, shards: Mutex::default() })
     }
 
     /// Computes shards on all cores, and sends each result as soon as it is computed.
@@ -255,9 +255,11 @@ impl Bench {
                 // Shards after the training shards are those of the validation data.
                 let data = match (shard as usize).checked_sub(self.job.shards) {
                     None => self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards),
-                    Some(held) => self.prepared.held_shard(&self.job.algorithm, held, self.job.validation_shards()),
+                    Some(held) => {
+                        self.prepared.validation_shard(&self.job.algorithm, held, self.job.validation_shards())
+                    }
                 };
-                (data.map_err(failed)?, Memory::default())
+                (data.map_err(failed)?, ShardCache::default())
             }
         };
         let began = now();

@@ -12,7 +12,7 @@ use crate::scheduler::{Directive, Move};
 
 /// A connected worker.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct ConnectedWorker {
     pub(super) task: String,
     pub(super) cores: u32,
     frames: mpsc::Sender<Arc<Vec<u8>>>,
@@ -22,7 +22,7 @@ pub(super) struct Hand {
 /// The connected workers of a job, with their current round.
 #[derive(Debug, Default)]
 pub(super) struct WorkerPool {
-    connected: BTreeMap<u64, Hand>,
+    connected: BTreeMap<u64, ConnectedWorker>,
     round: u64,
     /// Connections of workers that have computed a shard of the round.
     computed: BTreeSet<u64>,
@@ -36,11 +36,11 @@ impl WorkerPool {
         // A worker that reconnects has lost its old connection, even if that was not detected yet.
         let old: Vec<u64> = self.connected.iter().filter(|(_, h)| h.task == task).map(|(c, _)| *c).collect();
         old.into_iter().for_each(|c| drop(self.connected.remove(&c)));
-        self.connected.insert(connection, Hand { task, cores, frames, pending: BTreeSet::new() });
+        self.connected.insert(connection, ConnectedWorker { task, cores, frames, pending: BTreeSet::new() });
     }
 
     /// Removes a worker; its shards must be assigned again.
-    pub(super) fn drop_one(&mut self, connection: u64) -> Option<Hand> {
+    pub(super) fn remove(&mut self, connection: u64) -> Option<ConnectedWorker> {
         self.connected.remove(&connection)
     }
 
@@ -48,11 +48,11 @@ impl WorkerPool {
     /// connection, and receives the order when it reconnects.
     pub(super) fn dismiss(&mut self, directive: &Directive) {
         let leave = encoded(&ToWorker::Leave);
-        self.connected.retain(|_, hand| {
-            if let Some(Move { job, token, .. }) = directive.moves.iter().find(|m| m.task == hand.task) {
-                post(hand, &encoded(&ToWorker::Move { job: job.clone(), token: token.clone() }));
-            } else if directive.leave.contains(&hand.task) {
-                post(hand, &leave);
+        self.connected.retain(|_, worker| {
+            if let Some(Move { job, token, .. }) = directive.moves.iter().find(|m| m.task == worker.task) {
+                post(worker, &encoded(&ToWorker::Move { job: job.clone(), token: token.clone() }));
+            } else if directive.leave.contains(&worker.task) {
+                post(worker, &leave);
             } else {
                 return true;
             }
@@ -62,13 +62,13 @@ impl WorkerPool {
 
     /// Returns the tasks of all workers.
     pub(super) fn tasks(&self) -> Vec<String> {
-        self.connected.values().map(|hand| hand.task.clone()).collect()
+        self.connected.values().map(|worker| worker.task.clone()).collect()
     }
 
     /// Tells all workers to leave.
     pub(super) fn dismiss_all(&mut self) {
         let leave = encoded(&ToWorker::Leave);
-        self.connected.values().for_each(|hand| post(hand, &leave));
+        self.connected.values().for_each(|worker| post(worker, &leave));
         self.connected.clear();
     }
 
@@ -83,7 +83,7 @@ impl WorkerPool {
     }
 
     /// Returns the connections of workers that have not sent all their results.
-    pub(super) fn late(&self) -> Vec<u64> {
+    pub(super) fn unfinished(&self) -> Vec<u64> {
         self.connected.iter().filter(|(_, h)| !h.pending.is_empty()).map(|(c, _)| *c).collect()
     }
 
@@ -95,12 +95,12 @@ impl WorkerPool {
         self.computed.clear();
         self.parameters = parameters;
         self.connected.values_mut().for_each(|h| h.pending.clear());
-        self.hand_out();
+        self.assign_shards();
     }
 
     /// Assigns every unassigned shard: neighbouring shards to the same worker, in proportion to its cores, so that a
     /// worker mostly keeps its shards from round to round. A worker that cannot be reached is dropped.
-    pub(super) fn hand_out(&mut self) {
+    pub(super) fn assign_shards(&mut self) {
         while !self.connected.is_empty() {
             let taken: BTreeSet<u32> = self.connected.values().flat_map(|h| h.pending.iter().copied()).collect();
             let open = (0_u32..).zip(&self.results).filter(|(s, r)| r.is_none() && !taken.contains(s));
@@ -110,22 +110,22 @@ impl WorkerPool {
             }
             // Idle workers take the shards that are left; if none is idle, all share them.
             let idle = self.connected.values().any(|h| h.pending.is_empty());
-            let takers = |h: &Hand| !idle || h.pending.is_empty();
+            let takers = |h: &ConnectedWorker| !idle || h.pending.is_empty();
             let cores: usize = self.connected.values().filter(|h| takers(h)).map(|h| h.cores as usize).sum();
             let (mut before, mut lost) = (0, Vec::new());
-            for (connection, hand) in &mut self.connected {
-                if !takers(hand) {
+            for (connection, worker) in &mut self.connected {
+                if !takers(worker) {
                     continue;
                 }
                 let from = open.len() * before / cores;
-                before += hand.cores as usize;
+                before += worker.cores as usize;
                 let shards = open[from..open.len() * before / cores].to_vec();
                 if shards.is_empty() {
                     continue;
                 }
-                hand.pending.extend(&shards);
+                worker.pending.extend(&shards);
                 let (round, parameters) = (self.round, self.parameters.clone());
-                if hand.frames.try_send(encoded(&ToWorker::Compute { round, shards, parameters })).is_err() {
+                if worker.frames.try_send(encoded(&ToWorker::Compute { round, shards, parameters })).is_err() {
                     lost.push(*connection);
                 }
             }
@@ -141,8 +141,8 @@ impl WorkerPool {
         if round != self.round {
             return false;
         }
-        if let Some(hand) = self.connected.get_mut(&connection) {
-            hand.pending.remove(&shard);
+        if let Some(worker) = self.connected.get_mut(&connection) {
+            worker.pending.remove(&shard);
         }
         match self.results.get_mut(shard as usize) {
             Some(place @ None) => {
@@ -172,8 +172,8 @@ impl WorkerPool {
 
     /// Sends a worker its first frame, the description of the job.
     pub(super) fn set_up(&self, connection: u64, setup: &Arc<Vec<u8>>) {
-        if let Some(hand) = self.connected.get(&connection) {
-            post(hand, setup);
+        if let Some(worker) = self.connected.get(&connection) {
+            post(worker, setup);
         }
     }
 }
@@ -184,9 +184,9 @@ pub(super) fn encoded(frame: &ToWorker) -> Arc<Vec<u8>> {
 }
 
 /// Sends a frame to a worker. A worker that does not read will be detected as late.
-fn post(hand: &Hand, frame: &Arc<Vec<u8>>) {
-    if hand.frames.try_send(frame.clone()).is_err() {
-        tracing::debug!(task = hand.task, "a worker does not read");
+fn post(worker: &ConnectedWorker, frame: &Arc<Vec<u8>>) {
+    if worker.frames.try_send(frame.clone()).is_err() {
+        tracing::debug!(task = worker.task, "a worker does not read");
     }
 }
 
@@ -217,13 +217,13 @@ mod tests {
         pool.start(6, vec![1.0]);
         assert_eq!((shards(&mut one), shards(&mut two)), (vec![0, 1], vec![2, 3, 4, 5]));
         assert!(pool.take(2, 1, 2, vec![2.0]));
-        assert!(pool.drop_one(2).is_some());
-        pool.hand_out();
+        assert!(pool.remove(2).is_some());
+        pool.assign_shards();
         // The worker has not finished its own shards yet, but there is no other worker.
         assert_eq!(shards(&mut one), [3, 4, 5]);
         // A worker that joins when all shards are assigned has no part in the round.
         let mut three = joined(&mut pool, 3, 1);
-        pool.hand_out();
+        pool.assign_shards();
         assert_eq!(shards(&mut three), Vec::<u32>::new());
         for shard in [0, 1, 3, 4, 5] {
             assert!(!pool.is_complete());
@@ -244,10 +244,10 @@ mod tests {
         pool.start(3, vec![1.0]);
         assert!(!pool.is_complete());
         let mut frames = joined(&mut pool, 1, 1);
-        pool.hand_out();
+        pool.assign_shards();
         assert_eq!(shards(&mut frames), [0, 1, 2]);
         drop(frames);
-        assert_eq!(pool.late(), [1]);
+        assert_eq!(pool.unfinished(), [1]);
         pool.start(3, vec![1.0]);
         assert!(pool.is_empty(), "a worker that cannot be told is dropped");
     }

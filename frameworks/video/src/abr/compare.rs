@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Kind, play};
+use super::{BitratePolicy, play};
 use crate::bitrate::{BitrateError, Markov, Movie, Network, Quality, Session, Trace};
 
 /// The movie, the network and the score with which policies are compared.
@@ -32,7 +32,7 @@ impl Setting {
 
 /// Means over the chunks of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Watched {
+pub struct SessionMeans {
     /// Mean score of a chunk.
     pub score: f64,
     /// Mean bitrate in Mbit/s.
@@ -47,9 +47,14 @@ pub struct Watched {
 ///
 /// # Errors
 /// Returns an error if a setting is invalid.
-pub fn watch(setting: &Setting, kind: &Kind, trace: &Arc<Trace>, seed: u64) -> Result<Watched, BitrateError> {
+pub fn play_session(
+    setting: &Setting,
+    kind: &BitratePolicy,
+    trace: &Arc<Trace>,
+    seed: u64,
+) -> Result<SessionMeans, BitrateError> {
     let mut session = Session::new(setting.movie.clone(), trace.clone(), setting.network, setting.quality, seed)?;
-    let (mut sum, mut chunks) = (Watched::default(), 0_u32);
+    let (mut sum, mut chunks) = (SessionMeans::default(), 0_u32);
     play(kind, &mut session, |chunk| {
         sum.score += chunk.score;
         sum.bitrate += chunk.bitrate;
@@ -58,7 +63,7 @@ pub fn watch(setting: &Setting, kind: &Kind, trace: &Arc<Trace>, seed: u64) -> R
         chunks += 1;
     });
     let count = f64::from(chunks.max(1));
-    Ok(Watched {
+    Ok(SessionMeans {
         score: sum.score / count,
         bitrate: sum.bitrate / count,
         stall: sum.stall / count,
@@ -85,7 +90,7 @@ impl Spread {
 
 /// Results of one policy over all traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct PolicyResults {
     /// Name of the policy.
     pub policy: String,
     /// Score of a chunk.
@@ -104,23 +109,27 @@ pub struct Compared {
 ///
 /// # Errors
 /// Returns an error if a setting is invalid.
-pub fn compare(setting: &Setting, kinds: &[Kind], traces: &[Arc<Trace>]) -> Result<Vec<Compared>, BitrateError> {
-    let mut all: Vec<(String, Vec<Watched>)> = Vec::new();
+pub fn compare(
+    setting: &Setting,
+    kinds: &[BitratePolicy],
+    traces: &[Arc<Trace>],
+) -> Result<Vec<PolicyResults>, BitrateError> {
+    let mut all: Vec<(String, Vec<SessionMeans>)> = Vec::new();
     for kind in kinds {
-        let watched = (0_u64..).zip(traces).map(|(n, trace)| watch(setting, kind, trace, base::scramble(n)));
-        all.push((kind.name(), watched.collect::<Result<_, _>>()?));
+        let means = (0_u64..).zip(traces).map(|(n, trace)| play_session(setting, kind, trace, base::scramble(n)));
+        all.push((kind.name(), means.collect::<Result<_, _>>()?));
     }
     let minute = 60.0 / setting.movie.chunk_seconds();
     let first: Vec<f64> = all.first().map(|(_, first)| first.iter().map(|one| one.score).collect()).unwrap_or_default();
     Ok(all
         .into_iter()
-        .map(|(policy, watched)| Compared {
+        .map(|(policy, means)| PolicyResults {
             policy,
-            score: Spread::of(watched.iter().map(|one| one.score)),
-            above_first: Spread::of(watched.iter().zip(&first).map(|(one, first)| one.score - first)),
-            bitrate: Spread::of(watched.iter().map(|one| one.bitrate)),
-            stall: Spread::of(watched.iter().map(|one| one.stall * minute)),
-            change: Spread::of(watched.iter().map(|one| one.change)),
+            score: Spread::of(means.iter().map(|one| one.score)),
+            above_first: Spread::of(means.iter().zip(&first).map(|(one, first)| one.score - first)),
+            bitrate: Spread::of(means.iter().map(|one| one.bitrate)),
+            stall: Spread::of(means.iter().map(|one| one.stall * minute)),
+            change: Spread::of(means.iter().map(|one| one.change)),
         })
         .collect())
 }

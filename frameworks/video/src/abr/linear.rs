@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::View;
+use super::Observation;
 
 /// A feature of a rung. Bitrates are fractions of the highest one, and times are in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Weights {
     }
 
     /// Chooses the rung with the highest score. Among equals, and before the first measurement, it is the lowest.
-    pub(super) fn choose(&self, view: &View<'_>) -> usize {
+    pub(super) fn choose(&self, view: &Observation<'_>) -> usize {
         if view.measured.mean().is_none() {
             return 0;
         }
@@ -102,19 +102,19 @@ impl Weights {
 }
 
 /// Returns the features of a rung.
-fn features(view: &View<'_>, rung: usize) -> [f64; COUNT] {
+fn features(view: &Observation<'_>, rung: usize) -> [f64; COUNT] {
     let highest = view.ladder.last().copied().unwrap_or(1.0).max(1e-9);
     let bitrate = |rung: usize| view.ladder.get(rung).map_or(0.0, |rate| rate / highest);
     let megabits = view.sizes.first().and_then(|sizes| sizes.get(rung)).map_or(0.0, |bytes| bytes * 8e-6);
     let chunk = view.chunk_seconds.max(1e-9);
     let time = |bandwidth: Option<f64>| megabits / bandwidth.unwrap_or(1e-6).max(1e-6) / chunk;
     let buffer = view.buffer / chunk;
-    let (mean, careful) = (time(view.measured.mean()), time(view.measured.careful()));
+    let (mean, robust_mean) = (time(view.measured.mean()), time(view.measured.robust_mean()));
     let change = bitrate(rung) - bitrate(view.last_rung);
     [
         bitrate(rung),
         (mean - buffer).clamp(0.0, STALL_MAX),
-        (careful - buffer).clamp(0.0, STALL_MAX),
+        (robust_mean - buffer).clamp(0.0, STALL_MAX),
         mean.min(2.0),
         (mean / buffer.max(1e-3)).min(2.0),
         change.max(0.0),

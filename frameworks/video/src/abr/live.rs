@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Kind, Measured, Setting, View, Weights};
+use super::{BitratePolicy, Measured, Observation, Setting, Weights};
 use crate::bitrate::{BitrateError, Movie, Network, Quality};
 
 /// Size, quality and rate of the pictures of a rung.
@@ -54,9 +54,9 @@ const NEW: f64 = 0.2;
 static WEIGHTS: LazyLock<Option<Weights>> = LazyLock::new(|| Weights::read(include_str!("weights/live.toml")).ok());
 
 /// Returns the policy of the live view.
-pub fn policy() -> Kind {
+pub fn policy() -> BitratePolicy {
     // A test reads the file, so this does not fail. The rate-based policy is a fair substitute.
-    WEIGHTS.clone().map_or(Kind::Rate, Kind::Linear)
+    WEIGHTS.clone().map_or(BitratePolicy::Rate, BitratePolicy::Linear)
 }
 
 /// Returns the live view as a setting for training: chunks of one second that are not sent before they exist. A stall
@@ -76,7 +76,7 @@ pub fn setting(seconds: usize, seed: u64) -> Result<Setting, BitrateError> {
 /// Measured state of the connection to one viewer.
 #[derive(Clone, Debug)]
 pub struct Viewer {
-    policy: Kind,
+    policy: BitratePolicy,
     measured: Measured,
     /// Mean size of a picture in bytes, by rung.
     bytes: [f64; RUNGS.len()],
@@ -93,7 +93,7 @@ pub struct Viewer {
 
 impl Viewer {
     /// Creates a viewer that starts with the smallest pictures.
-    pub fn new(policy: Kind) -> Viewer {
+    pub fn new(policy: BitratePolicy) -> Viewer {
         let bytes = RUNGS.map(|rung| f64::from(rung.kilobits) * 125.0 / rung.rate);
         Viewer {
             policy,
@@ -158,7 +158,7 @@ impl Viewer {
         }
         let sizes: Vec<f64> = ladder.iter().map(|rate| rate * 125_000.0 * PERIOD).collect();
         let ahead = [sizes.as_slice(); super::AHEAD];
-        self.policy.choose(&View {
+        self.policy.choose(&Observation {
             ladder: &ladder,
             sizes: &ahead,
             chunk_seconds: PERIOD,

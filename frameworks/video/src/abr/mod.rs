@@ -1,13 +1,13 @@
 //! Policies that choose the bitrate of the next chunk: published baselines, and a linear policy with human-readable
 //! weights (after ABRL, "Real-world video adaptation with reinforcement learning", 2020). Nothing is downloaded here.
 //!
-//! - [`Buffer`](Kind::Buffer) and [`BufferSizes`](Kind::BufferSizes): BBA-0 and BBA-1 ("A buffer-based approach to rate
-//!   adaptation", SIGCOMM 2014);
-//! - [`Rate`](Kind::Rate): the highest bitrate below the harmonic mean of the last downloads;
-//! - [`Predictive`](Kind::Predictive): RobustMPC ("A control-theoretic approach for dynamic adaptive video streaming",
-//!   SIGCOMM 2015), five chunks ahead;
-//! - [`Linear`](Kind::Linear): the score of a rung is the sum of weights times [`Feature`]s; the rung with the highest
-//!   score is chosen.
+//! - [`Buffer`](BitratePolicy::Buffer) and [`BufferSizes`](BitratePolicy::BufferSizes): BBA-0 and BBA-1 ("A
+//!   buffer-based approach to rate adaptation", SIGCOMM 2014);
+//! - [`Rate`](BitratePolicy::Rate): the highest bitrate below the harmonic mean of the last downloads;
+//! - [`Predictive`](BitratePolicy::Predictive): RobustMPC ("A control-theoretic approach for dynamic adaptive video
+//!   streaming", SIGCOMM 2015), five chunks ahead;
+//! - [`Linear`](BitratePolicy::Linear): the score of a rung is the sum of weights times [`Feature`]s; the rung with the
+//!   highest score is chosen.
 //!
 //! [`train`](fn@train) finds weights, [`compare`](fn@compare) runs policies over the same traces, and [`Study`] has the
 //! settings of both. [`live`] applies the policies to the live view of a query.
@@ -25,7 +25,7 @@ mod tests;
 
 use crate::bitrate::{Chunk, Quality, Session};
 
-pub use compare::{Compared, Setting, Spread, compare, made_traces, watch};
+pub use compare::{PolicyResults, Setting, Spread, compare, made_traces, play_session};
 pub use linear::{FEATURES, Feature, Weights, WeightsError};
 pub use study::Study;
 pub use train::{Training, train};
@@ -39,7 +39,7 @@ pub(crate) const AHEAD: usize = 5;
 
 /// State that a policy sees before it chooses a chunk.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct Observation<'a> {
     /// Bitrates of the rungs in Mbit/s, from the lowest.
     pub ladder: &'a [f64],
     /// Sizes of the next chunks in bytes, by chunk and rung, the next chunk first; at least one chunk.
@@ -90,7 +90,7 @@ impl Measured {
 
     /// Returns the harmonic mean of the last downloads, lowered by the largest error of the last predictions; `None`
     /// before the first.
-    pub fn careful(&self) -> Option<f64> {
+    pub fn robust_mean(&self) -> Option<f64> {
         let last = &self.errors[self.errors.len().saturating_sub(MEAN_OF)..];
         Some(self.mean()? / (1.0 + last.iter().copied().fold(0.0, f64::max)))
     }
@@ -98,7 +98,7 @@ impl Measured {
 
 /// A policy that chooses bitrates.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum BitratePolicy {
     /// Always chooses this rung.
     Fixed(usize),
     /// BBA-0: chooses by the buffer.
@@ -113,16 +113,16 @@ pub enum Kind {
     Linear(Weights),
 }
 
-impl Kind {
+impl BitratePolicy {
     /// Returns the name of the policy in tables.
     pub fn name(&self) -> String {
         match self {
-            Kind::Fixed(rung) => format!("fixed {rung}"),
-            Kind::Buffer => "BBA-0".to_owned(),
-            Kind::BufferSizes => "BBA-1".to_owned(),
-            Kind::Rate => "rate".to_owned(),
-            Kind::Predictive => "RobustMPC".to_owned(),
-            Kind::Linear(_) => "linear".to_owned(),
+            BitratePolicy::Fixed(rung) => format!("fixed {rung}"),
+            BitratePolicy::Buffer => "BBA-0".to_owned(),
+            BitratePolicy::BufferSizes => "BBA-1".to_owned(),
+            BitratePolicy::Rate => "rate".to_owned(),
+            BitratePolicy::Predictive => "RobustMPC".to_owned(),
+            BitratePolicy::Linear(_) => "linear".to_owned(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Kind {
         if sizes.is_empty() {
             return 0;
         }
-        self.choose(&View {
+        self.choose(&Observation {
             ladder: movie.bitrates(),
             sizes: &sizes,
             chunk_seconds: movie.chunk_seconds(),
@@ -147,21 +147,21 @@ impl Kind {
     }
 
     /// Chooses the rung of the next chunk; it is always one of the ladder.
-    pub fn choose(&self, view: &View<'_>) -> usize {
+    pub fn choose(&self, view: &Observation<'_>) -> usize {
         let rung = match self {
-            Kind::Fixed(rung) => *rung,
-            Kind::Buffer => baseline::buffer(view),
-            Kind::BufferSizes => baseline::buffer_sizes(view),
-            Kind::Rate => baseline::rate(view),
-            Kind::Predictive => predictive::robust(view),
-            Kind::Linear(weights) => weights.choose(view),
+            BitratePolicy::Fixed(rung) => *rung,
+            BitratePolicy::Buffer => baseline::buffer(view),
+            BitratePolicy::BufferSizes => baseline::buffer_sizes(view),
+            BitratePolicy::Rate => baseline::rate(view),
+            BitratePolicy::Predictive => predictive::robust(view),
+            BitratePolicy::Linear(weights) => weights.choose(view),
         };
         rung.min(view.ladder.len().saturating_sub(1))
     }
 }
 
 /// Plays a session to its end and calls `each` with the result of each chunk.
-fn play(kind: &Kind, session: &mut Session, mut each: impl FnMut(&Chunk)) {
+fn play(kind: &BitratePolicy, session: &mut Session, mut each: impl FnMut(&Chunk)) {
     let mut measured = Measured::default();
     while let Some(chunk) = session.step(kind.next(session, &measured)) {
         measured.add(chunk.throughput);

@@ -1,11 +1,11 @@
 //! Model-predictive control: chooses the sequence of rungs for the next chunks with the highest score, under the
 //! assumption that bandwidth stays as it was, lowered by the largest error of the last predictions.
 
-use super::View;
+use super::Observation;
 
 /// Chooses the first rung of the best sequence; the lowest before the first measurement.
-pub(super) fn robust(view: &View<'_>) -> usize {
-    let Some(bandwidth) = view.measured.careful() else { return 0 };
+pub(super) fn robust(view: &Observation<'_>) -> usize {
+    let Some(bandwidth) = view.measured.robust_mean() else { return 0 };
     let mut best = (f64::NEG_INFINITY, 0);
     for rung in 0..view.ladder.len() {
         let worth = way(view, bandwidth, 0, rung, (view.buffer, view.last_rung));
@@ -17,7 +17,7 @@ pub(super) fn robust(view: &View<'_>) -> usize {
 }
 
 /// Returns the score of the best sequence that uses `rung` for the chunk at `place`.
-fn way(view: &View<'_>, bandwidth: f64, place: usize, rung: usize, (buffer, last): (f64, usize)) -> f64 {
+fn way(view: &Observation<'_>, bandwidth: f64, place: usize, rung: usize, (buffer, last): (f64, usize)) -> f64 {
     let Some(bytes) = view.sizes.get(place).and_then(|sizes| sizes.get(rung)) else { return 0.0 };
     let download = bytes * 8e-6 / bandwidth.max(1e-6);
     let rebuffer = (download - buffer).max(0.0);

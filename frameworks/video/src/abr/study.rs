@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Compared, Kind, Setting, Training, Weights, WeightsError, compare, live, made_traces, train};
+use super::{
+    BitratePolicy, PolicyResults, Setting, Training, Weights, WeightsError, compare, live, made_traces, train,
+};
 use crate::bitrate::{BitrateError, Markov, Trace};
 
 /// Number of traces for training, and for comparison.
@@ -72,7 +74,7 @@ impl Study {
     ///
     /// # Errors
     /// Returns the errors of [`Study::setting`].
-    pub fn compare(self, weights: &Weights, traces: Option<&[Arc<Trace>]>) -> Result<Vec<Compared>, BitrateError> {
+    pub fn compare(self, weights: &Weights, traces: Option<&[Arc<Trace>]>) -> Result<Vec<PolicyResults>, BitrateError> {
         let setting = self.setting()?;
         let made;
         let traces = match traces {
@@ -82,9 +84,10 @@ impl Study {
                 &made
             }
         };
-        let mut kinds = vec![Kind::Buffer, Kind::BufferSizes, Kind::Rate, Kind::Predictive];
-        kinds.push(Kind::Linear(weights.clone()));
-        kinds.extend((0..setting.movie.ladder().len()).map(Kind::Fixed));
+        let mut kinds =
+            vec![BitratePolicy::Buffer, BitratePolicy::BufferSizes, BitratePolicy::Rate, BitratePolicy::Predictive];
+        kinds.push(BitratePolicy::Linear(weights.clone()));
+        kinds.extend((0..setting.movie.ladder().len()).map(BitratePolicy::Fixed));
         compare(&setting, &kinds, traces)
     }
 }

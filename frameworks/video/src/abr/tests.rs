@@ -18,10 +18,10 @@ fn measured(rates: &[f64]) -> Measured {
 }
 
 /// Chooses a rung for chunks of 4 s whose sizes match their bitrates exactly.
-fn choose(kind: &Kind, buffer: f64, last_rung: usize, measured: &Measured) -> usize {
+fn choose(kind: &BitratePolicy, buffer: f64, last_rung: usize, measured: &Measured) -> usize {
     let sizes: Vec<f64> = LADDER.iter().map(|rate| rate * 4.0 * 125_000.0).collect();
     let ahead = [sizes.as_slice(); AHEAD];
-    kind.choose(&View {
+    kind.choose(&Observation {
         ladder: &LADDER,
         sizes: &ahead,
         chunk_seconds: 4.0,
@@ -36,16 +36,16 @@ fn choose(kind: &Kind, buffer: f64, last_rung: usize, measured: &Measured) -> us
 #[test]
 fn baselines_do_as_published() {
     let none = Measured::default();
-    for kind in [Kind::Buffer, Kind::BufferSizes] {
+    for kind in [BitratePolicy::Buffer, BitratePolicy::BufferSizes] {
         let by_buffer: Vec<usize> =
             [0.0, 5.0, 9.0, 14.9, 15.0, 60.0].map(|buffer| choose(&kind, buffer, 0, &none)).into();
         assert_eq!(by_buffer, [0, 0, 1, 1, 2, 2], "{kind:?}");
     }
-    assert_eq!(choose(&Kind::Rate, 60.0, 0, &none), 0);
-    assert_eq!(choose(&Kind::Rate, 0.0, 0, &measured(&[2.5])), 1);
+    assert_eq!(choose(&BitratePolicy::Rate, 60.0, 0, &none), 0);
+    assert_eq!(choose(&BitratePolicy::Rate, 0.0, 0, &measured(&[2.5])), 1);
     // The harmonic mean of 1 and 9 is 1.8.
-    assert_eq!(choose(&Kind::Rate, 0.0, 0, &measured(&[1.0, 9.0])), 0);
-    assert_eq!(choose(&Kind::Fixed(9), 0.0, 0, &none), 2);
+    assert_eq!(choose(&BitratePolicy::Rate, 0.0, 0, &measured(&[1.0, 9.0])), 0);
+    assert_eq!(choose(&BitratePolicy::Fixed(9), 0.0, 0, &none), 2);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_was_measured_is_remembered_for_a_while() {
     let some = measured(&[4.0, 2.0]);
     assert!((some.mean().unwrap() - 8.0 / 3.0).abs() < 1e-9);
     // The prediction was 4 and the measurement 2: a relative error of 1.
-    assert!((some.careful().unwrap() - 4.0 / 3.0).abs() < 1e-9);
+    assert!((some.robust_mean().unwrap() - 4.0 / 3.0).abs() < 1e-9);
     let long = measured(&[[100.0; 20].as_slice(), &[2.0; 5]].concat());
     assert!((long.mean().unwrap() - 2.0).abs() < 1e-9);
 }
@@ -61,11 +61,11 @@ fn what_was_measured_is_remembered_for_a_while() {
 #[test]
 fn prediction_weighs_standing_against_bitrate() {
     let slow = measured(&[0.9]);
-    assert_eq!(choose(&Kind::Predictive, 8.0, 0, &slow), 0);
-    assert_eq!(choose(&Kind::Predictive, 40.0, 2, &measured(&[8.0])), 2);
+    assert_eq!(choose(&BitratePolicy::Predictive, 8.0, 0, &slow), 0);
+    assert_eq!(choose(&BitratePolicy::Predictive, 40.0, 2, &measured(&[8.0])), 2);
     // Five chunks of the highest rung stall with a buffer of 4 s at 3 Mbit/s.
-    assert!(choose(&Kind::Predictive, 4.0, 1, &measured(&[3.0])) < 2);
-    assert_eq!(choose(&Kind::Predictive, 4.0, 1, &Measured::default()), 0);
+    assert!(choose(&BitratePolicy::Predictive, 4.0, 1, &measured(&[3.0])) < 2);
+    assert_eq!(choose(&BitratePolicy::Predictive, 4.0, 1, &Measured::default()), 0);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn weights_are_written_and_read() {
 
 #[test]
 fn the_kept_weights_are_read() {
-    assert!(matches!(policy(), Kind::Linear(_)));
+    assert!(matches!(policy(), BitratePolicy::Linear(_)));
     assert!(Weights::read(include_str!("weights/movie.toml")).is_ok());
 }
 
@@ -95,14 +95,14 @@ fn training_is_repeatable_and_better_than_its_beginning() {
     let trained = train(&setting, &traces, small, |_, _| {}).unwrap();
     assert_eq!(train(&setting, &traces, small, |_, _| {}).unwrap(), trained);
     let begin = Weights([1.0, -2.0, -1.0, 0.0, 0.0, -0.3, -0.3, 0.0]);
-    let compared = compare(&setting, &[Kind::Linear(begin), Kind::Linear(trained)], &traces).unwrap();
+    let compared = compare(&setting, &[BitratePolicy::Linear(begin), BitratePolicy::Linear(trained)], &traces).unwrap();
     assert!(compared[1].above_first.mean > 0.0, "{compared:?}");
 }
 
 #[test]
 fn the_same_seeds_give_the_same_comparison() {
     let (setting, traces) = (Setting::movie(2), made_traces(Markov::default(), 4, 9).unwrap());
-    let kinds = [Kind::Buffer, Kind::Predictive];
+    let kinds = [BitratePolicy::Buffer, BitratePolicy::Predictive];
     let once = compare(&setting, &kinds, &traces).unwrap();
     assert_eq!(once, compare(&setting, &kinds, &traces).unwrap());
     assert_eq!(once[0].above_first, Spread::default());
@@ -141,8 +141,8 @@ fn a_viewer_gets_what_its_connection_carries() {
 fn the_live_setting_is_one() {
     let live = setting(60, 1).unwrap();
     let steady = Arc::new(Trace::new(&[(10.0, 2.0)]).unwrap());
-    let watched = watch(&live, &policy(), &steady, 1).unwrap();
-    assert!(watched.bitrate > 0.5 && watched.stall < 0.05, "{watched:?}");
+    let means = play_session(&live, &policy(), &steady, 1).unwrap();
+    assert!(means.bitrate > 0.5 && means.stall < 0.05, "{means:?}");
 }
 
 proptest! {
@@ -154,11 +154,11 @@ proptest! {
         weights in prop::array::uniform8(-3.0..3.0_f64),
     ) {
         let measured = measured(&rates);
-        for kind in [Kind::Buffer, Kind::BufferSizes, Kind::Rate, Kind::Predictive, Kind::Linear(Weights(weights)), Kind::Fixed(7)] {
+        for kind in [BitratePolicy::Buffer, BitratePolicy::BufferSizes, BitratePolicy::Rate, BitratePolicy::Predictive, BitratePolicy::Linear(Weights(weights)), BitratePolicy::Fixed(7)] {
             prop_assert!(choose(&kind, buffer, last, &measured) < LADDER.len());
         }
-        if let (Some(mean), Some(careful)) = (measured.mean(), measured.careful()) {
-            prop_assert!(careful <= mean + 1e-9);
+        if let (Some(mean), Some(robust_mean)) = (measured.mean(), measured.robust_mean()) {
+            prop_assert!(robust_mean <= mean + 1e-9);
         }
     }
 

@@ -2,11 +2,11 @@
 //! random numbers), and the best of them make the next mean. Equal seeds give equal weights.
 
 use super::Weights;
-use super::compare::{Setting, watch};
+use super::compare::{Setting, play_session};
 use super::linear::COUNT;
-use crate::abr::Kind;
+use crate::abr::BitratePolicy;
 use crate::bitrate::{BitrateError, Trace};
-use crate::chance::Chance;
+use crate::random::SplitMix64;
 
 /// Size and seed of a training.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,23 +43,23 @@ pub fn train(
     training: Training,
     mut each: impl FnMut(u32, f64),
 ) -> Result<Weights, BitrateError> {
-    let mut chance = Chance::new(base::scramble(training.seed ^ 0x7472_6169_6e00));
+    let mut rng = SplitMix64::new(base::scramble(training.seed ^ 0x7472_6169_6e00));
     // Starts from a rule of thumb: bitrate is good, stalls are bad.
     let mut mean: [f64; COUNT] = [1.0, -2.0, -1.0, 0.0, 0.0, -0.3, -0.3, 0.0];
     let mut deviation = [1.0; COUNT];
     for round in 0..training.rounds {
         let chosen: Vec<(usize, u64)> = (0..training.traces.min(traces.len()))
-            .map(|_| (chance.below(traces.len() as u64) as usize, chance.bits()))
+            .map(|_| (rng.below(traces.len() as u64) as usize, rng.bits()))
             .collect();
         let mut scored = Vec::with_capacity(training.candidates);
         for candidate in 0..training.candidates.max(2) {
-            let drawn = std::array::from_fn(|n| mean[n] + deviation[n] * chance.normal());
+            let drawn = std::array::from_fn(|n| mean[n] + deviation[n] * rng.normal());
             // The mean itself is one of the candidates.
             let weights = Weights(if candidate == 0 { mean } else { drawn });
-            let kind = Kind::Linear(weights.clone());
+            let kind = BitratePolicy::Linear(weights.clone());
             let mut score = 0.0;
             for (trace, seed) in &chosen {
-                score += watch(setting, &kind, &traces[*trace], *seed)?.score;
+                score += play_session(setting, &kind, &traces[*trace], *seed)?.score;
             }
             scored.push((score / chosen.len().max(1) as f64, weights));
         }

@@ -1,7 +1,7 @@
 //! A video in chunks and bitrates: the size of each chunk in bytes. It has no pictures.
 
 use super::{BitrateError, CHUNK_SECONDS, CHUNKS, LADDER};
-use crate::chance::Chance;
+use crate::random::SplitMix64;
 
 /// Maximum number of chunks of a movie.
 const MOST_CHUNKS: usize = 100_000;
@@ -100,10 +100,10 @@ impl Movie {
 
 /// Makes the sizes of a generated movie.
 fn made(ladder: &[u32], seconds: f64, chunks: usize, seed: u64) -> Vec<Vec<f64>> {
-    let mut chance = Chance::new(base::scramble(seed ^ 0x6d6f_7669_6500));
+    let mut rng = SplitMix64::new(base::scramble(seed ^ 0x6d6f_7669_6500));
     let chunk = |_| {
-        let scene = (0.2 * chance.normal()).exp().clamp(0.5, 2.0);
-        let size = |rate: &u32| f64::from(*rate) * 125.0 * seconds * scene * (0.05 * chance.normal()).exp();
+        let scene = (0.2 * rng.normal()).exp().clamp(0.5, 2.0);
+        let size = |rate: &u32| f64::from(*rate) * 125.0 * seconds * scene * (0.05 * rng.normal()).exp();
         let mut sizes: Vec<f64> = ladder.iter().map(size).collect();
         // A chunk is never smaller in a higher rung.
         for at in 1..sizes.len() {

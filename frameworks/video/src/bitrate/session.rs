@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BitrateError, Movie, Trace};
-use crate::chance::Chance;
+use crate::random::SplitMix64;
 
 /// Properties of the network and the player, apart from the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +77,7 @@ pub struct Session {
     trace: Arc<Trace>,
     network: Network,
     quality: Quality,
-    chance: Chance,
+    rng: SplitMix64,
     now: f64,
     started: f64,
     buffer: f64,
@@ -115,15 +115,15 @@ impl Session {
         if let Some((setting, _, rule)) = rules.into_iter().find(|(_, holds, _)| !holds) {
             return Err(BitrateError::Setting { setting, rule });
         }
-        let mut chance = Chance::new(base::scramble(seed ^ 0x7365_7373_696f_6e00));
-        let now = chance.between(0.0, trace.seconds());
+        let mut rng = SplitMix64::new(base::scramble(seed ^ 0x7365_7373_696f_6e00));
+        let now = rng.between(0.0, trace.seconds());
         let last_rung = 1.min(movie.ladder().len() - 1);
         Ok(Session {
             movie,
             trace,
             network,
             quality,
-            chance,
+            rng,
             now,
             started: now,
             buffer: 0.0,
@@ -138,7 +138,7 @@ impl Session {
     pub fn step(&mut self, rung: usize) -> Option<Chunk> {
         let rung = rung.min(self.movie.ladder().len() - 1);
         let bytes = *self.movie.sizes(self.next)?.get(rung)?;
-        let varied = 1.0 + self.network.noise * (2.0 * self.chance.unit() - 1.0);
+        let varied = 1.0 + self.network.noise * (2.0 * self.rng.unit() - 1.0);
         let plain = self.trace.transfer(self.now, bytes, self.network.payload) + self.network.round_trip;
         let download = plain * varied;
         let rebuffer = (download - self.buffer).max(0.0);

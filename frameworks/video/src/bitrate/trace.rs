@@ -1,7 +1,7 @@
 //! Bandwidth of a network over time: read from a file, or made by a Markov chain. It downloads nothing.
 
 use super::BitrateError;
-use crate::chance::Chance;
+use crate::random::SplitMix64;
 
 /// Maximum number of intervals of a trace.
 const MOST_INTERVALS: usize = 1_000_000;
@@ -112,24 +112,24 @@ impl Trace {
         if !(1..=1000).contains(&states) || !(0.0..=1.0).contains(&change) {
             return invalid("states and change", "must be 1 to 1000, and 0 to 1");
         }
-        let mut chance = Chance::new(base::scramble(seed ^ 0x7472_6163_6500));
-        let mut state = chance.below(u64::from(states)) as i64;
+        let mut rng = SplitMix64::new(base::scramble(seed ^ 0x7472_6163_6500));
+        let mut state = rng.below(u64::from(states)) as i64;
         // Pensieve draws a variance of 0.05 to 0.5 for a trace.
-        let deviation = chance.between(0.05, 0.5).sqrt();
+        let deviation = rng.between(0.05, 0.5).sqrt();
         let step = (highest - lowest) / f64::from(states.max(2) - 1);
         let second = |_| {
-            if chance.unit() < change {
+            if rng.unit() < change {
                 // The distance is geometric: each further state is half as likely.
                 let mut far = 1;
-                while chance.unit() < 0.5 && far < i64::from(states) {
+                while rng.unit() < 0.5 && far < i64::from(states) {
                     far += 1;
                 }
-                let to = if chance.unit() < 0.5 { state - far } else { state + far };
+                let to = if rng.unit() < 0.5 { state - far } else { state + far };
                 state = to.clamp(0, i64::from(states) - 1);
             }
             let mean = lowest + step * state as f64;
             // With a deviation as large as the mean, the bandwidth would often be 0.
-            let drawn = mean + deviation.min(mean / 2.0) * chance.normal();
+            let drawn = mean + deviation.min(mean / 2.0) * rng.normal();
             (1.0, drawn.clamp(lowest / 4.0, 2.0 * highest))
         };
         Trace::new(&(0..(seconds as usize).min(MOST_INTERVALS + 1)).map(second).collect::<Vec<_>>())

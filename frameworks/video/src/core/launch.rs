@@ -11,14 +11,14 @@ use sdk::{Calls, Packer};
 use super::moves::begin_moves;
 use super::query::{Query, State};
 use super::scheduler::Options;
-use crate::schedule::{Horizon, Load, Placing, place_score};
+use crate::schedule::{Horizon, Load, PlacementRequest, place_score};
 
 /// Duration of the filter on unused offers.
 const REFUSE: Duration = Duration::from_secs(5);
 /// Size of a task relative to the demand of its best configuration; the rest is for catching up with the stream.
 const HEADROOM: f64 = 1.5;
 /// Time in seconds after which a waiting query accepts a task of any size.
-const PICKY: f64 = 30.0;
+const ANY_SIZE_AFTER: f64 = 30.0;
 /// Maximum number of cores of a task. A worker processes its stream in one thread, so it cannot use more.
 const CORES_MAX: f64 = 1.0;
 
@@ -50,7 +50,7 @@ pub(super) fn launch(
     let mut left = options.cores_max.map_or(f64::INFINITY, |max| (max - held).max(0.0));
     let mut packer = Packer::new(offers);
     let mut launched = Vec::new();
-    let waiting = in_turn(queries, now);
+    let waiting = waiting_in_order(queries, now);
     for (done, name) in waiting.iter().enumerate() {
         let loads = loads(&packer, queries, options.horizon);
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
@@ -68,7 +68,7 @@ pub(super) fn launch(
         if want > left + 1e-9 || want < thousandths(query.accepts(least, now)) {
             continue;
         }
-        let placing = Placing { cores: want, patient: query.is_patient(options.horizon) };
+        let placing = PlacementRequest { cores: want, patient: query.is_patient(options.horizon) };
         let id = query.next_task();
         let task = task(&id, name, want, options);
         let score = |bin: &sdk::Bin| {
@@ -88,7 +88,7 @@ pub(super) fn launch(
 
 /// Returns the waiting queries in the order of their turn: first those whose tasks were ended for others, then those
 /// that have waited for longest.
-fn in_turn(queries: &BTreeMap<String, Query>, now: Time) -> Vec<String> {
+fn waiting_in_order(queries: &BTreeMap<String, Query>, now: Time) -> Vec<String> {
     let mut waiting: Vec<(&String, &Query)> = queries.iter().filter(|(_, q)| q.is_due(now)).collect();
     waiting.sort_by_key(|(_, q)| (q.reserve_at_most.is_none(), q.waiting_since));
     waiting.into_iter().map(|(name, _)| name.clone()).collect()
@@ -105,7 +105,7 @@ pub(super) fn even_share(queries: &BTreeMap<String, Query>, free: f64) -> f64 {
 /// Returns the smallest size of a task in cores: what keeps up with the stream at the lowest quality that its goals
 /// allow, or an even share if that is less.
 pub(super) fn least(query: &Query, even: f64, cores_min: f64, now: Time) -> f64 {
-    query.demand(now).modest().min(even).clamp(cores_min, CORES_MAX.max(cores_min))
+    query.demand(now).least_cores_for_goals().min(even).clamp(cores_min, CORES_MAX.max(cores_min))
 }
 
 impl Query {
@@ -125,7 +125,7 @@ impl Query {
     fn accepts(&self, least: f64, now: Time) -> f64 {
         let least = self.reserve_at_most.map_or(least, |most| most.min(least));
         let waited = self.waiting_since.map_or(0.0, |since| now.since(since).as_secs_f64());
-        least * (1.0 - waited / PICKY).max(0.0)
+        least * (1.0 - waited / ANY_SIZE_AFTER).max(0.0)
     }
 }
 

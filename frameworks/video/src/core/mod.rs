@@ -7,21 +7,21 @@
 //! are launched again with less. A query that misses its goals moves to another agent with more cores for it, and one
 //! that can use more cores moves to a larger task when cores are free.
 
-mod ask;
 mod launch;
 mod moves;
 mod query;
-mod room;
+mod question;
+mod resize;
 mod scheduler;
 mod status;
 
-pub use ask::{Answer, Orders, QualitySample, Question, Report, Start, Submission};
 pub use launch::WorkerCommand;
 pub use query::State;
+pub use question::{Answer, Orders, QualitySample, Question, Report, Start, Submission};
 pub use scheduler::{Options, VideoScheduler};
 pub use status::{QueryStatus, Sample, Status};
 
 #[cfg(test)]
-mod room_tests;
+mod resize_tests;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use sdk::{Calls, Packer};
 use super::launch::{loads, task, thousandths, useful};
 use super::query::{Query, State};
 use super::scheduler::Options;
-use crate::schedule::{Load, Placing, better_place, place_score};
+use crate::schedule::{Load, PlacementRequest, better_place, place_score};
 
 /// Time for which a query must miss its goals before it asks for another agent; `STAY` is the least time between launch
 /// and move.
@@ -54,15 +54,15 @@ pub(super) fn watch_goals(queries: &mut BTreeMap<String, Query>, now: Time) {
 
 /// Reason why a query needs a second task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum MoveReason {
     /// The query has missed its goals since this time, and needs another agent.
-    Elsewhere(Time),
+    MissesGoals(Time),
     /// The query meets its goals, and benefits from more cores on any agent.
-    More,
+    CanGrow,
 }
 
 /// Returns whether a larger task would improve the query's lag or quality.
-pub(super) fn is_short(query: &Query, now: Time) -> bool {
+pub(super) fn benefits_from_larger_task(query: &Query, now: Time) -> bool {
     let lags = query.last.lag > query.submission.spec.goals.max_lag / 2.0;
     let better = query.share.point + 1 < query.submission.points.len();
     query.may_resize(now) && (lags || better) && useful(query, now) > query.reserved * GROWTH
@@ -76,19 +76,19 @@ fn may_move(queries: &BTreeMap<String, Query>) -> usize {
 }
 
 /// Returns the queries that should move, and why. While a query waits for its first task, none moves only to grow.
-fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = (Wish, &str)> {
+fn queries_to_move(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = (MoveReason, &str)> {
     let waits = queries.values().any(|q| q.state == State::Waiting);
     let settled = move |q: &Query| q.state == State::Running && q.moving.is_none() && now.since(q.launched) >= STAY;
-    let wish = move |q: &Query| match q.missing_since {
-        Some(since) => (now.since(since) >= PATIENCE).then_some(Wish::Elsewhere(since)),
-        None => (!waits && is_short(q, now)).then_some(Wish::More),
+    let reason = move |q: &Query| match q.missing_since {
+        Some(since) => (now.since(since) >= PATIENCE).then_some(MoveReason::MissesGoals(since)),
+        None => (!waits && benefits_from_larger_task(q, now)).then_some(MoveReason::CanGrow),
     };
-    queries.iter().filter(move |(_, q)| settled(q)).filter_map(move |(name, q)| Some((wish(q)?, name.as_str())))
+    queries.iter().filter(move |(_, q)| settled(q)).filter_map(move |(name, q)| Some((reason(q)?, name.as_str())))
 }
 
 /// Returns whether offers are useful for a query that already has a task.
-pub(super) fn wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
-    wishes(queries, now).next().is_some() && may_move(queries) > 0
+pub(super) fn needs_offers_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
+    queries_to_move(queries, now).next().is_some() && may_move(queries) > 0
 }
 
 /// Launches second tasks for queries that should move, on offers of a better agent and as long as tasks may hold `left`
@@ -104,13 +104,14 @@ pub(super) fn begin_moves(
     let mut begun = Vec::new();
     let most = may_move(queries);
     // Queries that have missed their goals for longest come first.
-    let mut wishes: Vec<(Wish, String)> = wishes(queries, now).map(|(wish, name)| (wish, name.to_owned())).collect();
-    wishes.sort();
-    for (wish, name) in wishes.into_iter().take(TRIED_MAX) {
+    let mut candidates: Vec<(MoveReason, String)> =
+        queries_to_move(queries, now).map(|(reason, name)| (reason, name.to_owned())).collect();
+    candidates.sort();
+    for (reason, name) in candidates.into_iter().take(TRIED_MAX) {
         if begun.len() >= most {
             break;
         }
-        if let Some(reserved) = begin_move(packer, queries, options, (wish, &name, left), now) {
+        if let Some(reserved) = begin_move(packer, queries, options, (reason, &name, left), now) {
             left -= reserved;
             begun.push(name);
         }
@@ -123,16 +124,16 @@ fn begin_move(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,
     options: &Options,
-    (wish, name, left): (Wish, &str, f64),
+    (reason, name, left): (MoveReason, &str, f64),
     now: Time,
 ) -> Option<f64> {
     let query = queries.get(name)?;
     let patient = query.is_patient(options.horizon);
     let mut loads = loads(packer, queries, options.horizon);
     let want = thousandths(useful(query, now).min(left));
-    let (want, to) = match wish {
-        Wish::Elsewhere(_) => elsewhere(&mut loads, queries, query, (want, patient))?,
-        Wish::More => larger(&loads, query, (want, patient))?,
+    let (want, to) = match reason {
+        MoveReason::MissesGoals(_) => better_agent(&mut loads, queries, query, (want, patient))?,
+        MoveReason::CanGrow => agent_for_larger_task(&loads, query, (want, patient))?,
     };
     if want < options.cores_min {
         return None;
@@ -151,7 +152,7 @@ fn begin_move(
 type Loads = BTreeMap<String, (Load, String)>;
 
 /// Returns another agent on which the query scores higher, and the cores that it would hold there.
-fn elsewhere(
+fn better_agent(
     loads: &mut Loads,
     queries: &BTreeMap<String, Query>,
     query: &Query,
@@ -174,18 +175,18 @@ fn elsewhere(
     let names: Vec<&String> = loads.keys().collect();
     let views: Vec<Load> = loads.values().map(|(load, _)| *load).collect();
     let at = names.iter().position(|agent| **agent == query.agent)?;
-    let to = better_place(&views, Placing { cores: want, patient }, at, GAIN)?;
+    let to = better_place(&views, PlacementRequest { cores: want, patient }, at, GAIN)?;
     Some((want, names.get(to)?.to_string()))
 }
 
 /// Returns the agent on which a larger task scores highest, which may be the query's own, and the cores that it would
 /// hold there.
-fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<(f64, String)> {
+fn agent_for_larger_task(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<(f64, String)> {
     let want = want.min(thousandths(loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max)));
     if want < query.reserved * GROWTH {
         return None;
     }
-    let placing = Placing { cores: want, patient };
+    let placing = PlacementRequest { cores: want, patient };
     let scores = loads.iter().filter_map(|(agent, (load, _))| Some((agent, place_score(load, placing)?)));
     let (to, _) = scores.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)))?;
     Some((want, to.clone()))
@@ -193,7 +194,7 @@ fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<
 
 impl Query {
     /// Makes the second task the query's only one, in this state. Returns the id of the previous task.
-    pub(super) fn change_over(&mut self, state: State, now: Time) -> Option<String> {
+    pub(super) fn switch_to_second_task(&mut self, state: State, now: Time) -> Option<String> {
         let Move { task, agent, host, reserved, launched } = self.moving.take()?;
         self.agent = agent;
         self.host = host;

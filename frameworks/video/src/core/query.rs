@@ -5,8 +5,8 @@ use std::time::Duration;
 use base::Time;
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Orders, Report, Submission};
 use super::moves::Move;
+use super::question::{Orders, Report, Submission};
 use super::status::{QueryStatus, Sample};
 use crate::pipeline::Config;
 use crate::profile::Point;
@@ -64,7 +64,7 @@ pub(super) struct Query {
     pub began: Option<f64>,
     pub share: Share,
     /// Largest share of cores in recent decisions, decayed.
-    pub given: f64,
+    pub recent_share: f64,
     /// Time at which the task was last replaced by one of another size.
     pub resized: Option<Time>,
     correction: Correction,
@@ -84,7 +84,7 @@ pub(super) struct Query {
 
 /// State of a query that is persisted and survives a restart of the scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct SavedQuery {
     pub submission: Submission,
     #[serde(default)]
     pub run: u32,
@@ -126,7 +126,7 @@ impl Query {
             moving: None,
             began: None,
             share: Share { point: 0, cores: 0.0 },
-            given: 0.0,
+            recent_share: 0.0,
             resized: None,
             correction: Correction::new(1.0),
             sampled: SampledQuality::default(),
@@ -142,8 +142,8 @@ impl Query {
         }
     }
 
-    pub fn kept(&self) -> Kept {
-        Kept {
+    pub fn to_saved(&self) -> SavedQuery {
+        SavedQuery {
             submission: self.submission.clone(),
             run: self.run,
             state: self.state,
@@ -163,22 +163,22 @@ impl Query {
         }
     }
 
-    pub fn restored(kept: Kept, now: Time) -> Query {
-        let mut query = Query::new(kept.submission, kept.run, now);
-        query.state = kept.state;
-        query.message = kept.message;
-        query.task = kept.task;
-        query.agent = kept.agent;
-        query.host = kept.host;
-        query.reserved = kept.reserved;
-        query.starts = kept.starts;
-        query.began = kept.began;
-        query.last.position = kept.position;
-        query.correction = Correction::new(kept.correction);
-        query.found = kept.found;
-        query.quality_seconds = kept.quality_seconds;
-        query.sampled = kept.sampled;
-        query.profiled_again = kept.profiled_again;
+    pub fn restored(saved: SavedQuery, now: Time) -> Query {
+        let mut query = Query::new(saved.submission, saved.run, now);
+        query.state = saved.state;
+        query.message = saved.message;
+        query.task = saved.task;
+        query.agent = saved.agent;
+        query.host = saved.host;
+        query.reserved = saved.reserved;
+        query.starts = saved.starts;
+        query.began = saved.began;
+        query.last.position = saved.position;
+        query.correction = Correction::new(saved.correction);
+        query.found = saved.found;
+        query.quality_seconds = saved.quality_seconds;
+        query.sampled = saved.sampled;
+        query.profiled_again = saved.profiled_again;
         query
     }
 
@@ -217,8 +217,8 @@ impl Query {
     }
 
     /// Records the current share, and decays the remembered one.
-    pub fn note_given(&mut self) {
-        self.given = self.share.cores.max(self.given * FORGET);
+    pub fn record_recent_share(&mut self) {
+        self.recent_share = self.share.cores.max(self.recent_share * FORGET);
     }
 
     /// Returns whether the lag goal is longer than the horizon, so that the query can lend cores to others.
@@ -259,7 +259,7 @@ impl Query {
         let point = report.config.and_then(point_of);
         if let Some(point) = point {
             self.quality_seconds += moved * point.quality;
-            self.correction.look(point, report.position, report.core_seconds);
+            self.correction.record(point, report.position, report.core_seconds);
         }
         if let Some(sample) = report.sample.as_ref().filter(|sample| sample.number > self.samples_seen) {
             self.samples_seen = sample.number;

@@ -7,11 +7,11 @@ use base::Time;
 use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
-use super::ask::{Answer, Question, Report, Start, Submission};
 use super::launch::{WorkerCommand, launch, useful};
-use super::moves::{wants_to_move, watch_goals, watch_moves};
-use super::query::{Kept, Query, State};
-use super::room::Room;
+use super::moves::{needs_offers_to_move, watch_goals, watch_moves};
+use super::query::{Query, SavedQuery, State};
+use super::question::{Answer, Question, Report, Start, Submission};
+use super::resize::Resizing;
 use super::status::Status;
 use crate::profile::Point;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
@@ -28,7 +28,7 @@ const STARTS_MAX: u32 = 10;
 /// Time for which a query waits after a launch that was refused.
 const RETRY: Duration = Duration::from_secs(1);
 /// Interval at which positions are persisted. A worker that continues knows its own position.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
+const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Options of the scheduler.
 #[derive(Clone, Debug)]
@@ -90,10 +90,10 @@ pub struct VideoScheduler {
     /// Persisted queries that could not be restored after a restart, with the reason, by name.
     unreadable: BTreeMap<String, String>,
     next_epoch: Time,
-    next_keep: Time,
-    pub(super) room: Room,
+    next_save: Time,
+    pub(super) resizing: Resizing,
     decisions: u64,
-    heard: BTreeMap<String, Time>,
+    last_contact: BTreeMap<String, Time>,
 }
 
 impl VideoScheduler {
@@ -117,10 +117,10 @@ impl VideoScheduler {
             runs: 0,
             unreadable: BTreeMap::new(),
             next_epoch: Time::EPOCH,
-            next_keep: Time::EPOCH,
-            room: Room::default(),
+            next_save: Time::EPOCH,
+            resizing: Resizing::default(),
             decisions: 0,
-            heard: BTreeMap::new(),
+            last_contact: BTreeMap::new(),
         }
     }
 
@@ -130,32 +130,32 @@ impl VideoScheduler {
         live.map(|q| (useful(q, now) - q.held()).max(0.0)).sum()
     }
 
-    fn keep(&self, name: &str, calls: &mut Calls) {
+    fn save(&self, name: &str, calls: &mut Calls) {
         if let Some(query) = self.queries.get(name)
-            && let Ok(bytes) = serde_json::to_vec(&query.kept())
+            && let Ok(bytes) = serde_json::to_vec(&query.to_saved())
         {
             calls.save(&format!("{KEY}{name}"), bytes);
         }
     }
 
     /// Returns the query that is moving to this task.
-    fn by_move(&mut self, task: &str) -> Option<(String, &mut Query)> {
+    fn query_moving_to(&mut self, task: &str) -> Option<(String, &mut Query)> {
         let moving = |q: &Query| q.moving.as_ref().is_some_and(|m| m.task == task);
         self.queries.iter_mut().find(|(_, q)| moving(q)).map(|(name, q)| (name.clone(), q))
     }
 
-    fn by_task(&mut self, task: &str) -> Option<(String, &mut Query)> {
+    fn query_of_task(&mut self, task: &str) -> Option<(String, &mut Query)> {
         self.queries.iter_mut().find(|(_, q)| q.task.as_deref() == Some(task)).map(|(name, q)| (name.clone(), q))
     }
 
-    fn restore(&mut self, kept: BTreeMap<String, Vec<u8>>, now: Time) {
-        for (key, bytes) in kept {
+    fn restore(&mut self, saved: BTreeMap<String, Vec<u8>>, now: Time) {
+        for (key, bytes) in saved {
             if key == RUNS {
                 self.runs = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
             }
             let Some(name) = key.strip_prefix(KEY) else { continue };
-            match serde_json::from_slice::<Kept>(&bytes) {
-                Ok(kept) => drop(self.queries.insert(name.to_owned(), Query::restored(kept, now))),
+            match serde_json::from_slice::<SavedQuery>(&bytes) {
+                Ok(saved) => drop(self.queries.insert(name.to_owned(), Query::restored(saved, now))),
                 Err(error) => drop(self.unreadable.insert(name.to_owned(), error.to_string())),
             }
         }
@@ -163,7 +163,7 @@ impl VideoScheduler {
 
     /// Reconciles queries and tasks after a subscription: a query whose task is not in the ledger starts again, and
     /// tasks without a query are killed.
-    fn adopt(&mut self, now: Time, calls: &mut Calls) {
+    fn reconcile_tasks(&mut self, now: Time, calls: &mut Calls) {
         let live: BTreeSet<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
         let mut own = BTreeSet::new();
         let mut lost = Vec::new();
@@ -171,7 +171,7 @@ impl VideoScheduler {
             match &query.task {
                 Some(task) if live.contains(task) => {
                     own.insert(task.clone());
-                    self.heard.insert(task.clone(), now);
+                    self.last_contact.insert(task.clone(), now);
                 }
                 _ => lost.push(name.clone()),
             }
@@ -189,11 +189,11 @@ impl VideoScheduler {
     pub(super) fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
         if let Some(query) = self.queries.get_mut(name) {
             if let Some(task) = query.task.take() {
-                self.heard.remove(&task);
+                self.last_contact.remove(&task);
             }
             if query.moving.is_some() {
-                query.change_over(State::Starting, now);
-                return self.keep(name, calls);
+                query.switch_to_second_task(State::Starting, now);
+                return self.save(name, calls);
             }
             query.state = State::Waiting;
             query.message = why.to_owned();
@@ -201,19 +201,19 @@ impl VideoScheduler {
             query.waiting_since = Some(now);
             query.worker_changed();
         }
-        self.keep(name, calls);
+        self.save(name, calls);
     }
 
     fn end(&mut self, name: &str, state: State, message: &str, calls: &mut Calls) {
         if let Some(query) = self.queries.get_mut(name) {
             query.state = state;
             query.message = message.to_owned();
-            self.room.freed(query.reserved);
+            self.resizing.record_released(query.reserved);
             if let Some(second) = query.moving.take() {
                 calls.kill(&second.task, None);
             }
         }
-        self.keep(name, calls);
+        self.save(name, calls);
     }
 
     fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
@@ -227,14 +227,14 @@ impl VideoScheduler {
         if !is_terminal(state) && !away {
             return;
         }
-        if let Some((_, query)) = self.by_move(&task) {
+        if let Some((_, query)) = self.query_moving_to(&task) {
             query.moving = None;
             return;
         }
-        let Some((name, query)) = self.by_task(&task) else { return };
+        let Some((name, query)) = self.query_of_task(&task) else { return };
         if !query.is_live() {
             query.task = None;
-            self.keep(&name, calls);
+            self.save(&name, calls);
             return;
         }
         let ran = now.since(query.launched);
@@ -254,7 +254,7 @@ impl VideoScheduler {
             Question::Submit(submissions) => self.submit(submissions, now, calls),
             Question::Remove(name) => match self.queries.remove(&name) {
                 Some(query) => {
-                    self.room.freed(if query.is_live() { query.reserved } else { 0.0 });
+                    self.resizing.record_released(if query.is_live() { query.reserved } else { 0.0 });
                     for task in query.task.into_iter().chain(query.moving.map(|m| m.task)) {
                         calls.kill(&task, None);
                     }
@@ -287,7 +287,7 @@ impl VideoScheduler {
         }
         query.profile(points);
         self.decide(now);
-        self.keep(name, calls);
+        self.save(name, calls);
         Answer::Done
     }
 
@@ -311,7 +311,7 @@ impl VideoScheduler {
             let name = submission.spec.name.clone();
             self.runs += 1;
             self.queries.insert(name.clone(), Query::new(submission, self.runs, now));
-            self.keep(&name, calls);
+            self.save(&name, calls);
         }
         calls.save(RUNS, self.runs.to_string().into_bytes());
         Answer::Done
@@ -319,15 +319,15 @@ impl VideoScheduler {
 
     fn hello(&mut self, task: &str, position: Option<f64>, now: Time, calls: &mut Calls) -> Answer {
         let (patience, sample_every) = (self.options.patience, self.options.sample_every.as_secs_f64());
-        self.heard.insert(task.to_owned(), now);
-        if let Some((_, query)) = self.by_move(task)
-            && let Some(before) = query.change_over(State::Starting, now)
+        self.last_contact.insert(task.to_owned(), now);
+        if let Some((_, query)) = self.query_moving_to(task)
+            && let Some(before) = query.switch_to_second_task(State::Starting, now)
         {
-            self.heard.remove(&before);
+            self.last_contact.remove(&before);
             calls.kill(&before, None);
         }
-        let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.is_live()) else {
-            self.heard.remove(task);
+        let Some((name, query)) = self.query_of_task(task).filter(|(_, q)| q.is_live()) else {
+            self.last_contact.remove(task);
             return unwanted(task, calls);
         };
         let fresh = query.state == State::Starting;
@@ -342,8 +342,8 @@ impl VideoScheduler {
             query.worker_changed();
         }
         self.decide(now);
-        self.keep(&name, calls);
-        let Some((_, query)) = self.by_task(task) else { return unwanted(task, calls) };
+        self.save(&name, calls);
+        let Some((_, query)) = self.query_of_task(task) else { return unwanted(task, calls) };
         Answer::Start(Box::new(Start {
             spec: query.submission.spec.clone(),
             age: (now.as_secs_f64() - began).max(0.0),
@@ -356,7 +356,7 @@ impl VideoScheduler {
     }
 
     fn report(&mut self, task: &str, report: Report, now: Time, calls: &mut Calls) -> Answer {
-        let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.state == State::Running) else {
+        let Some((name, query)) = self.query_of_task(task).filter(|(_, q)| q.state == State::Running) else {
             return unwanted(task, calls);
         };
         let progressed = report.position > query.last.position;
@@ -367,7 +367,7 @@ impl VideoScheduler {
         if progressed {
             self.restarts.forget(&name);
         }
-        self.heard.insert(task.to_owned(), now);
+        self.last_contact.insert(task.to_owned(), now);
         match (failure, done) {
             (Some(why), _) => self.end(&name, State::Failed, &why, calls),
             (None, true) => self.end(&name, State::Done, "", calls),
@@ -407,27 +407,28 @@ impl VideoScheduler {
         self.decide(now);
         for query in self.queries.values_mut().filter(|q| !matches!(q.state, State::Done | State::Failed)) {
             query.sample(now);
-            query.note_given();
+            query.record_recent_share();
         }
-        self.watch(now, calls);
+        self.kill_silent_workers(now, calls);
         self.drop_unknown(now, calls);
         watch_goals(&mut self.queries, now);
         watch_moves(&mut self.queries, SILENCE, now, calls);
-        self.make_room(now, calls);
-        self.grow(now, calls);
-        if now >= self.next_keep {
-            self.next_keep = now + KEEP_EVERY;
+        self.shrink_tasks(now, calls);
+        self.enlarge_task(now, calls);
+        if now >= self.next_save {
+            self.next_save = now + SAVE_INTERVAL;
             let running: Vec<String> =
                 self.queries.iter().filter(|(_, q)| q.state == State::Running).map(|(n, _)| n.clone()).collect();
-            running.iter().for_each(|name| self.keep(name, calls));
+            running.iter().for_each(|name| self.save(name, calls));
         }
     }
 
     /// Kills tasks whose workers have been silent for too long.
-    fn watch(&mut self, now: Time, calls: &mut Calls) {
+    fn kill_silent_workers(&mut self, now: Time, calls: &mut Calls) {
         let silent = |q: &&Query| {
-            let heard = q.task.as_ref().and_then(|task| self.heard.get(task)).copied().unwrap_or(q.launched);
-            q.is_live() && now.since(heard.max(q.launched)) > SILENCE
+            let last_contact =
+                q.task.as_ref().and_then(|task| self.last_contact.get(task)).copied().unwrap_or(q.launched);
+            q.is_live() && now.since(last_contact.max(q.launched)) > SILENCE
         };
         let tasks: Vec<String> = self.queries.values().filter(silent).filter_map(|q| q.task.clone()).collect();
         for task in tasks {
@@ -457,7 +458,7 @@ impl VideoScheduler {
     /// waiting query revives them too, so that earlier offer filters do not delay it.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
         let waiting = self.queries.values().filter(|q| q.is_due(now)).count();
-        let wants = waiting > 0 || wants_to_move(&self.queries, now);
+        let wants = waiting > 0 || needs_offers_to_move(&self.queries, now);
         if !self.connected {
             return;
         }
@@ -488,7 +489,7 @@ impl VideoScheduler {
 /// the kill must not count as failed.
 fn unwanted(task: &str, calls: &Calls) -> Answer {
     match calls.tasks().get(task) {
-        Some(_) => Answer::Over,
+        Some(_) => Answer::QueryEnded,
         None => Answer::Unknown,
     }
 }
@@ -496,20 +497,20 @@ fn unwanted(task: &str, calls: &Calls) -> Answer {
 impl Scheduler for VideoScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
-            Event::Restored(kept) => self.restore(kept, now),
+            Event::Restored(saved) => self.restore(saved, now),
             Event::Subscribed { framework_id, .. } => {
                 self.framework = Some(framework_id.value.into());
                 self.connected = true;
                 self.wants_offers = true;
-                self.adopt(now, calls);
+                self.reconcile_tasks(now, calls);
             }
             Event::Disconnected { .. } => self.connected = false,
             Event::Offers(offers) => {
                 for name in launch(offers, &mut self.queries, &self.options, now, calls) {
                     if let Some(second) = self.queries.get(&name).and_then(|q| q.moving.as_ref()) {
-                        self.room.used(second.reserved);
+                        self.resizing.record_used(second.reserved);
                     }
-                    self.keep(&name, calls);
+                    self.save(&name, calls);
                 }
             }
             Event::Update(status) => self.update(&status, now, calls),

@@ -33,7 +33,7 @@ pub struct Status {
 
 impl Status {
     /// Returns whether all queries have ended.
-    pub fn over(&self) -> bool {
+    pub fn all_ended(&self) -> bool {
         self.connected && self.queries.iter().all(|q| matches!(q.state, State::Done | State::Failed))
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Rig {
     session: Session<VideoScheduler>,
     asks: Asks,
     now: Time,
-    kept: BTreeMap<String, Vec<u8>>,
+    saved: BTreeMap<String, Vec<u8>>,
     calls: Vec<Call>,
     offers: u32,
 }
@@ -52,7 +52,7 @@ pub(super) struct Rig {
 struct Asks(sdk::Requester<Question, Answer>);
 
 impl Rig {
-    pub(super) fn new(kept: BTreeMap<String, Vec<u8>>, now: Time) -> Rig {
+    pub(super) fn new(saved: BTreeMap<String, Vec<u8>>, now: Time) -> Rig {
         let (requester, requests) = sdk::requests();
         let worker = WorkerCommand {
             program: "/bin/worker".into(),
@@ -65,8 +65,8 @@ impl Rig {
         let framework = FrameworkInfo { user: "u".into(), name: "n".into(), ..Default::default() };
         let mut outputs = Vec::new();
         let mut session = Session::new(scheduler, Settings::new(framework), now);
-        session.restore(kept.clone(), now, &mut outputs).expect("what was kept can be read");
-        let mut rig = Rig { session, asks: Asks(requester), now, kept, calls: Vec::new(), offers: 0 };
+        session.restore(saved.clone(), now, &mut outputs).expect("what was kept can be read");
+        let mut rig = Rig { session, asks: Asks(requester), now, saved, calls: Vec::new(), offers: 0 };
         rig.take(outputs);
         rig.put(Input::Wake);
         let part = event::Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
@@ -84,8 +84,8 @@ impl Rig {
                 Output::Save(changes) => {
                     for change in changes {
                         match change.value {
-                            Some(value) => drop(self.kept.insert(change.key, value)),
-                            None => drop(self.kept.remove(&change.key)),
+                            Some(value) => drop(self.saved.insert(change.key, value)),
+                            None => drop(self.saved.remove(&change.key)),
                         }
                     }
                 }
@@ -312,7 +312,7 @@ fn a_scheduler_that_comes_back_takes_its_tasks_over() {
     let report = Report { position: 4.0, ..Default::default() };
     rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
     rig.pass(3);
-    let mut after = Rig::new(rig.kept, rig.now + Duration::from_secs(5));
+    let mut after = Rig::new(rig.saved, rig.now + Duration::from_secs(5));
     assert_eq!(after.sent(), [], "nothing is launched twice, nothing is killed");
     let status = after.status();
     assert!(status.queries.iter().all(|q| q.state == State::Running && q.starts == 1), "{status:?}");
@@ -328,7 +328,7 @@ fn a_scheduler_that_comes_back_takes_its_tasks_over() {
 }
 
 #[test]
-fn room_is_made_for_a_query_that_finds_none() {
+fn a_task_shrinks_for_a_waiting_query() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     started(&mut rig, &["a", "b"]);
     rig.sent();
@@ -344,7 +344,7 @@ fn room_is_made_for_a_query_that_finds_none() {
 }
 
 #[test]
-fn what_ended_queries_leave_goes_to_those_held_short() {
+fn released_cores_go_to_queries_that_can_use_more() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
     assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
@@ -391,7 +391,7 @@ fn a_second_worker_that_comes_up_when_all_is_done_has_not_failed() {
     // The second task may start before its kill arrives, and the answer to the first one may have been lost.
     for task in ["video-a-1.2", "video-a-1.1"] {
         let answer = rig.ask(Question::Hello { task: task.into(), position: None });
-        assert!(matches!(answer, Answer::Over), "{task}: {answer:?}");
+        assert!(matches!(answer, Answer::QueryEnded), "{task}: {answer:?}");
     }
     assert!(matches!(rig.ask(Question::Hello { task: "video-a-7.1".into(), position: None }), Answer::Unknown));
     rig.update("video-a-1.2", TaskState::TaskFinished);
@@ -414,7 +414,10 @@ fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     // The new worker starts where the last report ended; later reports of the old one are ignored.
     assert_eq!(rig.hello("video-a-1.2").position, 7.0);
     assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
-    assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() }), Answer::Over));
+    assert!(matches!(
+        rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() }),
+        Answer::QueryEnded
+    ));
     rig.update("video-a-1.1", TaskState::TaskKilled);
     rig.pass(1);
     assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report }), Answer::Unknown));
@@ -445,7 +448,7 @@ fn a_move_that_fails_changes_nothing_and_one_whose_first_task_dies_is_finished()
     again.offer("B", 2.0);
     again.update("video-a-1.2", TaskState::TaskRunning);
     again.sent();
-    let mut after = Rig::new(again.kept, again.now + Duration::from_secs(5));
+    let mut after = Rig::new(again.saved, again.now + Duration::from_secs(5));
     let sent = after.sent();
     assert!(!sent.is_empty() && sent.iter().all(|s| *s == ("video-a-1.2".to_owned(), 0.0)), "{sent:?}");
     assert_eq!(after.status().queries[0].state, State::Running);
@@ -529,7 +532,7 @@ fn a_name_that_comes_back_is_another_task() {
     assert!(matches!(rig.ask(Question::Submit(vec![submission("gate", 2.0)])), Answer::Done));
     rig.offer("A", 4.0);
     assert_eq!(rig.sent(), [("video-gate-2.1".to_owned(), 1.0)]);
-    let mut after = Rig::new(rig.kept, rig.now + Duration::from_secs(5));
+    let mut after = Rig::new(rig.saved, rig.now + Duration::from_secs(5));
     assert!(matches!(after.ask(Question::Submit(vec![submission("yard", 2.0)])), Answer::Done));
     after.sent();
     after.offer("B", 4.0);
@@ -562,12 +565,12 @@ fn a_query_that_begins_to_wait_does_not_sit_out_old_refusals() {
 }
 
 #[test]
-fn kept_state_that_cannot_be_read_is_told() {
+fn saved_state_that_cannot_be_read_is_reported() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     started(&mut rig, &["gate", "yard"]);
-    let torn = rig.kept.iter_mut().find(|(key, _)| key.ends_with("query/gate")).expect("it is kept");
+    let torn = rig.saved.iter_mut().find(|(key, _)| key.ends_with("query/gate")).expect("it is kept");
     torn.1.truncate(9);
-    let status = Rig::new(rig.kept, rig.now).status();
+    let status = Rig::new(rig.saved, rig.now).status();
     assert_eq!(status.unreadable.keys().collect::<Vec<_>>(), ["gate"]);
     assert_eq!(status.queries.len(), 1);
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Drawn, LocalError, LocalOptions, LocalReport, write_results};
+use super::{LocalError, LocalOptions, LocalReport, VisualOutput, write_results};
 use crate::clock;
 use crate::media::camera::{Feed, FeedOptions, Next};
 use crate::media::{Camera, MediaError};
@@ -22,7 +22,7 @@ pub(super) fn run(
     let feed = Feed::open(camera, FeedOptions { reconnect: options.reconnect, ..Default::default() });
     feed.every(options.config.every);
     let (began, ready) = (clock::monotonic(), core_seconds());
-    let mut watch = Watch { options, began, seconds: 0.0, ..Watch::new(options) };
+    let mut watch = CameraRun { options, began, seconds: 0.0, ..CameraRun::new(options) };
     let over = loop {
         if options.seconds.is_some_and(|end| clock::monotonic() - began >= end) {
             break false;
@@ -30,7 +30,7 @@ pub(super) fn run(
         match feed.next(Duration::from_millis(100)) {
             Next::Picture(picture) => watch.look(picture.captured, picture.frame, feed.status().fps, each)?,
             Next::Nothing => {}
-            Next::Over => break true,
+            Next::Ended => break true,
         }
     };
     watch.finish(each)?;
@@ -58,13 +58,13 @@ pub(super) fn run(
     })
 }
 
-struct Watch<'a> {
+struct CameraRun<'a> {
     options: &'a LocalOptions,
     began: f64,
     seconds: f64,
     learner: Learner,
     pipeline: Option<Pipeline>,
-    drawn: Option<Drawn<'a>>,
+    drawn: Option<VisualOutput<'a>>,
     size: Option<(usize, usize)>,
     findings: Vec<Finding>,
     notices: Vec<Notice>,
@@ -72,9 +72,9 @@ struct Watch<'a> {
     distinct: u64,
 }
 
-impl<'a> Watch<'a> {
-    fn new(options: &'a LocalOptions) -> Watch<'a> {
-        Watch {
+impl<'a> CameraRun<'a> {
+    fn new(options: &'a LocalOptions) -> CameraRun<'a> {
+        CameraRun {
             options,
             began: 0.0,
             seconds: 0.0,
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
                 self.pipeline =
                     Some(Pipeline::new(self.options.kind, self.options.config, still).within(&self.options.scope));
                 let rate = fps.clamp(1.0, 60.0) / f64::from(self.options.config.every.max(1));
-                self.drawn = Some(Drawn::new(self.options, size.0, size.1, rate)?);
+                self.drawn = Some(VisualOutput::new(self.options, size.0, size.1, rate)?);
             }
             return Ok(());
         };
@@ -136,6 +136,6 @@ impl<'a> Watch<'a> {
     fn finish(&mut self, each: &mut dyn FnMut(&Finding)) -> Result<(), LocalError> {
         let rest = self.pipeline.as_mut().map(Pipeline::finish).unwrap_or_default();
         self.keep(rest, each);
-        self.drawn.take().map_or(Ok(()), Drawn::finish)
+        self.drawn.take().map_or(Ok(()), VisualOutput::finish)
     }
 }

@@ -114,7 +114,7 @@ fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding))
     let info = video.info();
     let every = options.config.every.max(1);
     let mut pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);
-    let mut drawn = Drawn::new(options, info.width, info.height, info.fps / f64::from(every))?;
+    let mut drawn = VisualOutput::new(options, info.width, info.height, info.fps / f64::from(every))?;
     let (mut findings, mut frames, mut used, mut cut) = (Vec::new(), 0, 0.0, None);
     let mut seconds = 0.0;
     for number in (0..).step_by(every as usize) {
@@ -174,7 +174,7 @@ fn write_results(options: &LocalOptions, findings: &[Finding]) -> Result<(), Loc
 }
 
 /// The annotated video and the contact sheet, if requested.
-struct Drawn<'a> {
+struct VisualOutput<'a> {
     options: &'a LocalOptions,
     video: Option<Mp4Writer>,
     sheet: Sheet,
@@ -183,10 +183,17 @@ struct Drawn<'a> {
     found: u64,
 }
 
-impl<'a> Drawn<'a> {
-    fn new(options: &'a LocalOptions, width: usize, height: usize, fps: f64) -> Result<Drawn<'a>, LocalError> {
+impl<'a> VisualOutput<'a> {
+    fn new(options: &'a LocalOptions, width: usize, height: usize, fps: f64) -> Result<VisualOutput<'a>, LocalError> {
         let video = options.annotated.as_ref().map(|_| Mp4Writer::new(width, height, fps, 1.0)).transpose()?;
-        Ok(Drawn { options, video, sheet: Sheet::default(), next_picture: 0.0, names: BTreeMap::new(), found: 0 })
+        Ok(VisualOutput {
+            options,
+            video,
+            sheet: Sheet::default(),
+            next_picture: 0.0,
+            names: BTreeMap::new(),
+            found: 0,
+        })
     }
 
     fn frame(

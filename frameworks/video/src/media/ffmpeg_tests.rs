@@ -9,7 +9,7 @@ use crate::core::{Orders, Start};
 use crate::pipeline::{Config, QueryKind};
 use crate::schedule::Goals;
 use crate::spec::QuerySpec;
-use crate::worker::HandWorker;
+use crate::worker::LocalWorker;
 
 /// Makes a Matroska file with this many frames in MPEG-2, which this process does not decode; `None` without the
 /// program.
@@ -60,7 +60,7 @@ fn what_only_the_program_can_decode_is_read_through_it() {
     assert!(video.frame(whole).expect("ends").is_none());
     assert_eq!(video.info().frames, Some(whole));
     assert_eq!(number(&video.frame(0).expect("goes back").expect("is there")), first);
-    assert!(video.elsewhere() > 0.0, "what the program uses is accounted for");
+    assert!(video.core_seconds_of_others() > 0.0, "what the program uses is accounted for");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_loop_goes_round_in_every_configuration() {
     let config = |every| Config { every, ..Config::GOLDEN };
     let orders = Orders { config: config(4), cores: 1.0 };
     // The whole stream exists already, so nothing waits for it.
-    let worker = HandWorker::start(Start {
+    let worker = LocalWorker::start(Start {
         spec,
         age: 100.0,
         position: 0.0,
@@ -117,7 +117,7 @@ fn a_loop_goes_round_in_every_configuration() {
         crate::worker::wait_for(&worker, done);
     };
     until(&|report| report.position > 2.0);
-    worker.order(Orders { config: config(1), cores: 1.0 });
+    worker.set_orders(Orders { config: config(1), cores: 1.0 });
     until(&|report| report.done || report.failure.is_some());
     assert_eq!(worker.report().failure, None);
 }

@@ -157,7 +157,7 @@ impl Video {
     }
 
     /// Returns the core-seconds that other processes have used for the video so far.
-    pub fn elsewhere(&self) -> f64 {
+    pub fn core_seconds_of_others(&self) -> f64 {
         match &self.reader {
             Reader::Indexed(_) => 0.0,
             Reader::Piped(piped) => piped.used(),
@@ -230,7 +230,7 @@ pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
                 match feed.next(std::time::Duration::from_millis(200)) {
                     camera::Next::Picture(picture) => return Ok(picture.frame),
                     camera::Next::Nothing => {}
-                    camera::Next::Over => return Err(none(feed.status().message)),
+                    camera::Next::Ended => return Err(none(feed.status().message)),
                 }
             }
         }

@@ -185,18 +185,18 @@ fn what_is_no_video_is_refused() {
 #[test]
 fn damaged_files_never_panic() {
     let directory = Directory::new("damage");
-    let mut chance = crate::chance::Chance::new(7);
+    let mut rng = crate::random::SplitMix64::new(7);
     for (name, make) in FORMATS {
         let path = directory.file(name);
         make(&path, 6);
         let good = fs::read(&path).expect("reads");
         for _ in 0..60 {
             let mut bytes = good.clone();
-            for _ in 0..1 + chance.below(8) {
+            for _ in 0..1 + rng.below(8) {
                 // Most changes are in the headers, whose numbers matter most to a reader.
-                let range = if chance.below(3) == 0 { bytes.len() } else { bytes.len().min(700) };
-                let at = chance.below(range as u64) as usize;
-                bytes[at] = chance.below(256) as u8;
+                let range = if rng.below(3) == 0 { bytes.len() } else { bytes.len().min(700) };
+                let at = rng.below(range as u64) as usize;
+                bytes[at] = rng.below(256) as u8;
             }
             fs::write(&path, &bytes).expect("writes");
             if let Ok(mut video) = Video::open(&path) {

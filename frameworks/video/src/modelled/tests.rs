@@ -53,7 +53,7 @@ fn too_few_cores_fall_behind_and_more_catch_up() {
     // Half of what arrives is processed.
     assert_eq!(modelled.means(at(20.0)), Some([1.0, 10.0, 1.0]));
     // Now the cheap configuration, with four times the cores that it needs.
-    modelled.obey("t", Orders { config: Config { every: 8, ..Config::GOLDEN }, cores: 0.4 }, at(20.0));
+    modelled.apply_orders("t", Orders { config: Config { every: 8, ..Config::GOLDEN }, cores: 0.4 }, at(20.0));
     modelled.work(at(22.0));
     assert_eq!(modelled.means(at(22.0)), Some([0.6, 4.0, 0.0]));
     modelled.work(at(30.0));
@@ -64,14 +64,14 @@ fn too_few_cores_fall_behind_and_more_catch_up() {
 }
 
 #[test]
-fn a_stream_that_is_over_is_told_with_what_it_came_to() {
+fn the_end_of_a_stream_is_reported_with_its_means() {
     let mut modelled = watching(Config::GOLDEN, 0.8);
     modelled.work(at(100.0));
     modelled.report(at(100.0));
     assert!(modelled.workers["t"].done);
-    modelled.obey("t", Orders { config: Config::GOLDEN, cores: 0.8 }, at(100.0));
-    let life = Life { quality: 1.0, lag: 0.0, late: 0.0 };
+    modelled.apply_orders("t", Orders { config: Config::GOLDEN, cores: 0.8 }, at(100.0));
+    let means = QueryMeans { quality: 1.0, lag: 0.0, late: 0.0 };
     let happened = modelled.take_happenings();
-    assert_eq!(happened, [Happening::Begun("q".to_owned()), Happening::Over("q".to_owned(), Some(life))]);
+    assert_eq!(happened, [Happening::Begun("q".to_owned()), Happening::Over("q".to_owned(), Some(means))]);
     assert!(modelled.workers.is_empty() && modelled.means(at(101.0)).is_none());
 }

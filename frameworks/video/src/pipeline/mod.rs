@@ -19,7 +19,7 @@ pub use learn::Learner;
 pub use notice::{NOTICES_MAX, Notice, notice};
 pub use query::{QueryKind, UnknownKind};
 pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still};
-pub use sample::{SAMPLE_SECONDS, Sample, Sampled};
+pub use sample::{SAMPLE_SECONDS, Sample, SampleProgress};
 pub use score::{Score, score};
 
 #[cfg(test)]

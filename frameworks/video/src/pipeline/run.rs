@@ -7,7 +7,7 @@ use super::events::Finding;
 use super::learn::Learner;
 use super::notice::{Notice, notice};
 use super::query::QueryKind;
-use super::view::{Seen, View};
+use super::view::{ViewMonitor, ViewState};
 use crate::frame::{Frame, Rect};
 use crate::media::{MediaError, Video};
 use crate::scope::{Line, Scope};
@@ -55,7 +55,7 @@ pub struct Pipeline {
     background: Background,
     analyst: Analyst,
     last: Option<f64>,
-    view: View,
+    view: ViewMonitor,
     learner: Option<Learner>,
     notices: Vec<Notice>,
 }
@@ -65,7 +65,7 @@ impl Pipeline {
     pub fn new(kind: QueryKind, config: Config, still: Frame) -> Pipeline {
         let background = Background::new(&still, config.shrink, config.detector);
         let analyst = Analyst::new(kind, config.window);
-        let (view, notices) = (View::default(), Vec::new());
+        let (view, notices) = (ViewMonitor::default(), Vec::new());
         Pipeline { config, background, still, analyst, last: None, view, learner: None, notices }
     }
 
@@ -110,10 +110,10 @@ impl Pipeline {
             return self.analyst.step(seconds, &small, &[]);
         }
         let mask = self.background.detect(&small, pause as f32);
-        match self.view.look(seconds, mask.filled()) {
-            Seen::Same => self.analyst.step(seconds, &small, &blobs(&mask)),
-            Seen::Covered => self.analyst.step(seconds, &small, &[]),
-            Seen::Changed => {
+        match self.view.update(seconds, mask.filled()) {
+            ViewState::Same => self.analyst.step(seconds, &small, &blobs(&mask)),
+            ViewState::Covered => self.analyst.step(seconds, &small, &[]),
+            ViewState::Changed => {
                 let text = "most of the picture has changed: the camera was moved, or the light; the background is learnt again";
                 notice(&mut self.notices, seconds, text);
                 self.learner = Some(Learner::default());
@@ -187,10 +187,10 @@ impl Analyst {
         let mut out = Vec::new();
         for id in step.found {
             self.read(id, frame);
-            self.tell(id, false, &mut out);
+            self.report_object(id, false, &mut out);
         }
         for track in &step.ended {
-            self.tell_track(track, true, &mut out);
+            self.report_crossings(track, true, &mut out);
             self.readings.remove(&track.id);
         }
         if self.kind == QueryKind::Tracks {
@@ -203,7 +203,7 @@ impl Analyst {
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut out = Vec::new();
         for track in self.tracker.tracks().to_vec() {
-            self.tell_track(&track, true, &mut out);
+            self.report_crossings(&track, true, &mut out);
         }
         out
     }
@@ -227,14 +227,14 @@ impl Analyst {
         }
     }
 
-    fn tell(&mut self, id: u64, ended: bool, out: &mut Vec<Finding>) {
+    fn report_object(&mut self, id: u64, ended: bool, out: &mut Vec<Finding>) {
         if let Some(track) = self.tracker.get(id).cloned() {
-            self.tell_track(&track, ended, out);
+            self.report_crossings(&track, ended, out);
         }
     }
 
     /// Reports each crossing of an object, as soon as the object is known well enough or has ended.
-    fn tell_track(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
+    fn report_crossings(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
         if track.crossings.is_empty() {
             return;
         }

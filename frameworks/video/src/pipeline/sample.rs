@@ -42,7 +42,7 @@ struct Run {
 
 /// Progress of a sample after a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampled {
+pub enum SampleProgress {
     /// The sample needs more pictures.
     More,
     /// The sample is complete, with the score of the configuration's findings against the golden ones.
@@ -65,7 +65,7 @@ impl Sample {
 
     /// Adds the next picture of the stream, with its number and its time in seconds. Every picture must be added: once
     /// the background is learnt, a missing one makes the sample invalid.
-    pub fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> Sampled {
+    pub fn push(&mut self, number: u64, seconds: f64, frame: &Frame) -> SampleProgress {
         let missing = self.expected.replace(number + 1).is_some_and(|expected| expected != number);
         let Some(runs) = &mut self.runs else {
             if let Some(still) = self.learner.push(seconds, frame) {
@@ -76,25 +76,25 @@ impl Sample {
                 let (golden, config) = (run(self.golden), run(self.config));
                 self.runs = Some(Runs { began: seconds, first: number + 1, golden, config });
             }
-            return Sampled::More;
+            return SampleProgress::More;
         };
         if missing {
-            return Sampled::Void;
+            return SampleProgress::Void;
         }
         let since = number.saturating_sub(runs.first);
         if seconds - runs.began >= SAMPLE_SECONDS {
             runs.golden.finish();
             runs.config.finish();
-            return Sampled::Done(score(self.kind, &runs.config.found, &runs.golden.found));
+            return SampleProgress::Done(score(self.kind, &runs.config.found, &runs.golden.found));
         }
-        let same = runs.golden.look(since, seconds, frame) && runs.config.look(since, seconds, frame);
-        if same { Sampled::More } else { Sampled::Void }
+        let same = runs.golden.process(since, seconds, frame) && runs.config.process(since, seconds, frame);
+        if same { SampleProgress::More } else { SampleProgress::Void }
     }
 }
 
 impl Run {
     /// Processes a picture, unless the configuration skips it. Returns `false` if the view has changed.
-    fn look(&mut self, since: u64, seconds: f64, frame: &Frame) -> bool {
+    fn process(&mut self, since: u64, seconds: f64, frame: &Frame) -> bool {
         if since.is_multiple_of(u64::from(self.pipeline.config().every.max(1))) {
             self.found.extend(self.pipeline.process(seconds, frame));
         }

@@ -57,7 +57,7 @@ fn the_golden_configuration_finds_the_truth() {
 }
 
 /// Takes consecutive samples of a video with this configuration.
-fn samples(file: &File, config: Config) -> Vec<Sampled> {
+fn samples(file: &File, config: Config) -> Vec<SampleProgress> {
     let mut video = Video::open(&file.0).expect("opens");
     let fps = video.info().fps;
     let sample = || Sample::new(QueryKind::Cars, &Scope::default(), Config::GOLDEN, config);
@@ -65,7 +65,7 @@ fn samples(file: &File, config: Config) -> Vec<Sampled> {
     for number in 0.. {
         let Some(frame) = video.frame(number).expect("decodes") else { break };
         match current.push(number, number as f64 / fps, &frame) {
-            Sampled::More => {}
+            SampleProgress::More => {}
             done => {
                 out.push(done);
                 current = sample();
@@ -81,7 +81,7 @@ fn samples_tell_a_good_configuration_from_a_poor_one() {
     let (file, _) = scene("samples", &options);
     let scores = |config| -> Vec<Score> {
         let done = |s| match s {
-            Sampled::Done(score) => score,
+            SampleProgress::Done(score) => score,
             other => panic!("{other:?}"),
         };
         samples(&file, config).into_iter().map(done).collect()
@@ -101,6 +101,6 @@ fn a_sample_without_a_picture_is_void() {
     let mut sample = Sample::new(QueryKind::Cars, &Scope::default(), Config::GOLDEN, Config::GOLDEN);
     // While the background is learnt, pictures may be missing.
     let numbers = (0..60).step_by(2).chain(60..200);
-    assert!(numbers.into_iter().all(|n| sample.push(n, n as f64 * 0.04, &frame) == Sampled::More));
-    assert_eq!(sample.push(201, 8.04, &frame), Sampled::Void);
+    assert!(numbers.into_iter().all(|n| sample.push(n, n as f64 * 0.04, &frame) == SampleProgress::More));
+    assert_eq!(sample.push(201, 8.04, &frame), SampleProgress::Void);
 }

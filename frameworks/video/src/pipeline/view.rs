@@ -9,14 +9,14 @@ const PICTURES: u32 = 2;
 
 /// Observes how much of each picture has changed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct View {
+pub(super) struct ViewMonitor {
     since: Option<f64>,
     pictures: u32,
 }
 
 /// Verdict on the view after a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ViewState {
     /// The view is the same.
     Same,
     /// Most of the picture has changed, perhaps only for a moment.
@@ -25,20 +25,20 @@ pub(super) enum Seen {
     Changed,
 }
 
-impl View {
+impl ViewMonitor {
     /// Records that a fraction `changed` of a picture has changed, 0 to 1.
-    pub(super) fn look(&mut self, seconds: f64, changed: f32) -> Seen {
+    pub(super) fn update(&mut self, seconds: f64, changed: f32) -> ViewState {
         if changed < CHANGED {
-            *self = View::default();
-            return Seen::Same;
+            *self = ViewMonitor::default();
+            return ViewState::Same;
         }
         let since = *self.since.get_or_insert(seconds);
         self.pictures += 1;
         if seconds - since >= LASTING && self.pictures >= PICTURES {
-            *self = View::default();
-            return Seen::Changed;
+            *self = ViewMonitor::default();
+            return ViewState::Changed;
         }
-        Seen::Covered
+        ViewState::Covered
     }
 }
 
@@ -48,12 +48,15 @@ mod tests {
 
     #[test]
     fn a_flash_is_no_other_view_and_a_cut_is() {
-        let mut view = View::default();
-        let mut at = |seconds: f64, changed: f32| view.look(seconds, changed);
-        assert_eq!((at(0.0, 0.1), at(0.1, 0.9), at(0.2, 0.1)), (Seen::Same, Seen::Covered, Seen::Same));
-        assert_eq!((at(1.0, 0.9), at(1.5, 0.9), at(2.0, 0.9)), (Seen::Covered, Seen::Covered, Seen::Changed));
-        assert_eq!(at(2.1, 0.2), Seen::Same);
+        let mut view = ViewMonitor::default();
+        let mut at = |seconds: f64, changed: f32| view.update(seconds, changed);
+        assert_eq!((at(0.0, 0.1), at(0.1, 0.9), at(0.2, 0.1)), (ViewState::Same, ViewState::Covered, ViewState::Same));
+        assert_eq!(
+            (at(1.0, 0.9), at(1.5, 0.9), at(2.0, 0.9)),
+            (ViewState::Covered, ViewState::Covered, ViewState::Changed)
+        );
+        assert_eq!(at(2.1, 0.2), ViewState::Same);
         // One picture in many seconds may be a bus in front of the camera; the second one decides.
-        assert_eq!((at(10.0, 0.9), at(15.0, 0.9)), (Seen::Covered, Seen::Changed));
+        assert_eq!((at(10.0, 0.9), at(15.0, 0.9)), (ViewState::Covered, ViewState::Changed));
     }
 }

@@ -144,7 +144,7 @@ impl Clip {
         if let Some(kept) = self.decoded.get(&number) {
             return Ok(Some(kept.clone()));
         }
-        let before = core_seconds() + self.video.elsewhere();
+        let before = core_seconds() + self.video.core_seconds_of_others();
         let decoded = self.video.decoded();
         let Some(frame) = self.video.frame(number)? else {
             // The length is known only now.
@@ -152,7 +152,7 @@ impl Clip {
             self.frames = after.map_or(self.frames, |n| n.min(self.frames));
             return Ok(None);
         };
-        let cost = core_seconds() + self.video.elsewhere() - before;
+        let cost = core_seconds() + self.video.core_seconds_of_others() - before;
         self.spent += cost;
         // Frames that were decoded on the way share the cost; a configuration pays for those that it needs.
         let each = cost / (self.video.decoded() - decoded).max(1) as f64;

@@ -42,7 +42,7 @@ pub enum ProfileError {
 /// Properties that identify a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VideoMark {
+pub struct VideoIdentity {
     /// Size of the file in bytes.
     pub bytes: u64,
     /// Width in pixels.
@@ -62,7 +62,7 @@ pub struct Profile {
     /// Kind of the query.
     pub kind: QueryKind,
     /// Video on which the profile was made.
-    pub video: VideoMark,
+    pub video: VideoIdentity,
     /// Values that the configurations were chosen from.
     pub knobs: Knobs,
     /// Lines and region of the query.
@@ -93,15 +93,15 @@ fn rounded(point: &Point) -> Point {
     Point { quality: round(point.quality, 1e4), cores: round(point.cores, 1e6).max(1e-6), ..*point }
 }
 
-impl VideoMark {
+impl VideoIdentity {
     /// Returns the mark of a video file.
     ///
     /// # Errors
     /// Returns an error if the file is not a video.
-    pub fn of(path: &Path) -> Result<VideoMark, MediaError> {
+    pub fn of(path: &Path) -> Result<VideoIdentity, MediaError> {
         let info = Video::open(path)?.info();
         let bytes = fs::metadata(path).map_err(|source| MediaError::Io { path: path.to_owned(), source })?.len();
-        Ok(VideoMark { bytes, width: info.width, height: info.height, fps: info.fps })
+        Ok(VideoIdentity { bytes, width: info.width, height: info.height, fps: info.fps })
     }
 }
 
@@ -112,7 +112,7 @@ impl Profile {
     /// # Errors
     /// Returns an error if the video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
-        let video = VideoMark::of(path)?;
+        let video = VideoIdentity::of(path)?;
         let scope = options.scope.clone();
         let mut options = options;
         let mut doubled = 0;
@@ -227,7 +227,7 @@ impl Profile {
     /// # Errors
     /// Returns an error if the video cannot be decoded, or the file cannot be written. An unreadable file is made
     /// again.
-    pub fn kept(
+    pub fn load_or_make(
         directory: &Path,
         video: &Path,
         kind: QueryKind,
@@ -235,7 +235,7 @@ impl Profile {
         options: ClipOptions,
     ) -> Result<(Profile, bool), ProfileError> {
         let stem = video.file_stem().unwrap_or_default().to_string_lossy();
-        let mark = VideoMark::of(video)?;
+        let mark = VideoIdentity::of(video)?;
         let path = directory.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
         if let Ok(profile) = Profile::read(&path)
             && (&profile.video, profile.kind, &profile.knobs, &profile.scope) == (&mark, kind, knobs, &options.scope)

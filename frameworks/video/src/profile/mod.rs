@@ -9,7 +9,7 @@ mod file;
 mod search;
 
 pub use clip::{Clip, ClipOptions, core_seconds};
-pub use file::{EVENTS_FEW, PROFILE_VERSION, Profile, ProfileError, VideoMark};
+pub use file::{EVENTS_FEW, PROFILE_VERSION, Profile, ProfileError, VideoIdentity};
 pub use search::{Evaluate, Point, Search, climb, exhaustive, frontier};
 
 #[cfg(test)]

@@ -63,11 +63,11 @@ fn a_profile_is_made_kept_and_used_again() {
     generate(&options, &video).expect("a scene");
     let knobs = Knobs { every: vec![1, 4, 25], shrink: vec![1, 4], window: vec![3, 1], ..Default::default() };
     let clip = || ClipOptions { seconds: 8.0, ..Default::default() };
-    let (made, new) = Profile::kept(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("profiled");
+    let (made, new) = Profile::load_or_make(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("profiled");
     assert!(new && made.frontier.len() >= 2, "{made:?}");
     let (last, first) = (made.frontier.last().expect("points"), made.frontier[0]);
     assert!(last.quality > 0.95 && last.cores > first.cores, "{made:?}");
-    let (again, new) = Profile::kept(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("read");
+    let (again, new) = Profile::load_or_make(&directory, &video, QueryKind::Cars, &knobs, clip()).expect("read");
     assert!(!new);
     assert_eq!(again, made);
     // A damaged file is rejected with the rule that it breaks, and made again where it is only a cache.
@@ -80,6 +80,6 @@ fn a_profile_is_made_kept_and_used_again() {
     std::fs::write(&path, text).expect("writes");
     assert!(Profile::read(&path).expect_err("another version").to_string().contains("version"));
     let other = Knobs { detector: knobs.detector[1..].to_vec(), ..knobs };
-    assert!(Profile::kept(&directory, &video, QueryKind::Cars, &other, clip()).expect("made").1);
+    assert!(Profile::load_or_make(&directory, &video, QueryKind::Cars, &other, clip()).expect("made").1);
     std::fs::remove_dir_all(&directory).expect("removes");
 }

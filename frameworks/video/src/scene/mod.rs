@@ -12,7 +12,7 @@ mod write;
 
 pub use plan::{Kind, Object, SceneError, SceneOptions, Truth};
 pub use render::Renderer;
-pub use square::{Box, SQUARE_FPS, SQUARE_SIZE, Square};
+pub use square::{SQUARE_FPS, SQUARE_SIZE, Square, TrueBox};
 pub use write::{GenerateError, generate, read_truth};
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::chance::Chance;
 use crate::frame::Rect;
 use crate::glyphs::PLATE_SIGNS;
+use crate::random::SplitMix64;
 
 /// Picture width for which the sizes below are meant; they scale with the real width.
 pub(super) const DESIGN_WIDTH: f64 = 640.0;
@@ -55,13 +55,13 @@ impl Kind {
     }
 
     /// Returns a random width and length of the kind, at the design's width.
-    fn size(self, chance: &mut Chance) -> (f64, f64) {
+    fn size(self, rng: &mut SplitMix64) -> (f64, f64) {
         match self {
-            Kind::Car => (72.0, chance.between(90.0, 104.0)),
-            Kind::Van => (76.0, chance.between(112.0, 124.0)),
-            Kind::Truck => (82.0, chance.between(146.0, 166.0)),
-            Kind::Bus => (86.0, chance.between(178.0, 196.0)),
-            Kind::Person => (13.0, chance.between(25.0, 30.0)),
+            Kind::Car => (72.0, rng.between(90.0, 104.0)),
+            Kind::Van => (76.0, rng.between(112.0, 124.0)),
+            Kind::Truck => (82.0, rng.between(146.0, 166.0)),
+            Kind::Bus => (86.0, rng.between(178.0, 196.0)),
+            Kind::Person => (13.0, rng.between(25.0, 30.0)),
         }
     }
 }
@@ -204,11 +204,11 @@ impl Truth {
     /// Returns an error if an option is outside its range.
     pub fn plan(options: &SceneOptions) -> Result<Truth, SceneError> {
         options.check()?;
-        let mut planner = Planner { options, chance: Chance::new(options.seed), objects: Vec::new() };
+        let mut planner = Planner { options, rng: SplitMix64::new(options.seed), objects: Vec::new() };
         let lane = (ROAD.1 - ROAD.0) / LANES as f64;
         for number in 0..LANES {
             let down = number < LANES / 2;
-            let speed = planner.chance.between(95.0, 165.0);
+            let speed = planner.rng.between(95.0, 165.0);
             let x = ROAD.0 + lane * (number as f64 + 0.5);
             planner.row(x, if down { speed } else { -speed }, options.vehicles_per_minute / LANES as f64, true);
         }
@@ -216,18 +216,18 @@ impl Truth {
             for row in 0..ROWS {
                 let x = ROW_WIDTH * (row as f64 + 0.5) + 3.0;
                 let x = if side == 0 { x } else { DESIGN_WIDTH - x };
-                let speed = planner.chance.between(38.0, 62.0);
-                let speed = if planner.chance.below(2) == 0 { speed } else { -speed };
+                let speed = planner.rng.between(38.0, 62.0);
+                let speed = if planner.rng.below(2) == 0 { speed } else { -speed };
                 planner.row(x, speed, options.people_per_minute / (2 * ROWS) as f64, false);
             }
         }
         let mut objects = planner.objects;
         objects.sort_by(|a, b| a.crosses.total_cmp(&b.crosses));
-        let mut chance = Chance::new(options.seed ^ 0x0070_6c61_7465);
+        let mut rng = SplitMix64::new(options.seed ^ 0x0070_6c61_7465);
         let mut plates = std::collections::BTreeSet::new();
         for (id, object) in (1..).zip(&mut objects) {
             object.id = id;
-            object.plate = object.kind.is_vehicle().then(|| new_plate(&mut chance, &mut plates));
+            object.plate = object.kind.is_vehicle().then(|| new_plate(&mut rng, &mut plates));
         }
         Ok(Truth { version: 1, scene: options.clone(), line: 0.5, objects })
     }
@@ -241,7 +241,7 @@ impl Truth {
 
 struct Planner<'a> {
     options: &'a SceneOptions,
-    chance: Chance,
+    rng: SplitMix64,
     objects: Vec<Object>,
 }
 
@@ -257,12 +257,12 @@ impl Planner<'_> {
         // Objects are never longer than the repetition: otherwise they would be in the picture twice.
         let height = self.options.height as f64 / self.scale();
         let speed = speed.signum() * speed.abs().max((height + 200.0) / self.options.seconds * 1.05);
-        let mut free = self.chance.wait(mean).min(mean);
+        let mut free = self.rng.wait(mean).min(mean);
         let first = free;
         let mut before = 0.0;
         loop {
             let kind = if vehicles { self.kind() } else { Kind::Person };
-            let (w, h) = kind.size(&mut self.chance);
+            let (w, h) = kind.size(&mut self.rng);
             let at = free + (before + h / 2.0) / speed.abs();
             let last = at + (h / 2.0 + gap + 100.0) / speed.abs();
             if last > self.options.seconds + first {
@@ -272,7 +272,7 @@ impl Planner<'_> {
             self.objects.push(object);
             before = h / 2.0 + gap;
             let least = before / speed.abs();
-            free = at + (self.chance.wait(mean) - least).max(0.0);
+            free = at + (self.rng.wait(mean) - least).max(0.0);
         }
     }
 
@@ -281,7 +281,7 @@ impl Planner<'_> {
     }
 
     fn kind(&mut self) -> Kind {
-        match self.chance.below(10) {
+        match self.rng.below(10) {
             0 => Kind::Bus,
             1 | 2 => Kind::Truck,
             3 | 4 => Kind::Van,
@@ -295,7 +295,7 @@ impl Planner<'_> {
             id: 0,
             kind,
             plate: None,
-            colour: self.chance.below(8) as u8,
+            colour: self.rng.below(8) as u8,
             crosses,
             x: (x / DESIGN_WIDTH) as f32,
             w: (w / DESIGN_WIDTH) as f32,
@@ -306,10 +306,10 @@ impl Planner<'_> {
 }
 
 /// Returns a plate of three letters and three digits that is not taken.
-fn new_plate(chance: &mut Chance, taken: &mut std::collections::BTreeSet<String>) -> String {
+fn new_plate(rng: &mut SplitMix64, taken: &mut std::collections::BTreeSet<String>) -> String {
     let (letters, digits) = PLATE_SIGNS.split_at(PLATE_SIGNS.len() - 10);
     loop {
-        let mut sign = |signs: &str| char::from(signs.as_bytes()[chance.below(signs.len() as u64) as usize]);
+        let mut sign = |signs: &str| char::from(signs.as_bytes()[rng.below(signs.len() as u64) as usize]);
         let plate: String = [letters, letters, letters, digits, digits, digits].into_iter().map(&mut sign).collect();
         if taken.insert(plate.clone()) {
             return plate;

@@ -2,8 +2,8 @@
 
 use super::plan::{DESIGN_WIDTH, LANES, ROAD, Truth};
 use super::sprite::{Sprite, draw};
-use crate::chance::Chance;
 use crate::frame::{Colour, Frame, Rect};
+use crate::random::SplitMix64;
 
 /// Number of precomputed noise values; the noise of a row starts anywhere in them.
 const NOISE_VALUES: usize = 1 << 16;
@@ -22,10 +22,10 @@ impl Renderer {
     pub fn new(truth: Truth) -> Renderer {
         let options = &truth.scene;
         let (w, h) = (options.width, options.height);
-        let mut chance = Chance::new(options.seed ^ 0x006e_6f69_7365);
-        let noise = (0..NOISE_VALUES).map(|_| (chance.normal() * options.noise).round() as i8).collect();
+        let mut rng = SplitMix64::new(options.seed ^ 0x006e_6f69_7365);
+        let noise = (0..NOISE_VALUES).map(|_| (rng.normal() * options.noise).round() as i8).collect();
         let sprites = truth.objects.iter().map(|object| draw(object, w, h)).collect();
-        Renderer { background: background(w, h, &mut chance), sprites, noise, truth }
+        Renderer { background: background(w, h, &mut rng), sprites, noise, truth }
     }
 
     /// Returns the ground truth of the scene.
@@ -47,10 +47,10 @@ impl Renderer {
         let turn = std::f64::consts::TAU * seconds / options.seconds;
         let light = 1.0 + options.light * turn.sin();
         let steps: Vec<u8> = (0..256).map(|y| (f64::from(y) * light).round().clamp(0.0, 255.0) as u8).collect();
-        let mut chance = Chance::new(options.seed.wrapping_mul(31).wrapping_add(number));
+        let mut rng = SplitMix64::new(options.seed.wrapping_mul(31).wrapping_add(number));
         let width = frame.width();
         for row in frame.y.chunks_exact_mut(width) {
-            let from = chance.below((NOISE_VALUES - width) as u64) as usize;
+            let from = rng.below((NOISE_VALUES - width) as u64) as usize;
             for (pixel, noise) in row.iter_mut().zip(&self.noise[from..]) {
                 *pixel = steps[usize::from(*pixel)].saturating_add_signed(*noise);
             }
@@ -100,7 +100,7 @@ fn paint(frame: &mut Frame, sprite: &Sprite, place: &Rect) {
 }
 
 /// Draws the empty street.
-fn background(width: usize, height: usize, chance: &mut Chance) -> Frame {
+fn background(width: usize, height: usize, rng: &mut SplitMix64) -> Frame {
     let scale = width as f64 / DESIGN_WIDTH;
     let lane = (ROAD.1 - ROAD.0) / LANES as f64;
     let mut frame = Frame::filled(width, height, Colour::grey(150));
@@ -119,7 +119,7 @@ fn background(width: usize, height: usize, chance: &mut Chance) -> Frame {
                 () if road => 92.0,
                 () => 150.0,
             };
-            frame.y[y * width + x] = (base + chance.normal() * 3.0).round() as u8;
+            frame.y[y * width + x] = (base + rng.normal() * 3.0).round() as u8;
         }
     }
     frame

@@ -3,9 +3,9 @@
 //! They consist of rectangles with soft edges.
 
 use super::plan::{DESIGN_WIDTH, Kind, Object};
-use crate::chance::Chance;
 use crate::frame::Colour;
 use crate::glyphs;
+use crate::random::SplitMix64;
 
 /// A picture with an opacity for each pixel.
 #[derive(Clone, Debug)]
@@ -78,9 +78,9 @@ pub(super) fn draw(object: &Object, width: usize, height: usize) -> Sprite {
     let scale = width as f64 / DESIGN_WIDTH;
     let (w, h) = (f64::from(object.w) * DESIGN_WIDTH, f64::from(object.h) * height as f64 / scale);
     let mut sprite = Sprite::new(w, h, scale);
-    let mut chance = Chance::new(u64::from(object.id) * 77 + 5);
+    let mut rng = SplitMix64::new(u64::from(object.id) * 77 + 5);
     if object.kind == Kind::Person {
-        person(&mut sprite, w, h, object, &mut chance);
+        person(&mut sprite, w, h, object, &mut rng);
         return sprite;
     }
     vehicle(&mut sprite, w, h, object);
@@ -147,12 +147,12 @@ fn plate(sprite: &mut Sprite, w: f64, h: f64, text: &str) {
     sprite.text([x + 2.0, y + 3.0, pw - 4.0, ph - 6.0], text, Colour::grey(24));
 }
 
-fn person(sprite: &mut Sprite, w: f64, h: f64, object: &Object, chance: &mut Chance) {
+fn person(sprite: &mut Sprite, w: f64, h: f64, object: &Object, rng: &mut SplitMix64) {
     let coat = paint((object.colour + 3) % 8);
     // A person seen from above and in front: a coat, a head, legs. Coats as grey as the pavement are repainted.
     let coat = if coat.y.abs_diff(150) < 35 { shade(coat, -70) } else { coat };
     let skin = Colour::rgb(215, 165, 130);
-    sprite.fill([w * 0.22, h * 0.62, w * 0.56, h * 0.38], Colour::grey(40 + chance.below(30) as u8), 1.0);
+    sprite.fill([w * 0.22, h * 0.62, w * 0.56, h * 0.38], Colour::grey(40 + rng.below(30) as u8), 1.0);
     sprite.fill([0.0, h * 0.22, w, h * 0.45], coat, 1.0);
     sprite.fill([w * 0.25, 0.0, w * 0.5, h * 0.24], skin, 1.0);
     sprite.fill([w * 0.22, 0.0, w * 0.56, h * 0.10], Colour::grey(50), 1.0);

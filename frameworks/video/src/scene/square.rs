@@ -4,8 +4,8 @@
 //!
 //! It is harder than the street: boxes overlap, sizes depend on the position, and not everything that moves counts.
 
-use crate::chance::Chance;
 use crate::frame::{Colour, Frame, Rect};
+use crate::random::SplitMix64;
 
 /// Width and height of the square's pictures in pixels.
 pub const SQUARE_SIZE: (usize, usize) = (480, 270);
@@ -37,7 +37,7 @@ struct Walker {
 
 /// A box of the ground truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Box {
+pub struct TrueBox {
     /// Number of the object, from 1.
     pub id: u32,
     /// Whether the object is a vehicle; otherwise it is a person.
@@ -59,22 +59,22 @@ pub struct Square {
 impl Square {
     /// Generates a square with this many seconds of people and vehicles.
     pub fn new(seed: u64, seconds: f64) -> Square {
-        let mut chance = Chance::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let mut walkers = Vec::new();
         let mut at = 1.0;
         while at < seconds {
-            match chance.below(10) {
-                0 | 1 => walkers.push(vehicle(&mut chance, at)),
-                2..=5 => group(&mut chance, at, &mut walkers),
-                _ => walkers.extend(people(&mut chance, at, 1)),
+            match rng.below(10) {
+                0 | 1 => walkers.push(vehicle(&mut rng, at)),
+                2..=5 => group(&mut rng, at, &mut walkers),
+                _ => walkers.extend(people(&mut rng, at, 1)),
             }
-            at += 0.4 + chance.wait(1.5);
+            at += 0.4 + rng.wait(1.5);
         }
         Square { seed, walkers, background: background(seed) }
     }
 
     /// Returns the true boxes at a time.
-    pub fn boxes(&self, seconds: f64) -> Vec<Box> {
+    pub fn boxes(&self, seconds: f64) -> Vec<TrueBox> {
         let mut boxes = Vec::new();
         for (walker, id) in self.walkers.iter().zip(1..) {
             if seconds < walker.from || seconds > walker.to {
@@ -83,9 +83,9 @@ impl Square {
             let whole = walker.place(seconds);
             let Some(place) = whole.clipped() else { continue };
             let inside = place.w * place.h / (whole.w * whole.h);
-            boxes.push(Box { id, vehicle: walker.vehicle, place, visible: inside });
+            boxes.push(TrueBox { id, vehicle: walker.vehicle, place, visible: inside });
         }
-        let feet = |b: &Box| b.place.y + b.place.h;
+        let feet = |b: &TrueBox| b.place.y + b.place.h;
         let all = boxes.clone();
         for one in &mut boxes {
             let hidden = all.iter().filter(|other| other.id != one.id && feet(other) > feet(one));
@@ -104,9 +104,9 @@ impl Square {
         here.iter().for_each(|walker| walker.shadow(&mut frame, seconds));
         here.iter().for_each(|walker| walker.paint(&mut frame, seconds));
         let light = 1.0 + 0.06 * (seconds / 7.0).sin();
-        let mut chance = Chance::new(self.seed.wrapping_mul(977).wrapping_add(number));
+        let mut rng = SplitMix64::new(self.seed.wrapping_mul(977).wrapping_add(number));
         for pixel in &mut frame.y {
-            *pixel = (f64::from(*pixel) * light + chance.normal() * 2.5).round().clamp(0.0, 255.0) as u8;
+            *pixel = (f64::from(*pixel) * light + rng.normal() * 2.5).round().clamp(0.0, 255.0) as u8;
         }
         frame
     }
@@ -119,49 +119,49 @@ fn share(of: &Rect, within: &Rect) -> f32 {
     if w <= 0.0 || h <= 0.0 { 0.0 } else { w * h / (of.w * of.h) }
 }
 
-fn paint_of(chance: &mut Chance) -> Colour {
-    let mut part = || 20 + chance.below(200) as u8;
+fn paint_of(rng: &mut SplitMix64) -> Colour {
+    let mut part = || 20 + rng.below(200) as u8;
     Colour::rgb(part(), part(), part())
 }
 
 /// Makes a group of people who walk side by side; a single person is a group of one.
-fn people(chance: &mut Chance, at: f64, count: u32) -> Vec<Walker> {
-    let right = chance.below(2) == 0;
-    let row = chance.between(0.38, 0.97);
+fn people(rng: &mut SplitMix64, at: f64, count: u32) -> Vec<Walker> {
+    let right = rng.below(2) == 0;
+    let row = rng.between(0.38, 0.97);
     let heads = TALL.0 + (TALL.1 - TALL.0) * row;
     // The pace is a body height in a bit more than a second. Paths are slanted, so that feet cross the middle of the
     // picture too.
-    let pace = chance.between(0.35, 0.6) * heads / 0.3;
-    let to = chance.between(0.38, 0.97);
+    let pace = rng.between(0.35, 0.6) * heads / 0.3;
+    let to = rng.between(0.38, 0.97);
     let time = 1.1 / (pace * 0.35);
     let apart = SLIM * heads * SQUARE_SIZE.1 as f64 / SQUARE_SIZE.0 as f64;
     let mut out = Vec::new();
     for number in 0..count {
-        let aside = apart * f64::from(number) * chance.between(1.0, 1.5);
+        let aside = apart * f64::from(number) * rng.between(1.0, 1.5);
         let start = if right { -0.04 - aside } else { 1.04 + aside };
         let speed = (if right { 1.0 } else { -1.0 } * pace * 0.35, (to - row) / time);
         let lower = row + f64::from(number) * 0.012;
-        let colours = [paint_of(chance), paint_of(chance)];
-        let size = chance.between(0.92, 1.08);
+        let colours = [paint_of(rng), paint_of(rng)];
+        let size = rng.between(0.92, 1.08);
         let to = at + time + 1.0;
         out.push(Walker { vehicle: false, start: (start, lower), speed, from: at, to, colours, size });
     }
     out
 }
 
-fn group(chance: &mut Chance, at: f64, walkers: &mut Vec<Walker>) {
-    let count = 2 + chance.below(2) as u32;
-    walkers.extend(people(chance, at, count));
+fn group(rng: &mut SplitMix64, at: f64, walkers: &mut Vec<Walker>) {
+    let count = 2 + rng.below(2) as u32;
+    walkers.extend(people(rng, at, count));
 }
 
-fn vehicle(chance: &mut Chance, at: f64) -> Walker {
-    let right = chance.below(2) == 0;
-    let row = chance.between(0.45, 0.6);
+fn vehicle(rng: &mut SplitMix64, at: f64) -> Walker {
+    let right = rng.below(2) == 0;
+    let row = rng.between(0.45, 0.6);
     let (start, turn) = if right { (-0.2, 1.0) } else { (1.2, -1.0) };
-    let pace = chance.between(0.25, 0.4);
+    let pace = rng.between(0.25, 0.4);
     // The path is slanted a little.
-    let speed = (turn * pace, chance.between(-0.08, 0.08));
-    let colours = [paint_of(chance), Colour::grey(40)];
+    let speed = (turn * pace, rng.between(-0.08, 0.08));
+    let colours = [paint_of(rng), Colour::grey(40)];
     Walker { vehicle: true, start: (start, row), speed, from: at, to: at + 1.4 / pace, colours, size: 1.0 }
 }
 
@@ -241,7 +241,7 @@ impl Walker {
 
 fn background(seed: u64) -> Frame {
     let (w, h) = SQUARE_SIZE;
-    let mut chance = Chance::new(seed ^ 0x7371_7561_7265);
+    let mut rng = SplitMix64::new(seed ^ 0x7371_7561_7265);
     let mut frame = Frame::filled(w, h, Colour::grey(120));
     for y in 0..h {
         for x in 0..w {
@@ -257,7 +257,7 @@ fn background(seed: u64) -> Frame {
             } else {
                 126.0
             };
-            frame.y[y * w + x] = (base + chance.normal() * 4.0) as u8;
+            frame.y[y * w + x] = (base + rng.normal() * 4.0) as u8;
         }
     }
     frame

@@ -84,7 +84,7 @@ impl Demand<'_> {
 
     /// Returns the cores needed to keep up in the cheapest configuration that meets the quality goal, or in the best
     /// one if none does.
-    pub fn modest(&self) -> f64 {
+    pub fn least_cores_for_goals(&self) -> f64 {
         let good = self.points.iter().position(|p| p.quality >= self.goals.min_quality);
         self.need(good.unwrap_or(self.points.len().saturating_sub(1)))
     }

@@ -37,7 +37,7 @@ impl Correction {
     }
 
     /// Records the progress of a query in this configuration, and its core-seconds. Both only increase.
-    pub fn look(&mut self, point: &Point, position: f64, core_seconds: f64) {
+    pub fn record(&mut self, point: &Point, position: f64, core_seconds: f64) {
         let (before, used) = self.last.replace((position, core_seconds)).unwrap_or((position, core_seconds));
         let moved = (position - before).max(0.0);
         self.seconds += moved;
@@ -78,11 +78,11 @@ mod tests {
             let point = point(if step % 2 == 0 { 0.1 } else { 0.02 });
             position += 0.4;
             used += 0.4 * point.cores * 1.7;
-            correction.look(&point, position, used);
+            correction.record(&point, position, used);
         }
         assert!((correction.factor() - 1.7).abs() < 0.05, "{correction:?}");
         correction.restart();
-        correction.look(&point(0.1), 50.0, 0.0);
+        correction.record(&point(0.1), 50.0, 0.0);
         assert!((correction.factor() - 1.7).abs() < 0.05, "counters that start anew are no news: {correction:?}");
     }
 
@@ -90,9 +90,9 @@ mod tests {
     fn no_measurement_takes_it_out_of_its_range() {
         let mut correction = Correction::new(f64::NAN);
         assert_eq!(correction.factor(), 1.0);
-        correction.look(&point(0.001), 0.0, 0.0);
+        correction.record(&point(0.001), 0.0, 0.0);
         for second in 1..20 {
-            correction.look(&point(0.001), f64::from(second), f64::from(second) * 10.0);
+            correction.record(&point(0.001), f64::from(second), f64::from(second) * 10.0);
         }
         assert_eq!(correction.factor(), 5.0);
     }

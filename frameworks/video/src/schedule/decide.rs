@@ -2,7 +2,7 @@
 //! agent what it really has.
 
 use super::allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
-use super::place::{Load, Placing, place_score};
+use super::place::{Load, PlacementRequest, place_score};
 
 /// An agent as a decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +47,8 @@ pub fn decide(
     if places.iter().any(Option::is_none) {
         let total = agents.iter().map(|a| a.cores.max(0.0)).sum();
         let shares = allocate(&demands, total, policy, objective, horizon);
-        let takes: Vec<f64> = demands.iter().zip(&shares).map(|(d, share)| share.cores.max(d.modest())).collect();
+        let takes: Vec<f64> =
+            demands.iter().zip(&shares).map(|(d, share)| share.cores.max(d.least_cores_for_goals())).collect();
         place(agents, &demands, &takes, &mut places, horizon);
     }
     settle(agents, &demands, &places, (policy, objective, horizon))
@@ -69,7 +70,7 @@ fn place(agents: &[AgentView], demands: &[Demand<'_>], takes: &[f64], places: &m
     let mut waiting: Vec<usize> = (0..demands.len()).filter(|q| places[*q].is_none()).collect();
     waiting.sort_by(|a, b| takes[*b].total_cmp(&takes[*a]).then(a.cmp(b)));
     for query in waiting {
-        let placing = Placing { cores: takes[query], patient: patient(query) };
+        let placing = PlacementRequest { cores: takes[query], patient: patient(query) };
         let scores = loads.iter().enumerate().filter_map(|(a, load)| place_score(load, placing).map(|s| (a, s)));
         let best = scores.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(agent, _)| agent);
         let free = |load: &Load| load.cores - load.used;

@@ -6,18 +6,18 @@
 mod allocate;
 mod correct;
 mod decide;
-mod give_back;
 mod goals;
 mod place;
 mod sampled;
+mod shrink;
 
 pub use allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
 pub use correct::Correction;
 pub use decide::{AgentView, Decision, QueryView, decide};
-pub use give_back::{Holding, give_back};
 pub use goals::Goals;
-pub use place::{Load, Placing, better_place, place_score};
+pub use place::{Load, PlacementRequest, better_place, place_score};
 pub use sampled::{SampledQuality, SampledStatus};
+pub use shrink::{ShrinkableTask, tasks_to_shrink};
 
 #[cfg(test)]
 mod tests;

@@ -11,13 +11,13 @@ pub struct Load {
     pub cores: f64,
     /// Number of cores that are given to queries.
     pub used: f64,
-    /// Number of these cores that belong to queries that can wait (see [`Placing::patient`]).
+    /// Number of these cores that belong to queries that can wait (see [`PlacementRequest::patient`]).
     pub patient: f64,
 }
 
 /// A query to place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placing {
+pub struct PlacementRequest {
     /// Number of cores that the query will use.
     pub cores: f64,
     /// Whether the query's lag goal is longer than the horizon.
@@ -25,7 +25,7 @@ pub struct Placing {
 }
 
 /// Returns the score of placing a query on an agent, 0 to 1; `None` if it does not fit.
-pub fn place_score(load: &Load, query: Placing) -> Option<f64> {
+pub fn place_score(load: &Load, query: PlacementRequest) -> Option<f64> {
     let free = load.cores - load.used;
     if query.cores > free + 1e-9 || load.cores <= 0.0 {
         return None;
@@ -39,7 +39,7 @@ pub fn place_score(load: &Load, query: Placing) -> Option<f64> {
 
 /// Returns the agent that a placed query should move to, if its score there is higher than here by more than
 /// `threshold`. On its present agent the query's own cores count as free.
-pub fn better_place(loads: &[Load], query: Placing, here: usize, threshold: f64) -> Option<usize> {
+pub fn better_place(loads: &[Load], query: PlacementRequest, here: usize, threshold: f64) -> Option<usize> {
     let mut own = *loads.get(here)?;
     own.used -= query.cores;
     own.patient -= if query.patient { query.cores } else { 0.0 };

@@ -145,7 +145,7 @@ proptest! {
         }).collect();
         let cores = loads[0].used * part;
         loads[0].patient = if patient { loads[0].patient.max(cores) } else { loads[0].patient };
-        let placing = Placing { cores, patient };
+        let placing = PlacementRequest { cores, patient };
         if let Some(to) = better_place(&loads, placing, 0, 0.2) {
             prop_assert_ne!(to, 0);
             let mut own = loads[0];
@@ -226,7 +226,7 @@ fn queries_that_can_wait_do_not_all_land_on_one_agent() {
 fn the_score_of_a_place_is_the_mean_of_three_parts() {
     let near = |a: Option<f64>, b: f64| (a.expect("has room") - b).abs() < 1e-9;
     let load = |cores, used, patient| Load { cores, used, patient };
-    let placing = |cores, patient| Placing { cores, patient };
+    let placing = |cores, patient| PlacementRequest { cores, patient };
     // Half of the free cores; a quarter of the agent left; no query there can wait.
     assert!(near(place_score(&load(4.0, 2.0, 0.0), placing(1.0, false)), (0.5 + 0.25 + 0.0) / 3.0));
     // The same placement beside queries that can wait, whose cores it could borrow.

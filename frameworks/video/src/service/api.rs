@@ -7,7 +7,7 @@ use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
 use serde::Deserialize;
 
 use super::{Error, Inner};
-use crate::abr::Kind;
+use crate::abr::BitratePolicy;
 use crate::abr::live::{RUNGS, policy};
 use crate::spec::{QuerySpec, parse};
 
@@ -128,13 +128,13 @@ impl VideoApi {
 }
 
 /// Returns the policy with this name.
-fn kind(name: &str) -> Option<Kind> {
+fn kind(name: &str) -> Option<BitratePolicy> {
     match name {
         "linear" => Some(policy()),
-        "predictive" => Some(Kind::Predictive),
-        "rate" => Some(Kind::Rate),
-        "buffer" => Some(Kind::Buffer),
-        rung => rung.parse().ok().filter(|rung| *rung < RUNGS.len()).map(Kind::Fixed),
+        "predictive" => Some(BitratePolicy::Predictive),
+        "rate" => Some(BitratePolicy::Rate),
+        "buffer" => Some(BitratePolicy::Buffer),
+        rung => rung.parse().ok().filter(|rung| *rung < RUNGS.len()).map(BitratePolicy::Fixed),
     }
 }
 

@@ -13,12 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use super::book::Book;
 use super::identity::Identity;
+use super::results::ResultsStore;
 use super::views::{Picture, Views};
 use super::{Error, io};
 use crate::core::{Answer, Question};
-use crate::worker::{LINE_MAX, Reply, Said};
+use crate::worker::{LINE_MAX, Reply, WorkerMessage};
 
 /// Maximum number of concurrent connections of workers.
 const CONNECTIONS_MAX: usize = 2048;
@@ -40,7 +40,7 @@ pub(super) struct Control {
 struct Context {
     token: Arc<str>,
     requester: Requester<Question, Answer>,
-    book: Arc<Book>,
+    results: Arc<ResultsStore>,
     views: Arc<Views>,
 }
 
@@ -49,7 +49,7 @@ impl Control {
     pub(super) fn serve(
         identity: &Identity,
         requester: Requester<Question, Answer>,
-        book: Arc<Book>,
+        results: Arc<ResultsStore>,
         views: Arc<Views>,
     ) -> Result<Control, Error> {
         let what = format!("cannot listen for workers at {}", identity.address);
@@ -58,7 +58,7 @@ impl Control {
         let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
         let address = bound.local_addr().map_err(io(what))?;
         let driver = acceptor.address(address);
-        let context = Context { token: identity.token.as_str().into(), requester, book, views };
+        let context = Context { token: identity.token.as_str().into(), requester, results, views };
         let task = tokio::spawn(accept(bound, acceptor, context));
         Ok(Control { address, driver, task })
     }
@@ -117,13 +117,13 @@ impl Context {
         let stream = tokio::time::timeout(HELLO, acceptor.accept(stream)).await??;
         let mut stream = BufReader::new(stream);
         let hello = tokio::time::timeout(HELLO, line(&mut stream, HELLO_MAX)).await??;
-        let Ok(Said::Hello { task, token, position }) = serde_json::from_slice(&hello) else { return Ok(()) };
+        let Ok(WorkerMessage::Hello { task, token, position }) = serde_json::from_slice(&hello) else { return Ok(()) };
         if !same(token.as_bytes(), self.token.as_bytes()) {
             return Ok(());
         }
         let mut answer = match self.requester.ask(Question::Hello { task: task.clone(), position }).await {
             Ok(Answer::Start(start)) => Reply::Start(start),
-            Ok(Answer::Over) => Reply::Over,
+            Ok(Answer::QueryEnded) => Reply::Over,
             Ok(Answer::Unknown) => Reply::Unknown,
             // The scheduler is overloaded or about to end: the worker connects again.
             _ => return Ok(()),
@@ -131,7 +131,7 @@ impl Context {
         let query = match &answer {
             Reply::Start(start) => {
                 // After a restart the results are not open yet.
-                let _ = self.book.open(&start.spec);
+                let _ = self.results.open(&start.spec);
                 start.spec.name.clone()
             }
             _ => String::new(),
@@ -144,28 +144,29 @@ impl Context {
             if matches!(answer, Reply::Over | Reply::Unknown) {
                 return Ok(());
             }
-            let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
-            let Ok(Said::Report { report, findings, picture, shown }) = serde_json::from_slice(&said) else {
+            let message = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
+            let Ok(WorkerMessage::Report { report, findings, picture, shown }) = serde_json::from_slice(&message)
+            else {
                 return Ok(());
             };
             answer = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
                 Ok(Answer::Orders(orders)) => {
-                    self.book.add(&query, findings);
+                    self.results.add(&query, findings);
                     if let Some(picture) = picture.and_then(|text| BASE64_STANDARD.decode(text).ok()) {
-                        self.book.drawn(&query, picture);
+                        self.results.set_picture(&query, picture);
                     }
                     for shown in shown {
                         if let Ok(jpeg) = BASE64_STANDARD.decode(shown.jpeg) {
                             self.views.add(&query, shown.rung, Picture { seconds: shown.seconds, jpeg });
                         }
                     }
-                    match (self.book.asks(&query), self.views.wanted(&query)) {
+                    match (self.results.take_picture_request(&query), self.views.viewed_rungs(&query)) {
                         (true, rungs) if rungs.is_empty() => Reply::Draw(orders),
                         (false, rungs) if rungs.is_empty() => Reply::Orders(orders),
                         (draw, rungs) => Reply::Show { orders, draw, rungs },
                     }
                 }
-                Ok(Answer::Over) => Reply::Over,
+                Ok(Answer::QueryEnded) => Reply::Over,
                 Ok(_) => Reply::Unknown,
                 Err(_) => return Ok(()),
             };

@@ -4,11 +4,11 @@
 
 mod alert;
 mod api;
-mod book;
 mod control;
 mod identity;
 mod page;
 mod profiles;
+mod results;
 mod views;
 
 use std::collections::BTreeSet;
@@ -28,8 +28,8 @@ use crate::schedule::{Horizon, Objective, Policy};
 use crate::spec::{QuerySpec, SpecError};
 use alert::Alerts;
 pub use alert::{Call as HookCall, Hook, HookError};
-use book::Book;
 use identity::Identity;
+use results::ResultsStore;
 
 /// Longest wait for a picture from a worker.
 const PICTURE: Duration = Duration::from_secs(5);
@@ -161,7 +161,7 @@ pub struct Service {
 #[derive(Debug)]
 pub(crate) struct Inner {
     requester: Requester<Question, Answer>,
-    book: Arc<Book>,
+    results: Arc<ResultsStore>,
     views: Arc<views::Views>,
     profiles: PathBuf,
     knobs: Knobs,
@@ -177,16 +177,16 @@ impl Service {
     pub async fn start(options: Options) -> Result<Service, Error> {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
-        let book = Arc::new(Book::new(options.results.clone(), options.hook.clone().map(Alerts::start))?);
+        let results = Arc::new(ResultsStore::new(options.results.clone(), options.hook.clone().map(Alerts::start))?);
         let views = Arc::new(views::Views::default());
-        let control = control::Control::serve(&identity, requester.clone(), book.clone(), views.clone())?;
+        let control = control::Control::serve(&identity, requester.clone(), results.clone(), views.clone())?;
         if let Some(directory) = &options.state_dir {
             identity.keep(directory, control.address())?;
         }
         let core = core_options(&options, &identity, control.driver())?;
         let shared = Arc::new(Inner {
             requester: requester.clone(),
-            book,
+            results,
             views,
             profiles: options.profiles,
             knobs: options.knobs,
@@ -241,7 +241,7 @@ impl Service {
 
     /// Returns the last findings of a query, the oldest first.
     pub fn findings(&self, query: &str) -> Vec<Finding> {
-        self.shared.book.recent(query)
+        self.shared.results.recent(query)
     }
 
     /// Waits for this time and returns the status, and the ending if the framework has ended.
@@ -268,7 +268,7 @@ impl Service {
         loop {
             let (status, ending) = self.next(Duration::from_millis(200)).await;
             last = status.or(last);
-            if ending.is_some() || last.as_ref().is_some_and(Status::over) {
+            if ending.is_some() || last.as_ref().is_some_and(Status::all_ended) {
                 return (last, ending);
             }
         }
@@ -324,7 +324,7 @@ impl Inner {
         match self.requester.ask(Question::Status).await? {
             Answer::Status(mut status) => {
                 for query in &mut status.queries {
-                    query.measured_quality = self.book.measured(&query.name, query.position);
+                    query.measured_quality = self.results.measured(&query.name, query.position);
                 }
                 Ok(*status)
             }
@@ -341,12 +341,12 @@ impl Inner {
 
     async fn put(&self, submissions: Vec<Submission>) -> Result<(), Error> {
         for submission in &submissions {
-            self.book.check(&submission.spec)?;
+            self.results.check(&submission.spec)?;
         }
         let specs: Vec<QuerySpec> = submissions.iter().map(|s| s.spec.clone()).collect();
         match self.requester.ask(Question::Submit(submissions)).await? {
             Answer::Refused(why) => Err(Error::Refused(why)),
-            _ => specs.iter().try_for_each(|spec| self.book.open_new(spec)),
+            _ => specs.iter().try_for_each(|spec| self.results.open_new(spec)),
         }
     }
 
@@ -359,7 +359,7 @@ impl Inner {
         match self.requester.ask(Question::Remove(name.to_owned())).await? {
             Answer::NoQuery(name) => Err(Error::NoQuery(name)),
             _ => {
-                self.book.close(name);
+                self.results.close(name);
                 self.views.close(name);
                 Ok(())
             }
@@ -368,12 +368,12 @@ impl Inner {
 
     /// Returns a picture that the query's worker draws now; `None` if it does not arrive in time.
     pub(crate) async fn picture(&self, query: &str) -> Result<Option<Vec<u8>>, Error> {
-        if !self.book.ask(query) {
+        if !self.results.request_picture(query) {
             return Err(Error::NoQuery(query.to_owned()));
         }
         let look = async {
             loop {
-                if let Some(picture) = self.book.picture(query) {
+                if let Some(picture) = self.results.picture(query) {
                     return picture;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -383,6 +383,6 @@ impl Inner {
     }
 
     pub(crate) fn findings(&self, query: &str) -> Vec<Finding> {
-        self.book.recent(query)
+        self.results.recent(query)
     }
 }

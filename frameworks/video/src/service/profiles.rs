@@ -88,7 +88,9 @@ impl Inner {
         profiled(spec, move || match given {
             Some(path) => Profile::read(&path),
             None => match &video {
-                Source::File(path) => Profile::kept(&directory, path, kind, &knobs, clip).map(|(profile, _)| profile),
+                Source::File(path) => {
+                    Profile::load_or_make(&directory, path, kind, &knobs, clip).map(|(profile, _)| profile)
+                }
                 Source::Camera(camera) => Profile::of_camera(&directory, camera, kind, &knobs, clip),
             },
         })
@@ -116,7 +118,7 @@ impl Inner {
     async fn profile_again(&self, query: &QueryStatus) -> Result<(), Error> {
         let Some(sampled) = query.sampled else { return Ok(()) };
         let (name, promised, quality) = (&query.name, sampled.promised, sampled.quality.unwrap_or_default());
-        let Some(spec) = self.book.spec(name) else { return Ok(()) };
+        let Some(spec) = self.results.spec(name) else { return Ok(()) };
         if spec.profile.is_some() {
             tracing::warn!(query = %name, promised, quality, "The given profile does not fit the stream");
             return Ok(());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sdk::driver::api::{Events, Response, events};
 use tokio::sync::watch;
 
-use crate::abr::Kind;
+use crate::abr::BitratePolicy;
 use crate::abr::live::{RUNGS, Viewer, policy};
 
 /// Maximum number of viewers of all queries together.
@@ -48,9 +48,9 @@ struct Query {
 
 /// Reason why a live view cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum ViewRefused {
     /// The maximum number of viewers is reached.
-    Viewers,
+    TooManyViewers,
 }
 
 impl Views {
@@ -59,7 +59,7 @@ impl Views {
     }
 
     /// Returns the rungs of a query that have viewers.
-    pub(super) fn wanted(&self, query: &str) -> Vec<usize> {
+    pub(super) fn viewed_rungs(&self, query: &str) -> Vec<usize> {
         let queries = self.lock();
         let viewers = queries.get(query).map(|query| query.viewers).unwrap_or_default();
         (0..RUNGS.len()).filter(|rung| viewers[*rung] > 0).collect()
@@ -82,16 +82,16 @@ impl Views {
     ///
     /// # Errors
     /// Returns an error if there are too many viewers.
-    pub(super) fn open(self: &Arc<Views>, query: &str, kind: Option<Kind>) -> Result<Response, Full> {
-        let seat = Seat::take(self, query)?;
+    pub(super) fn open(self: &Arc<Views>, query: &str, kind: Option<BitratePolicy>) -> Result<Response, ViewRefused> {
+        let registration = ViewerRegistration::register(self, query)?;
         let (events, response) = events(CONTENT_TYPE);
-        tokio::spawn(feed(seat, events, Viewer::new(kind.unwrap_or_else(policy))));
+        tokio::spawn(feed(registration, events, Viewer::new(kind.unwrap_or_else(policy))));
         Ok(response)
     }
 }
 
 /// A registered viewer of a query; it is removed when this is dropped.
-struct Seat {
+struct ViewerRegistration {
     views: Arc<Views>,
     query: String,
     /// Number of the query; a later query with the same name has another one.
@@ -99,19 +99,19 @@ struct Seat {
     rung: usize,
 }
 
-impl Seat {
-    fn take(views: &Arc<Views>, query: &str) -> Result<Seat, Full> {
+impl ViewerRegistration {
+    fn register(views: &Arc<Views>, query: &str) -> Result<ViewerRegistration, ViewRefused> {
         let mut queries = views.lock();
         let all: usize = queries.values().map(|query| query.viewers.iter().sum::<usize>()).sum();
         if all >= VIEWERS_MAX {
-            return Err(Full::Viewers);
+            return Err(ViewRefused::TooManyViewers);
         }
         let number = views.numbers.fetch_add(1, Ordering::Relaxed);
         let new =
             || Query { number, viewers: Default::default(), pictures: std::array::from_fn(|_| watch::channel(None).0) };
         let entry = queries.entry(query.to_owned()).or_insert_with(new);
         entry.viewers[0] += 1;
-        Ok(Seat { views: views.clone(), query: query.to_owned(), number: entry.number, rung: 0 })
+        Ok(ViewerRegistration { views: views.clone(), query: query.to_owned(), number: entry.number, rung: 0 })
     }
 
     /// Returns the pictures of the viewer's rung; `None` if the query has ended.
@@ -132,7 +132,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ViewerRegistration {
     fn drop(&mut self) {
         let mut queries = self.views.lock();
         if let Some(query) = queries.get_mut(&self.query).filter(|query| query.number == self.number) {
@@ -145,8 +145,8 @@ impl Drop for Seat {
 }
 
 /// Sends pictures until the viewer disconnects or the query ends.
-async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
-    let Some(mut pictures) = seat.pictures() else { return };
+async fn feed(mut registration: ViewerRegistration, events: Events, mut viewer: Viewer) {
+    let Some(mut pictures) = registration.pictures() else { return };
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut line = Line::default();
@@ -156,11 +156,11 @@ async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
             now = tick.tick() => {
                 let passed = now.duration_since(last).as_secs_f64();
                 last = now;
-                if !line.pass(passed, &events, &mut viewer) || viewer.rung() == seat.rung {
+                if !line.pass(passed, &events, &mut viewer) || viewer.rung() == registration.rung {
                     continue;
                 }
-                seat.change(viewer.rung());
-                let Some(others) = seat.pictures() else { return };
+                registration.change(viewer.rung());
+                let Some(others) = registration.pictures() else { return };
                 pictures = others;
             }
             changed = pictures.changed() => {
@@ -169,8 +169,8 @@ async fn feed(mut seat: Seat, events: Events, mut viewer: Viewer) {
                 }
                 let picture = pictures.borrow_and_update().clone();
                 if let Some(picture) = picture {
-                    viewer.picture(seat.rung, picture.jpeg.len());
-                    if !line.send(&picture, seat.rung, &events) {
+                    viewer.picture(registration.rung, picture.jpeg.len());
+                    if !line.send(&picture, registration.rung, &events) {
                         return;
                     }
                 }
@@ -230,11 +230,11 @@ mod tests {
     #[test]
     fn viewers_are_counted_by_rung_and_leave() {
         let views = Arc::new(Views::default());
-        assert!(views.wanted("a").is_empty());
-        let mut one = Seat::take(&views, "a").ok().unwrap();
-        let two = Seat::take(&views, "a").ok().unwrap();
+        assert!(views.viewed_rungs("a").is_empty());
+        let mut one = ViewerRegistration::register(&views, "a").ok().unwrap();
+        let two = ViewerRegistration::register(&views, "a").ok().unwrap();
         one.change(3);
-        assert_eq!(views.wanted("a"), [0, 3]);
+        assert_eq!(views.viewed_rungs("a"), [0, 3]);
         let mut pictures = one.pictures().unwrap();
         let picture = |seconds| Picture { seconds, jpeg: vec![1, 2] };
         views.add("a", 3, picture(1.0));
@@ -242,7 +242,7 @@ mod tests {
         views.add("b", 3, picture(2.0));
         assert_eq!(pictures.borrow_and_update().as_ref().unwrap().seconds, 2.0);
         drop(two);
-        assert_eq!(views.wanted("a"), [3]);
+        assert_eq!(views.viewed_rungs("a"), [3]);
         drop(one);
         assert!(views.lock().is_empty());
     }
@@ -250,18 +250,19 @@ mod tests {
     #[test]
     fn there_is_a_limit_of_viewers() {
         let views = Arc::new(Views::default());
-        let seats: Vec<Seat> = (0..VIEWERS_MAX).map(|_| Seat::take(&views, "a").ok().unwrap()).collect();
-        assert!(matches!(Seat::take(&views, "b"), Err(Full::Viewers)));
-        drop(seats);
-        assert!(Seat::take(&views, "b").is_ok());
+        let registrations: Vec<ViewerRegistration> =
+            (0..VIEWERS_MAX).map(|_| ViewerRegistration::register(&views, "a").ok().unwrap()).collect();
+        assert!(matches!(ViewerRegistration::register(&views, "b"), Err(ViewRefused::TooManyViewers)));
+        drop(registrations);
+        assert!(ViewerRegistration::register(&views, "b").is_ok());
     }
 
     #[tokio::test]
     async fn a_view_ends_with_its_query() {
         let views = Arc::new(Views::default());
-        let seat = Seat::take(&views, "a").ok().unwrap();
+        let registration = ViewerRegistration::register(&views, "a").ok().unwrap();
         let (events, response) = events(CONTENT_TYPE);
-        let fed = tokio::spawn(feed(seat, events, Viewer::new(policy())));
+        let fed = tokio::spawn(feed(registration, events, Viewer::new(policy())));
         views.add("a", 0, Picture { seconds: 1.0, jpeg: vec![0; 100] });
         views.close("a");
         fed.await.unwrap();

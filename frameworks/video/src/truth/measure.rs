@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::mot::Labelled;
+use super::mot::LabelledBox;
 use crate::frame::Rect;
 use crate::scope::Line;
 use crate::vision::assign;
@@ -17,7 +17,7 @@ const APART: (f64, f32) = (1.0, 0.08);
 
 /// A detected box.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct DetectedBox {
     /// Number of the track.
     pub track: u64,
     /// Whether the object is classified as a vehicle.
@@ -28,7 +28,7 @@ pub struct Seen {
 
 /// Counts of a comparison with the ground truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct DetectionCounts {
     /// Numbers of true positive, false positive and false negative boxes.
     pub boxes: (u64, u64, u64),
     /// Number of times that a true object is detected under another track than before.
@@ -46,7 +46,7 @@ fn f1((right, wrong, missed): (u64, u64, u64)) -> f64 {
     if all == 0 { 1.0 } else { 2.0 * right as f64 / all as f64 }
 }
 
-impl Figures {
+impl DetectionCounts {
     /// Returns the F1 score of boxes.
     pub fn boxes_f1(&self) -> f64 {
         f1(self.boxes)
@@ -70,7 +70,7 @@ type Crossing = (f64, (f32, f32), bool);
 #[derive(Debug)]
 pub struct Measure {
     line: Line,
-    figures: Figures,
+    figures: DetectionCounts,
     /// Last track of each true object, and whether its class was right.
     last: BTreeMap<u64, (u64, Option<bool>)>,
     wanted: BTreeMap<u64, ((f32, f32), bool)>,
@@ -83,7 +83,7 @@ impl Measure {
     pub fn new(line: Line) -> Measure {
         Measure {
             line,
-            figures: Figures::default(),
+            figures: DetectionCounts::default(),
             last: BTreeMap::new(),
             wanted: BTreeMap::new(),
             true_crossings: Vec::new(),
@@ -92,11 +92,11 @@ impl Measure {
     }
 
     /// Adds the true and the detected boxes of a picture.
-    pub fn picture(&mut self, seconds: f64, truth: &[Labelled], seen: &[Seen]) {
+    pub fn picture(&mut self, seconds: f64, truth: &[LabelledBox], seen: &[DetectedBox]) {
         let cost: Vec<Vec<f64>> = truth
             .iter()
             .map(|label| {
-                let overlap = |s: &Seen| label.place.iou(&s.place);
+                let overlap = |s: &DetectedBox| label.place.iou(&s.place);
                 let cost = |o: f32| if o >= OVERLAP { f64::from(1.0 - o) } else { f64::INFINITY };
                 seen.iter().map(|s| cost(overlap(s))).collect()
             })
@@ -123,7 +123,7 @@ impl Measure {
         self.figures.boxes.1 += seen.len() as u64 - right - excused;
     }
 
-    fn cross(&mut self, seconds: f64, label: &Labelled) {
+    fn cross(&mut self, seconds: f64, label: &LabelledBox) {
         let now = label.place.centre();
         let entry = self.wanted.entry(label.id).or_insert((now, false));
         let crossed = self.line.crossed(entry.0, now);
@@ -140,7 +140,7 @@ impl Measure {
     }
 
     /// Returns the counts so far.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> DetectionCounts {
         let near = |a: &Crossing, b: &Crossing| {
             let (x, y) = ((a.1.0 - b.1.0).abs(), (a.1.1 - b.1.1).abs());
             a.2 == b.2 && (a.0 - b.0).abs() <= APART.0 && x.max(y) <= APART.1
@@ -152,7 +152,7 @@ impl Measure {
         let crossings = (right, self.found_crossings.len() as u64 - right, self.true_crossings.len() as u64 - right);
         let classes: Vec<bool> = self.last.values().filter_map(|(_, class)| *class).collect();
         let classes = (classes.len() as u64, classes.iter().filter(|right| **right).count() as u64);
-        Figures { crossings, classes, objects: self.wanted.len() as u64, ..self.figures }
+        DetectionCounts { crossings, classes, objects: self.wanted.len() as u64, ..self.figures }
     }
 }
 
@@ -160,9 +160,9 @@ impl Measure {
 mod tests {
     use super::*;
 
-    fn label(frame: u64, id: u64, y: f32) -> Labelled {
+    fn label(frame: u64, id: u64, y: f32) -> LabelledBox {
         let place = Rect { x: 0.4, y, w: 0.1, h: 0.2 };
-        Labelled { frame, id, vehicle: Some(false), place, visible: 1.0 }
+        LabelledBox { frame, id, vehicle: Some(false), place, visible: 1.0 }
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         for (number, y) in [0.2_f32, 0.35, 0.45, 0.6].into_iter().enumerate() {
             let truth = label(number as u64, 1, y);
             let track = if number < 2 { 7 } else { 8 };
-            let mut seen = vec![Seen { track, vehicle: number == 3, place: truth.place }];
+            let mut seen = vec![DetectedBox { track, vehicle: number == 3, place: truth.place }];
             if number == 1 {
                 seen[0].place = seen[0].place.moved(0.3, 0.0);
             }
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn what_is_hidden_need_not_be_found_and_may_be() {
-        let hidden = Labelled { visible: 0.1, ..label(0, 1, 0.3) };
+        let hidden = LabelledBox { visible: 0.1, ..label(0, 1, 0.3) };
         let mut measure = Measure::new(Line::middle());
         measure.picture(0.0, &[hidden], &[]);
-        measure.picture(1.0, &[hidden], &[Seen { track: 1, vehicle: false, place: hidden.place }]);
+        measure.picture(1.0, &[hidden], &[DetectedBox { track: 1, vehicle: false, place: hidden.place }]);
         assert_eq!(measure.figures().boxes, (0, 0, 0));
     }
 }

@@ -4,5 +4,5 @@
 mod measure;
 mod mot;
 
-pub use measure::{Figures, Measure, Seen};
-pub use mot::{Labelled, MotError, read as read_mot};
+pub use measure::{DetectedBox, DetectionCounts, Measure};
+pub use mot::{LabelledBox, MotError, read as read_mot};

@@ -25,7 +25,7 @@ pub struct MotError {
 
 /// A box of the ground truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Labelled {
+pub struct LabelledBox {
     /// Number of the frame, from 0.
     pub frame: u64,
     /// Id of the object.
@@ -43,7 +43,7 @@ pub struct Labelled {
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or a line breaks the format.
-pub fn read(path: &Path, size: (usize, usize)) -> Result<Vec<Labelled>, MotError> {
+pub fn read(path: &Path, size: (usize, usize)) -> Result<Vec<LabelledBox>, MotError> {
     let bad = |what: String| MotError { path: path.to_owned(), what };
     let bytes = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();
     if bytes > BYTES_MAX {
@@ -53,7 +53,7 @@ pub fn read(path: &Path, size: (usize, usize)) -> Result<Vec<Labelled>, MotError
     parse(&text, size).map_err(bad)
 }
 
-fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<Labelled>, String> {
+fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<LabelledBox>, String> {
     let mut out = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let values: Result<Vec<f64>, _> = line.split(',').map(|word| word.trim().parse::<f64>()).collect();
@@ -79,7 +79,7 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<Labelled>, S
         let place = Rect { x: (x / sx) as f32, y: (y / sy) as f32, w: (w / sx) as f32, h: (h / sy) as f32 };
         let Some(place) = place.clipped() else { continue };
         let visible = values.get(8).map_or(1.0, |v| v.clamp(0.0, 1.0) as f32);
-        out.push(Labelled { frame: frame as u64 - 1, id: id.max(0.0) as u64, vehicle, place, visible });
+        out.push(LabelledBox { frame: frame as u64 - 1, id: id.max(0.0) as u64, vehicle, place, visible });
         if out.len() > BOXES_MAX {
             return Err(format!("more than {BOXES_MAX} boxes"));
         }

@@ -9,8 +9,8 @@ use ndarray::Array2;
 use quality::learn::{LearnError, Perceptron, PerceptronOptions};
 
 use super::softmax::{Classify, Softmax};
-use crate::chance::Chance;
 use crate::frame::{Frame, Rect};
+use crate::random::SplitMix64;
 use crate::scene::{Kind, Renderer, SceneOptions, Truth};
 
 /// Columns and rows of the grid to which an object is sampled.
@@ -76,7 +76,7 @@ impl KindReader {
 
     /// Returns features and classes for training: objects of generated scenes, with slightly displaced boxes.
     pub fn examples(seed: u64) -> Vec<(Vec<f32>, usize)> {
-        let mut chance = Chance::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let mut examples = Vec::new();
         for scene in 0..3 {
             let options = SceneOptions {
@@ -97,7 +97,7 @@ impl KindReader {
                     if !whole {
                         continue;
                     }
-                    let mut off = |by: f32| chance.between(-1.0, 1.0) as f32 * by;
+                    let mut off = |by: f32| rng.between(-1.0, 1.0) as f32 * by;
                     let place = place.moved(off(0.008), off(0.012));
                     let place = Rect { w: place.w * (1.0 + off(0.08)), h: place.h * (1.0 + off(0.08)), ..place };
                     let class = Kind::ALL.iter().position(|k| *k == object.kind).unwrap_or(0);

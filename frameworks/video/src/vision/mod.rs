@@ -2,12 +2,12 @@
 //!
 //! All functions depend on pictures and times only: no files, no clocks.
 
+mod appearance;
 mod assign;
 mod background;
 mod blobs;
 mod groups;
 mod kinds;
-mod look;
 mod mixture;
 mod plates;
 mod resize;
@@ -15,11 +15,11 @@ mod signs;
 mod softmax;
 mod track;
 
+pub use appearance::Appearance;
 pub use assign::assign;
 pub use background::{Background, Detector, still_of};
 pub use blobs::{Mask, blobs};
 pub use kinds::KindReader;
-pub use look::Look;
 pub use plates::read_plate;
 pub use resize::shrink;
 pub use signs::SignReader;

@@ -3,7 +3,7 @@
 //!
 //! It uses one picture; the query votes over several.
 
-use super::signs::{SignReader, look};
+use super::signs::{SignReader, sample_ink};
 use crate::frame::{Frame, Rect};
 
 /// Range of a plate's aspect ratio, width over height.
@@ -36,7 +36,7 @@ pub fn read_plate(frame: &Frame, vehicle: &Rect) -> Option<(String, f32)> {
         for centre in centres {
             let w = pitch * 0.8;
             let window = [centre - w / 2.0, top as f32, w, (bottom - top) as f32];
-            let (sign, probability) = SignReader::get().read(&look(&ink, width, window));
+            let (sign, probability) = SignReader::get().read(&sample_ink(&ink, width, window));
             worst = worst.min(probability);
             text.push(sign);
         }

@@ -6,8 +6,8 @@
 use std::sync::OnceLock;
 
 use super::softmax::{Classify, Softmax};
-use crate::chance::Chance;
 use crate::glyphs::{self, PLATE_SIGNS};
+use crate::random::SplitMix64;
 
 /// Columns and rows of the grid to which a character is sampled.
 pub(super) const GRID: (usize, usize) = (8, 12);
@@ -29,17 +29,17 @@ impl SignReader {
     }
 
     fn train(seed: u64) -> SignReader {
-        let mut chance = Chance::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let mut examples = Vec::new();
         for (class, sign) in PLATE_SIGNS.chars().enumerate() {
             for _ in 0..EXAMPLES {
-                examples.push((drawn(sign, &mut chance), class));
+                examples.push((drawn(sign, &mut rng), class));
             }
         }
         SignReader { model: Softmax::train(&examples, PLATE_SIGNS.len(), ROUNDS, seed) }
     }
 
-    /// Returns the most probable character for the features of a picture (see [`look`]), and its probability.
+    /// Returns the most probable character for the features of a picture (see [`sample_ink`]), and its probability.
     pub fn read(&self, features: &[f32]) -> (char, f32) {
         let (class, probability) = self.model.best(features);
         (char::from(PLATE_SIGNS.as_bytes().get(class).copied().unwrap_or(b'?')), probability)
@@ -47,7 +47,7 @@ impl SignReader {
 }
 
 /// Samples the ink (0 to 1) in a window of a picture to a grid. `window` is left, top, width and height in pixels.
-pub(super) fn look(ink: &[f32], stride: usize, window: [f32; 4]) -> Vec<f32> {
+pub(super) fn sample_ink(ink: &[f32], stride: usize, window: [f32; 4]) -> Vec<f32> {
     let (columns, rows) = GRID;
     let height = ink.len() / stride.max(1);
     let get = |x: i64, y: i64| {
@@ -72,12 +72,12 @@ pub(super) fn look(ink: &[f32], stride: usize, window: [f32; 4]) -> Vec<f32> {
 }
 
 /// Draws a character as it may appear in a video. Returns its features.
-fn drawn(sign: char, chance: &mut Chance) -> Vec<f32> {
+fn drawn(sign: char, rng: &mut SplitMix64) -> Vec<f32> {
     let Some(pattern) = glyphs::pattern(sign) else { return Vec::new() };
-    let (w, h) = (chance.between(4.5, 12.0), 0.0);
-    let h = h + w * chance.between(1.45, 1.9);
+    let (w, h) = (rng.between(4.5, 12.0), 0.0);
+    let h = h + w * rng.between(1.45, 1.9);
     let (stride, height) = (w as usize + 6, h as usize + 6);
-    let (left, top) = (chance.between(2.0, 3.0), chance.between(2.0, 3.0));
+    let (left, top) = (rng.between(2.0, 3.0), rng.between(2.0, 3.0));
     let inside = |x: f64, y: f64| {
         let (c, r) = ((x - left) / w * glyphs::WIDTH as f64, (y - top) / h * glyphs::HEIGHT as f64);
         let there = c >= 0.0 && r >= 0.0 && c < glyphs::WIDTH as f64 && r < glyphs::HEIGHT as f64;
@@ -90,12 +90,12 @@ fn drawn(sign: char, chance: &mut Chance) -> Vec<f32> {
         let sum: f64 = parts.iter().flat_map(|dx| parts.map(|dy| inside(x + dx, y + dy))).sum();
         *out = (sum / 9.0) as f32;
     }
-    blur(&mut ink, stride, chance.between(0.0, 0.3) as f32);
-    let noise = chance.between(0.0, 0.12);
-    ink.iter_mut().for_each(|p| *p = (*p + (chance.normal() * noise) as f32).clamp(0.0, 1.0));
-    let mut off = |by: f64| chance.between(-by, by);
+    blur(&mut ink, stride, rng.between(0.0, 0.3) as f32);
+    let noise = rng.between(0.0, 0.12);
+    ink.iter_mut().for_each(|p| *p = (*p + (rng.normal() * noise) as f32).clamp(0.0, 1.0));
+    let mut off = |by: f64| rng.between(-by, by);
     let window = [left + off(0.07 * w), top + off(0.06 * h), w * (1.0 + off(0.1)), h * (1.0 + off(0.08))];
-    look(&ink, stride, window.map(|v| v as f32))
+    sample_ink(&ink, stride, window.map(|v| v as f32))
 }
 
 /// Blurs a picture: mixes each pixel with its neighbours.
@@ -115,12 +115,12 @@ mod tests {
     #[test]
     fn signs_that_were_not_trained_on_are_read() {
         let reader = SignReader::get();
-        let mut chance = Chance::new(99);
+        let mut rng = SplitMix64::new(99);
         let (mut right, mut all) = (0, 0);
         for sign in PLATE_SIGNS.chars() {
             for _ in 0..20 {
                 all += 1;
-                right += usize::from(reader.read(&drawn(sign, &mut chance)).0 == sign);
+                right += usize::from(reader.read(&drawn(sign, &mut rng)).0 == sign);
             }
         }
         assert!(right * 100 >= all * 95, "{right} of {all}");

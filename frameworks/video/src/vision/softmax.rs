@@ -2,7 +2,7 @@
 //!
 //! It maps features to probabilities and knows no pictures.
 
-use crate::chance::Chance;
+use crate::random::SplitMix64;
 
 /// A classifier of feature vectors.
 pub trait Classify: Send + Sync {
@@ -31,11 +31,11 @@ impl Softmax {
         let features = examples.first().map_or(0, |(x, _)| x.len());
         let mut model = Softmax { features, weights: vec![0.0; classes * (features + 1)] };
         let mut order: Vec<usize> = (0..examples.len()).collect();
-        let mut chance = Chance::new(seed);
+        let mut rng = SplitMix64::new(seed);
         for round in 0..rounds {
             let rate = 0.15 / (1.0 + round as f32 * 0.25);
             for i in (1..order.len()).rev() {
-                order.swap(i, chance.below(i as u64 + 1) as usize);
+                order.swap(i, rng.below(i as u64 + 1) as usize);
             }
             for example in &order {
                 let (x, class) = &examples[*example];

@@ -3,9 +3,9 @@
 //!
 //! Boxes are fractions of the picture, so tracks survive a change of resolution or rate.
 
+use super::appearance::Appearance;
 use super::assign::assign;
 use super::groups::{Sizes, split};
-use super::look::Look;
 use crate::frame::{Frame, Rect};
 use crate::scope::Line;
 
@@ -26,8 +26,8 @@ const VEHICLE_TALL: f32 = 2.0;
 /// Weight of the vote of a box at the edge of the picture, which may be incomplete.
 const EDGE_VOTE: f32 = 0.03;
 /// Weight of appearance in matching; the rate at which a track's appearance is updated follows.
-const LOOK_WEIGHT: f32 = 1.0;
-const LOOK_RATE: f32 = 0.15;
+const APPEARANCE_WEIGHT: f32 = 1.0;
+const APPEARANCE_RATE: f32 = 0.15;
 /// Number of pictures in which a track must have been detected to be confirmed.
 const SURE: u32 = 4;
 /// Distance to an edge within which a box may extend outside of the picture.
@@ -56,7 +56,7 @@ pub struct Track {
     pub speed: Option<(f32, f32)>,
     /// Votes for a vehicle minus those for a person.
     votes: f32,
-    look: Option<Look>,
+    appearance: Option<Appearance>,
     /// Crossings of lines by the centre of the object; directions of one line alternate.
     pub crossings: Vec<Crossing>,
 }
@@ -139,7 +139,7 @@ impl Tracker {
         let pieces = split(boxes, &sure.collect::<Vec<_>>(), &self.sizes);
         let boxes: Vec<Found> = pieces
             .into_iter()
-            .map(|(place, split)| Found { place, split, look: frame.map(|frame| Look::of(frame, &place)) })
+            .map(|(place, split)| Found { place, split, appearance: frame.map(|frame| Appearance::of(frame, &place)) })
             .collect();
         let cost: Vec<Vec<f64>> = self
             .tracks
@@ -186,7 +186,7 @@ struct Found {
     place: Rect,
     /// Whether the box is a part of a larger one.
     split: bool,
-    look: Option<Look>,
+    appearance: Option<Appearance>,
 }
 
 /// Returns whether all sides are inside the picture.
@@ -208,8 +208,8 @@ fn vote(place: &Rect, aspect: f32, sizes: &Sizes) -> f32 {
 }
 
 fn new_track(id: u64, seconds: f64, found: Found, votes: f32) -> Track {
-    let Found { place, look, .. } = found;
-    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, votes, look, crossings: Vec::new() }
+    let Found { place, appearance, .. } = found;
+    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, votes, appearance, crossings: Vec::new() }
 }
 
 /// Returns the cost of matching `given` with the track; infinite if it is impossible.
@@ -226,8 +226,8 @@ fn cost(track: &Track, expected: &Rect, given: &Found, (seconds, aspect): (f64, 
         return f64::INFINITY;
     }
     let overlap = expected.iou(found);
-    let look = track.look.as_ref().zip(given.look.as_ref()).map_or(0.0, |(a, b)| a.distance(b));
-    f64::from(1.0 - 0.6 * overlap + 0.6 * distance / reach + 0.4 * size + LOOK_WEIGHT * look)
+    let appearance = track.appearance.as_ref().zip(given.appearance.as_ref()).map_or(0.0, |(a, b)| a.distance(b));
+    f64::from(1.0 - 0.6 * overlap + 0.6 * distance / reach + 0.4 * size + APPEARANCE_WEIGHT * appearance)
 }
 
 fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
@@ -258,9 +258,9 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
     track.seen = seconds;
     track.hits += 1;
     // A partly hidden object has the appearance of the one that hides it.
-    match (&mut track.look, &given.look) {
-        (Some(look), Some(newer)) if !given.split => look.follow(newer, LOOK_RATE),
-        (look @ None, Some(newer)) => *look = Some(newer.clone()),
+    match (&mut track.appearance, &given.appearance) {
+        (Some(appearance), Some(newer)) if !given.split => appearance.follow(newer, APPEARANCE_RATE),
+        (appearance @ None, Some(newer)) => *appearance = Some(newer.clone()),
         _ => {}
     }
 }

@@ -10,8 +10,8 @@ use base64::prelude::BASE64_STANDARD;
 use sdk::driver::link::{self, BlockingStream};
 use serde::{Deserialize, Serialize};
 
-use super::show::{Pictures, Shown};
-use super::{Exchange, Shared, WorkerError, WorkerOptions, clock};
+use super::show::{PictureSchedule, RungPicture};
+use super::{Shared, SharedState, WorkerError, WorkerOptions, clock};
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
@@ -29,7 +29,7 @@ const FINDINGS_A_LINE: usize = 5000;
 /// A message from a worker to the scheduler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Said {
+pub(crate) enum WorkerMessage {
     /// Identifies the worker. First message on every connection.
     Hello {
         /// Id of the worker's task.
@@ -132,12 +132,12 @@ impl Link {
         stream.set_write_timeout(Some(ANSWER))?;
         self.stream = Some(BufReader::new(stream));
         let WorkerOptions { task, token, .. } = self.options.clone();
-        self.ask(&Said::Hello { task, token, position })
+        self.ask(&WorkerMessage::Hello { task, token, position })
     }
 
-    fn ask(&mut self, said: &Said) -> std::io::Result<Reply> {
+    fn ask(&mut self, message: &WorkerMessage) -> std::io::Result<Reply> {
         let stream = self.stream.as_mut().ok_or_else(|| std::io::Error::other("not connected"))?;
-        let mut line = serde_json::to_vec(said)?;
+        let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         stream.get_mut().write_all(&line)?;
         line.clear();
@@ -149,14 +149,14 @@ impl Link {
     }
 
     /// Sends reports until the worker is done, or its query has ended or moved.
-    pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
-        let mut pictures = Pictures::default();
+    pub(super) fn report_until_done(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
+        let mut pictures = PictureSchedule::default();
         loop {
             let (report, findings, last) = take(shared);
             let picture = shared.lock().picture.take().map(|bytes| BASE64_STANDARD.encode(bytes));
             let shown = shown(&mut pictures, shared, start);
-            let said = Said::Report { report, findings, picture, shown };
-            let answer = self.ask(&said);
+            let message = WorkerMessage::Report { report, findings, picture, shown };
+            let answer = self.ask(&message);
             match answer {
                 Ok(Reply::Orders(_) | Reply::Draw(_) | Reply::Show { .. }) => {
                     shared.follow(answer.ok());
@@ -168,7 +168,7 @@ impl Link {
                 Ok(Reply::Over) => return Ok(()),
                 Ok(Reply::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
                 Ok(Reply::Start(_)) | Err(_) => {
-                    let Said::Report { findings, .. } = said else { continue };
+                    let WorkerMessage::Report { findings, .. } = message else { continue };
                     let position = {
                         let mut state = shared.lock();
                         state.findings.splice(0..0, findings);
@@ -179,8 +179,9 @@ impl Link {
                     continue;
                 }
             }
-            let ended =
-                |e: &Exchange| e.report.done || e.report.failure.is_some() || e.picture.is_some() || e.seen.is_some();
+            let ended = |e: &SharedState| {
+                e.report.done || e.report.failure.is_some() || e.picture.is_some() || e.seen.is_some()
+            };
             let until = clock() + REPORT_EVERY;
             while clock() < until && !ended(&shared.lock()) {
                 shared.wait(until - clock());
@@ -190,14 +191,14 @@ impl Link {
 }
 
 /// Draws the last picture for viewers.
-fn shown(pictures: &mut Pictures, shared: &Shared, start: &Start) -> Vec<ShownPicture> {
+fn shown(pictures: &mut PictureSchedule, shared: &Shared, start: &Start) -> Vec<ShownPicture> {
     let (seen, viewers) = {
         let mut state = shared.lock();
         (state.seen.take(), state.viewers)
     };
     let Some(seen) = seen else { return Vec::new() };
     let drawn = pictures.draw(&seen, &viewers, &start.spec.scope, clock());
-    let message = |shown: Shown| ShownPicture {
+    let message = |shown: RungPicture| ShownPicture {
         rung: shown.rung,
         seconds: shown.seconds,
         jpeg: BASE64_STANDARD.encode(shown.jpeg),
@@ -216,7 +217,7 @@ impl Shared {
         };
         let mut state = self.lock();
         state.orders = orders;
-        state.wanted |= draw;
+        state.picture_requested |= draw;
         state.viewers = std::array::from_fn(|rung| rungs.contains(&rung));
     }
 }

@@ -20,10 +20,10 @@ use crate::profile::core_seconds;
 const LOOKING_MIN: f64 = 0.01;
 
 /// Processes the source until the query ends, the source ends or is given up, or the worker is stopped.
-pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
+pub(super) fn process_camera(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
     let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
     let feed = Feed::open(camera, options);
-    let mut watcher = Watcher::new(start, shared);
+    let mut processor = LiveProcessor::new(start, shared);
     let ready = core_seconds();
     let (mut pace, mut meter) = (Pace::default(), Meter::default());
     loop {
@@ -36,29 +36,29 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
         };
         let now = clock() - shared.began;
         if start.spec.seconds.is_some_and(|end| now >= end) {
-            watcher.finish(now);
+            processor.finish(now);
             return Ok(());
         }
-        let all = watcher.sampler.needs_all(clock(), watcher.lag(), orders.config);
+        let all = processor.sampler.needs_all(clock(), processor.lag(), orders.config);
         feed.every(if all { 1 } else { orders.config.every });
         let own = core_seconds() - ready;
-        let paid = own - watcher.sampler.spent();
+        let paid = own - processor.sampler.spent();
         let used = meter.cores(clock(), own + feed.used());
         let decoding = feed.used() / now.max(1.0);
         let wait = pace.wait(clock(), paid, (orders.cores - decoding).max(LOOKING_MIN));
-        watcher.report(&feed.status(), paid + feed.used(), used);
+        processor.report(&feed.status(), paid + feed.used(), used);
         if wait > 0.0 || full {
             shared.wait(wait.max(0.02));
             continue;
         }
         match feed.next(Duration::from_millis(100)) {
-            Next::Picture(picture) => watcher.look(*picture, orders),
+            Next::Picture(picture) => processor.process_picture(*picture, orders),
             // No picture is waiting, so there is no lag.
-            Next::Nothing => watcher.caught_up(now),
-            Next::Over => {
+            Next::Nothing => processor.caught_up(now),
+            Next::Ended => {
                 let status = feed.status();
-                watcher.report(&status, paid + feed.used(), used);
-                watcher.finish(now);
+                processor.report(&status, paid + feed.used(), used);
+                processor.finish(now);
                 let what = status.message;
                 let failed = feed.failed();
                 return if failed {
@@ -72,7 +72,7 @@ pub(super) fn watch(start: &Start, camera: &Camera, shared: &Shared) -> Result<(
 }
 
 /// State of processing: first the background is learnt, then objects are detected.
-struct Watcher<'a> {
+struct LiveProcessor<'a> {
     start: &'a Start,
     shared: &'a Shared,
     learner: Learner,
@@ -82,10 +82,18 @@ struct Watcher<'a> {
     sampler: Sampler<'a>,
 }
 
-impl<'a> Watcher<'a> {
-    fn new(start: &'a Start, shared: &'a Shared) -> Watcher<'a> {
+impl<'a> LiveProcessor<'a> {
+    fn new(start: &'a Start, shared: &'a Shared) -> LiveProcessor<'a> {
         let sampler = Sampler::new(start, clock());
-        Watcher { start, shared, learner: Learner::default(), pipeline: None, size: None, reported: None, sampler }
+        LiveProcessor {
+            start,
+            shared,
+            learner: Learner::default(),
+            pipeline: None,
+            size: None,
+            reported: None,
+            sampler,
+        }
     }
 
     /// Returns the lag of the last picture in seconds.
@@ -93,7 +101,7 @@ impl<'a> Watcher<'a> {
         self.shared.lag(self.shared.lock().report.position)
     }
 
-    fn look(&mut self, picture: Picture, orders: Orders) {
+    fn process_picture(&mut self, picture: Picture, orders: Orders) {
         let seconds = (picture.captured - self.shared.began).max(0.0);
         if let Some(sample) = self.sampler.push(picture.number, seconds, &picture.frame) {
             self.shared.lock().report.sample = Some(sample);
@@ -111,7 +119,7 @@ impl<'a> Watcher<'a> {
                 self.pipeline =
                     Some(Pipeline::new(self.start.spec.kind, orders.config, still).within(&self.start.spec.scope));
             }
-            return self.looked(seconds, orders);
+            return self.record_progress(seconds, orders);
         };
         if orders.config != pipeline.config() {
             pipeline.configure(orders.config);
@@ -128,10 +136,10 @@ impl<'a> Watcher<'a> {
         state.findings.extend(new);
         notices.iter().for_each(|n| notice(&mut state.report.notices, n.at, &n.text));
         drop(state);
-        self.looked(seconds, orders);
+        self.record_progress(seconds, orders);
     }
 
-    fn looked(&self, seconds: f64, orders: Orders) {
+    fn record_progress(&self, seconds: f64, orders: Orders) {
         let mut state = self.shared.lock();
         let report = &mut state.report;
         report.position = report.position.max(seconds);

@@ -21,7 +21,7 @@ use crate::pipeline::{Finding, Scope};
 use crate::vision::{Track, shrink};
 
 pub use link::REPORT_EVERY;
-pub(crate) use link::{LINE_MAX, Reply, Said};
+pub(crate) use link::{LINE_MAX, Reply, WorkerMessage};
 pub use pace::Pace;
 
 /// Maximum number of findings that are not reported yet; the worker waits when there are more.
@@ -66,22 +66,22 @@ pub enum WorkerError {
 struct Shared {
     /// Time at which the stream began, by this machine's [`clock`].
     began: f64,
-    state: Mutex<Exchange>,
+    state: Mutex<SharedState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Exchange {
+struct SharedState {
     orders: Orders,
     report: Report,
     findings: Vec<Finding>,
     /// Whether a picture is requested, and the picture as a PNG file.
-    wanted: bool,
+    picture_requested: bool,
     picture: Option<Vec<u8>>,
     /// Rungs that have viewers, the time from which on the next picture is due, and the last picture.
-    viewers: show::Wanted,
+    viewers: show::ViewedRungs,
     show_after: f64,
-    seen: Option<show::Seen>,
+    seen: Option<show::ExaminedPicture>,
     /// Whether the worker must stop.
     stop: bool,
 }
@@ -89,13 +89,13 @@ struct Exchange {
 impl Shared {
     fn new(start: &Start) -> Arc<Shared> {
         let report = Report { position: start.position, ..Default::default() };
-        let state = Mutex::new(Exchange {
+        let state = Mutex::new(SharedState {
             orders: start.orders,
             report,
             findings: Vec::new(),
-            wanted: false,
+            picture_requested: false,
             picture: None,
-            viewers: show::Wanted::default(),
+            viewers: show::ViewedRungs::default(),
             show_after: 0.0,
             seen: None,
             stop: false,
@@ -111,7 +111,7 @@ impl Shared {
     /// Draws the present picture with its objects if it was requested, and passes it on for live views.
     fn draw(&self, frame: &Frame, tracks: &[Track], seconds: f64, scope: &Scope) {
         self.show(frame, tracks, seconds, clock());
-        if !std::mem::take(&mut self.lock().wanted) {
+        if !std::mem::take(&mut self.lock().picture_requested) {
             return;
         }
         let mut frame = shrink(frame, (frame.width() / PICTURE_WIDTH).max(1) as u32).into_owned();
@@ -123,7 +123,7 @@ impl Shared {
     }
 
     /// Locks the state. A panic while the lock is held leaves no inconsistent state, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, Exchange> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,22 +136,22 @@ impl Shared {
 
 /// A worker in this process without a scheduler, for measurements without a cluster.
 #[derive(Debug)]
-pub struct HandWorker {
+pub struct LocalWorker {
     shared: Arc<Shared>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl HandWorker {
+impl LocalWorker {
     /// Starts a worker.
-    pub fn start(start: Start) -> HandWorker {
+    pub fn start(start: Start) -> LocalWorker {
         let shared = Shared::new(&start);
         let theirs = shared.clone();
         let thread = std::thread::spawn(move || stream::work(&start, &theirs));
-        HandWorker { shared, thread: Some(thread) }
+        LocalWorker { shared, thread: Some(thread) }
     }
 
     /// Sets the configuration and the cores of the worker.
-    pub fn order(&self, orders: Orders) {
+    pub fn set_orders(&self, orders: Orders) {
         self.shared.lock().orders = orders;
         self.shared.changed.notify_all();
     }
@@ -169,7 +169,7 @@ impl HandWorker {
     }
 }
 
-impl Drop for HandWorker {
+impl Drop for LocalWorker {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
@@ -181,7 +181,7 @@ impl Drop for HandWorker {
 
 /// Waits until the worker's report satisfies `is`, for a minute at most.
 #[cfg(test)]
-pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
+pub(crate) fn wait_for(worker: &LocalWorker, is: &dyn Fn(&Report) -> bool) {
     let until = clock() + 60.0;
     while !is(&worker.report()) {
         assert!(clock() < until, "{:?}", worker.report());
@@ -200,7 +200,7 @@ pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
         let (shared, start) = (shared.clone(), start.clone());
         std::thread::spawn(move || stream::work(&start, &shared))
     };
-    let talked = link.talk(&shared, &start);
+    let talked = link.report_until_done(&shared, &start);
     shared.lock().stop = true;
     shared.changed.notify_all();
     let worked = work.join();

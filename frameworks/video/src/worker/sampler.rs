@@ -5,7 +5,7 @@
 
 use crate::core::{QualitySample, Start};
 use crate::frame::Frame;
-use crate::pipeline::{Config, Sample, Sampled};
+use crate::pipeline::{Config, Sample, SampleProgress};
 use crate::profile::core_seconds;
 
 /// Start of the first sample, as a fraction of the interval.
@@ -57,12 +57,12 @@ impl<'a> Sampler<'a> {
         self.spent += core_seconds() - before;
         let config = sample.config();
         match sampled {
-            Sampled::More => None,
-            Sampled::Void => {
+            SampleProgress::More => None,
+            SampleProgress::Void => {
                 self.current = None;
                 None
             }
-            Sampled::Done(score) => {
+            SampleProgress::Done(score) => {
                 self.current = None;
                 self.taken += 1;
                 Some(Box::new(QualitySample { number: self.taken, at: seconds, config, score }))
@@ -89,7 +89,7 @@ mod tests {
     use crate::scene::{SceneOptions, generate};
     use crate::schedule::Goals;
     use crate::spec::QuerySpec;
-    use crate::worker::{HandWorker, wait_for};
+    use crate::worker::{LocalWorker, wait_for};
 
     #[test]
     fn a_worker_compares_its_configuration_with_the_golden_one() {
@@ -121,7 +121,7 @@ mod tests {
             sample_every: 0.1,
             patience: 1.0,
         };
-        let worker = HandWorker::start(start(cheap, Config::GOLDEN));
+        let worker = LocalWorker::start(start(cheap, Config::GOLDEN));
         wait_for(&worker, &|report| report.sample.as_ref().is_some_and(|sample| sample.number == 2));
         let sample = worker.report().sample.unwrap();
         assert_eq!(sample.config, cheap);
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(report.position, 90.0);
         assert!(report.frames <= 90 + 1, "pictures for samples alone are not looked at: {report:?}");
         // The golden configuration is not compared with itself.
-        let worker = HandWorker::start(start(cheap, cheap));
+        let worker = LocalWorker::start(start(cheap, cheap));
         wait_for(&worker, &|report| report.done);
         assert_eq!(worker.report().sample, None);
         std::fs::remove_file(path).unwrap();

@@ -9,11 +9,11 @@ use crate::pipeline::Scope;
 use crate::vision::{Track, shrink};
 
 /// Whether each rung has viewers.
-pub(super) type Wanted = [bool; RUNGS.len()];
+pub(super) type ViewedRungs = [bool; RUNGS.len()];
 
 /// The last picture that was examined.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ExaminedPicture {
     frame: Frame,
     tracks: Vec<Track>,
     seconds: f64,
@@ -21,7 +21,7 @@ pub(super) struct Seen {
 
 /// A picture of a rung as a JPEG file.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct RungPicture {
     pub(super) rung: usize,
     pub(super) seconds: f64,
     pub(super) jpeg: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Shown {
 
 /// Times at which pictures of each rung are due.
 #[derive(Debug, Default)]
-pub(super) struct Pictures {
+pub(super) struct PictureSchedule {
     next: [f64; RUNGS.len()],
 }
 
@@ -52,7 +52,7 @@ impl Shared {
         // too early.
         let most = (0..RUNGS.len()).filter(|rung| state.viewers[*rung]).map(|rung| RUNGS[rung].rate);
         state.show_after = now + 0.8 / most.fold(0.1, f64::max);
-        state.seen = Some(Seen { frame: smaller, tracks: tracks.to_vec(), seconds });
+        state.seen = Some(ExaminedPicture { frame: smaller, tracks: tracks.to_vec(), seconds });
         drop(state);
         self.changed.notify_all();
     }
@@ -63,11 +63,17 @@ fn divisor(width: usize, most: usize) -> u32 {
     u32::try_from(width.div_ceil(most.max(1))).unwrap_or(u32::MAX).max(1)
 }
 
-impl Pictures {
+impl PictureSchedule {
     /// Draws the picture for each rung that has viewers and is due.
-    pub(super) fn draw(&mut self, seen: &Seen, wanted: &Wanted, scope: &Scope, now: f64) -> Vec<Shown> {
+    pub(super) fn draw(
+        &mut self,
+        seen: &ExaminedPicture,
+        viewed: &ViewedRungs,
+        scope: &Scope,
+        now: f64,
+    ) -> Vec<RungPicture> {
         let mut shown = Vec::new();
-        for (rung, next) in self.next.iter_mut().enumerate().filter(|(rung, _)| wanted[*rung]) {
+        for (rung, next) in self.next.iter_mut().enumerate().filter(|(rung, _)| viewed[*rung]) {
             if now < *next {
                 continue;
             }
@@ -77,7 +83,7 @@ impl Pictures {
             annotate(&mut frame, &seen.tracks, seen.seconds, |_| None, &format!("{:.1} s", seen.seconds));
             draw_scope(&mut frame, scope);
             if let Ok(jpeg) = jpeg(&frame, RUNGS[rung].quality) {
-                shown.push(Shown { rung, seconds: seen.seconds, jpeg });
+                shown.push(RungPicture { rung, seconds: seen.seconds, jpeg });
             }
         }
         shown
@@ -91,12 +97,13 @@ mod tests {
 
     #[test]
     fn pictures_come_at_the_rate_of_their_rung() {
-        let seen = Seen { frame: Frame::filled(640, 360, Colour::grey(90)), tracks: Vec::new(), seconds: 1.0 };
-        let mut wanted = [false; RUNGS.len()];
-        (wanted[0], wanted[2]) = (true, true);
-        let (mut pictures, mut counts) = (Pictures::default(), [0_u32; RUNGS.len()]);
+        let seen =
+            ExaminedPicture { frame: Frame::filled(640, 360, Colour::grey(90)), tracks: Vec::new(), seconds: 1.0 };
+        let mut viewed = [false; RUNGS.len()];
+        (viewed[0], viewed[2]) = (true, true);
+        let (mut pictures, mut counts) = (PictureSchedule::default(), [0_u32; RUNGS.len()]);
         for n in 0..1000 {
-            for shown in pictures.draw(&seen, &wanted, &Scope::default(), 100.0 + f64::from(n) / 100.0) {
+            for shown in pictures.draw(&seen, &viewed, &Scope::default(), 100.0 + f64::from(n) / 100.0) {
                 counts[shown.rung] += 1;
                 assert_eq!(shown.jpeg[..2], [0xff, 0xd8]);
             }

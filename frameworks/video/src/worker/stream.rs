@@ -20,8 +20,8 @@ const LEAD_IN: f64 = 2.0;
 /// Processes the stream until it ends, fails, or the worker is stopped; its state is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
     let done = match &start.spec.video {
-        Source::File(path) => watch(start, path, shared),
-        Source::Camera(camera) => live::watch(start, camera, shared),
+        Source::File(path) => process_file(start, path, shared),
+        Source::Camera(camera) => live::process_camera(start, camera, shared),
     };
     let failure = match done {
         Ok(()) => None,
@@ -37,7 +37,7 @@ pub(super) fn work(start: &Start, shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn watch(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> {
+fn process_file(start: &Start, path: &Path, shared: &Shared) -> Result<(), MediaError> {
     let spec = &start.spec;
     let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
@@ -151,7 +151,7 @@ impl Frames {
 
     /// Returns the core-seconds of this thread, and of processes that decode for it.
     fn core_seconds(&self) -> f64 {
-        core_seconds() + self.video.elsewhere()
+        core_seconds() + self.video.core_seconds_of_others()
     }
 
     /// Returns whether this frame is known to be past the end.

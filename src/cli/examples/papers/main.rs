@@ -47,7 +47,7 @@ type Failed = Box<dyn std::error::Error>;
 struct Silent;
 
 impl Progress for Silent {
-    fn run_is(&self, _: usize, _: f64) -> bool {
+    fn on_progress(&self, _: usize, _: f64) -> bool {
         true
     }
     fn finished(&self, _: &Outcome) {}

@@ -7,7 +7,7 @@ use lab::seeds::Seed;
 use lab::span::Span;
 use plot::{Line, Lines};
 use quality::allocate::Policy;
-use quality::replay::{Curve, Outcome, Pool, read_losses, replay};
+use quality::replay::{Outcome, Pool, RecordedJob, read_losses, replay};
 use rand_distr::{Distribution, Exp1, LogNormal, StandardUniform};
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ impl Training {
     }
 
     /// Returns the jobs of a seed: each recorded training once, in an order of its own.
-    fn jobs(&self, load: f64, recorded: &[Vec<f64>], seed: Seed) -> Vec<Curve> {
+    fn jobs(&self, load: f64, recorded: &[Vec<f64>], seed: Seed) -> Vec<RecordedJob> {
         let (mut when, mut work) = (seed.child("arrivals").rng(), seed.child("work").rng());
         let mut order: Vec<(f64, usize)> =
             (0..recorded.len()).map(|n| (StandardUniform.sample(&mut seed.nth("order", n).rng()), n)).collect();
@@ -79,7 +79,7 @@ impl Training {
         for (_, n) in order {
             let losses = recorded[n].clone();
             let times = uneven.as_ref().map_or(1.0, |uneven| uneven.sample(&mut work));
-            curves.push(Curve {
+            curves.push(RecordedJob {
                 work: load * gap * f64::from(self.cores) * times / mean,
                 losses,
                 after: now,
@@ -102,7 +102,7 @@ fn read(file: &Path) -> Result<Vec<Vec<f64>>, Failed> {
     Ok(read_losses(&text).map_err(|why| format!("{}: {why}", file.display()))?)
 }
 
-fn compared(curves: &[Curve], slaq: &Outcome, fair: &Outcome) -> Vec<(String, f64)> {
+fn compared(curves: &[RecordedJob], slaq: &Outcome, fair: &Outcome) -> Vec<(String, f64)> {
     let until = slaq.makespan.max(fair.makespan);
     let mut numbers = Vec::new();
     let mut both = |name: &str, of: &dyn Fn(&Outcome) -> f64| {
@@ -139,7 +139,7 @@ fn cores_of(outcome: &Outcome, from: f64, to: f64) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-fn picture(curves: &[Curve], slaq: &Outcome, fair: &Outcome) -> Lines {
+fn picture(curves: &[RecordedJob], slaq: &Outcome, fair: &Outcome) -> Lines {
     let line = |name: &str, outcome: &Outcome| Line::new(name, outcome.left_of_running(curves, 5.0));
     Lines {
         x: "seconds".to_owned(),

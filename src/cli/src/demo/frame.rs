@@ -34,7 +34,7 @@ impl Frame {
         let training = |state: Training| !matches!(state, Training::Waiting | Training::Running);
         self.batch.jobs.iter().all(|job| batch(job.state))
             && self.training.jobs.iter().all(|job| training(job.state))
-            && self.video.over()
+            && self.video.all_ended()
     }
 }
 

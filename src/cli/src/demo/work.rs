@@ -109,7 +109,7 @@ fn profiled(queries: &[QuerySpec], directory: &Path) -> Result<f64> {
     let mut cores = 0.0;
     for query in queries {
         let path = query.video.file().with_context(|| format!("the query {} has no file", query.name))?;
-        let made = Profile::kept(directory, path, query.kind, &Knobs::default(), clip.clone());
+        let made = Profile::load_or_make(directory, path, query.kind, &Knobs::default(), clip.clone());
         let (profile, _) = made.with_context(|| format!("the query {}", query.name))?;
         cores += profile.frontier.last().map_or(0.0, |best| best.cores);
     }

@@ -225,7 +225,7 @@ impl Live for Service {
             stopped(&ending)?;
         }
         let status = status.context("the scheduler does not answer")?;
-        let over = status.over();
+        let over = status.all_ended();
         Ok((status, over))
     }
 

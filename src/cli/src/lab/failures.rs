@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::lab::failures::{MadeTrace, Outcome, made_trace, study};
+use ::lab::failures::{GeneratedTrace, Outcome, evaluate, generate_trace};
 use ::lab::scenario::google_events;
 use advice::ends::Score;
 use anyhow::{Context, Result, bail};
@@ -51,14 +51,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn made(args: &Args) -> Result<Outcome> {
-    let text = made_trace(&MadeTrace { jobs: args.jobs as usize, seed: args.seed, ..MadeTrace::default() });
+    let text =
+        generate_trace(&GeneratedTrace { jobs: args.jobs as usize, seed: args.seed, ..GeneratedTrace::default() });
     let name = Path::new("the made trace");
     let events = || google_events(text.as_bytes(), name);
     let mut last = 0.0;
     for event in events() {
         last = event?.time;
     }
-    Ok(study(events(), args.learn * last, args.seed)?)
+    Ok(evaluate(events(), args.learn * last, args.seed)?)
 }
 
 /// Reads the files twice: first for the length of the trace.
@@ -83,7 +84,7 @@ fn traced(args: &Args) -> Result<Outcome> {
         readers.push((open(path)?, path));
     }
     let events = readers.into_iter().flat_map(|(reader, path)| google_events(reader, path));
-    Ok(study(events, first + args.learn * (last - first), args.seed)?)
+    Ok(evaluate(events, first + args.learn * (last - first), args.seed)?)
 }
 
 fn open(path: &Path) -> Result<impl BufRead + use<>> {
@@ -154,7 +155,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("tepui-failures-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("part.csv");
-        std::fs::write(&path, made_trace(&MadeTrace { jobs: 200, ..MadeTrace::default() })).unwrap();
+        std::fs::write(&path, generate_trace(&GeneratedTrace { jobs: 200, ..GeneratedTrace::default() })).unwrap();
         let read = traced(&args(vec![path.clone()])).unwrap();
         assert_eq!(read.events.count() + read.learned, outcome.events.count() + outcome.learned);
         let twice = traced(&args(vec![path.clone(), path])).unwrap_err().to_string();

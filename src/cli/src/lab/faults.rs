@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
-use ::lab::faults::{Broken, Defect, Finding, LEGEND, Plan, Settings, Summary, campaign, examine, play};
+use ::lab::faults::{Defect, Finding, LEGEND, Plan, Settings, Summary, Violation, campaign, examine, run_plan};
 use ::lab::masters;
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let defect = defect::<Defect>(args.defect.as_deref())?;
     match args.seed {
         Some(seed) if args.whole => {
-            let played = play(&Plan::draw(seed).with_defect(defect), true);
+            let played = run_plan(&Plan::draw(seed).with_defect(defect), true);
             Ok(whole(LEGEND, &played.log, played.broken.is_some()))
         }
         Some(seed) => one("", args, seed, examine(seed, defect).map(Shown::from)),
@@ -77,7 +77,7 @@ fn masters(args: &Args) -> Result<ExitCode> {
     let defect = defect::<masters::Defect>(args.defect.as_deref())?;
     match args.seed {
         Some(seed) if args.whole => {
-            let played = masters::play(&masters::Plan::draw(seed).with_defect(defect), true);
+            let played = masters::run_plan(&masters::Plan::draw(seed).with_defect(defect), true);
             Ok(whole(masters::LEGEND, &played.log, played.broken.is_some()))
         }
         Some(seed) => one(" --masters", args, seed, masters::examine(seed, defect).map(Shown::from)),
@@ -168,7 +168,7 @@ fn print_masters(summary: &masters::Summary, from: u64) -> String {
 /// A seed that breaks a rule, with its plan reduced, of either campaign.
 struct Shown {
     legend: &'static str,
-    broken: Broken,
+    broken: Violation,
     /// Faults that are left, number of faults before the reduction, and a description of the rest of the plan.
     faults: (Vec<String>, usize, String),
     log: Vec<String>,

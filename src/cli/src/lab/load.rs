@@ -3,8 +3,8 @@
 //! A load is a generated scenario that runs like any other (`live`): its directory of results contains it, so that it
 //! can also run under virtual time, and be compared.
 
+mod output;
 mod plan;
-mod tell;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use ::lab::scenario::{Scenario, Traces};
 use ::lab::users::Preset;
 use anyhow::{Context, Result, bail};
 
-use super::live::PlaceArgs;
+use super::live::ClusterArgs;
 use crate::say::say;
+use output::Line;
 use plan::Plan;
-use tell::Line;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ClusterArgs,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -94,8 +94,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let interrupted = AtomicBool::new(false);
     let line = Line::new(&plan, args.json);
     let played = super::interruptible(&interrupted, || {
-        args.place.play(&scenario, args.seed, Path::new("."), 1.0, &mut |glance| {
-            line.show(glance);
+        args.place.play(&scenario, args.seed, Path::new("."), 1.0, &mut |run_state| {
+            line.show(run_state);
             !interrupted.load(Ordering::Relaxed)
         })
     });
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let played = played?;
     played.warn();
     save_one(&args.out, &text, &scenario.about, &played.outcome)?;
-    let report = tell::LoadReport::of(&played, &plan, interrupted.load(Ordering::Relaxed));
+    let report = output::LoadReport::of(&played, &plan, interrupted.load(Ordering::Relaxed));
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::lab::replay::{By, Deeds, Differences, Parted, Replay, What, replay};
+use ::lab::replay::{By, DecisionKind, Differences, DifferingDecision, FrameworkTotals, Replay, replay};
 use ::lab::report::number;
 use anyhow::{Context, Result};
 
@@ -119,7 +119,7 @@ const ONLY: [&str; 8] = [
     ">NEVER LAUNCHED",
 ];
 
-fn decisions<'a>(all: impl Iterator<Item = &'a Parted>) {
+fn decisions<'a>(all: impl Iterator<Item = &'a DifferingDecision>) {
     let mut table = table(&["AT s", "MASTER", "DECISION", "REASON"]);
     let mut left = 0_usize;
     for (n, parted) in all.enumerate() {
@@ -130,8 +130,8 @@ fn decisions<'a>(all: impl Iterator<Item = &'a Parted>) {
         let by = if parted.by == By::Recorded { "recorded" } else { "other" };
         let reason = match (parted.what, parted.why.as_str()) {
             (_, "") => String::new(),
-            (What::TakesBack, why) => why.to_owned(),
-            (What::Offers | What::Launches, why) => format!("in the other master: {why}"),
+            (DecisionKind::TakesBack, why) => why.to_owned(),
+            (DecisionKind::Offers | DecisionKind::Launches, why) => format!("in the other master: {why}"),
         };
         table.add_row([format!("{:.1}", parted.seconds), by.to_owned(), decision(parted), reason]);
     }
@@ -141,28 +141,28 @@ fn decisions<'a>(all: impl Iterator<Item = &'a Parted>) {
     }
 }
 
-fn decision(Parted { what, framework, role, agent, resources, task, .. }: &Parted) -> String {
+fn decision(DifferingDecision { what, framework, role, agent, resources, task, .. }: &DifferingDecision) -> String {
     let role = if role.is_empty() { String::new() } else { format!(" ({role})") };
     match what {
-        What::Offers => format!("offers {resources} of {agent} to {framework}{role}"),
-        What::TakesBack => format!("takes {resources} of {agent} back from {framework}{role}"),
-        What::Launches => format!("launches task {task} of {framework} on {agent}"),
+        DecisionKind::Offers => format!("offers {resources} of {agent} to {framework}{role}"),
+        DecisionKind::TakesBack => format!("takes {resources} of {agent} back from {framework}{role}"),
+        DecisionKind::Launches => format!("launches task {task} of {framework} on {agent}"),
     }
 }
 
 const TITLES: [&str; 9] =
     ["FRAMEWORK", "", ">OFFERS", ">ACCEPTED", ">DECLINED", ">TAKEN BACK", ">SHARE", ">FAIR", ">WAITED s"];
 
-fn row(name: &str, which: &str, deeds: &Deeds) -> [String; 9] {
+fn row(name: &str, which: &str, totals: &FrameworkTotals) -> [String; 9] {
     [
         name.to_owned(),
         which.to_owned(),
-        deeds.offers.to_string(),
-        deeds.accepted.to_string(),
-        deeds.declined.to_string(),
-        deeds.rescinded.to_string(),
-        number(deeds.share),
-        number(deeds.target),
-        number(deeds.waited),
+        totals.offers.to_string(),
+        totals.accepted.to_string(),
+        totals.declined.to_string(),
+        totals.rescinded.to_string(),
+        number(totals.share),
+        number(totals.target),
+        number(totals.waited),
     ]
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::interruptible;
-use super::live::{self, PlaceArgs};
+use super::live::{self, ClusterArgs};
 use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, requires = "live", value_name = "TIMES", default_value = "1", value_parser = live::speed)]
     speed: f64,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ClusterArgs,
 }
 
 /// Progress bars on a terminal: one for all runs, one for each thread.
@@ -85,7 +85,7 @@ impl Bars {
 }
 
 impl Progress for Bars {
-    fn run_is(&self, thread: usize, part: f64) -> bool {
+    fn on_progress(&self, thread: usize, part: f64) -> bool {
         if let Some(bar) = self.threads.get(thread) {
             bar.set_position((part * STEPS as f64) as u64);
         }
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         crate::show_warnings();
         let (place, speed) = (&args.place, args.speed);
         place.check(&text, &args.scenario, speed)?;
-        let campaign = campaign.in_another_way(&place.way(speed));
+        let campaign = campaign.in_mode(&place.mode(speed));
         interruptible(&bars.interrupted, || {
             campaign.run_with(threads, &bars, &|scenario, seed, traces, progress| {
                 place.run(scenario, seed, traces, speed, progress)

@@ -19,9 +19,9 @@ const GATHERED: usize = 1 << 20;
 pub struct Args {}
 
 /// Access to the files of this machine.
-struct Here;
+struct LocalFiles;
 
-impl Files for Here {
+impl Files for LocalFiles {
     fn read(&self, name: &str) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // A file can grow after its size was read.
@@ -43,7 +43,7 @@ impl Files for Here {
 
 pub fn run(_: &Args) -> Result<ExitCode> {
     let (mut input, mut output) = (std::io::stdin().lock(), BufWriter::with_capacity(GATHERED, std::io::stdout()));
-    match learning::serve::serve(&mut input, &mut output, &Here) {
+    match learning::serve::serve(&mut input, &mut output, &LocalFiles) {
         // The learner has ended.
         Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         result => result.map(|()| ExitCode::SUCCESS).context("cannot serve environments"),

@@ -11,40 +11,40 @@ use resources::Quantities;
 
 /// An event that a bundled framework reports.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Word {
+pub enum FrameworkEvent {
     /// The framework has started the job whose first task has this number.
-    Begun(u64),
+    JobStarted(u64),
     /// The job whose first task has this number has ended; `true` if it succeeded.
-    Over(u64, bool),
+    JobEnded(u64, bool),
     /// From now on the framework could use this much more than it has.
-    Wants(Quantities),
+    Demand(Quantities),
     /// The measure with this index has this value from now on; with `None` it has no value for a while.
-    Level(usize, Option<f64>),
+    MeasureChanged(usize, Option<f64>),
     /// One value was found for the measure with this index.
-    Found(usize, f64),
+    MeasureSample(usize, f64),
 }
 
 /// An event of a framework with its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TimedEvent {
     /// Time of the event.
     pub at: Time,
     /// What has happened.
-    pub word: Word,
+    pub event: FrameworkEvent,
 }
 
 /// Events of one framework in the order of time. Clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Diary(Rc<RefCell<Vec<Entry>>>);
+pub struct EventLog(Rc<RefCell<Vec<TimedEvent>>>);
 
-impl Diary {
-    /// Adds an event to the diary.
-    pub fn write(&self, at: Time, word: Word) {
-        self.0.borrow_mut().push(Entry { at, word });
+impl EventLog {
+    /// Adds an event to the log.
+    pub fn write(&self, at: Time, event: FrameworkEvent) {
+        self.0.borrow_mut().push(TimedEvent { at, event });
     }
 
     /// Removes and returns the events that were written since the last call.
-    pub fn take(&self) -> Vec<Entry> {
+    pub fn take(&self) -> Vec<TimedEvent> {
         mem::take(&mut *self.0.borrow_mut())
     }
 }

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use sdk::Scheduler;
 use toml::Table;
 
-pub use crate::scenario::{Broken, JobKind};
+pub use crate::scenario::{InvalidField, JobKind};
 use crate::seeds::Seed;
 use crate::users::Inbox;
-pub use events::{Diary, Entry, Word};
+pub use events::{EventLog, FrameworkEvent, TimedEvent};
 
 /// A kind of framework that scenarios can name.
 pub trait Bundled: Sync {
@@ -27,7 +27,7 @@ pub trait Bundled: Sync {
     ///
     /// # Errors
     /// Returns the first field that breaks a rule; its path starts at the framework: `options.policy`, `jobs.0.time`.
-    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken>;
+    fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField>;
 
     /// Returns why the framework cannot take part in runs on real clusters, and what to do instead; `None` if it can.
     fn not_live(&self) -> Option<&'static str> {
@@ -37,7 +37,7 @@ pub trait Bundled: Sync {
 
 /// A scenario's description of a bundled framework.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct FrameworkConfig<'a> {
     /// The framework's `options`.
     pub options: &'a Table,
     /// The framework's jobs. Their fields are valid, but the needs and the duration of a task may be missing.
@@ -48,7 +48,7 @@ pub struct Part<'a> {
     pub(crate) files: &'a RefCell<BTreeSet<PathBuf>>,
 }
 
-impl Part<'_> {
+impl FrameworkConfig<'_> {
     /// Returns the path of a file or directory that a scenario names, and records that the scenario reads it.
     pub fn file(&self, name: &str) -> PathBuf {
         let file = self.directory.join(name);
@@ -58,19 +58,19 @@ impl Part<'_> {
 }
 
 /// A bundled framework whose part of a scenario is valid.
-pub trait Ready {
+pub trait ConfiguredFramework {
     /// Returns the kinds of the framework's jobs. One kind of the scenario can become several kinds that arrive at the
     /// same times, such as the jobs of a file.
     fn kinds(&self) -> Vec<Kind>;
 
-    /// Returns the measures that the framework writes into its [`Diary`], beside those that are measured of every
+    /// Returns the measures that the framework writes into its [`EventLog`], beside those that are measured of every
     /// framework.
     fn measures(&self) -> &'static [Measure] {
         &[]
     }
 
-    /// Returns the framework's scheduler, which takes its jobs from the desk at `Event::Wake`.
-    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler>;
+    /// Returns the framework's scheduler, which takes its jobs from the context at `Event::Wake`.
+    fn scheduler(&self, context: SchedulerContext) -> Box<dyn Scheduler>;
 }
 
 /// Jobs of one kind of a bundled framework.
@@ -91,11 +91,11 @@ impl Kind {
 
 /// The environment of a scheduler in a laboratory: its jobs, its events and its seed.
 #[derive(Clone, Debug)]
-pub struct Desk {
-    /// Receives the scheduler's jobs. A job's `kind` is the index of its kind in [`Ready::kinds`].
+pub struct SchedulerContext {
+    /// Receives the scheduler's jobs. A job's `kind` is the index of its kind in [`ConfiguredFramework::kinds`].
     pub inbox: Inbox,
     /// Receives events that only the scheduler knows.
-    pub diary: Diary,
+    pub event_log: EventLog,
     /// Seed of the scheduler's random draws.
     pub seed: Seed,
 }
@@ -135,11 +135,11 @@ impl Catalog {
     ///
     /// # Errors
     /// Returns an error if the name is unknown; the rule lists the known ones.
-    pub fn find(self, name: &str) -> Result<&'static dyn Bundled, Broken> {
+    pub fn find(self, name: &str) -> Result<&'static dyn Bundled, InvalidField> {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Broken::new("bundled", format!("'{name}' is not a bundled framework; there are: {known}"))
+            InvalidField::new("bundled", format!("'{name}' is not a bundled framework; there are: {known}"))
         };
         self.0.iter().copied().find(|one| one.name() == name).ok_or_else(unknown)
     }
@@ -149,8 +149,8 @@ impl Catalog {
 ///
 /// # Errors
 /// Returns an error for an unknown option or an invalid value; its path starts with `path`.
-pub fn options<T: serde::de::DeserializeOwned>(path: &str, table: &Table) -> Result<T, Broken> {
-    let broken = |at: String, why: &toml::de::Error| Broken::new(at, why.message().trim().replace('\n', ", "));
+pub fn options<T: serde::de::DeserializeOwned>(path: &str, table: &Table) -> Result<T, InvalidField> {
+    let broken = |at: String, why: &toml::de::Error| InvalidField::new(at, why.message().trim().replace('\n', ", "));
     for (name, value) in table {
         let one = Table::from_iter([(name.clone(), value.clone())]);
         one.try_into::<T>().map_err(|why| broken(format!("{path}.{name}"), &why))?;

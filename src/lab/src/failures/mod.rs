@@ -1,14 +1,15 @@
 //! The study of failures: measures how well `advice::ends` predicts how jobs and tasks of a trace end.
 //!
-//! [`study`] plays a trace in the order of time. In its first part the classifier only learns; in the rest its
-//! predictions are counted, and it continues to learn, as it would in use. [`made_trace`] generates a trace of the same
-//! format with stated mechanisms, for use without the public one; results with it say nothing about other clusters.
+//! [`evaluate`] plays a trace in the order of time. In its first part the classifier only learns; in the rest its
+//! predictions are counted, and it continues to learn, as it would in use. [`generate_trace`] generates a trace of the
+//! same format with stated mechanisms, for use without the public one; results with it say nothing about other
+//! clusters.
 
-mod made;
-mod play;
+mod evaluation;
+mod generator;
 
-pub use made::{MadeTrace, made_trace};
-pub use play::{Outcome, Running, study};
+pub use evaluation::{Outcome, Running, evaluate};
+pub use generator::{GeneratedTrace, generate_trace};
 
 #[cfg(test)]
 mod tests;

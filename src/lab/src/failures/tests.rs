@@ -7,18 +7,18 @@ use advice::ends::Score;
 use super::*;
 use crate::scenario::{TaskEvent, google_events};
 
-fn small() -> MadeTrace {
-    MadeTrace { jobs: 700, days: 2.0, seed: 3 }
+fn small() -> GeneratedTrace {
+    GeneratedTrace { jobs: 700, days: 2.0, seed: 3 }
 }
 
 fn of_text(text: &str, from: f64) -> Outcome {
-    study(google_events(text.as_bytes(), Path::new("made")), from, 1).unwrap()
+    evaluate(google_events(text.as_bytes(), Path::new("made")), from, 1).unwrap()
 }
 
 #[test]
 fn the_made_trace_is_one_of_the_format() {
-    let text = made_trace(&small());
-    assert_eq!(text, made_trace(&small()), "the same seed makes the same trace");
+    let text = generate_trace(&small());
+    assert_eq!(text, generate_trace(&small()), "the same seed makes the same trace");
     let events: Vec<_> = google_events(text.as_bytes(), Path::new("made")).map(Result::unwrap).collect();
     assert!(events.windows(2).all(|pair| pair[0].time <= pair[1].time));
     for event in [TaskEvent::Finish, TaskEvent::Fail, TaskEvent::Kill, TaskEvent::Evict] {
@@ -28,7 +28,7 @@ fn the_made_trace_is_one_of_the_format() {
 
 #[test]
 fn it_predicts_better_than_the_most_frequent_end() {
-    let outcome = of_text(&made_trace(&small()), 86_400.0);
+    let outcome = of_text(&generate_trace(&small()), 86_400.0);
     for score in [outcome.events, outcome.jobs] {
         assert!(score.count() > 200, "{outcome:?}");
         assert!(score.accuracy() > score.most_frequent(), "{outcome:?}");
@@ -42,7 +42,7 @@ fn it_predicts_better_than_the_most_frequent_end() {
 #[test]
 fn predictions_do_not_know_the_end() {
     // The two traces differ in the last end only: the predictions are equal, the actual ends are not.
-    let text = made_trace(&small());
+    let text = generate_trace(&small());
     let is_end = |line: &&str| line.split(',').nth(5) == Some("4");
     let last = text.lines().rfind(is_end).unwrap();
     let other = text.replace(last, &last.replacen(",4,user", ",3,user", 1));
@@ -59,7 +59,7 @@ fn predicted(score: &Score) -> [u64; 4] {
 }
 
 #[test]
-fn what_was_not_launched_and_what_does_not_end_does_not_count() {
+fn only_ended_launches_count() {
     let text = "0,,1,0,,0,u,0,0,0.1,0.1,0,0\n1000000,,1,0,,5,u,0,0,0.1,0.1,0,0\n\
                 2000000,,2,0,,0,u,0,0,0.1,0.1,0,0\n3000000,,2,0,7,1,u,0,0,0.1,0.1,0,0\n";
     let outcome = of_text(text, 0.0);

@@ -2,8 +2,8 @@
 
 use super::finding::{Finding, examine_plan};
 use super::plan::Plan;
-use super::run::play;
-use super::seeds::{Settings, Tally, play_seeds};
+use super::run::run_plan;
+use super::seeds::{Settings, Tally, run_seeds};
 use super::shrink::shrink_by;
 use crate::world::Defect;
 
@@ -42,9 +42,9 @@ impl Tally for Summary {
 
 /// Runs a fault campaign. `progress` is called after each seed, on any thread; returning `false` ends the campaign.
 pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
-    let (summary, broken) = play_seeds(settings, progress, &|seed| {
+    let (summary, broken) = run_seeds(settings, progress, &|seed| {
         let plan = Plan::draw(seed).with_defect(settings.defect);
-        let played = play(&plan, false);
+        let played = run_plan(&plan, false);
         let seen = Summary {
             seeds: 1,
             refusing: u64::from(plan.refuses_writes()),
@@ -64,7 +64,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {
-        let played = play(plan, log);
+        let played = run_plan(plan, log);
         (played.broken, played.log)
     };
     examine_plan(&plan, plan.faults.len(), &played, &shrink_by)

@@ -25,7 +25,7 @@ use crate::world::{CallRefusal, Note, Observer};
 /// A broken rule, with the observation that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {text}")]
-pub struct Broken {
+pub struct Violation {
     /// Name of the rule, in a few words.
     pub rule: &'static str,
     /// The observation that breaks the rule.
@@ -37,7 +37,7 @@ pub(super) type TaskName = (String, String);
 
 /// A status update that an executor has created.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct CreatedUpdate {
     pub task: TaskName,
     /// Number of the update among those of its task.
     pub number: usize,
@@ -45,7 +45,7 @@ pub(super) struct Made {
 
 /// A framework with what the checker knows of it.
 #[derive(Debug)]
-pub(super) struct Party {
+pub(super) struct CheckedFramework {
     pub plan: Rc<FrameworkPlan>,
     pub view: Rc<RefCell<View>>,
     /// Whether the framework's session has ended.
@@ -57,11 +57,11 @@ pub(super) struct Party {
 /// The observer that checks rules in the course of a run.
 #[derive(Debug)]
 pub(super) struct Checker {
-    pub parties: Vec<Party>,
+    pub checked_frameworks: Vec<CheckedFramework>,
     pub log: Log,
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     started: FxHashSet<TaskName>,
-    pub made: FxHashMap<Vec<u8>, Made>,
+    pub created: FxHashMap<Vec<u8>, CreatedUpdate>,
     counts: FxHashMap<TaskName, usize>,
     /// Number of the next update of each task that its scheduler should receive.
     pub expected: FxHashMap<TaskName, usize>,
@@ -70,7 +70,7 @@ pub(super) struct Checker {
     offers: FxHashMap<String, usize>,
     volumes: Volumes,
     /// Tasks that an agent received from a master which it had left.
-    strays: FxHashSet<TaskName>,
+    from_former_master: FxHashSet<TaskName>,
     /// Tasks that agents have dropped because a master had shut their framework down.
     pub dropped: FxHashSet<TaskName>,
     /// Tasks that an agent received while it knew that its disk refuses writes.
@@ -89,20 +89,20 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub fn new(parties: Vec<(Rc<FrameworkPlan>, Rc<RefCell<View>>)>, log: Log) -> Checker {
-        let party = |(plan, view)| Party { plan, view, ended: false, tasks: FxHashMap::default() };
+    pub fn new(checked_frameworks: Vec<(Rc<FrameworkPlan>, Rc<RefCell<View>>)>, log: Log) -> Checker {
+        let checked = |(plan, view)| CheckedFramework { plan, view, ended: false, tasks: FxHashMap::default() };
         Checker {
-            parties: parties.into_iter().map(party).collect(),
+            checked_frameworks: checked_frameworks.into_iter().map(checked).collect(),
             log,
             broken: None,
             started: FxHashSet::default(),
-            made: FxHashMap::default(),
+            created: FxHashMap::default(),
             counts: FxHashMap::default(),
             expected: FxHashMap::default(),
             confirmed: Vec::new(),
             offers: FxHashMap::default(),
             volumes: Volumes::default(),
-            strays: FxHashSet::default(),
+            from_former_master: FxHashSet::default(),
             dropped: FxHashSet::default(),
             refused: FxHashSet::default(),
             operator_checks: OperatorChecks::default(),
@@ -116,44 +116,44 @@ impl Checker {
 
     /// Records that a rule is broken. Only the first one is kept.
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
-        self.broken.get_or_insert_with(|| Broken { rule, text: text() });
+        self.broken.get_or_insert_with(|| Violation { rule, text: text() });
     }
 
     /// Returns the ids of frameworks whose sessions have ended.
     pub fn left(&self) -> Vec<String> {
-        let ended = |id: &&String| self.parties[self.ids[*id]].ended;
+        let ended = |id: &&String| self.checked_frameworks[self.ids[*id]].ended;
         let mut left: Vec<String> = self.ids.keys().filter(ended).cloned().collect();
         left.sort();
         left
     }
 
     /// Returns a task group of which some tasks were started and others not.
-    pub fn torn_group(&self) -> Option<&[String]> {
-        let started = |who: usize, task: &String| {
-            let mut ids = self.ids.iter().filter(|(_, owner)| **owner == who);
+    pub fn partly_started_group(&self) -> Option<&[String]> {
+        let started = |scheduler: usize, task: &String| {
+            let mut ids = self.ids.iter().filter(|(_, owner)| **owner == scheduler);
             ids.any(|(id, _)| self.started.contains(&(id.clone(), task.clone())))
         };
-        let torn = self.groups.iter().find(|(who, tasks)| {
-            let count = tasks.iter().filter(|task| started(*who, task)).count();
+        let torn = self.groups.iter().find(|(scheduler, tasks)| {
+            let count = tasks.iter().filter(|task| started(*scheduler, task)).count();
             count > 0 && count < tasks.len()
         });
         torn.map(|(_, tasks)| tasks.as_slice())
     }
 
-    fn update(&mut self, who: usize, status: &TaskStatus) {
+    fn update(&mut self, scheduler: usize, status: &TaskStatus) {
         let task = status.task_id.value.as_str();
-        let Some(before) = self.parties[who].tasks.get(task).copied() else {
+        let Some(before) = self.checked_frameworks[scheduler].tasks.get(task).copied() else {
             // A scheduler that ended between recording a launch and sending it reconciles the task.
             if status.uuid.is_none() {
                 return;
             }
             return self.fail("updates go to their owners", || {
-                format!("scheduler {who} receives an update of {task}, which it never launched")
+                format!("scheduler {scheduler} receives an update of {task}, which it never launched")
             });
         };
         let state = status.state();
-        self.refusal(who, status);
-        self.parties[who].tasks.insert(task.to_owned(), Some(state));
+        self.refusal(scheduler, status);
+        self.checked_frameworks[scheduler].tasks.insert(task.to_owned(), Some(state));
         let lives = [ReportedState::TaskStaging, ReportedState::TaskStarting, ReportedState::TaskRunning];
         let last = [
             ReportedState::TaskFinished,
@@ -162,19 +162,22 @@ impl Checker {
             ReportedState::TaskError,
         ];
         let ended = before.is_some_and(|before| last.contains(&before));
-        let checkpoint = self.parties[who].plan.checkpoint;
+        let checkpoint = self.checked_frameworks[scheduler].plan.checkpoint;
         // An update with a UUID may be a retransmission whose acknowledgement was lost.
         if checkpoint && ended && lives.contains(&state) && status.uuid.is_none() {
             self.fail("the end of a task is its end", || {
-                format!("scheduler {who}: {task} has ended ({before:?}), and is reported as {state:?}")
+                format!("scheduler {scheduler}: {task} has ended ({before:?}), and is reported as {state:?}")
             });
         }
-        let Some(made) = status.uuid.as_ref().and_then(|uuid| self.made.get(uuid)) else { return };
-        let (name, number) = (made.task.clone(), made.number);
+        let Some(created) = status.uuid.as_ref().and_then(|uuid| self.created.get(uuid)) else { return };
+        let (name, number) = (created.task.clone(), created.number);
         let owner = self.ids.get(&name.0).copied();
-        if owner != Some(who) || name.1 != *task {
+        if owner != Some(scheduler) || name.1 != *task {
             return self.fail("updates go to their owners", || {
-                format!("an update of {}/{} of {owner:?} is delivered to scheduler {who} for {task}", name.0, name.1)
+                format!(
+                    "an update of {}/{} of {owner:?} is delivered to scheduler {scheduler} for {task}",
+                    name.0, name.1
+                )
             });
         }
         let expected = self.expected.entry(name).or_default();
@@ -182,7 +185,7 @@ impl Checker {
         *expected = before.max(number + 1);
         if number > before && checkpoint {
             self.fail("no update is lost or overtaken", || {
-                format!("scheduler {who} receives update {number} of {task} before update {before}")
+                format!("scheduler {scheduler} receives update {number} of {task} before update {before}")
             });
         }
     }
@@ -191,9 +194,9 @@ impl Checker {
 impl Checker {
     /// Checks that a disk that refuses writes ends no running task, and that a task that is refused for it is reported
     /// with a reason.
-    fn refusal(&mut self, who: usize, status: &TaskStatus) {
+    fn refusal(&mut self, scheduler: usize, status: &TaskStatus) {
         let task = status.task_id.value.to_string();
-        let name = (self.parties[who].view.borrow().id.clone().unwrap_or_default(), task);
+        let name = (self.checked_frameworks[scheduler].view.borrow().id.clone().unwrap_or_default(), task);
         let is_for_disk = status.reason.is_some() && status.reason() == Reason::GcError;
         if is_for_disk && self.started.contains(&name) {
             self.fail("a disk that refuses ends no task", || format!("{}/{}: {:?}", name.0, name.1, status.message));
@@ -206,19 +209,21 @@ impl Checker {
 }
 
 impl Observer for Checker {
-    fn received(&mut self, who: usize, event: &Event, now: Time) {
-        if let Some(line) = log::received(who, event) {
+    fn received(&mut self, scheduler: usize, event: &Event, now: Time) {
+        if let Some(line) = log::received(scheduler, event) {
             self.log.line(now, || line);
         }
         if let Some(part) = &event.subscribed {
             let id = part.framework_id.value.to_string();
-            if let Some(other) = self.ids.insert(id.clone(), who).filter(|other| *other != who) {
-                self.fail("ids are given once", || format!("framework {id} is of schedulers {other} and {who}"));
+            if let Some(other) = self.ids.insert(id.clone(), scheduler).filter(|other| *other != scheduler) {
+                self.fail("ids are given once", || format!("framework {id} is of schedulers {other} and {scheduler}"));
             }
         }
         for offer in event.offers.iter().flat_map(|part| &part.offers) {
-            if self.offers.insert(offer.id.value.to_string(), who).is_some() {
-                self.fail("an offer is made once", || format!("{} comes to scheduler {who} again", offer.id.value));
+            if self.offers.insert(offer.id.value.to_string(), scheduler).is_some() {
+                self.fail("an offer is made once", || {
+                    format!("{} comes to scheduler {scheduler} again", offer.id.value)
+                });
             }
             let (agent, host) = (&offer.agent_id.value, &offer.hostname);
             if let Some(other) = self.hosts.insert(agent.to_string(), host.clone()).filter(|other| other != host) {
@@ -227,22 +232,22 @@ impl Observer for Checker {
         }
         if let Some(part) = &event.update {
             self.updates += 1;
-            self.update(who, &part.status);
+            self.update(scheduler, &part.status);
         }
     }
 
-    fn called(&mut self, who: usize, call: &Call, now: Time) {
-        self.log.line(now, || log::called(who, call));
+    fn called(&mut self, scheduler: usize, call: &Call, now: Time) {
+        self.log.line(now, || log::called(scheduler, call));
         self.volumes.called(call);
         let operations = call.accept.iter().flat_map(|accept| &accept.operations);
         for group in operations.filter_map(|operation| operation.launch_group.as_ref()) {
             let tasks = group.task_group.tasks.iter().map(|task| task.task_id.value.to_string());
-            self.groups.push((who, tasks.collect()));
+            self.groups.push((scheduler, tasks.collect()));
         }
         for task in log::launched(call) {
-            if self.parties[who].tasks.insert(task.task_id.value.to_string(), None).is_some() {
+            if self.checked_frameworks[scheduler].tasks.insert(task.task_id.value.to_string(), None).is_some() {
                 let id = &task.task_id.value;
-                self.fail("a task is launched once", || format!("scheduler {who} launches {id} again"));
+                self.fail("a task is launched once", || format!("scheduler {scheduler} launches {id} again"));
             }
         }
     }
@@ -250,7 +255,7 @@ impl Observer for Checker {
     fn started(&mut self, framework: &str, task: &str, _: Time) {
         self.tasks += 1;
         let name = (framework.to_owned(), task.to_owned());
-        if self.strays.contains(&name) {
+        if self.from_former_master.contains(&name) {
             self.fail("only the master that leads is obeyed", || format!("{framework}/{task} is started"));
         }
         if self.refused.contains(&name) {
@@ -267,20 +272,20 @@ impl Observer for Checker {
 
     fn noted(&mut self, note: &Note<'_>, now: Time) {
         self.log.line(now, || note.to_string());
-        let (ids, parties) = (&self.ids, &self.parties);
-        let is_kept = |id: &str| ids.get(id).is_some_and(|who| parties[*who].plan.checkpoint);
+        let (ids, checked_frameworks) = (&self.ids, &self.checked_frameworks);
+        let is_kept = |id: &str| ids.get(id).is_some_and(|scheduler| checked_frameworks[*scheduler].plan.checkpoint);
         if let Some((rule, text)) = self.volumes.noted(note, &is_kept) {
             self.fail(rule, || text);
         }
         match note {
-            Note::UpdateMade { framework, task, uuid, .. } => {
+            Note::UpdateCreated { framework, task, uuid, .. } => {
                 let task = ((*framework).to_owned(), (*task).to_owned());
                 let count = self.counts.entry(task.clone()).or_default();
-                self.made.insert(uuid.to_vec(), Made { task, number: *count });
+                self.created.insert(uuid.to_vec(), CreatedUpdate { task, number: *count });
                 *count += 1;
             }
-            Note::TaskStray { framework, task, .. } => {
-                self.strays.insert(((*framework).to_owned(), (*task).to_owned()));
+            Note::TaskFromFormerMaster { framework, task, .. } => {
+                self.from_former_master.insert(((*framework).to_owned(), (*task).to_owned()));
             }
             Note::TaskForFailingDisk { framework, task, .. } => {
                 self.refused.insert(((*framework).to_owned(), (*task).to_owned()));
@@ -290,26 +295,26 @@ impl Observer for Checker {
             }
             Note::OperatorCalls { request, call } => self.operator_checks.called(*request, call),
             Note::OperatorAnswered { request, done } => self.operator_checks.answered(*request, *done),
-            Note::UpdateConfirmed { uuid, .. } => self.confirmed.push(uuid.to_vec()),
+            Note::UpdateAcknowledged { uuid, .. } => self.confirmed.push(uuid.to_vec()),
             Note::AgentCannotStart { agent, why } => {
                 self.fail("what an agent wrote lets it start", || format!("agent {agent}: {why}"));
             }
             Note::MasterExits { reason } => self.fail("a master does not give up", || (*reason).to_owned()),
-            Note::SchedulerEnds { who, ending } => {
-                let party = &mut self.parties[*who as usize];
-                party.ended = true;
+            Note::SchedulerEnds { scheduler, ending } => {
+                let checked = &mut self.checked_frameworks[*scheduler as usize];
+                checked.ended = true;
                 // A framework that was disconnected for longer than its failover timeout is removed.
-                let patient = party.plan.failover.as_secs() > 3600;
+                let patient = checked.plan.failover.as_secs() > 3600;
                 if patient && **ending != Ending::Stopped {
-                    self.fail("a framework is kept", || format!("scheduler {who}: {ending:?}"));
+                    self.fail("a framework is kept", || format!("scheduler {scheduler}: {ending:?}"));
                 }
             }
             // The call used a stream that another one has replaced.
             Note::CallRefused { why: CallRefusal::Rejected(error), .. }
                 if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Forbidden) => {}
-            Note::CallRefused { who, call, why } => {
+            Note::CallRefused { scheduler, call, why } => {
                 self.fail("a good call is taken", || {
-                    format!("{} of scheduler {who}: {why}", call.r#type().as_str_name())
+                    format!("{} of scheduler {scheduler}: {why}", call.r#type().as_str_name())
                 });
             }
             _ => {}

@@ -13,11 +13,11 @@ use super::checker::{Checker, is_doubtful, is_over};
 use super::volumes::id_of;
 use crate::world::World;
 
-type Doubt = Result<(), String>;
+type Check = Result<(), String>;
 
 /// Checks that the cluster has converged; with `finished`, also that nothing remains after all frameworks have ended
 /// their work.
-pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool) -> Doubt {
+pub(super) fn check_convergence(world: &mut World<Checker>, agents: usize, finished: bool) -> Check {
     processes(world, agents)?;
     let Some(master) = world.master() else { return Err("no master leads".to_owned()) };
     let snapshot = master.snapshot();
@@ -26,14 +26,14 @@ pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool)
         return Err(format!("{connected} agents are connected, of {agents}"));
     }
     disks(world, agents, &snapshot)?;
-    for who in 0..world.observer().parties.len() {
-        work(world, who, finished)?;
-        tasks(world, who, &snapshot)?;
+    for scheduler in 0..world.observer().checked_frameworks.len() {
+        work(world, scheduler, finished)?;
+        tasks(world, scheduler, &snapshot)?;
     }
     agents_and_master(world, agents, &snapshot)?;
     reservations(world, agents, &snapshot)?;
     ended_frameworks(world, &snapshot)?;
-    if let Some(tasks) = world.observer().torn_group() {
+    if let Some(tasks) = world.observer().partly_started_group() {
         return Err(format!("of the group {tasks:?} a part was started"));
     }
     acknowledged(world, agents)?;
@@ -42,7 +42,7 @@ pub(super) fn missing(world: &mut World<Checker>, agents: usize, finished: bool)
 }
 
 /// Checks that all checkpoints are written, and that no agent reports that its disk refuses writes.
-fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Check {
     for agent in 0..agents {
         if let Some(trouble) = world.disk_trouble(agent) {
             return Err(format!("agent {agent}: {trouble}"));
@@ -55,54 +55,54 @@ fn disks(world: &World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
     }
 }
 
-fn processes(world: &mut World<Checker>, agents: usize) -> Doubt {
+fn processes(world: &mut World<Checker>, agents: usize) -> Check {
     for agent in 0..agents {
         match world.agent_view(agent).map(|view| view.state) {
             Some(AgentState::Running) => {}
             other => return Err(format!("agent {agent} is {other:?}")),
         }
     }
-    for who in 0..world.observer().parties.len() {
-        let party = &world.observer().parties[who];
-        let (ended, subscribed) = (party.ended, party.view.borrow().subscribed);
-        let at_work = subscribed && world.scheduler_lives(who);
+    for scheduler in 0..world.observer().checked_frameworks.len() {
+        let checked = &world.observer().checked_frameworks[scheduler];
+        let (ended, subscribed) = (checked.ended, checked.view.borrow().subscribed);
+        let at_work = subscribed && world.scheduler_lives(scheduler);
         if !(ended || at_work) {
-            return Err(format!("scheduler {who} is not subscribed"));
+            return Err(format!("scheduler {scheduler} is not subscribed"));
         }
     }
     Ok(())
 }
 
 /// Checks that a scheduler has done its work.
-fn work(world: &mut World<Checker>, who: usize, finished: bool) -> Doubt {
-    let party = &world.observer().parties[who];
-    if party.ended {
+fn work(world: &mut World<Checker>, scheduler: usize, finished: bool) -> Check {
+    let checked = &world.observer().checked_frameworks[scheduler];
+    if checked.ended {
         return Ok(());
     }
-    let view = party.view.borrow();
+    let view = checked.view.borrow();
     if view.left > 0 {
-        return Err(format!("scheduler {who} has {} unfinished tasks", view.left));
+        return Err(format!("scheduler {scheduler} has {} unfinished tasks", view.left));
     }
     if !finished && view.down > 0 {
-        return Err(format!("{} services of scheduler {who} do not run", view.down));
+        return Err(format!("{} services of scheduler {scheduler} do not run", view.down));
     }
-    if finished && party.plan.tears_down {
-        return Err(format!("scheduler {who} has not ended"));
+    if finished && checked.plan.tears_down {
+        return Err(format!("scheduler {scheduler} has not ended"));
     }
     Ok(())
 }
 
 /// Checks that the scheduler, the master and the running processes have the same tasks.
-fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
-    let party = &world.observer().parties[who];
-    if party.ended {
+fn tasks(world: &mut World<Checker>, scheduler: usize, snapshot: &Snapshot) -> Check {
+    let checked = &world.observer().checked_frameworks[scheduler];
+    if checked.ended {
         return Ok(());
     }
     let (id, believed) = {
-        let view = party.view.borrow();
+        let view = checked.view.borrow();
         (view.id.clone().unwrap_or_default(), view.tasks.clone())
     };
-    let of_framework = world.living().filter(|executor| executor.framework == id);
+    let of_framework = world.running_executors().filter(|executor| executor.framework == id);
     let running: BTreeSet<String> = of_framework.flat_map(|e| e.tasks).map(str::to_owned).collect();
     let framework = snapshot.frameworks.values().find(|framework| framework.id.as_str() == id);
     let Some(framework) = framework else { return Err(format!("the master does not know framework {id}")) };
@@ -112,7 +112,7 @@ fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
     let certain: BTreeSet<String> = certain.collect();
     if certain != running || booked != running {
         return Err(format!(
-            "framework {id}: {running:?} run; the master has {booked:?}, scheduler {who} has {certain:?}"
+            "framework {id}: {running:?} run; the master has {booked:?}, scheduler {scheduler} has {certain:?}"
         ));
     }
     Ok(())
@@ -122,7 +122,7 @@ fn tasks(world: &mut World<Checker>, who: usize, snapshot: &Snapshot) -> Doubt {
 ///
 /// An ended task in the master's history stays unacknowledged at its agent forever if its framework has left without a
 /// connection. Such tasks are ignored.
-fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Check {
     let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
     for framework in snapshot.frameworks.values() {
@@ -156,7 +156,7 @@ fn agents_and_master(world: &mut World<Checker>, agents: usize, snapshot: &Snaps
 }
 
 /// Checks that the disks, the agents and the master have the same reservations and volumes.
-fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Doubt {
+fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) -> Check {
     for n in 0..agents {
         let directories: BTreeSet<String> =
             world.agent_volumes(n).map(|directory| id_of(directory).to_owned()).collect();
@@ -177,9 +177,9 @@ fn reservations(world: &mut World<Checker>, agents: usize, snapshot: &Snapshot) 
 }
 
 /// Checks that no executor runs of a framework that has ended according to the master.
-fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
+fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Check {
     let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
-    match world.living().find(|executor| ended.contains(executor.framework)) {
+    match world.running_executors().find(|executor| ended.contains(executor.framework)) {
         Some(executor) => {
             Err(format!("framework {} has ended, executor {} still runs", executor.framework, executor.id))
         }
@@ -191,9 +191,10 @@ fn ended_frameworks(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
 ///
 /// Exceptions are frameworks that have left, and tasks that an agent dropped because a master had removed their
 /// framework: later masters may not know of that, and admit the framework again.
-fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
-    let parties = world.observer().parties.iter();
-    let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());
+fn acknowledged(world: &mut World<Checker>, agents: usize) -> Check {
+    let checked_frameworks = world.observer().checked_frameworks.iter();
+    let present =
+        checked_frameworks.filter(|checked| !checked.ended).filter_map(|checked| checked.view.borrow().id.clone());
     let present: BTreeSet<String> = present.collect();
     for agent in 0..agents {
         let Ok(found) = Recovered::read(world.agent_disk(agent), true) else {
@@ -219,18 +220,23 @@ fn acknowledged(world: &mut World<Checker>, agents: usize) -> Doubt {
 
 /// Checks that updates which agents have confirmed have reached the schedulers, with the exceptions of
 /// [`acknowledged`].
-fn confirmed(world: &mut World<Checker>) -> Doubt {
+fn confirmed(world: &mut World<Checker>) -> Check {
     let checker = world.observer();
     for uuid in &checker.confirmed {
-        let Some(made) = checker.made.get(uuid).filter(|made| !checker.dropped.contains(&made.task)) else { continue };
-        let owner = checker.parties.iter().find(|party| party.view.borrow().id.as_ref() == Some(&made.task.0));
-        let Some(party) = owner.filter(|party| !party.ended && party.plan.checkpoint) else { continue };
-        let seen = checker.expected.get(&made.task).copied().unwrap_or_default();
-        if seen <= made.number {
-            let name = &party.plan.role;
+        let Some(created) = checker.created.get(uuid).filter(|created| !checker.dropped.contains(&created.task)) else {
+            continue;
+        };
+        let owner = checker
+            .checked_frameworks
+            .iter()
+            .find(|checked| checked.view.borrow().id.as_ref() == Some(&created.task.0));
+        let Some(checked) = owner.filter(|checked| !checked.ended && checked.plan.checkpoint) else { continue };
+        let seen = checker.expected.get(&created.task).copied().unwrap_or_default();
+        if seen <= created.number {
+            let name = &checked.plan.role;
             return Err(format!(
                 "update {} of {:?} (role {name}) was durable, and is not delivered",
-                made.number, made.task
+                created.number, created.task
             ));
         }
     }
@@ -238,13 +244,13 @@ fn confirmed(world: &mut World<Checker>) -> Doubt {
 }
 
 /// Checks that nothing is left of frameworks that have finished.
-fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Doubt {
+fn empty(world: &World<Checker>, snapshot: &Snapshot) -> Check {
     let left: BTreeSet<&str> = snapshot.frameworks.values().map(|framework| framework.id.as_str()).collect();
     let mut present = BTreeSet::new();
     for framework in snapshot.frameworks.values().filter(|framework| framework.connected()) {
         present.insert(framework.id.as_str());
     }
-    for executor in world.living() {
+    for executor in world.running_executors() {
         if present.contains(executor.framework) || !left.contains(executor.framework) {
             return Err(format!("executor {} of {} lives", executor.id, executor.framework));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::seeds::Seed;
 use crate::span::show_span;
-use crate::world::{Doom, Moment, Observer, Process, Refusal, World};
+use crate::world::{CrashPoint, Observer, PlannedCrash, Process, Refusal, World};
 
 use super::operate::Action;
 use super::rng::FaultRng;
@@ -23,21 +23,21 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     missing_docs,
-    reason = "`away`: until the process is started again; `durable` and `arrives`: see the world's faults"
+    reason = "`downtime`: until the process is started again; `durable` and `arrives`: see the world's faults"
 )]
 pub enum Kind {
     /// A process crashes.
-    Crash { process: Process, away: Duration, durable: u32, arrives: bool },
+    Crash { process: Process, downtime: Duration, durable: u32, arrives: bool },
     /// A process crashes in its next batch that has outputs or writes.
-    Doom { process: Process, doom: Doom },
+    PlannedCrash { process: Process, planned_crash: PlannedCrash },
     /// Another master takes over.
-    FailOver { away: Duration, durable: u32, arrives: bool },
+    FailOver { downtime: Duration, durable: u32, arrives: bool },
     /// Another master takes over, and the former leader continues for a while without knowing it.
-    Depose { lasts: Duration, away: Duration, durable: u32, arrives: bool },
+    Depose { lasts: Duration, downtime: Duration, durable: u32, arrives: bool },
     /// An agent's host restarts.
-    Reboot { agent: usize, away: Duration, durable: u32 },
+    Reboot { agent: usize, downtime: Duration, durable: u32 },
     /// An agent and all its executors are killed, but its host does not restart.
-    KillAll { agent: usize, away: Duration, durable: u32 },
+    KillAll { agent: usize, downtime: Duration, durable: u32 },
     /// An executor's process is killed.
     KillExecutor { agent: usize, pick: usize },
     /// An executor's connection to its agent breaks.
@@ -49,7 +49,7 @@ pub enum Kind {
     /// One direction of the connection between an agent and the master breaks.
     CutOneWay { agent: usize, to_master: bool },
     /// All messages between a process and the master are lost for a while.
-    Part { process: Process, span: Duration },
+    Partition { process: Process, span: Duration },
     /// Messages between a process and the master are delayed to the end of a period.
     Stall { process: Process, span: Duration },
     /// Messages between a process and the master are delayed in one direction only.
@@ -75,34 +75,34 @@ impl Fault {
         let mut rng = FaultRng::new(seed);
         let at = Duration::from_millis(rng.within(0, horizon.as_millis() as u64));
         let agent = rng.below(agents as u64) as usize;
-        let who = rng.below(schedulers as u64) as usize;
+        let scheduler = rng.below(schedulers as u64) as usize;
         let pick = rng.below(16) as usize;
-        let some = [Process::Agent(agent), Process::Scheduler(who)];
-        let any = [Process::Master, Process::Agent(agent), Process::Agent(agent), Process::Scheduler(who)];
+        let some = [Process::Agent(agent), Process::Scheduler(scheduler)];
+        let any = [Process::Master, Process::Agent(agent), Process::Agent(agent), Process::Scheduler(scheduler)];
         let span = if rng.chance(8) { rng.span(LONG_PAUSE) } else { rng.span(PAUSE) };
         let durable = rng.below(8) as u32;
         let arrives = rng.chance(50);
-        let doom = |rng: &mut FaultRng| Doom {
-            moment: if rng.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
-            away: span,
+        let planned_crash = |rng: &mut FaultRng| PlannedCrash {
+            point: if rng.chance(60) { CrashPoint::Writing(durable) } else { CrashPoint::After(durable) },
+            downtime: span,
         };
         let kind = match rng.below(132) {
             125.. => {
                 let lasts = Duration::from_millis(rng.within(200, 20_000));
-                Kind::Depose { lasts, away: span.min(lasts), durable, arrives }
+                Kind::Depose { lasts, downtime: span.min(lasts), durable, arrives }
             }
             100..125 => Kind::Operate(Action::draw(&mut rng, agent)),
-            0..16 => Kind::Crash { process: rng.pick(&any), away: span, durable, arrives },
-            16..34 => Kind::Doom { process: rng.pick(&any), doom: doom(&mut rng) },
-            34..40 => Kind::FailOver { away: span, durable, arrives },
-            40..45 => Kind::Reboot { agent, away: span, durable },
-            45 => Kind::KillAll { agent, away: span, durable },
+            0..16 => Kind::Crash { process: rng.pick(&any), downtime: span, durable, arrives },
+            16..34 => Kind::PlannedCrash { process: rng.pick(&any), planned_crash: planned_crash(&mut rng) },
+            34..40 => Kind::FailOver { downtime: span, durable, arrives },
+            40..45 => Kind::Reboot { agent, downtime: span, durable },
+            45 => Kind::KillAll { agent, downtime: span, durable },
             46..54 => Kind::KillExecutor { agent, pick },
             54..58 => Kind::CutExecutor { agent, pick },
             58..61 => Kind::FailContainers { agent, containers: 1 + durable % 3 },
             61..64 => Kind::CutOneWay { agent, to_master: arrives },
             64..70 => Kind::Cut { process: rng.pick(&some) },
-            70..79 => Kind::Part { process: rng.pick(&some), span },
+            70..79 => Kind::Partition { process: rng.pick(&some), span },
             79..82 => Kind::StallOneWay { process: rng.pick(&some), span, to_master: arrives },
             82..86 => Kind::Stall { process: rng.pick(&some), span },
             86..93 => {
@@ -115,35 +115,37 @@ impl Fault {
     }
 
     /// Injects the fault into a world.
-    pub fn strike<O: Observer>(&self, world: &mut World<O>) {
+    pub fn inject<O: Observer>(&self, world: &mut World<O>) {
         let now = world.now();
         match self.kind {
-            Kind::Crash { process, away, durable, arrives } => match process {
-                Process::Master => world.crash_master_so(away, durable, arrives),
-                Process::Agent(agent) => world.crash_agent_so(agent, away, durable, arrives),
+            Kind::Crash { process, downtime, durable, arrives } => match process {
+                Process::Master => world.crash_master_with(downtime, durable, arrives),
+                Process::Agent(agent) => world.crash_agent_with(agent, downtime, durable, arrives),
                 // Half of the time the master notices only after the next process has started.
-                Process::Scheduler(who) => {
+                Process::Scheduler(scheduler) => {
                     let noticed = Duration::from_millis(if durable % 2 == 0 { 50 } else { 30_000 });
-                    world.crash_scheduler(who, away, noticed, arrives);
+                    world.crash_scheduler(scheduler, downtime, noticed, arrives);
                 }
             },
-            Kind::Doom { process, doom } => world.doom(process, doom),
-            Kind::FailOver { away, durable, arrives } => world.fail_master_over(away, durable, arrives),
-            Kind::Depose { lasts, away, durable, arrives } => world.depose_master(lasts, away, durable, arrives),
-            Kind::Reboot { agent, away, durable } => world.reboot_agent(agent, away, durable),
-            Kind::KillAll { agent, away, durable } => world.kill_agent_and_executors(agent, away, durable),
+            Kind::PlannedCrash { process, planned_crash } => world.plan_crash(process, planned_crash),
+            Kind::FailOver { downtime, durable, arrives } => world.fail_master_over(downtime, durable, arrives),
+            Kind::Depose { lasts, downtime, durable, arrives } => {
+                world.depose_master(lasts, downtime, durable, arrives)
+            }
+            Kind::Reboot { agent, downtime, durable } => world.reboot_agent(agent, downtime, durable),
+            Kind::KillAll { agent, downtime, durable } => world.kill_agent_and_executors(agent, downtime, durable),
             Kind::KillExecutor { agent, pick } => world.kill_executor(agent, pick),
             Kind::CutExecutor { agent, pick } => world.cut_executor(agent, pick),
             Kind::FailContainers { agent, containers } => world.fail_containers(agent, containers),
             Kind::Cut { process } => match process {
                 Process::Agent(agent) => world.cut_agent(agent),
-                Process::Scheduler(who) => world.cut_framework(who),
+                Process::Scheduler(scheduler) => world.cut_framework(scheduler),
                 Process::Master => {}
             },
             Kind::CutOneWay { agent, to_master } => world.cut_agent_one_way(agent, to_master),
-            Kind::Part { process, span } => match process {
-                Process::Agent(agent) => world.part_agent(agent, now + span),
-                Process::Scheduler(who) => world.part_framework(who, now + span),
+            Kind::Partition { process, span } => match process {
+                Process::Agent(agent) => world.partition_agent(agent, now + span),
+                Process::Scheduler(scheduler) => world.partition_framework(scheduler, now + span),
                 Process::Master => {}
             },
             Kind::StallOneWay { process, span, to_master } => {
@@ -151,7 +153,7 @@ impl Fault {
             }
             Kind::Stall { process, span } => match process {
                 Process::Agent(agent) => world.stall_agent(agent, now + span),
-                Process::Scheduler(who) => world.stall_framework(who, now + span),
+                Process::Scheduler(scheduler) => world.stall_framework(scheduler, now + span),
                 Process::Master => {}
             },
             Kind::SlowDisk { process, span, by } => match process {
@@ -165,7 +167,7 @@ impl Fault {
                 Process::Scheduler(_) => {}
             },
             Kind::Drift { process, drift } => world.drift(process, drift),
-            Kind::Operate(action) => action.strike(world),
+            Kind::Operate(action) => action.inject(world),
         }
     }
 
@@ -173,15 +175,15 @@ impl Fault {
     pub fn milder(&self) -> Vec<Fault> {
         let mut kind = self.kind.clone();
         let spans: Vec<&mut Duration> = match &mut kind {
-            Kind::Crash { away, .. }
-            | Kind::FailOver { away, .. }
-            | Kind::Reboot { away, .. }
-            | Kind::KillAll { away, .. } => {
-                vec![away]
+            Kind::Crash { downtime, .. }
+            | Kind::FailOver { downtime, .. }
+            | Kind::Reboot { downtime, .. }
+            | Kind::KillAll { downtime, .. } => {
+                vec![downtime]
             }
-            Kind::Depose { lasts, away, .. } => vec![lasts, away],
-            Kind::Doom { doom, .. } => vec![&mut doom.away],
-            Kind::Part { span, .. } | Kind::Stall { span, .. } | Kind::StallOneWay { span, .. } => vec![span],
+            Kind::Depose { lasts, downtime, .. } => vec![lasts, downtime],
+            Kind::PlannedCrash { planned_crash, .. } => vec![&mut planned_crash.downtime],
+            Kind::Partition { span, .. } | Kind::Stall { span, .. } | Kind::StallOneWay { span, .. } => vec![span],
             Kind::SlowDisk { span, by, .. } => vec![span, by],
             Kind::RefuseWrites { span, .. } => vec![span],
             _ => Vec::new(),
@@ -198,9 +200,9 @@ impl Fault {
     pub fn concerns(&self, process: Process) -> bool {
         match self.kind {
             Kind::Crash { process: of, .. }
-            | Kind::Doom { process: of, .. }
+            | Kind::PlannedCrash { process: of, .. }
             | Kind::Cut { process: of }
-            | Kind::Part { process: of, .. }
+            | Kind::Partition { process: of, .. }
             | Kind::Stall { process: of, .. }
             | Kind::StallOneWay { process: of, .. }
             | Kind::SlowDisk { process: of, .. }
@@ -223,7 +225,7 @@ impl fmt::Display for Process {
         match self {
             Process::Master => f.write_str("master"),
             Process::Agent(agent) => write!(f, "agent {agent}"),
-            Process::Scheduler(who) => write!(f, "scheduler {who}"),
+            Process::Scheduler(scheduler) => write!(f, "scheduler {scheduler}"),
         }
     }
 }
@@ -235,30 +237,34 @@ impl fmt::Display for Kind {
             format!("part {durable} of a write in progress is durable, {sent}")
         };
         match self {
-            Kind::Crash { process, away, durable, arrives } => {
-                write!(f, "{process} crashes, back in {}: {}", show_span(*away), part(*durable, *arrives))
+            Kind::Crash { process, downtime, durable, arrives } => {
+                write!(f, "{process} crashes, back in {}: {}", show_span(*downtime), part(*durable, *arrives))
             }
-            Kind::Doom { process, doom } => {
-                let when = match doom.moment {
-                    Moment::Writing(durable) => format!("during its next write, of which part {durable} is durable"),
-                    Moment::After(outputs) => format!("after {outputs} outputs of its next batch"),
+            Kind::PlannedCrash { process, planned_crash } => {
+                let when = match planned_crash.point {
+                    CrashPoint::Writing(durable) => {
+                        format!("during its next write, of which part {durable} is durable")
+                    }
+                    CrashPoint::After(outputs) => format!("after {outputs} outputs of its next batch"),
                 };
-                write!(f, "{process} will crash {when}, back in {}", show_span(doom.away))
+                write!(f, "{process} will crash {when}, back in {}", show_span(planned_crash.downtime))
             }
-            Kind::FailOver { away, durable, arrives } => {
-                write!(f, "another master leads in {}: {}", show_span(*away), part(*durable, *arrives))
+            Kind::FailOver { downtime, durable, arrives } => {
+                write!(f, "another master leads in {}: {}", show_span(*downtime), part(*durable, *arrives))
             }
-            Kind::Depose { lasts, away, durable, arrives } => {
-                let (lasts, away) = (show_span(*lasts), show_span(*away));
+            Kind::Depose { lasts, downtime, durable, arrives } => {
+                let (lasts, downtime) = (show_span(*lasts), show_span(*downtime));
                 write!(
                     f,
-                    "another master leads in {away}, the one before goes on for {lasts}: {}",
+                    "another master leads in {downtime}, the one before goes on for {lasts}: {}",
                     part(*durable, *arrives)
                 )
             }
-            Kind::Reboot { agent, away, .. } => write!(f, "the host of agent {agent} restarts in {}", show_span(*away)),
-            Kind::KillAll { agent, away, .. } => {
-                write!(f, "agent {agent} and all its executors are killed, back in {}", show_span(*away))
+            Kind::Reboot { agent, downtime, .. } => {
+                write!(f, "the host of agent {agent} restarts in {}", show_span(*downtime))
+            }
+            Kind::KillAll { agent, downtime, .. } => {
+                write!(f, "agent {agent} and all its executors are killed, back in {}", show_span(*downtime))
             }
             Kind::KillExecutor { agent, pick } => write!(f, "executor {pick} of agent {agent} is killed"),
             Kind::CutExecutor { agent, pick } => write!(f, "executor {pick} and agent {agent} lose their connection"),
@@ -275,7 +281,7 @@ impl fmt::Display for Kind {
                     if *to_master { "the master hears nothing of" } else { "nothing that the master says comes to" };
                 write!(f, "{way} {process} for {}, and then all", show_span(*span))
             }
-            Kind::Part { process, span } => {
+            Kind::Partition { process, span } => {
                 write!(f, "nothing passes between {process} and the master for {}", show_span(*span))
             }
             Kind::Stall { process, span } => {

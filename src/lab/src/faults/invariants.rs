@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use master::{Master, Snapshot, invariants};
 use resources::{Name, Resource, Resources, Role};
 
-use super::checker::{Broken, Checker};
+use super::checker::{Checker, Violation};
 use super::operate::LIMITED;
 use super::plan::Plan;
 use crate::world::World;
@@ -27,8 +27,8 @@ pub(super) struct Invariants {
     reserved: BTreeMap<String, Resources>,
 }
 
-fn broken(rule: &'static str, text: String) -> Result<(), Broken> {
-    Err(Broken { rule, text })
+fn broken(rule: &'static str, text: String) -> Result<(), Violation> {
+    Err(Violation { rule, text })
 }
 
 impl Invariants {
@@ -38,7 +38,7 @@ impl Invariants {
     }
 
     /// Checks the master's state if there was a batch since the last check.
-    pub fn check(&mut self, world: &mut World<Checker>) -> Result<(), Broken> {
+    pub fn check(&mut self, world: &mut World<Checker>) -> Result<(), Violation> {
         if self.seen == world.batches() {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Invariants {
     }
 
     /// Checks that new offers do not take a limited role beyond its limit.
-    fn check_limit(&mut self, snapshot: &Snapshot) -> Result<(), Broken> {
+    fn check_limit(&mut self, snapshot: &Snapshot) -> Result<(), Violation> {
         if self.offers.0 != snapshot.info.id {
             self.offers = (snapshot.info.id.clone(), 0);
         }
@@ -104,7 +104,7 @@ impl Invariants {
 }
 
 /// Checks that the tables of a master agree with each other, and that allocations do not exceed the total.
-fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Broken> {
+fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Violation> {
     if let Err(text) = invariants::check_invariants(master) {
         return broken("all tables agree", text);
     }

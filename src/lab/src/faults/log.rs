@@ -49,8 +49,8 @@ fn number(uuid: &[u8]) -> u64 {
 }
 
 /// Returns the line of an event that a scheduler receives; `None` for events that are not logged.
-pub(super) fn received(who: usize, event: &Event) -> Option<String> {
-    let mut line = format!("sched {who} <  ");
+pub(super) fn received(scheduler: usize, event: &Event) -> Option<String> {
+    let mut line = format!("sched {scheduler} <  ");
     match event.r#type() {
         event::Type::Subscribed => {
             let id = event.subscribed.as_ref().map(|part| part.framework_id.value.as_str());
@@ -79,8 +79,8 @@ pub(super) fn received(who: usize, event: &Event) -> Option<String> {
 }
 
 /// Returns the line of a scheduler's call.
-pub(super) fn called(who: usize, call: &Call) -> String {
-    let mut line = format!("sched {who} >  {}", call.r#type().as_str_name());
+pub(super) fn called(scheduler: usize, call: &Call) -> String {
+    let mut line = format!("sched {scheduler} >  {}", call.r#type().as_str_name());
     if let Some(accept) = &call.accept {
         let tasks = launched(call).map(|task| task.task_id.value.as_str()).collect::<Vec<_>>().join(" ");
         let ids = accept.offer_ids.iter().map(|id| id.value.as_str()).collect::<Vec<_>>().join(" ");
@@ -124,8 +124,10 @@ pub(super) fn launched(call: &Call) -> impl Iterator<Item = &sdk::v1::TaskInfo> 
 impl fmt::Display for Note<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::MasterStarts { life, place } => write!(f, "master     m{life} leads on host {place}"),
-            Note::MasterDeposed { life } => write!(f, "master     m{life} is deposed, and does not know it"),
+            Note::MasterStarts { generation, place } => write!(f, "master     m{generation} leads on host {place}"),
+            Note::MasterDeposed { generation } => {
+                write!(f, "master     m{generation} is deposed, and does not know it")
+            }
             Note::MasterStops => f.write_str("master     ends"),
             Note::MasterExits { reason } => write!(f, "master     exits: {reason}"),
             Note::AgentStarts { agent } => write!(f, "agent {agent}    starts"),
@@ -140,31 +142,31 @@ impl fmt::Display for Note<'_> {
                 write!(f, "agent {agent} <  {framework}/{task}, and its disk refuses")
             }
             Note::RegistryRefused { why } => write!(f, "master     cannot write its registry: {why}"),
-            Note::TaskStray { agent, framework, task } => {
+            Note::TaskFromFormerMaster { agent, framework, task } => {
                 write!(f, "agent {agent} <  {framework}/{task} from a master that it has left")
             }
             Note::TaskDropped { agent, framework, task } => write!(f, "agent {agent}    drops {framework}/{task}"),
-            Note::SchedulerStarts { who } => write!(f, "sched {who}    starts"),
-            Note::SchedulerStops { who } => write!(f, "sched {who}    ends"),
-            Note::SchedulerEnds { who, ending } => write!(f, "sched {who}    is done: {ending:?}"),
-            Note::CallRefused { who, call, why } => {
-                write!(f, "sched {who} <  {} refused: {why}", call.r#type().as_str_name())
+            Note::SchedulerStarts { scheduler } => write!(f, "sched {scheduler}    starts"),
+            Note::SchedulerStops { scheduler } => write!(f, "sched {scheduler}    ends"),
+            Note::SchedulerEnds { scheduler, ending } => write!(f, "sched {scheduler}    is done: {ending:?}"),
+            Note::CallRefused { scheduler, call, why } => {
+                write!(f, "sched {scheduler} <  {} refused: {why}", call.r#type().as_str_name())
             }
             Note::ExecutorEnds { agent, framework, id, status } => {
                 write!(f, "exec       {framework}/{id} on agent {agent} ends with {status}")
             }
-            Note::UpdateMade { framework, task, state, uuid } => {
+            Note::UpdateCreated { framework, task, state, uuid } => {
                 write!(f, "exec       {framework}/{task} makes #{} {}", number(uuid), state.as_str_name())
             }
             Note::OperatorCalls { call, .. } => write!(f, "operator > {}", call.r#type().as_str_name()),
             Note::OperatorAnswered { done, .. } => write!(f, "operator < {}", if *done { "done" } else { "refused" }),
-            Note::VolumeMade { agent, directory } => write!(f, "agent {agent}    makes {directory}"),
-            Note::VolumeGone { agent, directory } => write!(f, "agent {agent}    destroys {directory}"),
+            Note::VolumeCreated { agent, directory } => write!(f, "agent {agent}    makes {directory}"),
+            Note::VolumeDestroyed { agent, directory } => write!(f, "agent {agent}    destroys {directory}"),
             Note::VolumeUsed { framework, task, id, data, .. } => {
                 let seen = if data.is_some() { "uses" } else { "does not see" };
                 write!(f, "exec       {framework}/{task} {seen} {id}")
             }
-            Note::UpdateConfirmed { framework, uuid } => {
+            Note::UpdateAcknowledged { framework, uuid } => {
                 write!(f, "exec       of {framework} hears that #{} is safe", number(uuid))
             }
         }

@@ -1,6 +1,6 @@
 //! Fault campaigns: random small clusters with many faults, and rules that hold nevertheless.
 //!
-//! A seed determines a [`Plan`]: a cluster, its work, and a list of faults with their times. [`play`] runs it and
+//! A seed determines a [`Plan`]: a cluster, its work, and a list of faults with their times. [`run_plan`] runs it and
 //! returns the first rule that was broken; [`shrink`] finds a smaller plan that breaks the same rule. [`campaign`] runs
 //! many seeds on several threads, as the campaign of `masters` does. `docs/lab-guide.md` lists the faults and rules.
 
@@ -24,16 +24,16 @@ mod volumes;
 mod worker;
 
 pub use campaign::{Summary, campaign, examine};
-pub use checker::Broken;
+pub use checker::Violation;
 pub use fault::{Fault, Kind};
 pub use finding::Finding;
 pub(crate) use finding::examine_plan;
 pub use log::LEGEND;
 pub use operate::Action;
 pub use plan::{AgentPlan, FrameworkPlan, Plan};
-pub use run::{Played, play};
+pub use run::{RunResult, run_plan};
 pub use seeds::Settings;
-pub(crate) use seeds::{Tally, play_seeds};
+pub(crate) use seeds::{Tally, run_seeds};
 pub use shrink::shrink;
 
 pub use crate::world::Defect;

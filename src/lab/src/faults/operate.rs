@@ -76,7 +76,7 @@ impl Action {
     }
 
     /// Makes the call, if a master leads that knows the agent.
-    pub(super) fn strike<O: Observer>(self, world: &mut World<O>) {
+    pub(super) fn inject<O: Observer>(self, world: &mut World<O>) {
         let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return };
         if let Some(call) = self.call(&snapshot) {
             world.operate(call);

@@ -38,7 +38,7 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
             crashes_within = span;
             let kind = match rng.chance(50) {
                 // No messages pass between the agent and the master.
-                true => Kind::Part { process, span },
+                true => Kind::Partition { process, span },
                 // Launches still arrive, because the master does not learn that the agent is unhealthy.
                 false => Kind::StallOneWay { process, span, to_master: true },
             };
@@ -46,8 +46,8 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
         }
         if rng.chance(60) {
             let at = at + millis(rng.within(0, crashes_within.as_millis() as u64));
-            let (away, durable) = (rng.span(Duration::from_secs(20)), rng.below(8) as u32);
-            faults.push(Fault { at, kind: Kind::Crash { process, away, durable, arrives: rng.chance(50) } });
+            let (downtime, durable) = (rng.span(Duration::from_secs(20)), rng.below(8) as u32);
+            faults.push(Fault { at, kind: Kind::Crash { process, downtime, durable, arrives: rng.chance(50) } });
         }
     }
     faults

@@ -8,28 +8,28 @@ use protos::mesos::master::{Call, call};
 use protos::mesos::quota::QuotaConfig;
 use protos::mesos::value::Scalar;
 
-use super::checker::{Broken, Checker};
+use super::checker::{Checker, Violation};
 use super::convergence;
 use super::invariants::Invariants;
 use super::log::Log;
 use super::operate;
 use super::plan::Plan;
 use super::rng::FaultRng;
-use super::worker::{View, Worker};
+use super::worker::{CampaignScheduler, View};
 use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
 
 /// The most events of a run. A world with more does not converge.
 const MOST_EVENTS: u64 = 500_000;
 /// Time after the last fault by which a world must have converged.
-const REST: Duration = Duration::from_secs(2 * 3600);
+const CONVERGENCE_LIMIT: Duration = Duration::from_secs(2 * 3600);
 /// Interval at which convergence is checked.
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The result of running a plan.
 #[derive(Debug)]
-pub struct Played {
+pub struct RunResult {
     /// The first broken rule; `None` if all hold.
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     /// Hash over all messages to schedulers.
     pub digest: u64,
     /// Number of events in the run.
@@ -45,31 +45,31 @@ pub struct Played {
 }
 
 /// A plan that is being run.
-struct Play {
+struct PlanRun {
     world: World<Checker>,
-    books: Invariants,
+    invariants: Invariants,
 }
 
 /// Runs a plan to its end, or to the first broken rule.
-pub fn play(plan: &Plan, keep_log: bool) -> Played {
-    play_with(plan, keep_log, |_| {})
+pub fn run_plan(plan: &Plan, keep_log: bool) -> RunResult {
+    run_plan_with(plan, keep_log, |_| {})
 }
 
 /// Runs a plan after `prepare` has changed its world.
-pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Checker>)) -> Played {
-    let mut play = Play { world: world(plan, keep_log), books: Invariants::new(plan) };
-    play.world.set_defect(plan.defect);
-    prepare(&mut play.world);
-    if let Err(broken) = play.run(plan) {
-        let checker = play.world.observer();
+pub(super) fn run_plan_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Checker>)) -> RunResult {
+    let mut running = PlanRun { world: world(plan, keep_log), invariants: Invariants::new(plan) };
+    running.world.set_defect(plan.defect);
+    prepare(&mut running.world);
+    if let Err(broken) = running.run(plan) {
+        let checker = running.world.observer();
         checker.broken.get_or_insert(broken);
     }
-    let (digest, events, now) = (play.world.digest(), play.world.events(), play.world.now());
-    let mut checker = play.world.into_observer();
+    let (digest, events, now) = (running.world.digest(), running.world.events(), running.world.now());
+    let mut checker = running.world.into_observer();
     if let Some(broken) = checker.broken.clone() {
         checker.log.line(now, || format!("BROKEN {broken}"));
     }
-    Played {
+    RunResult {
         broken: checker.broken,
         digest,
         events,
@@ -82,21 +82,23 @@ pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut W
 
 fn world(plan: &Plan, keep_log: bool) -> World<Checker> {
     let root = plan.root();
-    let (mut frameworks, mut parties) = (Vec::new(), Vec::new());
+    let (mut frameworks, mut checked_frameworks) = (Vec::new(), Vec::new());
     for (n, part) in plan.frameworks.iter().enumerate() {
         let (part, view) = (Rc::new(part.clone()), Rc::new(RefCell::new(View::default())));
-        parties.push((Rc::clone(&part), Rc::clone(&view)));
+        checked_frameworks.push((Rc::clone(&part), Rc::clone(&view)));
         let (info, start) = (part.info(n), part.start);
         let rng = FaultRng::new(root.nth("worker", n));
         frameworks.push(FrameworkSpec {
             info,
-            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), n, Rc::clone(&view), rng.clone()))),
-            keeps: true,
+            scheduler: Box::new(move || {
+                Box::new(CampaignScheduler::new(Rc::clone(&part), n, Rc::clone(&view), rng.clone()))
+            }),
+            persists_state: true,
             start,
         });
     }
     let setup = Setup { master: plan.config(), agents: plan.specs(), frameworks, model: plan.model() };
-    let mut world = World::new(setup, root, Checker::new(parties, Log::new(keep_log)));
+    let mut world = World::new(setup, root, Checker::new(checked_frameworks, Log::new(keep_log)));
     let agents = (0..plan.agents.len()).map(Process::Agent);
     let schedulers = (0..plan.frameworks.len()).map(Process::Scheduler);
     for (process, ahead) in [Process::Master].into_iter().chain(agents).chain(schedulers).zip(&plan.ahead) {
@@ -105,30 +107,30 @@ fn world(plan: &Plan, keep_log: bool) -> World<Checker> {
     world
 }
 
-impl Play {
-    fn run(&mut self, plan: &Plan) -> Result<(), Broken> {
+impl PlanRun {
+    fn run(&mut self, plan: &Plan) -> Result<(), Violation> {
         self.until(BEGIN.since(BEGIN) + Duration::from_millis(5))?;
         self.set_quotas(plan);
         for fault in &plan.faults {
             self.until(fault.at)?;
             let now = self.world.now();
             self.world.observer().log.line(now, || format!("FAULT      {}", fault.kind));
-            fault.strike(&mut self.world);
+            fault.inject(&mut self.world);
             self.check()?;
         }
         let now = self.world.now();
         self.world.observer().log.line(now, || "FAULT      no more: all is healed".to_owned());
         self.world.heal();
-        self.rest(plan, false)?;
-        for party in &self.world.observer().parties {
-            party.view.borrow_mut().finish = true;
+        self.wait_for_convergence(plan, false)?;
+        for checked in &self.world.observer().checked_frameworks {
+            checked.view.borrow_mut().finish = true;
         }
-        self.nudge(plan);
-        self.rest(plan, true)
+        self.wake_schedulers(plan);
+        self.wait_for_convergence(plan, true)
     }
 
     /// Runs until this time after the start, and checks the rules after each event.
-    fn until(&mut self, after: Duration) -> Result<(), Broken> {
+    fn until(&mut self, after: Duration) -> Result<(), Violation> {
         let end = BEGIN + after;
         while self.world.next_at().is_some_and(|at| at <= end) {
             self.world.step();
@@ -139,40 +141,40 @@ impl Play {
         Ok(())
     }
 
-    fn check(&mut self) -> Result<(), Broken> {
-        self.books.check(&mut self.world)?;
+    fn check(&mut self) -> Result<(), Violation> {
+        self.invariants.check(&mut self.world)?;
         if let Some(broken) = self.world.observer().broken.clone() {
             return Err(broken);
         }
         if self.world.events() > MOST_EVENTS {
             let text = format!("more than {MOST_EVENTS} events");
-            return Err(Broken { rule: "the world comes to rest", text });
+            return Err(Violation { rule: "the world comes to rest", text });
         }
         Ok(())
     }
 
-    fn nudge(&mut self, plan: &Plan) {
-        (0..plan.frameworks.len()).for_each(|who| self.world.nudge(who));
+    fn wake_schedulers(&mut self, plan: &Plan) {
+        (0..plan.frameworks.len()).for_each(|scheduler| self.world.wake_scheduler(scheduler));
     }
 
     /// Runs until the world has converged.
-    fn rest(&mut self, plan: &Plan, finished: bool) -> Result<(), Broken> {
-        let end = self.world.now() + REST;
+    fn wait_for_convergence(&mut self, plan: &Plan, finished: bool) -> Result<(), Violation> {
+        let end = self.world.now() + CONVERGENCE_LIMIT;
         loop {
             let left = self.world.observer().left();
             let settling = operate::settle(&mut self.world, plan, finished, &left);
-            let at = self.world.now() + LOOK;
+            let at = self.world.now() + CHECK_INTERVAL;
             self.until(at.since(BEGIN))?;
             let calm = match settling {
-                0 => convergence::missing(&mut self.world, plan.agents.len(), finished),
+                0 => convergence::check_convergence(&mut self.world, plan.agents.len(), finished),
                 calls => Err(format!("operators have restored {calls} settings")),
             };
             let Err(text) = calm else { return Ok(()) };
             if at > end {
-                return Err(Broken { rule: "the world comes to rest", text });
+                return Err(Violation { rule: "the world comes to rest", text });
             }
             if finished {
-                self.nudge(plan);
+                self.wake_schedulers(plan);
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::checker::Broken;
+use super::checker::Violation;
 
 /// The seeds of a campaign, and how they are run.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +31,10 @@ pub(crate) trait Tally: Default + Send {
 /// Runs the seeds of a campaign. Returns their totals, and the seeds that broke a rule.
 ///
 /// `progress` is called after each seed, on any thread; returning `false` ends the campaign.
-pub(crate) fn play_seeds<T: Tally, D>(
+pub(crate) fn run_seeds<T: Tally, D>(
     settings: &Settings<D>,
     progress: &(dyn Fn() -> bool + Sync),
-    play: &(dyn Fn(u64) -> (T, Option<Broken>) + Sync),
+    run_plan: &(dyn Fn(u64) -> (T, Option<Violation>) + Sync),
 ) -> (T, Vec<(u64, String)>) {
     let Settings { first, seeds, threads, most, .. } = *settings;
     let next = AtomicU64::new(0);
@@ -48,7 +48,7 @@ pub(crate) fn play_seeds<T: Tally, D>(
                 break;
             }
             let seed = first.wrapping_add(at);
-            let (seen, why) = play(seed);
+            let (seen, why) = run_plan(seed);
             mine.add(seen);
             if let Some(why) = why {
                 wrong.push((seed, why.to_string()));

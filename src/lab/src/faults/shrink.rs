@@ -5,14 +5,14 @@
 
 use super::fault::Fault;
 use super::plan::Plan;
-use super::run::play;
+use super::run::run_plan;
 use crate::world::Process;
 
 /// The most plans that are tried.
 const TRIES: u32 = 600;
 
 /// A plan that contains faults.
-pub(crate) trait Faulty: Clone + PartialEq {
+pub(crate) trait FaultPlan: Clone + PartialEq {
     /// Type of the plan's faults.
     type Fault: Clone;
     /// Returns all faults of the plan.
@@ -21,7 +21,7 @@ pub(crate) trait Faulty: Clone + PartialEq {
     fn milder(fault: &Self::Fault) -> Vec<Self::Fault>;
 }
 
-impl Faulty for Plan {
+impl FaultPlan for Plan {
     type Fault = Fault;
 
     fn faults(&mut self) -> &mut Vec<Fault> {
@@ -35,7 +35,7 @@ impl Faulty for Plan {
 
 /// Returns a smaller plan that breaks the same rule.
 pub fn shrink(plan: &Plan, rule: &str) -> Plan {
-    shrink_by(plan, &mut |smaller| play(smaller, false).broken.is_some_and(|broken| broken.rule == rule))
+    shrink_by(plan, &mut |smaller| run_plan(smaller, false).broken.is_some_and(|broken| broken.rule == rule))
 }
 
 /// Returns a smaller plan for which `fails` returns `true`, too.
@@ -56,7 +56,7 @@ pub(crate) struct Shrinker<'a, P> {
     left: u32,
 }
 
-impl<'a, P: Faulty> Shrinker<'a, P> {
+impl<'a, P: FaultPlan> Shrinker<'a, P> {
     /// Creates a search that starts from a plan that fails.
     pub fn new(plan: &P, fails: &'a mut dyn FnMut(&P) -> bool) -> Shrinker<'a, P> {
         Shrinker { best: plan.clone(), fails, left: TRIES }

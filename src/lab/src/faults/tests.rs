@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::run::play_with;
+use super::run::run_plan_with;
 use super::shrink::shrink_by;
 use super::uuids::Uuids;
 use super::*;
@@ -26,7 +26,7 @@ fn no_seed_breaks_a_rule() {
     let summary = campaign(&Settings { first, seeds, threads: 2, most: 20, defect: None }, &|| true);
     println!("{summary:?}");
     if let Some(seed) = number("FAULTS_LOG") {
-        println!("{:#?}\n{}", Plan::draw(seed), play(&Plan::draw(seed), true).log.join("\n"));
+        println!("{:#?}\n{}", Plan::draw(seed), run_plan(&Plan::draw(seed), true).log.join("\n"));
     }
     if number("FAULTS_SEEDS").is_none()
         && let Some((seed, _)) = summary.broken.first()
@@ -39,17 +39,17 @@ fn no_seed_breaks_a_rule() {
 }
 
 #[test]
-fn a_quarter_of_all_seeds_has_disks_that_refuse() {
+fn a_quarter_of_all_seeds_refuses_writes() {
     let refusing = (1..=4000).filter(|seed| Plan::draw(*seed).refuses_writes()).count();
     assert!(refusing >= 1000, "{refusing}");
 }
 
 #[test]
-fn every_uuid_on_every_wire_is_one() {
+fn every_uuid_has_version_and_variant() {
     let found: Rc<RefCell<Uuids>> = Rc::default();
     for seed in 1..=8 {
         let seen = Rc::clone(&found);
-        play_with(&Plan::draw(seed), false, |world| {
+        run_plan_with(&Plan::draw(seed), false, |world| {
             world.set_trace(Box::new(move |event| seen.borrow_mut().look(&format!("{event:?}"))));
         });
     }
@@ -61,7 +61,7 @@ fn every_uuid_on_every_wire_is_one() {
 }
 
 /// Lines that must occur in the logs of a few seeds; otherwise the campaign does not cover enough.
-const REACHED: [&str; 29] = [
+const EXPECTED_LINES: [&str; 29] = [
     "from a master that it has left",
     "TASK_FINISHED",
     "TASK_FAILED",
@@ -94,14 +94,14 @@ const REACHED: [&str; 29] = [
 ];
 
 #[test]
-fn seeds_reach_far_and_are_the_same_twice() {
-    let mut missing = REACHED.to_vec();
+fn seeds_reach_the_expected_lines_and_are_deterministic() {
+    let mut missing = EXPECTED_LINES.to_vec();
     for seed in 1..=48 {
         let plan = Plan::draw(seed);
-        let played = play(&plan, true);
+        let played = run_plan(&plan, true);
         missing.retain(|text| !played.log.iter().any(|line| line.contains(text)));
         if seed % 8 == 0 {
-            let again = play(&Plan::draw(seed), false);
+            let again = run_plan(&Plan::draw(seed), false);
             assert_eq!((played.digest, played.events, played.tasks), (again.digest, again.events, again.tasks));
         }
     }
@@ -156,7 +156,7 @@ const DEFECTS: [(Defect, &str); 40] = [
 ];
 
 #[test]
-fn what_is_broken_on_purpose_is_found() {
+fn every_deliberate_defect_is_detected() {
     // Few events in the hours that a world without rest is waited for; and something to notice.
     let calm = |plan: &Plan| plan.frameworks.iter().all(|framework| framework.refuse > Duration::from_secs(2));
     let deposes = |plan: &Plan| plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Depose { .. }));
@@ -165,7 +165,7 @@ fn what_is_broken_on_purpose_is_found() {
     // An agent ends while its disk is full and none of its messages arrive: only its journal has what it wrote last.
     let ends_unheard = |plan: &Plan| {
         let unheard = plan.faults.iter().filter_map(|fault| match fault.kind {
-            Kind::Part { process: Process::Agent(agent), span } => Some((agent, fault.at, span)),
+            Kind::Partition { process: Process::Agent(agent), span } => Some((agent, fault.at, span)),
             _ => None,
         });
         unheard.into_iter().any(|(agent, at, span)| {
@@ -223,7 +223,7 @@ fn what_is_broken_on_purpose_is_found() {
             let plans = if is_rare { 10 * PLANS } else { PLANS };
             let found = (1..=plans).map(Plan::draw).filter(|plan| fit(defect, plan)).find_map(|plan| {
                 let seed = plan.seed;
-                let broken = play(&plan.with_defect(Some(defect)), false).broken?.to_string();
+                let broken = run_plan(&plan.with_defect(Some(defect)), false).broken?.to_string();
                 seen.insert(broken.clone());
                 broken.contains(rule).then(|| format!("seed {seed}: {broken}"))
             });
@@ -243,12 +243,12 @@ fn what_is_broken_on_purpose_is_found() {
 }
 
 #[test]
-fn a_plan_is_made_as_small_as_it_can_be() {
+fn plans_are_shrunk_to_a_minimum() {
     let reboots = |plan: &Plan| plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Reboot { .. }));
     let seed = (1..).find(|seed| reboots(&Plan::draw(*seed))).unwrap();
     let small = shrink_by(&Plan::draw(seed), &mut |plan| reboots(plan));
-    let [Fault { kind: Kind::Reboot { away, .. }, .. }] = small.faults[..] else { panic!("{:?}", small.faults) };
-    assert!(away <= Duration::from_millis(1));
+    let [Fault { kind: Kind::Reboot { downtime, .. }, .. }] = small.faults[..] else { panic!("{:?}", small.faults) };
+    assert!(downtime <= Duration::from_millis(1));
     assert_eq!((small.frameworks.len(), small.frameworks[0].tasks, small.limit), (1, 1, None));
     let last = Process::Agent(small.agents.len() - 1);
     assert!(small.agents.len() == 1 || small.faults[0].concerns(last), "{small:?}");

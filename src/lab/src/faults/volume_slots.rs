@@ -14,7 +14,7 @@ use sdk::task::to_v1;
 use sdk::v1::offer::{Operation, operation};
 
 /// Time after which a volume is abandoned that has neither been offered nor been in use.
-pub(super) const GIVEN_UP: Duration = Duration::from_secs(10 * 60);
+pub(super) const ABANDON_AFTER: Duration = Duration::from_secs(10 * 60);
 /// Time after which a volume is abandoned whose agent has no resources for its tasks.
 pub(super) const IDLE: Duration = Duration::from_secs(3 * 60);
 /// Size of a volume, in megabytes.
@@ -54,14 +54,14 @@ impl Slot {
 }
 
 /// Returns the id of a volume.
-pub(super) fn volume_id(who: usize, slot: usize, attempt: u32) -> String {
-    format!("f{who}v{slot}.{attempt}")
+pub(super) fn volume_id(framework: usize, slot: usize, attempt: u32) -> String {
+    format!("f{framework}v{slot}.{attempt}")
 }
 
 /// Returns slot and number of a volume, if it belongs to this framework.
-pub(super) fn read_id(who: usize, volume: &Resource) -> Option<(usize, u32)> {
+pub(super) fn read_id(framework: usize, volume: &Resource) -> Option<(usize, u32)> {
     let id = volume.disk()?.persistence_id()?;
-    let (slot, attempt) = id.strip_prefix(&format!("f{who}v"))?.split_once('.')?;
+    let (slot, attempt) = id.strip_prefix(&format!("f{framework}v"))?.split_once('.')?;
     Some((slot.parse().ok()?, attempt.parse().ok()?))
 }
 

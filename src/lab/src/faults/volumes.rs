@@ -58,8 +58,8 @@ impl Volumes {
                 }
                 None
             }
-            Note::VolumeMade { agent, directory } => self.made(*agent, directory),
-            Note::VolumeGone { directory, .. } => self.gone(directory, is_kept),
+            Note::VolumeCreated { agent, directory } => self.made(*agent, directory),
+            Note::VolumeDestroyed { directory, .. } => self.gone(directory, is_kept),
             Note::VolumeUsed { agent, framework, task, id, shared, data } => {
                 let task = ((*framework).to_owned(), (*task).to_owned());
                 let alone = !*shared && is_kept(framework);

@@ -19,7 +19,7 @@ use super::volume_slots::{self, Slot};
 mod volumes;
 
 /// Time after which a task that neither agent nor master knows is abandoned, and another task does its work.
-const GIVEN_UP: Duration = Duration::from_secs(20 * 60);
+const ABANDON_AFTER: Duration = Duration::from_secs(20 * 60);
 
 /// The state of a scheduler that the checker reads, and requests to the scheduler.
 #[derive(Debug, Default)]
@@ -52,23 +52,23 @@ struct Job {
 
 /// The scheduler of a framework in a fault campaign.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct CampaignScheduler {
     plan: Rc<FrameworkPlan>,
     /// Number of the scheduler among the frameworks.
-    who: usize,
+    framework: usize,
     view: Rc<RefCell<View>>,
     rng: FaultRng,
     needs: Resources,
     jobs: Vec<Job>,
     slots: Vec<Slot>,
     held: Vec<Offer>,
-    decides: Option<Time>,
-    owed: Vec<TaskStatus>,
-    pays: Option<Time>,
+    decide_at: Option<Time>,
+    unacknowledged: Vec<TaskStatus>,
+    acknowledge_at: Option<Time>,
     suppressed: bool,
     subscribed: bool,
     /// Time when the scheduler's process started.
-    born: Option<Time>,
+    started_at: Option<Time>,
 }
 
 fn task_id(job: usize, attempt: u32) -> String {
@@ -80,24 +80,24 @@ fn read_id(id: &str) -> Option<(usize, u32)> {
     Some((job.parse().ok()?, attempt.parse().ok()?))
 }
 
-impl Worker {
+impl CampaignScheduler {
     /// Creates a scheduler whose process has just started.
-    pub fn new(plan: Rc<FrameworkPlan>, who: usize, view: Rc<RefCell<View>>, rng: FaultRng) -> Worker {
+    pub fn new(plan: Rc<FrameworkPlan>, framework: usize, view: Rc<RefCell<View>>, rng: FaultRng) -> CampaignScheduler {
         let jobs = vec![Job::default(); (plan.tasks + plan.services) as usize];
-        Worker {
-            who,
+        CampaignScheduler {
+            framework,
             slots: vec![Slot::default(); plan.volumes as usize],
             view,
             rng,
             needs: parse_text("cpus:1;mem:64", &Role::star()).unwrap_or_default(),
             jobs,
             held: Vec::new(),
-            decides: None,
-            owed: Vec::new(),
-            pays: None,
+            decide_at: None,
+            unacknowledged: Vec::new(),
+            acknowledge_at: None,
             suppressed: false,
             subscribed: false,
-            born: None,
+            started_at: None,
             plan,
         }
     }
@@ -129,9 +129,9 @@ impl Worker {
     fn updated(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         if self.plan.late > 0 && status.uuid.is_some() && self.rng.chance(self.plan.late) {
             calls.hold_acknowledgement();
-            self.owed.push(status.clone());
-            let pays = now + self.rng.span(Duration::from_secs(15));
-            self.pays.get_or_insert(pays);
+            self.unacknowledged.push(status.clone());
+            let acknowledge_at = now + self.rng.span(Duration::from_secs(15));
+            self.acknowledge_at.get_or_insert(acknowledge_at);
         }
         let (id, state) = (&status.task_id.value, status.state());
         let Some((n, attempt)) = read_id(id) else { return };
@@ -182,12 +182,12 @@ impl Worker {
             self.finish(calls);
         }
         self.give_up(now);
-        if self.pays.is_some_and(|at| at <= now) {
-            self.pays = None;
-            std::mem::take(&mut self.owed).iter().for_each(|status| calls.acknowledge(status));
+        if self.acknowledge_at.is_some_and(|at| at <= now) {
+            self.acknowledge_at = None;
+            std::mem::take(&mut self.unacknowledged).iter().for_each(|status| calls.acknowledge(status));
         }
-        if self.decides.is_some_and(|at| at <= now) {
-            self.decides = None;
+        if self.decide_at.is_some_and(|at| at <= now) {
+            self.decide_at = None;
             self.decide(now, calls);
         }
         let missed = self.miss_volumes(now, calls);
@@ -196,13 +196,13 @@ impl Worker {
             self.suppressed = !wants;
             if wants { calls.revive() } else { calls.suppress() }
         }
-        let born = *self.born.get_or_insert(now);
-        let quits = self.plan.quits.map(|after| born + after);
+        let started_at = *self.started_at.get_or_insert(now);
+        let quits = self.plan.quits.map(|after| started_at + after);
         if self.subscribed && (self.all_over(calls) || quits.is_some_and(|at| at <= now)) {
             return calls.teardown();
         }
-        let lost = self.jobs.iter().filter_map(|job| Some(job.lost? + GIVEN_UP)).min();
-        [self.pays, self.decides, lost, missed, quits.filter(|at| *at > now)]
+        let lost = self.jobs.iter().filter_map(|job| Some(job.lost? + ABANDON_AFTER)).min();
+        [self.acknowledge_at, self.decide_at, lost, missed, quits.filter(|at| *at > now)]
             .into_iter()
             .flatten()
             .for_each(|at| calls.wake_at(at));
@@ -212,7 +212,7 @@ impl Worker {
     fn all_over(&self, calls: &Calls) -> bool {
         let gone = |state| matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
         self.plan.tears_down
-            && self.owed.is_empty()
+            && self.unacknowledged.is_empty()
             && self.jobs.iter().all(|job| job.done)
             && self.slots.iter().all(|slot| !slot.live)
             && calls.tasks().iter().all(|(_, entry)| gone(entry.state))
@@ -230,12 +230,12 @@ impl Worker {
         }
     }
 
-    /// Abandons tasks that have been unknown for [`GIVEN_UP`].
+    /// Abandons tasks that have been unknown for [`ABANDON_AFTER`].
     fn give_up(&mut self, now: Time) {
         let finish = self.view.borrow().finish;
         let tasks = self.plan.tasks as usize;
         for (n, job) in self.jobs.iter_mut().enumerate() {
-            if job.lost.is_some_and(|since| since + GIVEN_UP <= now) {
+            if job.lost.is_some_and(|since| since + ABANDON_AFTER <= now) {
                 (job.lost, job.running) = (None, false);
                 job.done = finish && n >= tasks;
             }
@@ -324,7 +324,7 @@ impl Worker {
     }
 }
 
-impl Scheduler for Worker {
+impl Scheduler for CampaignScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
             Event::Restored(own) => self.restored(&own, now, calls),
@@ -339,7 +339,7 @@ impl Scheduler for Worker {
             }
             Event::Offers(offers) => {
                 self.held.extend(offers);
-                self.decides.get_or_insert(now + self.plan.hold);
+                self.decide_at.get_or_insert(now + self.plan.hold);
             }
             Event::Rescinded(id) => self.held.retain(|offer| offer.id != id),
             Event::Update(status) => self.updated(&status, now, calls),

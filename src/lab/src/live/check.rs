@@ -7,7 +7,7 @@ use resources::{Quantities, Role, parse_quantities, parse_text};
 
 use super::Pace;
 use crate::bundled::Catalog;
-use crate::scenario::{Broken, JobKind, Scenario, ScenarioError, all_kinds, points};
+use crate::scenario::{InvalidField, JobKind, Scenario, ScenarioError, all_kinds, points};
 use crate::world::Fidelity;
 
 /// The most agents of a cluster that is started for a run.
@@ -39,16 +39,19 @@ pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -
     Ok(warnings)
 }
 
-fn one(scenario: &Scenario, pace: Pace, own: bool, directory: &Path) -> Result<(), Broken> {
+fn one(scenario: &Scenario, pace: Pace, own: bool, directory: &Path) -> Result<(), InvalidField> {
     let frameworks: u64 = scenario.frameworks.iter().map(|framework| u64::from(framework.count)).sum();
     if frameworks > MOST_FRAMEWORKS {
-        return Err(Broken::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
+        return Err(InvalidField::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
     }
     if pace.real(scenario.duration.0) > LONGEST {
-        return Err(Broken::new("duration", "a live run takes a day at most; make it shorter, or give more --speed"));
+        return Err(InvalidField::new(
+            "duration",
+            "a live run takes a day at most; make it shorter, or give more --speed",
+        ));
     }
     if !scenario.faults.is_empty() {
-        return Err(Broken::new(
+        return Err(InvalidField::new(
             "faults",
             "what goes wrong on a real cluster is not for a scenario to say: take this out",
         ));
@@ -57,16 +60,16 @@ fn one(scenario: &Scenario, pace: Pace, own: bool, directory: &Path) -> Result<(
         let Some(name) = &framework.bundled else { continue };
         let bundled = scenario.catalog.find(name).map_err(|broken| broken.below(&format!("frameworks.{n}")))?;
         if let Some(instead) = bundled.not_live() {
-            return Err(Broken::new(format!("frameworks.{n}.bundled"), instead));
+            return Err(InvalidField::new(format!("frameworks.{n}.bundled"), instead));
         }
     }
     if own { of_own(scenario, directory) } else { of_another(scenario) }
 }
 
-fn of_own(scenario: &Scenario, directory: &Path) -> Result<(), Broken> {
+fn of_own(scenario: &Scenario, directory: &Path) -> Result<(), InvalidField> {
     let agents: u64 = scenario.agents.iter().map(|group| u64::from(group.count)).sum();
     if agents > MOST_AGENTS {
-        return Err(Broken::new(
+        return Err(InvalidField::new(
             "agents",
             format!("a cluster that is started for a live run has {MOST_AGENTS} agents at most, not {agents}"),
         ));
@@ -74,18 +77,18 @@ fn of_own(scenario: &Scenario, directory: &Path) -> Result<(), Broken> {
     let tasks = tasks_at_once(scenario, &all_kinds(scenario, directory)?);
     if tasks > MOST_TASKS {
         let rule = format!("a live run has room for {MOST_TASKS} tasks at once at most, and here is room for {tasks}");
-        return Err(Broken::new("agents", rule));
+        return Err(InvalidField::new("agents", rule));
     }
     Ok(())
 }
 
-fn of_another(scenario: &Scenario) -> Result<(), Broken> {
+fn of_another(scenario: &Scenario) -> Result<(), InvalidField> {
     const OWN: &str = "a cluster that runs keeps its own settings: take this out, or leave out --master";
     if !scenario.master.is_default() {
-        return Err(Broken::new("master", OWN));
+        return Err(InvalidField::new("master", OWN));
     }
     match scenario.roles.keys().next() {
-        Some(role) => Err(Broken::new(format!("roles.{role}"), OWN)),
+        Some(role) => Err(InvalidField::new(format!("roles.{role}"), OWN)),
         None => Ok(()),
     }
 }
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_real_cluster_cannot_do() {
+    fn scenarios_that_a_real_cluster_cannot_run_are_rejected() {
         let pace = Pace::default();
         let warnings = checked(SMALL, pace, true).unwrap();
         assert!(warnings.len() == 1 && warnings[0].starts_with("model.latency"), "{warnings:?}");

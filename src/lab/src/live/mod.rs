@@ -11,6 +11,6 @@ mod translate;
 mod watch;
 
 pub use check::{MOST_AGENTS, MOST_FRAMEWORKS, MOST_TASKS, check};
-pub use pace::{Pace, sped};
-pub use session::{Player, Session, Setting};
-pub use watch::{Control, Watched};
+pub use pace::{Pace, scaled};
+pub use session::{LiveFramework, Session, SessionOptions};
+pub use watch::{Control, RecordedScheduler};

@@ -37,7 +37,7 @@ impl Pace {
 }
 
 /// Returns the policies with all durations converted to real time.
-pub fn sped(policies: &Policies, pace: Pace) -> Policies {
+pub fn scaled(policies: &Policies, pace: Pace) -> Policies {
     let mut policies = policies.clone();
     let short = |span: &mut Option<Duration>| *span = span.map(|span| pace.real(span));
     let refusing = |refusing: &mut Refusing| {
@@ -72,8 +72,8 @@ mod tests {
                        [roles.a]\noffer_timeout = '2s'\n[frameworks.f]\noffer_timeout = '3s'\n";
         let read = |text: &str| toml::from_str::<Policies>(text).unwrap();
         let pace = Pace { speed: 10.0, burn: false };
-        assert_eq!(sped(&read(text), pace), read(divided));
-        assert_eq!(sped(&read(text), Pace::default()), read(text));
+        assert_eq!(scaled(&read(text), pace), read(divided));
+        assert_eq!(scaled(&read(text), Pace::default()), read(text));
         assert_eq!(pace.simulated(pace.real(Duration::from_secs(7))), Duration::from_secs(7));
     }
 }

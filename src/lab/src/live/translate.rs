@@ -8,13 +8,13 @@ use sdk::v1::{CommandInfo, Filters, TaskInfo};
 use super::Pace;
 use crate::seeds::Seed;
 use crate::span::parse_span;
-use crate::work::{Mishaps, WORK};
+use crate::work::{FailureRates, WORK};
 
 /// Converts the calls of one framework to real time.
 #[derive(Debug)]
 pub(super) struct Translator {
     pub pace: Pace,
-    pub mishaps: Mishaps,
+    pub failure_rates: FailureRates,
     /// Seed of the failures and stragglers among the framework's tasks.
     pub seed: Seed,
 }
@@ -41,7 +41,7 @@ impl Translator {
         let labels = task.labels.iter().flat_map(|labels| &labels.labels);
         let said = labels.filter(|label| label.key == WORK).find_map(|label| label.value.as_deref());
         let Some(span) = said.and_then(|text| parse_span(text).ok()) else { return };
-        let (span, fails) = self.mishaps.draw(span, || self.seed.child(&task.task_id.value));
+        let (span, fails) = self.failure_rates.draw(span, || self.seed.child(&task.task_id.value));
         task.command = Some(command(self.pace.real(span), fails, self.pace.burn));
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     fn tasks_take_their_time_at_the_runs_pace() {
         let mut translator = Translator {
             pace: Pace { speed: 10.0, burn: false },
-            mishaps: Mishaps { failures: 0.0, stragglers: 1.0, straggling: 2.0 },
+            failure_rates: FailureRates { failures: 0.0, stragglers: 1.0, straggling: 2.0 },
             seed: Seed::root(1),
         };
         let task = TaskInfo {
@@ -86,10 +86,10 @@ mod tests {
             task.command.unwrap()
         };
         assert_eq!(dressed(&translator).arguments, ["sleep", "3.000"]);
-        translator.mishaps = Mishaps { failures: 1.0, ..Mishaps::default() };
+        translator.failure_rates = FailureRates { failures: 1.0, ..FailureRates::default() };
         let failing = dressed(&translator).value.unwrap();
         assert!(failing.starts_with("sleep ") && failing.ends_with("; exit 1"), "{failing}");
-        (translator.mishaps, translator.pace.burn) = (Mishaps::default(), true);
+        (translator.failure_rates, translator.pace.burn) = (FailureRates::default(), true);
         assert_eq!(dressed(&translator).value.unwrap(), "timeout 1.500 sh -c 'while :; do :; done'; exit 0");
     }
 }

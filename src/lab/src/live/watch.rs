@@ -44,34 +44,39 @@ impl Control {
 
 /// A modelled scheduler for a real driver: it runs in the scenario's time, its calls are recorded, and it tears itself
 /// down on request.
-pub struct Watched {
-    pub(super) who: usize,
+pub struct RecordedScheduler {
+    pub(super) framework: usize,
     pub(super) inner: Box<dyn Scheduler>,
-    pub(super) books: Rc<RefCell<Recorder>>,
+    pub(super) recorder: Rc<RefCell<Recorder>>,
     pub(super) clock: Clock,
     pub(super) translator: Translator,
     pub(super) control: Rc<Control>,
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for RecordedScheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("who", &self.who).field("control", &self.control).finish_non_exhaustive()
+        f.debug_struct("RecordedScheduler")
+            .field("framework", &self.framework)
+            .field("control", &self.control)
+            .finish_non_exhaustive()
     }
 }
 
-impl Watched {
-    fn hear(&self, event: &Event, now: Time) {
-        let mut books = self.books.borrow_mut();
+impl RecordedScheduler {
+    fn record(&self, event: &Event, now: Time) {
+        let mut recorder = self.recorder.borrow_mut();
         match event {
             Event::Subscribed { .. } | Event::Disconnected { .. } => {
                 self.control.subscribed.set(matches!(event, Event::Subscribed { .. }));
-                books.void(self.who, now);
+                recorder.void_offers(self.framework, now);
             }
             Event::Offers(offers) => {
-                offers.iter().for_each(|offer| books.offered(self.who, &offer.id.value, &offer.resources, now));
+                offers
+                    .iter()
+                    .for_each(|offer| recorder.offered(self.framework, &offer.id.value, &offer.resources, now));
             }
-            Event::Rescinded(id) => books.rescinded(self.who, &id.value, now),
-            Event::Update(status) => books.heard(self.who, status, now),
+            Event::Rescinded(id) => recorder.rescinded(self.framework, &id.value, now),
+            Event::Update(status) => recorder.record_status(self.framework, status, now),
             Event::Refused { why, .. } => {
                 self.control.refused.set(self.control.refused.get() + 1);
                 self.control.last_refusal.replace(why.clone());
@@ -81,7 +86,7 @@ impl Watched {
     }
 }
 
-impl Scheduler for Watched {
+impl Scheduler for RecordedScheduler {
     fn on_event(&mut self, event: Event, real: Time, calls: &mut Calls) {
         let now = (self.clock)();
         if self.control.leaves.get() {
@@ -96,7 +101,7 @@ impl Scheduler for Watched {
             }
             return;
         }
-        self.hear(&event, now);
+        self.record(&event, now);
         let (before, wake) = (calls.made().len(), calls.wake().take());
         self.inner.on_event(event, now, calls);
         let speed = self.translator.pace.speed;
@@ -104,9 +109,9 @@ impl Scheduler for Watched {
             |then: Time| real + Duration::try_from_secs_f64(then.since(now).as_secs_f64() / speed).unwrap_or(NEVER);
         let own = calls.wake().take().map(until);
         *calls.wake() = wake.into_iter().chain(own).min();
-        let mut books = self.books.borrow_mut();
+        let mut recorder = self.recorder.borrow_mut();
         for call in &mut calls.made()[before..] {
-            books.called(self.who, call, now);
+            recorder.called(self.framework, call, now);
             self.translator.call(call);
         }
     }

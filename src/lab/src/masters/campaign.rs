@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::plan::Plan;
-use super::run::play;
+use super::run::run_plan;
 use super::world::Defect;
-use crate::faults::{Finding, Settings, Tally, examine_plan, play_seeds};
+use crate::faults::{Finding, Settings, Tally, examine_plan, run_seeds};
 
 /// Totals of a campaign of masters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -47,9 +47,9 @@ impl Tally for Summary {
 /// campaign.
 pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let (summary, broken) = play_seeds(settings, progress, &|seed| {
+    let (summary, broken) = run_seeds(settings, progress, &|seed| {
         let plan = Plan::draw(seed).with_defect(settings.defect);
-        let played = play(&plan, false);
+        let played = run_plan(&plan, false);
         let seen = Summary {
             seeds: 1,
             events: played.events,
@@ -70,7 +70,7 @@ pub fn campaign(settings: &Settings<Defect>, progress: &(dyn Fn() -> bool + Sync
 pub fn examine(seed: u64, defect: Option<Defect>) -> Option<Finding<Plan>> {
     let plan = Plan::draw(seed).with_defect(defect);
     let played = |plan: &Plan, log| {
-        let played = play(plan, log);
+        let played = run_plan(plan, log);
         (played.broken, played.log)
     };
     examine_plan(&plan, plan.faults.len(), &played, &Plan::shrink)

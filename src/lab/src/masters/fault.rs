@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::world::{Act, PARTS, World};
+use super::world::{OperatorAction, PARTS, World};
 use crate::faults::rng::FaultRng;
 use crate::seeds::Seed;
 use crate::span::show_span;
@@ -31,41 +31,41 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     missing_docs,
-    reason = "`away`: until the process is started again; `part`: of a write in progress so many parts are durable; \
+    reason = "`downtime`: until the process is started again; `part`: of a write in progress so many parts are durable; \
               `arrives`: what is sent meanwhile arrives late, and is not lost"
 )]
 pub enum Kind {
     /// The process of a master crashes.
-    Crash { who: Target, part: u32, away: Duration },
+    Crash { target: Target, part: u32, downtime: Duration },
     /// The process of a master crashes in its next write.
-    Doom { who: Target, part: u32, away: Duration },
+    PlannedCrash { target: Target, part: u32, downtime: Duration },
     /// The processes of all masters crash at once.
-    CrashAll { part: u32, away: Duration },
+    CrashAll { part: u32, downtime: Duration },
     /// The process of a master is stopped for a while.
-    Stop { who: Target, span: Duration },
+    Stop { target: Target, span: Duration },
     /// The connections between two masters break.
     Cut { one: usize, other: usize },
     /// Messages from one master to another one are lost or delayed for a while.
-    Part { from: usize, to: usize, span: Duration, arrives: bool },
+    Partition { from: usize, to: usize, span: Duration, arrives: bool },
     /// Messages between a master and all others are lost or delayed for a while.
-    Isolate { who: Target, span: Duration, arrives: bool },
+    Isolate { target: Target, span: Duration, arrives: bool },
     /// Some of all messages are lost for a while.
     Lose { percent: u64, span: Duration },
     /// All messages take longer for a while.
     SlowNetwork { by: Duration, span: Duration },
     /// Disk writes of a master take longer for a while.
-    SlowDisk { who: Target, by: Duration, span: Duration },
+    SlowDisk { target: Target, by: Duration, span: Duration },
     /// The disk of a master refuses writes for a while.
-    RefuseWrites { who: Target, error: DiskError, part: u32, span: Duration },
+    RefuseWrites { target: Target, error: DiskError, part: u32, span: Duration },
     /// The disk of a master is replaced by an empty one.
-    ReplaceDisk { who: Target, away: Duration },
+    ReplaceDisk { target: Target, downtime: Duration },
     /// The clock of a master runs too fast or too slow, in parts of a million.
-    Drift { who: Target, drift: i32 },
+    Drift { target: Target, drift: i32 },
     /// An operator performs actions.
-    Operate(Vec<Act>),
+    Operate(Vec<OperatorAction>),
     /// The disk of a master is replaced by an empty one; an operator adds a spare master, removes the member and adds
     /// it again.
-    Replace { at: usize, spare: usize, away: Duration },
+    Replace { at: usize, spare: usize, downtime: Duration },
 }
 
 /// The longest pause of processes and networks.
@@ -82,86 +82,86 @@ impl Fault {
         let mut master = || rng.below(count) as usize;
         let (one, other, third) = (master(), master(), master());
         let spare = founders + rng.below(spares as u64) as usize;
-        let who = if rng.chance(50) { Target::Leader } else { Target::Master(one) };
+        let target = if rng.chance(50) { Target::Leader } else { Target::Master(one) };
         let (part, span) = (rng.below(u64::from(PARTS) + 1) as u32, rng.span(PAUSE));
         // Half of the processes restart almost at once.
-        let away = if rng.chance(50) { rng.span(Duration::from_millis(300)) } else { span };
+        let downtime = if rng.chance(50) { rng.span(Duration::from_millis(300)) } else { span };
         let arrives = rng.chance(40);
         let kind = match rng.below(100) {
-            0..12 => Kind::Crash { who, part, away },
-            12..24 => Kind::Doom { who, part, away },
-            24..28 => Kind::CrashAll { part, away },
-            28..36 => Kind::Stop { who, span },
+            0..12 => Kind::Crash { target, part, downtime },
+            12..24 => Kind::PlannedCrash { target, part, downtime },
+            24..28 => Kind::CrashAll { part, downtime },
+            28..36 => Kind::Stop { target, span },
             36..40 => Kind::Cut { one, other },
-            40..50 => Kind::Part { from: one, to: other, span, arrives },
-            50..58 => Kind::Isolate { who, span, arrives },
+            40..50 => Kind::Partition { from: one, to: other, span, arrives },
+            50..58 => Kind::Isolate { target, span, arrives },
             58..61 => Kind::Lose { percent: rng.within(1, 40), span },
             61..64 => Kind::SlowNetwork { by: rng.span(Duration::from_millis(800)), span },
-            64..70 => Kind::SlowDisk { who, by: rng.span(Duration::from_millis(1500)), span },
-            70..75 => Kind::RefuseWrites { who, error: rng.pick(&ERRORS), part, span },
-            75..80 => Kind::ReplaceDisk { who, away },
-            80..84 => Kind::Drift { who, drift: rng.within(0, 2 * DRIFT) as i32 - DRIFT as i32 },
-            84..89 => Kind::Operate(vec![Act::HandOver(rng.chance(50).then_some(other))]),
-            89..92 => Kind::Operate(vec![Act::Add(spare)]),
-            92..95 => Kind::Operate(vec![Act::Add(spare), Act::Remove(third)]),
-            95..97 => Kind::Operate(vec![Act::Remove(one)]),
-            _ => Kind::Replace { at: one, spare, away },
+            64..70 => Kind::SlowDisk { target, by: rng.span(Duration::from_millis(1500)), span },
+            70..75 => Kind::RefuseWrites { target, error: rng.pick(&ERRORS), part, span },
+            75..80 => Kind::ReplaceDisk { target, downtime },
+            80..84 => Kind::Drift { target, drift: rng.within(0, 2 * DRIFT) as i32 - DRIFT as i32 },
+            84..89 => Kind::Operate(vec![OperatorAction::HandOver(rng.chance(50).then_some(other))]),
+            89..92 => Kind::Operate(vec![OperatorAction::Add(spare)]),
+            92..95 => Kind::Operate(vec![OperatorAction::Add(spare), OperatorAction::Remove(third)]),
+            95..97 => Kind::Operate(vec![OperatorAction::Remove(one)]),
+            _ => Kind::Replace { at: one, spare, downtime },
         };
         Fault { at, kind }
     }
 
     /// Injects the fault into a world.
-    pub fn strike(&self, world: &mut World) {
+    pub fn inject(&self, world: &mut World) {
         let all = 0..world.count();
         match &self.kind {
-            Kind::Crash { who, part, away } => {
-                let at = who.find(world);
-                world.crash(at, *part, Some(*away));
+            Kind::Crash { target, part, downtime } => {
+                let at = target.find(world);
+                world.crash(at, *part, Some(*downtime));
             }
-            Kind::Doom { who, part, away } => {
-                let at = who.find(world);
-                world.doom(at, *part, *away);
+            Kind::PlannedCrash { target, part, downtime } => {
+                let at = target.find(world);
+                world.plan_crash(at, *part, *downtime);
             }
-            Kind::CrashAll { part, away } => all.for_each(|at| {
+            Kind::CrashAll { part, downtime } => all.for_each(|at| {
                 if world.standing(at).is_some() {
-                    world.crash(at, *part, Some(*away));
+                    world.crash(at, *part, Some(*downtime));
                 }
             }),
-            Kind::Stop { who, span } => {
-                let at = who.find(world);
+            Kind::Stop { target, span } => {
+                let at = target.find(world);
                 world.stop(at, *span);
             }
             Kind::Cut { one, other } => world.cut(*one, *other),
-            Kind::Part { from, to, span, arrives } => world.part(*from, *to, *span, *arrives),
-            Kind::Isolate { who, span, arrives } => {
-                let at = who.find(world);
+            Kind::Partition { from, to, span, arrives } => world.partition(*from, *to, *span, *arrives),
+            Kind::Isolate { target, span, arrives } => {
+                let at = target.find(world);
                 all.filter(|other| *other != at).for_each(|other| {
-                    world.part(at, other, *span, *arrives);
-                    world.part(other, at, *span, *arrives);
+                    world.partition(at, other, *span, *arrives);
+                    world.partition(other, at, *span, *arrives);
                 });
             }
             Kind::Lose { percent, span } => world.lose(*percent, *span),
             Kind::SlowNetwork { by, span } => world.slow_network(*by, *span),
-            Kind::SlowDisk { who, by, span } => {
-                let at = who.find(world);
+            Kind::SlowDisk { target, by, span } => {
+                let at = target.find(world);
                 world.slow_disk(at, *by, *span);
             }
-            Kind::RefuseWrites { who, error, part, span } => {
-                let at = who.find(world);
+            Kind::RefuseWrites { target, error, part, span } => {
+                let at = target.find(world);
                 world.refuse_writes(at, *error, *part, *span);
             }
-            Kind::ReplaceDisk { who, away } => {
-                let at = who.find(world);
-                world.replace_disk(at, *away);
+            Kind::ReplaceDisk { target, downtime } => {
+                let at = target.find(world);
+                world.replace_disk(at, *downtime);
             }
-            Kind::Drift { who, drift } => {
-                let at = who.find(world);
+            Kind::Drift { target, drift } => {
+                let at = target.find(world);
                 world.drift(at, *drift);
             }
-            Kind::Operate(acts) => world.operate(acts),
-            Kind::Replace { at, spare, away } => {
-                world.replace_disk(*at, *away);
-                world.operate(&[Act::Add(*spare), Act::Remove(*at), Act::Add(*at)]);
+            Kind::Operate(actions) => world.operate(actions),
+            Kind::Replace { at, spare, downtime } => {
+                world.replace_disk(*at, *downtime);
+                world.operate(&[OperatorAction::Add(*spare), OperatorAction::Remove(*at), OperatorAction::Add(*at)]);
             }
         }
     }
@@ -170,13 +170,13 @@ impl Fault {
     pub fn milder(&self) -> Vec<Fault> {
         let mut kind = self.kind.clone();
         let spans: Vec<&mut Duration> = match &mut kind {
-            Kind::Crash { away, .. }
-            | Kind::Doom { away, .. }
-            | Kind::CrashAll { away, .. }
-            | Kind::ReplaceDisk { away, .. }
-            | Kind::Replace { away, .. } => vec![away],
+            Kind::Crash { downtime, .. }
+            | Kind::PlannedCrash { downtime, .. }
+            | Kind::CrashAll { downtime, .. }
+            | Kind::ReplaceDisk { downtime, .. }
+            | Kind::Replace { downtime, .. } => vec![downtime],
             Kind::Stop { span, .. }
-            | Kind::Part { span, .. }
+            | Kind::Partition { span, .. }
             | Kind::Isolate { span, .. }
             | Kind::Lose { span, .. }
             | Kind::RefuseWrites { span, .. } => vec![span],
@@ -217,50 +217,61 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way = |arrives: bool| if arrives { "arrives then" } else { "is lost" };
         match self {
-            Kind::Crash { who, part, away } => {
-                let away = show_span(*away);
-                write!(f, "{who} crashes, back in {away}: part {part} of {PARTS} of a write in progress is durable")
-            }
-            Kind::Doom { who, part, away } => {
-                let away = show_span(*away);
+            Kind::Crash { target, part, downtime } => {
+                let downtime = show_span(*downtime);
                 write!(
                     f,
-                    "{who} will crash in its next write, of which part {part} of {PARTS} is durable, back in {away}"
+                    "{target} crashes, back in {downtime}: part {part} of {PARTS} of a write in progress is durable"
                 )
             }
-            Kind::CrashAll { part, away } => {
-                let away = show_span(*away);
-                write!(f, "all masters crash, back in {away}: part {part} of {PARTS} of writes in progress is durable")
+            Kind::PlannedCrash { target, part, downtime } => {
+                let downtime = show_span(*downtime);
+                write!(
+                    f,
+                    "{target} will crash in its next write, of which part {part} of {PARTS} is durable, back in {downtime}"
+                )
             }
-            Kind::Stop { who, span } => write!(f, "{who} is stopped for {}", show_span(*span)),
+            Kind::CrashAll { part, downtime } => {
+                let downtime = show_span(*downtime);
+                write!(
+                    f,
+                    "all masters crash, back in {downtime}: part {part} of {PARTS} of writes in progress is durable"
+                )
+            }
+            Kind::Stop { target, span } => write!(f, "{target} is stopped for {}", show_span(*span)),
             Kind::Cut { one, other } => write!(f, "masters {one} and {other} lose their connections"),
-            Kind::Part { from, to, span, arrives } => {
+            Kind::Partition { from, to, span, arrives } => {
                 let (span, way) = (show_span(*span), way(*arrives));
                 write!(f, "what master {from} sends to master {to} for {span} {way}")
             }
-            Kind::Isolate { who, span, arrives } => {
+            Kind::Isolate { target, span, arrives } => {
                 let (span, way) = (show_span(*span), way(*arrives));
-                write!(f, "what {who} and the others send each other for {span} {way}")
+                write!(f, "what {target} and the others send each other for {span} {way}")
             }
             Kind::Lose { percent, span } => write!(f, "{percent} % of the messages are lost for {}", show_span(*span)),
             Kind::SlowNetwork { by, span } => {
                 write!(f, "messages take {} longer for {}", show_span(*by), show_span(*span))
             }
-            Kind::SlowDisk { who, by, span } => {
-                write!(f, "writes of {who} take {} longer for {}", show_span(*by), show_span(*span))
+            Kind::SlowDisk { target, by, span } => {
+                write!(f, "writes of {target} take {} longer for {}", show_span(*by), show_span(*span))
             }
-            Kind::RefuseWrites { who, error, part, span } => {
+            Kind::RefuseWrites { target, error, part, span } => {
                 let span = show_span(*span);
-                write!(f, "the disk of {who} refuses writes with {error} for {span}, and keeps part {part} of {PARTS}")
+                write!(
+                    f,
+                    "the disk of {target} refuses writes with {error} for {span}, and keeps part {part} of {PARTS}"
+                )
             }
-            Kind::ReplaceDisk { who, away } => write!(f, "{who} loses its disk, back in {}", show_span(*away)),
-            Kind::Drift { who, drift } => write!(f, "the clock of {who} goes too fast by {drift} millionths"),
-            Kind::Operate(acts) => {
-                let acts: Vec<String> = acts.iter().map(ToString::to_string).collect();
-                write!(f, "an operator {}", acts.join(", then "))
+            Kind::ReplaceDisk { target, downtime } => {
+                write!(f, "{target} loses its disk, back in {}", show_span(*downtime))
             }
-            Kind::Replace { at, spare, away } => {
-                write!(f, "master {at} loses its disk, back in {}; an operator ", show_span(*away))?;
+            Kind::Drift { target, drift } => write!(f, "the clock of {target} goes too fast by {drift} millionths"),
+            Kind::Operate(actions) => {
+                let actions: Vec<String> = actions.iter().map(ToString::to_string).collect();
+                write!(f, "an operator {}", actions.join(", then "))
+            }
+            Kind::Replace { at, spare, downtime } => {
+                write!(f, "master {at} loses its disk, back in {}; an operator ", show_span(*downtime))?;
                 write!(f, "adds master {spare}, removes master {at}, and adds it again")
             }
         }

@@ -16,7 +16,7 @@ pub struct Operation {
     /// Key of the operation.
     pub key: String,
     /// What the operation does.
-    pub kind: Operate,
+    pub kind: OperationKind,
     /// Step of the run in which the operation was called.
     pub called: u64,
     /// Step of the run in which the operation was answered; `None` if it is unknown whether it has happened.
@@ -25,7 +25,7 @@ pub struct Operation {
 
 /// The kinds of operations, with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operate {
+pub enum OperationKind {
     /// Sets the key to this value; with `None`, deletes it.
     Write(Option<u64>),
     /// Has read this value; `None` if the key was absent. A read without an answer is not an operation.
@@ -55,8 +55,8 @@ fn is_linearizable(operations: &[&Operation]) -> bool {
     for operation in operations {
         match (&operation.kind, operation.answered) {
             (kind, Some(answered)) => search.answered.push((operation.called, answered, kind.clone())),
-            (Operate::Write(value), None) => search.open.entry(*value).or_default().push(operation.called),
-            (Operate::Read(_), None) => {}
+            (OperationKind::Write(value), None) => search.open.entry(*value).or_default().push(operation.called),
+            (OperationKind::Read(_), None) => {}
         }
     }
     let mut seen = BTreeSet::new();
@@ -81,7 +81,7 @@ fn is_linearizable(operations: &[&Operation]) -> bool {
 #[derive(Debug, Default)]
 struct Search {
     /// Answered operations with their call and their answer, in the order of their calls.
-    answered: Vec<(u64, u64, Operate)>,
+    answered: Vec<(u64, u64, OperationKind)>,
     /// Calls of writes without an answer, by their values.
     open: BTreeMap<Option<u64>, Vec<u64>>,
 }
@@ -112,8 +112,8 @@ impl Search {
             end = end.min(self.answered[at].1);
         }
         let next = |at: usize| match self.answered[at].2 {
-            Operate::Write(value) => Some(place.with(at, value)),
-            Operate::Read(value) => {
+            OperationKind::Write(value) => Some(place.with(at, value)),
+            OperationKind::Read(value) => {
                 let used = place.used.get(&value).copied().unwrap_or_default();
                 let called = self.open.get(&value).and_then(|calls| calls.get(used))?;
                 let mut next = place.with(at, value);
@@ -123,7 +123,7 @@ impl Search {
         };
         let possible = || left().take_while(|at| self.answered[*at].0 <= end);
         // A read of the present value does not exclude any other operation: it is next, and no alternative is tried.
-        let free = possible().find(|at| self.answered[*at].2 == Operate::Read(place.value));
+        let free = possible().find(|at| self.answered[*at].2 == OperationKind::Read(place.value));
         match free {
             Some(at) => vec![place.with(at, place.value)],
             None => possible().filter_map(next).collect(),
@@ -148,21 +148,21 @@ mod tests {
 
     use super::*;
 
-    fn operation(kind: Operate, called: u64, answered: u64) -> Operation {
+    fn operation(kind: OperationKind, called: u64, answered: u64) -> Operation {
         let answered = (answered > 0).then_some(answered);
         Operation { key: "k".to_owned(), kind, called, answered }
     }
 
     fn write(value: u64, called: u64, answered: u64) -> Operation {
-        operation(Operate::Write(Some(value)), called, answered)
+        operation(OperationKind::Write(Some(value)), called, answered)
     }
 
     fn delete(called: u64, answered: u64) -> Operation {
-        operation(Operate::Write(None), called, answered)
+        operation(OperationKind::Write(None), called, answered)
     }
 
     fn read(value: u64, called: u64, answered: u64) -> Operation {
-        operation(Operate::Read((value > 0).then_some(value)), called, answered)
+        operation(OperationKind::Read((value > 0).then_some(value)), called, answered)
     }
 
     fn holds(history: &[Operation]) -> bool {
@@ -229,8 +229,8 @@ mod tests {
             let mut rest = left.clone();
             rest.remove(at);
             match history[*at].kind {
-                Operate::Write(next) => holds_by_trial(history, next, &rest),
-                Operate::Read(seen) => seen == value && holds_by_trial(history, value, &rest),
+                OperationKind::Write(next) => holds_by_trial(history, next, &rest),
+                OperationKind::Read(seen) => seen == value && holds_by_trial(history, value, &rest),
             }
         })
     }

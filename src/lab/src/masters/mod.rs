@@ -1,6 +1,6 @@
 //! Fault campaigns of the masters' own group (`peers`): election, replicated log, leases and changes of the members.
 //!
-//! A seed determines a [`Plan`]: a group, its clients, and a list of faults with their times. [`play`] runs it and
+//! A seed determines a [`Plan`]: a group, its clients, and a list of faults with their times. [`run_plan`] runs it and
 //! returns the first rule that was broken; [`examine`] finds a smaller plan that breaks the same rule, and [`campaign`]
 //! runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What masters do for agents and frameworks is
 //! not covered here, but by `faults`.
@@ -15,8 +15,8 @@ mod world;
 pub use campaign::{Summary, campaign, examine};
 pub use fault::{Fault, Kind, Target};
 pub use plan::Plan;
-pub use run::{Played, play};
-pub use world::{Act, Defect, LEASE, Setup, World};
+pub use run::{RunResult, run_plan};
+pub use world::{Defect, LEASE, OperatorAction, Setup, World};
 
 /// Explanation of the lines of a log.
 pub const LEGEND: &str = "\

@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::world::{Defect, Setup};
 use crate::dist::Dist;
 use crate::faults::rng::FaultRng;
-use crate::faults::shrink::{Faulty, Shrinker};
+use crate::faults::shrink::{FaultPlan, Shrinker};
 use crate::seeds::Seed;
 
 /// Bounds of the period in which faults happen, in seconds.
@@ -87,7 +87,7 @@ impl Plan {
     }
 }
 
-impl Faulty for Plan {
+impl FaultPlan for Plan {
     type Fault = Fault;
 
     fn faults(&mut self) -> &mut Vec<Fault> {

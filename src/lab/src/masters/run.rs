@@ -8,7 +8,7 @@ use base::Time;
 use super::history::first_violation;
 use super::plan::Plan;
 use super::world::World;
-use crate::faults::Broken;
+use crate::faults::Violation;
 use crate::world::BEGIN;
 
 /// The longest time in which a group without faults elects a leader.
@@ -26,13 +26,13 @@ const WRITE: Duration = Duration::from_secs(5);
 /// some of these requests are late.
 const CATCH_UP: Duration = Duration::from_secs(4);
 /// Interval at which a condition is checked.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The result of running a plan of masters.
 #[derive(Debug)]
-pub struct Played {
+pub struct RunResult {
     /// The first broken rule; `None` if all hold.
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     /// Hash over all messages between masters.
     pub digest: u64,
     /// Number of events in the run.
@@ -52,13 +52,13 @@ pub struct Played {
 }
 
 /// Runs a plan to its end, or to the first broken rule.
-pub fn play(plan: &Plan, keep_log: bool) -> Played {
+pub fn run_plan(plan: &Plan, keep_log: bool) -> RunResult {
     let mut world = World::new(plan.setup.clone(), plan.root(), keep_log);
     for fault in &plan.faults {
         let time = fault.at.saturating_sub(world.now().since(BEGIN));
         world.run(time);
         world.note(|| format!("FAULT      {}", fault.kind));
-        fault.strike(&mut world);
+        fault.inject(&mut world);
     }
     world.run(plan.horizon.saturating_sub(world.now().since(BEGIN)));
     let (election, change) = restore(&mut world);
@@ -72,7 +72,7 @@ pub fn play(plan: &Plan, keep_log: bool) -> Played {
     if let Some(broken) = &broken {
         world.note(|| format!("BROKEN {broken}"));
     }
-    Played {
+    RunResult {
         broken,
         digest: world.digest(),
         events: world.events(),
@@ -100,7 +100,7 @@ pub(super) fn restore(world: &mut World) -> (Duration, Duration) {
     let change = repair(world);
     let rested = world.rest();
     while world.now() < rested && world.broken().is_none() {
-        world.run(LOOK);
+        world.run(CHECK_INTERVAL);
     }
     finish(world);
     (election, change)
@@ -117,13 +117,13 @@ fn repair(world: &mut World) -> Duration {
     // Operators finish or give up what they began during the faults.
     wait(world, world.now() + 2 * CHANGE, rule, &mut |world| rest(world));
     while world.broken().is_none()
-        && let Some(act) = world.next_repair()
+        && let Some(action) = world.next_repair()
     {
         let began = world.now();
-        world.operate(&[act]);
-        wait(world, began + CHANGE, rule, &mut |world| match (rest(world), world.next_repair() == Some(act)) {
+        world.operate(&[action]);
+        wait(world, began + CHANGE, rule, &mut |world| match (rest(world), world.next_repair() == Some(action)) {
             (Ok(()), false) => Ok(()),
-            _ => Err(format!("an operator {act}, and it is not done")),
+            _ => Err(format!("an operator {action}, and it is not done")),
         });
         longest = longest.max(world.now().since(began));
     }
@@ -170,6 +170,6 @@ fn wait(world: &mut World, until: Time, rule: &'static str, holds: &mut dyn FnMu
         if world.now() >= until {
             return world.fail(rule, || why);
         }
-        world.run(LOOK);
+        world.run(CHECK_INTERVAL);
     }
 }

@@ -23,7 +23,7 @@ const DEFECTS: [(Defect, &[&str], u64); 7] = [
 /// admitted and their round, masters that are added while no founder is a member, processes that start at the same
 /// time, groups that form beside another one, leaders that take the registry over twice in a round, members without the
 /// log of the round that they have promised.
-const MENDED: [u64; 39] = [
+const FIXED_SEEDS: [u64; 39] = [
     3194, 9983, 11_682, 12_262, 12_852, 14_694, 18_873, 20_896, 21_747, 22_531, 22_618, 27_891, 33_687, 35_269, 39_286,
     42_595, 48_556, 49_025, 49_699, 53_984, 54_165, 55_667, 56_487, 57_393, 58_812, 59_464, 59_927, 61_173, 62_717,
     65_661, 67_937, 71_581, 73_524, 74_435, 74_512, 78_420, 80_011, 80_189, 80_966,
@@ -45,15 +45,15 @@ fn no_seed_breaks_a_rule() {
 }
 
 #[test]
-fn seeds_that_broke_a_rule_once_break_none() {
-    for seed in MENDED {
-        let broken = play(&Plan::draw(seed), false).broken;
+fn fixed_seeds_break_no_rule() {
+    for seed in FIXED_SEEDS {
+        let broken = run_plan(&Plan::draw(seed), false).broken;
         assert!(broken.is_none(), "seed {seed}: {broken:?}");
     }
 }
 
 /// Lines that must occur in the logs of a few seeds; otherwise the campaign does not cover enough.
-const REACHED: [&str; 14] = [
+const EXPECTED_LINES: [&str; 14] = [
     "a crash in a write",
     "the disk refuses with ENOSPC",
     "it has lost the lead",
@@ -71,13 +71,13 @@ const REACHED: [&str; 14] = [
 ];
 
 #[test]
-fn seeds_reach_far_and_are_the_same_twice() {
-    let mut missing = REACHED.to_vec();
+fn seeds_reach_the_expected_lines_and_are_deterministic() {
+    let mut missing = EXPECTED_LINES.to_vec();
     for seed in 1..=40 {
-        let played = play(&Plan::draw(seed), true);
+        let played = run_plan(&Plan::draw(seed), true);
         missing.retain(|text| !played.log.iter().any(|line| line.contains(text)));
         if seed % 8 == 0 {
-            let again = play(&Plan::draw(seed), false);
+            let again = run_plan(&Plan::draw(seed), false);
             assert_eq!((played.digest, played.events), (again.digest, again.events));
         }
     }
@@ -90,7 +90,7 @@ fn defects_are_detected_by_the_rules_for_them() {
     let work = || {
         while let Some((defect, rules, first)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
             let found = (first..first + PLANS).find_map(|seed| {
-                let broken = play(&Plan::draw(seed).with_defect(Some(defect)), false).broken?;
+                let broken = run_plan(&Plan::draw(seed).with_defect(Some(defect)), false).broken?;
                 rules.iter().any(|rule| broken.rule.contains(rule)).then_some((seed, broken.rule))
             });
             println!("{defect:?}: {found:?}");
@@ -108,7 +108,7 @@ fn defects_are_detected_by_the_rules_for_them() {
 }
 
 #[test]
-fn a_plan_is_made_as_small_as_it_can_be() {
+fn plans_are_shrunk() {
     let seed = (1..).find(|seed| examine(*seed, Some(Defect::IgnoredLease)).is_some()).unwrap();
     let found = examine(seed, Some(Defect::IgnoredLease)).unwrap();
     assert!(found.plan.faults.len() <= found.faults && found.plan.faults.len() <= 5, "{:?}", found.plan);

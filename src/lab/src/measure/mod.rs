@@ -3,9 +3,9 @@
 //! They do not influence the run.
 
 mod area;
+mod bundled;
 mod fairness;
 mod outcome;
-mod own;
 mod recorder;
 mod stats;
 mod window;

@@ -7,7 +7,7 @@ use sdk::v1::scheduler::{Call, Event, call};
 use sdk::v1::{Resource, TaskInfo, TaskState, TaskStatus};
 
 use super::area::{Area, Areas};
-use super::own::{Hand, Own};
+use super::bundled::{BundledRecords, UnsubmittedTask};
 use crate::users::{Needs, is_tried_again, task_number};
 use crate::work::numbered;
 use crate::world::{BEGIN, Observer};
@@ -45,22 +45,22 @@ pub(super) struct JobRecord {
 
 /// Whether a task that has ended is launched again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
+enum Retry {
     Never,
     /// If the job has retries left.
     Counted,
     Always,
 }
 
-impl Again {
-    fn of(state: TaskState) -> Again {
-        if is_tried_again(state) { Again::Counted } else { Again::Never }
+impl Retry {
+    fn of(state: TaskState) -> Retry {
+        if is_tried_again(state) { Retry::Counted } else { Retry::Never }
     }
 }
 
 /// The records of one framework.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct FrameworkRecords {
     pub tasks: Vec<TaskRecord>,
     pub jobs: Vec<JobRecord>,
     needs: Vec<Needs>,
@@ -85,13 +85,13 @@ pub(super) struct Books {
     pub offer_seconds: f64,
     pub failed: u64,
     /// Records that only a bundled framework has.
-    pub own: Own,
+    pub bundled: BundledRecords,
 }
 
 /// The records of a run.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    pub(super) books: Vec<Books>,
+    pub(super) records: Vec<FrameworkRecords>,
     agents: FxHashMap<Text, u32>,
     /// Tasks on agents for a Gantt chart: agent, framework, start, end; recorded up to a limit.
     pub(super) strips: Vec<(u32, u32, f64, f64)>,
@@ -109,16 +109,16 @@ impl Recorder {
     /// Creates empty records of this many frameworks, and at most `strips_max` tasks of a Gantt chart. `total` are the
     /// resources of all agents.
     pub fn new(frameworks: usize, strips_max: usize, total: Quantities) -> Recorder {
-        let books = (0..frameworks).map(|_| Books::default()).collect();
+        let records = (0..frameworks).map(|_| FrameworkRecords::default()).collect();
         let used = total.iter().map(|(name, _)| (name, Area::default())).collect();
-        Recorder { books, strips_max, total, used, ..Recorder::default() }
+        Recorder { records, strips_max, total, used, ..Recorder::default() }
     }
 
     /// Adds resources to those that a framework uses, or subtracts them.
-    fn uses(&mut self, who: usize, needs: &Quantities, way: Way, now: f64) {
-        let books = &mut self.books[who];
-        way.change(&mut books.used, needs);
-        books.share.set(books.used.ratio(&self.total), now);
+    fn uses(&mut self, framework: usize, needs: &Quantities, way: Way, now: f64) {
+        let records = &mut self.records[framework];
+        way.change(&mut records.used, needs);
+        records.share.set(records.used.ratio(&self.total), now);
         way.change(&mut self.used_now, needs);
         for (name, area) in &mut self.used {
             area.set(self.used_now.get(name).to_f64(), now);
@@ -126,8 +126,8 @@ impl Recorder {
     }
 
     /// Adds resources to those that a framework holds as offers, or subtracts them.
-    fn holds(&mut self, who: usize, offered: &Quantities, way: Way, now: f64) {
-        way.change(&mut self.books[who].held, offered);
+    fn holds(&mut self, framework: usize, offered: &Quantities, way: Way, now: f64) {
+        way.change(&mut self.records[framework].held, offered);
         way.change(&mut self.held_now, offered);
         self.offered.set(self.held_now.ratio(&self.total), now);
     }
@@ -136,21 +136,21 @@ impl Recorder {
     pub fn areas(&self, now: f64) -> Areas {
         Areas {
             at: now,
-            shares: self.books.iter().map(|books| books.share.at(now)).collect(),
+            shares: self.records.iter().map(|records| records.share.at(now)).collect(),
             used: self.used.iter().map(|(_, area)| area.at(now)).collect(),
             offered: self.offered.at(now),
         }
     }
 
     /// Records that a job of this many tasks is submitted to a framework. Returns the number of its first task.
-    pub fn submit(&mut self, who: usize, needs: &Needs, tasks: u32, retries: u32, now: Time) -> u64 {
-        let books = &mut self.books[who];
-        let first = books.tasks.len() as u64;
-        let job = books.jobs.len() as u32;
+    pub fn submit(&mut self, framework: usize, needs: &Needs, tasks: u32, retries: u32, now: Time) -> u64 {
+        let records = &mut self.records[framework];
+        let first = records.tasks.len() as u64;
+        let job = records.jobs.len() as u32;
         let submitted = seconds(now);
-        let kind = books.needs.iter().position(|known| known == needs).unwrap_or_else(|| {
-            books.needs.push(needs.clone());
-            books.needs.len() - 1
+        let kind = records.needs.iter().position(|known| known == needs).unwrap_or_else(|| {
+            records.needs.push(needs.clone());
+            records.needs.len() - 1
         });
         let task = TaskRecord {
             submitted,
@@ -161,36 +161,36 @@ impl Recorder {
             job,
             agent: 0,
         };
-        books.tasks.extend((0..tasks).map(|_| task));
+        records.tasks.extend((0..tasks).map(|_| task));
         // Kinds beyond the largest number share the last one in the records of demand.
         let kind = u16::try_from(kind).unwrap_or(u16::MAX);
-        books.kinds.extend((0..tasks).map(|_| kind));
-        books.jobs.push(JobRecord { submitted, left: tasks, retries, ended: NOT_YET });
-        books.waiting_tasks += u64::from(tasks);
-        needs.iter().for_each(|(name, amount)| books.waiting.add(&name, amount.scaled(f64::from(tasks))));
+        records.kinds.extend((0..tasks).map(|_| kind));
+        records.jobs.push(JobRecord { submitted, left: tasks, retries, ended: NOT_YET });
+        records.waiting_tasks += u64::from(tasks);
+        needs.iter().for_each(|(name, amount)| records.waiting.add(&name, amount.scaled(f64::from(tasks))));
         first
     }
 
     /// Returns the number of frameworks.
     pub fn frameworks(&self) -> usize {
-        self.books.len()
+        self.records.len()
     }
 
     /// Returns the records of a framework's tasks.
-    pub fn tasks(&self, who: usize) -> &[TaskRecord] {
-        &self.books[who].tasks
+    pub fn tasks(&self, framework: usize) -> &[TaskRecord] {
+        &self.records[framework].tasks
     }
 
     /// Returns when the last task of a task's job ended; infinite before.
-    pub fn job_end(&self, who: usize, task: u64) -> f64 {
-        let books = &self.books[who];
-        let job = books.tasks.get(task as usize).and_then(|task| books.jobs.get(task.job as usize));
+    pub fn job_end(&self, framework: usize, task: u64) -> f64 {
+        let records = &self.records[framework];
+        let job = records.tasks.get(task as usize).and_then(|task| records.jobs.get(task.job as usize));
         job.map_or(NOT_YET, |job| job.ended)
     }
 
     /// Returns whether every submitted task has ended and is not launched again.
     pub fn all_done(&self) -> bool {
-        self.books.iter().all(|books| books.waiting_tasks == 0 && books.running_tasks == 0)
+        self.records.iter().all(|records| records.waiting_tasks == 0 && records.running_tasks == 0)
     }
 
     /// Returns the number of an agent.
@@ -201,18 +201,21 @@ impl Recorder {
     }
 
     /// Records the launch of a task by a framework.
-    fn launches(&mut self, who: usize, info: &TaskInfo, now: Time) {
+    fn launches(&mut self, framework: usize, info: &TaskInfo, now: Time) {
         let (id, agent) = (&info.task_id.value, self.agent(&info.agent_id.value));
         if let Some((task, _)) = task_number(id) {
-            self.launched(who, task, agent, now);
+            self.launched(framework, task, agent, now);
         } else if let Some(task) = numbered(info) {
-            self.replaced(who, task.0, id);
-            self.books[who].own.names.insert(id.to_string(), task);
-            self.launched(who, task.0, agent, now);
+            self.replaced(framework, task.0, id);
+            self.records[framework].bundled.names.insert(id.to_string(), task);
+            self.launched(framework, task.0, agent, now);
         } else {
             let (needs, launched) = (scalars(&info.resources), seconds(now));
-            self.uses(who, &needs, Way::More, launched);
-            self.books[who].own.hands.insert(id.to_string(), Hand { needs, launched, agent });
+            self.uses(framework, &needs, Way::More, launched);
+            self.records[framework]
+                .bundled
+                .unsubmitted_tasks
+                .insert(id.to_string(), UnsubmittedTask { needs, launched, agent });
         }
     }
 
@@ -220,77 +223,77 @@ impl Recorder {
     ///
     /// If the end of the former one was not reported, it stays in the records as a task that no job submitted: its
     /// framework has abandoned it with an unreachable agent.
-    fn replaced(&mut self, who: usize, task: u64, id: &str) {
-        let books = &mut self.books[who];
-        let Some(before) = books.own.newest.insert(task, id.to_owned()) else { return };
-        let Some(record) = books.tasks.get(task as usize).copied() else { return };
-        if books.own.names.remove(&before).is_some() {
-            let needs = (*books.needs_of(task)).clone();
-            books
-                .own
-                .hands
-                .insert(before, Hand { needs: needs.clone(), launched: record.launched, agent: record.agent });
-            books.running_tasks = books.running_tasks.saturating_sub(1);
+    fn replaced(&mut self, framework: usize, task: u64, id: &str) {
+        let records = &mut self.records[framework];
+        let Some(before) = records.bundled.newest.insert(task, id.to_owned()) else { return };
+        let Some(record) = records.tasks.get(task as usize).copied() else { return };
+        if records.bundled.names.remove(&before).is_some() {
+            let needs = (*records.needs_of(task)).clone();
+            records.bundled.unsubmitted_tasks.insert(
+                before,
+                UnsubmittedTask { needs: needs.clone(), launched: record.launched, agent: record.agent },
+            );
+            records.running_tasks = records.running_tasks.saturating_sub(1);
             // The task counts as waiting until its new launch is recorded.
-            books.waiting_tasks += 1;
-            books.waiting += &needs;
+            records.waiting_tasks += 1;
+            records.waiting += &needs;
         }
     }
 
-    fn launched(&mut self, who: usize, task: u64, agent: u32, now: Time) {
-        let books = &mut self.books[who];
-        let Some(record) = books.tasks.get_mut(task as usize) else { return };
+    fn launched(&mut self, framework: usize, task: u64, agent: u32, now: Time) {
+        let records = &mut self.records[framework];
+        let Some(record) = records.tasks.get_mut(task as usize) else { return };
         (record.launched, record.agent) = (seconds(now), agent);
         let (over, job) = (record.ended < NOT_YET, record.job as usize);
         record.ended = NOT_YET;
-        books.running_tasks += 1;
-        let needs = books.needs_of(task);
+        records.running_tasks += 1;
+        let needs = records.needs_of(task);
         if over {
             // The task counted as ended, but its framework launches it again.
-            let job = &mut books.jobs[job];
+            let job = &mut records.jobs[job];
             (job.left, job.ended) = (job.left + 1, NOT_YET);
         } else {
-            books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
-            books.waiting -= &needs;
+            records.waiting_tasks = records.waiting_tasks.saturating_sub(1);
+            records.waiting -= &needs;
         }
-        self.uses(who, &needs, Way::More, seconds(now));
+        self.uses(framework, &needs, Way::More, seconds(now));
     }
 
     /// Records a status that a framework receives.
-    pub(crate) fn heard(&mut self, who: usize, status: &TaskStatus, now: Time) {
+    pub(crate) fn record_status(&mut self, framework: usize, status: &TaskStatus, now: Time) {
         let (id, state) = (&status.task_id.value, status.state());
-        let own = &mut self.books[who].own;
-        if own.names.is_empty() && own.hands.is_empty() {
+        let bundled = &mut self.records[framework].bundled;
+        if bundled.names.is_empty() && bundled.unsubmitted_tasks.is_empty() {
             if let Some(task) = task_number(id) {
-                self.updated(who, task, state, Again::of(state), now);
+                self.updated(framework, task, state, Retry::of(state), now);
             }
             return;
         }
         let over = sdk::is_terminal(state);
-        if over && let Some(hand) = own.hands.remove(id.as_str()) {
+        if over && let Some(unsubmitted_task) = bundled.unsubmitted_tasks.remove(id.as_str()) {
             if self.strips.len() < self.strips_max {
-                self.strips.push((hand.agent, who as u32, hand.launched, seconds(now)));
+                self.strips.push((unsubmitted_task.agent, framework as u32, unsubmitted_task.launched, seconds(now)));
             }
-            return self.uses(who, &hand.needs, Way::Less, seconds(now));
+            return self.uses(framework, &unsubmitted_task.needs, Way::Less, seconds(now));
         }
-        let named = if over { own.names.remove(id.as_str()) } else { own.names.get(id.as_str()).copied() };
+        let named = if over { bundled.names.remove(id.as_str()) } else { bundled.names.get(id.as_str()).copied() };
         if let Some((number, attempt)) = named {
             if over {
-                own.newest.remove(&number);
+                bundled.newest.remove(&number);
             }
             // The framework always launches a lost task again, and never one that is invalid.
-            let again = match state {
-                TaskState::TaskError => Again::Never,
-                TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled => Again::of(state),
-                _ => Again::Always,
+            let retry = match state {
+                TaskState::TaskError => Retry::Never,
+                TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled => Retry::of(state),
+                _ => Retry::Always,
             };
-            self.updated(who, (number, attempt), state, again, now);
+            self.updated(framework, (number, attempt), state, retry, now);
         }
     }
 
-    fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, again: Again, now: Time) {
-        let books = &mut self.books[who];
-        let Some(record) = books.tasks.get_mut(task as usize) else { return };
+    fn updated(&mut self, framework: usize, (task, attempt): (u64, u32), state: TaskState, retry: Retry, now: Time) {
+        let records = &mut self.records[framework];
+        let Some(record) = records.tasks.get_mut(task as usize) else { return };
         let now = seconds(now);
         if state == TaskState::TaskRunning {
             record.running = record.running.min(now);
@@ -298,26 +301,26 @@ impl Recorder {
         if !sdk::is_terminal(state) || record.ended < NOT_YET || record.launched == NOT_YET {
             return;
         }
-        let strip = (record.agent, who as u32, record.launched, now);
+        let strip = (record.agent, framework as u32, record.launched, now);
         let job = record.job as usize;
-        let retried = match again {
-            Again::Never => false,
-            Again::Counted => attempt < books.jobs[job].retries,
-            Again::Always => true,
+        let retried = match retry {
+            Retry::Never => false,
+            Retry::Counted => attempt < records.jobs[job].retries,
+            Retry::Always => true,
         };
-        books.running_tasks = books.running_tasks.saturating_sub(1);
-        let needs = books.needs_of(task);
+        records.running_tasks = records.running_tasks.saturating_sub(1);
+        let needs = records.needs_of(task);
         if state != TaskState::TaskFinished {
-            books.failed += 1;
+            records.failed += 1;
         }
-        let record = &mut books.tasks[task as usize];
+        let record = &mut records.tasks[task as usize];
         if retried {
             record.launched = NOT_YET;
-            books.waiting_tasks += 1;
-            books.waiting += &needs;
+            records.waiting_tasks += 1;
+            records.waiting += &needs;
         } else {
             (record.ended, record.finished) = (now, state == TaskState::TaskFinished);
-            let job = &mut books.jobs[job];
+            let job = &mut records.jobs[job];
             job.left = job.left.saturating_sub(1);
             if job.left == 0 {
                 job.ended = now;
@@ -326,45 +329,45 @@ impl Recorder {
         if self.strips.len() < self.strips_max {
             self.strips.push(strip);
         }
-        self.uses(who, &needs, Way::Less, now);
+        self.uses(framework, &needs, Way::Less, now);
     }
 
     /// Records that a framework holds an offer no longer.
-    fn answered(&mut self, who: usize, id: &str, now: Time) {
-        let books = &mut self.books[who];
-        if let Some((held, since)) = books.offers.remove(id) {
-            books.offer_seconds += now.since(since).as_secs_f64();
-            self.holds(who, &held, Way::Less, seconds(now));
+    fn answered(&mut self, framework: usize, id: &str, now: Time) {
+        let records = &mut self.records[framework];
+        if let Some((held, since)) = records.offers.remove(id) {
+            records.offer_seconds += now.since(since).as_secs_f64();
+            self.holds(framework, &held, Way::Less, seconds(now));
         }
     }
 
-    pub(crate) fn offered(&mut self, who: usize, id: &Text, resources: &[Resource], now: Time) {
-        let books = &mut self.books[who];
+    pub(crate) fn offered(&mut self, framework: usize, id: &Text, resources: &[Resource], now: Time) {
+        let records = &mut self.records[framework];
         let all = scalars(resources);
-        books.offers_received += 1;
-        self.holds(who, &all, Way::More, seconds(now));
-        self.books[who].offers.insert(id.clone(), (all, now));
+        records.offers_received += 1;
+        self.holds(framework, &all, Way::More, seconds(now));
+        self.records[framework].offers.insert(id.clone(), (all, now));
     }
 }
 
 impl Recorder {
     /// Records that an offer was rescinded.
-    pub(crate) fn rescinded(&mut self, who: usize, id: &str, now: Time) {
-        self.books[who].offers_rescinded += 1;
-        self.answered(who, id, now);
+    pub(crate) fn rescinded(&mut self, framework: usize, id: &str, now: Time) {
+        self.records[framework].offers_rescinded += 1;
+        self.answered(framework, id, now);
     }
 
     /// Records that all offers of a framework are void, because it has lost its connection or made another one.
-    pub(crate) fn void(&mut self, who: usize, now: Time) {
-        let mut ids: Vec<Text> = self.books[who].offers.keys().cloned().collect();
+    pub(crate) fn void_offers(&mut self, framework: usize, now: Time) {
+        let mut ids: Vec<Text> = self.records[framework].offers.keys().cloned().collect();
         ids.sort_unstable();
-        ids.iter().for_each(|id| self.rescinded(who, id, now));
+        ids.iter().for_each(|id| self.rescinded(framework, id, now));
     }
 }
 
-impl Books {
+impl FrameworkRecords {
     /// Records that a job has started which is not a single task.
-    pub(super) fn begun(&mut self, task: u64, now: f64) {
+    pub(super) fn job_started(&mut self, task: u64, now: f64) {
         let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.running == NOT_YET) else { return };
         record.running = now;
         self.waiting_tasks = self.waiting_tasks.saturating_sub(1);
@@ -372,7 +375,7 @@ impl Books {
     }
 
     /// Records that such a job has ended; `well` if it succeeded.
-    pub(super) fn over(&mut self, task: u64, well: bool, now: f64) {
+    pub(super) fn job_ended(&mut self, task: u64, well: bool, now: f64) {
         let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.ended == NOT_YET) else { return };
         (record.ended, record.finished) = (now, well);
         let (begun, job) = (record.running < NOT_YET, record.job as usize);
@@ -431,36 +434,36 @@ pub(super) fn seconds(now: Time) -> f64 {
 }
 
 impl Observer for Recorder {
-    fn received(&mut self, who: usize, event: &Event, now: Time) {
+    fn received(&mut self, framework: usize, event: &Event, now: Time) {
         if let Some(update) = &event.update {
-            self.heard(who, &update.status, now);
+            self.record_status(framework, &update.status, now);
         }
         if event.subscribed.is_some() {
-            self.void(who, now);
+            self.void_offers(framework, now);
         }
         for offer in event.offers.iter().flat_map(|offers| &offers.offers) {
-            self.offered(who, &offer.id.value, &offer.resources, now);
+            self.offered(framework, &offer.id.value, &offer.resources, now);
         }
         if let Some(rescind) = &event.rescind {
-            self.rescinded(who, &rescind.offer_id.value, now);
+            self.rescinded(framework, &rescind.offer_id.value, now);
         }
     }
 
-    fn called(&mut self, who: usize, call: &Call, now: Time) {
+    fn called(&mut self, framework: usize, call: &Call, now: Time) {
         match call.r#type() {
             call::Type::Accept => {
                 let Some(accept) = &call.accept else { return };
-                self.books[who].offers_accepted += accept.offer_ids.len() as u64;
-                accept.offer_ids.iter().for_each(|id| self.answered(who, &id.value, now));
+                self.records[framework].offers_accepted += accept.offer_ids.len() as u64;
+                accept.offer_ids.iter().for_each(|id| self.answered(framework, &id.value, now));
                 let launches = accept.operations.iter().filter_map(|operation| operation.launch.as_ref());
                 for task in launches.flat_map(|launch| &launch.task_infos) {
-                    self.launches(who, task, now);
+                    self.launches(framework, task, now);
                 }
             }
             call::Type::Decline => {
                 let Some(decline) = &call.decline else { return };
-                self.books[who].offers_declined += decline.offer_ids.len() as u64;
-                decline.offer_ids.iter().for_each(|id| self.answered(who, &id.value, now));
+                self.records[framework].offers_declined += decline.offer_ids.len() as u64;
+                decline.offer_ids.iter().for_each(|id| self.answered(framework, &id.value, now));
             }
             _ => {}
         }
@@ -499,27 +502,27 @@ pub struct FrameworkState {
 
 impl Recorder {
     /// Returns the current records of a framework.
-    pub fn state(&self, who: usize) -> FrameworkState {
-        let books = &self.books[who];
-        let answered = books.offers_accepted + books.offers_declined + books.offers_rescinded;
+    pub fn state(&self, framework: usize) -> FrameworkState {
+        let records = &self.records[framework];
+        let answered = records.offers_accepted + records.offers_declined + records.offers_rescinded;
         FrameworkState {
-            used: books.used.clone(),
-            waiting: books.waiting.clone(),
-            held: books.held.clone(),
-            waiting_tasks: books.waiting_tasks,
-            running_tasks: books.running_tasks,
-            failed: books.failed,
-            offers_received: books.offers_received,
-            offers_accepted: books.offers_accepted,
-            offers_declined: books.offers_declined,
-            offers_rescinded: books.offers_rescinded,
-            offer_held: if answered == 0 { 0.0 } else { books.offer_seconds / answered as f64 },
+            used: records.used.clone(),
+            waiting: records.waiting.clone(),
+            held: records.held.clone(),
+            waiting_tasks: records.waiting_tasks,
+            running_tasks: records.running_tasks,
+            failed: records.failed,
+            offers_received: records.offers_received,
+            offers_accepted: records.offers_accepted,
+            offers_declined: records.offers_declined,
+            offers_rescinded: records.offers_rescinded,
+            offer_held: if answered == 0 { 0.0 } else { records.offer_seconds / answered as f64 },
         }
     }
 
     /// Returns the times from submission to end of a framework's finished jobs, in seconds.
-    pub fn job_times(&self, who: usize) -> Vec<f64> {
-        let ended = self.books[who].jobs.iter().filter(|job| job.ended.is_finite());
+    pub fn job_times(&self, framework: usize) -> Vec<f64> {
+        let ended = self.records[framework].jobs.iter().filter(|job| job.ended.is_finite());
         ended.map(|job| job.ended - job.submitted).collect()
     }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 /// The kinds of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum DecisionKind {
     /// Makes an offer.
     Offers,
     /// Rescinds an offer that was not answered.
@@ -25,7 +25,7 @@ pub enum What {
 /// A decision of a master, which is comparable with those of another master.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Decision {
-    pub what: What,
+    pub what: DecisionKind,
     /// Id of the framework.
     pub framework: String,
     /// Id of the agent.
@@ -39,7 +39,7 @@ pub(super) struct Decision {
 
 /// An offer that was made and not rescinded.
 #[derive(Clone, Debug)]
-struct Out {
+struct OpenOffer {
     decision: Decision,
     since: Time,
 }
@@ -48,13 +48,13 @@ struct Out {
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// Offers that were made and not rescinded, by id. Answered ones stay until there are too many.
-    out: FxHashMap<String, Out>,
+    out: FxHashMap<String, OpenOffer>,
     /// Hosts of agents, by agent id.
     pub hosts: BTreeMap<String, String>,
 }
 
 /// The most offers that are stored. A master has fewer unanswered ones; only the time of further ones is unknown.
-const OUT: usize = 1_000_000;
+const OFFERS_MAX: usize = 1_000_000;
 
 impl Reader {
     /// Returns the decisions of a batch, sorted; each rescinded offer with the time since it was made, in seconds.
@@ -65,7 +65,7 @@ impl Reader {
                 Output::SchedulerEvent { event, .. } => {
                     let offers = event.offers.iter().flat_map(|offers| &offers.offers);
                     offers.for_each(|offer| all.push((self.offered(offer, now), None)));
-                    all.extend(event.rescind.iter().filter_map(|one| self.taken_back(&one.offer_id.value, now)));
+                    all.extend(event.rescind.iter().filter_map(|one| self.rescinded(&one.offer_id.value, now)));
                 }
                 Output::Send { message, .. } => self.message(message, now, &mut all),
                 _ => {}
@@ -80,7 +80,7 @@ impl Reader {
             Outgoing::ResourceOffers(sent) => {
                 sent.offers.iter().for_each(|offer| all.push((self.offered(offer, now), None)));
             }
-            Outgoing::RescindResourceOffer(sent) => all.extend(self.taken_back(&sent.offer_id.value, now)),
+            Outgoing::RescindResourceOffer(sent) => all.extend(self.rescinded(&sent.offer_id.value, now)),
             Outgoing::RunTask(sent) => all.push((launched(&sent.framework, &sent.task), None)),
             Outgoing::RunTaskGroup(sent) => {
                 all.extend(sent.task_group.tasks.iter().map(|task| (launched(&sent.framework, task), None)));
@@ -91,7 +91,7 @@ impl Reader {
 
     fn offered(&mut self, offer: &mesos::Offer, now: Time) -> Decision {
         let decision = Decision {
-            what: What::Offers,
+            what: DecisionKind::Offers,
             framework: offer.framework_id.value.to_string(),
             agent: offer.slave_id.value.to_string(),
             role: offer.allocation_info.as_ref().and_then(|info| info.role.clone()).unwrap_or_default().to_string(),
@@ -99,16 +99,16 @@ impl Reader {
             task: String::new(),
         };
         self.hosts.entry(decision.agent.clone()).or_insert_with(|| offer.hostname.to_string());
-        if self.out.len() >= OUT {
+        if self.out.len() >= OFFERS_MAX {
             self.out.clear();
         }
-        self.out.insert(offer.id.value.to_string(), Out { decision: decision.clone(), since: now });
+        self.out.insert(offer.id.value.to_string(), OpenOffer { decision: decision.clone(), since: now });
         decision
     }
 
-    fn taken_back(&mut self, id: &str, now: Time) -> Option<(Decision, Option<f64>)> {
-        let Out { decision, since } = self.out.remove(id)?;
-        Some((Decision { what: What::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
+    fn rescinded(&mut self, id: &str, now: Time) -> Option<(Decision, Option<f64>)> {
+        let OpenOffer { decision, since } = self.out.remove(id)?;
+        Some((Decision { what: DecisionKind::TakesBack, ..decision }, Some(now.since(since).as_secs_f64())))
     }
 
     /// Returns an agent's host, or its id if that is unknown. If several agents have this host, the end of the id is
@@ -124,7 +124,7 @@ impl Reader {
 
 fn launched(framework: &mesos::FrameworkInfo, task: &mesos::TaskInfo) -> Decision {
     Decision {
-        what: What::Launches,
+        what: DecisionKind::Launches,
         framework: framework.id.as_ref().map(|id| id.value.to_string()).unwrap_or_default(),
         agent: task.slave_id.value.to_string(),
         role: String::new(),
@@ -177,7 +177,17 @@ mod tests {
     fn equal_decisions_are_left_out_once_each() {
         let decision = |agent: &str| {
             let (framework, agent, text) = ("f".to_owned(), agent.to_owned(), String::new);
-            (Decision { what: What::Offers, framework, agent, role: text(), resources: text(), task: text() }, ())
+            (
+                Decision {
+                    what: DecisionKind::Offers,
+                    framework,
+                    agent,
+                    role: text(),
+                    resources: text(),
+                    task: text(),
+                },
+                (),
+            )
         };
         let (first, second) =
             only(vec![decision("a"), decision("b"), decision("b")], vec![decision("b"), decision("c")]);

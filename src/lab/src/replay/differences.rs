@@ -12,7 +12,7 @@ use protos::mesos::scheduler::Call;
 use resources::Quantities;
 use serde::Serialize;
 
-use super::decisions::{Decision, Reader, What, agent_of, only};
+use super::decisions::{Decision, DecisionKind, Reader, agent_of, only};
 
 /// The most decisions and the most tasks that are listed; all are counted.
 const KEPT: usize = 200;
@@ -29,7 +29,7 @@ pub enum By {
 
 /// A decision that only one of the masters made in a batch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parted {
+pub struct DifferingDecision {
     /// Number of the batch, from 0.
     pub batch: u64,
     /// Time of the batch, in seconds from the start.
@@ -37,7 +37,7 @@ pub struct Parted {
     /// The master that made the decision.
     pub by: By,
     /// Kind of the decision.
-    pub what: What,
+    pub what: DecisionKind,
     /// Name of the framework.
     pub framework: String,
     /// Role of an offer; empty for tasks.
@@ -57,7 +57,7 @@ pub type Counts = (u64, u64);
 
 /// Decisions about a framework that only one of the masters made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Only {
+pub struct OneSided {
     /// Number of offers that only one of them made in a batch.
     pub offers: Counts,
     /// Number of offers that only one of them rescinded in a batch.
@@ -78,12 +78,12 @@ pub struct Differences {
     /// Number of batches with different decisions.
     pub batches: u64,
     /// Decisions that differ, in the order of time; only the first ones if there are many.
-    pub decisions: Vec<Parted>,
+    pub decisions: Vec<DifferingDecision>,
     /// Tasks that only the recorded master launched, with the reason why the other did not; only the first ones if
     /// there are many.
-    pub tasks: Vec<Parted>,
+    pub tasks: Vec<DifferingDecision>,
     /// Differences by framework.
-    pub frameworks: BTreeMap<String, Only>,
+    pub frameworks: BTreeMap<String, OneSided>,
 }
 
 /// Collects the differences, batch by batch.
@@ -131,7 +131,7 @@ impl Finder {
         let [(first, out), (second, other)] = masters;
         let (own, others) = (self.first.read(out, at), self.second.read(other, at));
         for (decisions, is_recorded) in [(&own, true), (&others, false)] {
-            for (decision, _) in decisions.iter().filter(|(decision, _)| decision.what == What::Launches) {
+            for (decision, _) in decisions.iter().filter(|(decision, _)| decision.what == DecisionKind::Launches) {
                 let counts = &mut self.found.frameworks.entry(decision.framework.clone()).or_default().launched;
                 *(if is_recorded { &mut counts.0 } else { &mut counts.1 }) += 1;
             }
@@ -142,7 +142,7 @@ impl Finder {
         }
         self.found.batches += 1;
         self.found.parted.get_or_insert((batch, seconds));
-        let launches = own.iter().any(|(decision, _)| decision.what == What::Launches);
+        let launches = own.iter().any(|(decision, _)| decision.what == DecisionKind::Launches);
         self.messages = if launches { messages(other) } else { BTreeMap::new() };
         let sides = [(By::Recorded, own, second), (By::Other, others, first)];
         for (by, decisions, absent) in sides {
@@ -155,33 +155,33 @@ impl Finder {
 
     /// Adds a decision that only one master made to the list, with the reason, unless the list is full.
     fn keep(&mut self, at: (u64, f64), by: By, decision: &Decision, out_for: Option<f64>, absent: &Master) {
-        let is_missing = by == By::Recorded && decision.what == What::Launches;
+        let is_missing = by == By::Recorded && decision.what == DecisionKind::Launches;
         let full = if is_missing { self.found.tasks.len() } else { self.found.decisions.len() } >= KEPT;
         if full {
             return;
         }
         let why = match (decision.what, out_for) {
-            (What::Offers, _) => {
+            (DecisionKind::Offers, _) => {
                 let reason = |agent| why(absent, &decision.framework, &decision.role, &agent);
                 agent_of(decision).map(reason).unwrap_or_default()
             }
-            (What::TakesBack, Some(seconds)) => format!("it was not answered for {seconds:.1} s"),
-            (What::TakesBack, None) => String::new(),
-            (What::Launches, _) => {
+            (DecisionKind::TakesBack, Some(seconds)) => format!("it was not answered for {seconds:.1} s"),
+            (DecisionKind::TakesBack, None) => String::new(),
+            (DecisionKind::Launches, _) => {
                 let known = self.refused.get(&task_of(decision)).or_else(|| self.messages.get(&decision.task));
                 known.cloned().unwrap_or_default()
             }
         };
-        let parted = Parted { why, ..self.parted(at, by, decision) };
+        let parted = DifferingDecision { why, ..self.parted(at, by, decision) };
         if is_missing { self.found.tasks.push(parted) } else { self.found.decisions.push(parted) }
     }
 
     fn count(&mut self, by: By, decision: &Decision) {
         let only = self.found.frameworks.entry(decision.framework.clone()).or_default();
         let counts = match decision.what {
-            What::Offers => &mut only.offers,
-            What::TakesBack => &mut only.taken_back,
-            What::Launches => {
+            DecisionKind::Offers => &mut only.offers,
+            DecisionKind::TakesBack => &mut only.taken_back,
+            DecisionKind::Launches => {
                 let (own, other) = if by == By::Recorded { (0, 1) } else { (1, 0) };
                 if !self.pending[other].remove(&task_of(decision)) && self.pending[own].len() < TASKS {
                     self.pending[own].insert(task_of(decision));
@@ -192,11 +192,11 @@ impl Finder {
         *(if by == By::Recorded { &mut counts.0 } else { &mut counts.1 }) += 1;
     }
 
-    fn parted(&self, (batch, seconds): (u64, f64), by: By, decision: &Decision) -> Parted {
+    fn parted(&self, (batch, seconds): (u64, f64), by: By, decision: &Decision) -> DifferingDecision {
         let Decision { what, framework, agent, role, resources, task } = decision.clone();
         let hosts = if by == By::Recorded { &self.first } else { &self.second };
         let agent = hosts.host(&agent);
-        Parted { batch, seconds, by, what, framework, role, agent, resources, task, why: String::new() }
+        DifferingDecision { batch, seconds, by, what, framework, role, agent, resources, task, why: String::new() }
     }
 
     /// Returns the result, with these names of frameworks.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::rand_core::Rng as _;
 
-use crate::scenario::{FaultPart, Scenario, Target, Trouble};
+use crate::scenario::{FaultPart, FaultType, Scenario, Target};
 use crate::seeds::{Rng, Seed};
 use crate::world::{Observer, Process, World};
 
@@ -14,14 +14,14 @@ use crate::world::{Observer, Process, World};
 const PARTS: u32 = 8;
 
 /// A fault of the scenario with its next time.
-struct Coming {
+struct ScheduledFault {
     part: FaultPart,
     target: Target,
     at: Duration,
     rng: Rng,
 }
 
-impl Coming {
+impl ScheduledFault {
     /// Advances to the fault's next time; returns `false` if there is none.
     fn advance(&mut self) -> bool {
         if let Some(every) = self.part.every {
@@ -45,29 +45,29 @@ impl Coming {
         drawn
     }
 
-    fn strike<O: Observer>(&mut self, world: &mut World<O>) {
+    fn inject<O: Observer>(&mut self, world: &mut World<O>) {
         let (part, now) = (self.part.clone(), world.now());
         let (lasts, until, by) = (part.lasts.0, now + part.lasts.0, part.by.unwrap_or_default().0);
         let durable = (self.rng.next_u64() % u64::from(PARTS)) as u32;
         match (&self.target, part.what) {
-            (Target::Master, Trouble::Failover) => world.fail_master_over(lasts, durable, false),
-            (Target::Master, Trouble::SlowDisk) => world.slow_registry(until, by),
-            (Target::Master, _) => world.crash_master_so(lasts, durable, false),
-            (Target::Framework(who), Trouble::Partition) => world.part_framework(*who, until),
-            (Target::Framework(who), Trouble::Stall) => {
-                world.stall_one_way(Process::Scheduler(*who), until, true);
-                world.stall_one_way(Process::Scheduler(*who), until, false);
+            (Target::Master, FaultType::Failover) => world.fail_master_over(lasts, durable, false),
+            (Target::Master, FaultType::SlowDisk) => world.slow_registry(until, by),
+            (Target::Master, _) => world.crash_master_with(lasts, durable, false),
+            (Target::Framework(framework), FaultType::Partition) => world.partition_framework(*framework, until),
+            (Target::Framework(framework), FaultType::Stall) => {
+                world.stall_one_way(Process::Scheduler(*framework), until, true);
+                world.stall_one_way(Process::Scheduler(*framework), until, false);
             }
-            (Target::Framework(who), _) => world.cut_framework(*who),
+            (Target::Framework(framework), _) => world.cut_framework(*framework),
             (Target::Agents(_), what) => {
                 for agent in self.draw() {
                     match what {
-                        Trouble::Crash => world.crash_agent_so(agent, lasts, durable, false),
-                        Trouble::Reboot => world.reboot_agent(agent, lasts, durable),
-                        Trouble::Partition => world.part_agent(agent, until),
-                        Trouble::Stall => world.stall_agent(agent, until),
-                        Trouble::SlowDisk => world.slow_agent(agent, until, by),
-                        Trouble::Cut | Trouble::Failover => world.cut_agent(agent),
+                        FaultType::Crash => world.crash_agent_with(agent, lasts, durable, false),
+                        FaultType::Reboot => world.reboot_agent(agent, lasts, durable),
+                        FaultType::Partition => world.partition_agent(agent, until),
+                        FaultType::Stall => world.stall_agent(agent, until),
+                        FaultType::SlowDisk => world.slow_agent(agent, until, by),
+                        FaultType::Cut | FaultType::Failover => world.cut_agent(agent),
                     }
                 }
             }
@@ -76,34 +76,34 @@ impl Coming {
 }
 
 /// All faults of a run that are still to happen.
-pub(super) struct Troubles(Vec<Coming>);
+pub(super) struct FaultSchedule(Vec<ScheduledFault>);
 
-impl Troubles {
+impl FaultSchedule {
     /// Creates the faults of a scenario. Each draws from a branch of its own of the seed.
-    pub fn new(scenario: &Scenario, seed: Seed) -> Troubles {
-        let coming = |(n, part): (usize, &FaultPart)| {
+    pub fn new(scenario: &Scenario, seed: Seed) -> FaultSchedule {
+        let scheduled = |(n, part): (usize, &FaultPart)| {
             let at = part.at.map_or(part.from.0, |at| at.0.max(part.from.0));
             let rng = seed.nth("fault", n).rng();
-            let mut coming = Coming { target: part.target(scenario)?, part: part.clone(), at, rng };
+            let mut scheduled = ScheduledFault { target: part.target(scenario)?, part: part.clone(), at, rng };
             // A random fault does not happen at the very beginning.
-            (part.poisson.is_none() || coming.advance()).then_some(coming)
+            (part.poisson.is_none() || scheduled.advance()).then_some(scheduled)
         };
-        Troubles(scenario.faults.iter().enumerate().filter_map(coming).collect())
+        FaultSchedule(scenario.faults.iter().enumerate().filter_map(scheduled).collect())
     }
 
     /// Returns the time of the next fault.
     pub fn next_at(&self) -> Option<Duration> {
-        self.0.iter().map(|coming| coming.at).min()
+        self.0.iter().map(|scheduled| scheduled.at).min()
     }
 
     /// Injects all faults that are due.
-    pub fn strike<O: Observer>(&mut self, at: Duration, world: &mut World<O>) {
-        self.0.retain_mut(|coming| {
-            if coming.at > at {
+    pub fn inject<O: Observer>(&mut self, at: Duration, world: &mut World<O>) {
+        self.0.retain_mut(|scheduled| {
+            if scheduled.at > at {
                 return true;
             }
-            coming.strike(world);
-            coming.advance()
+            scheduled.inject(world);
+            scheduled.advance()
         });
     }
 }

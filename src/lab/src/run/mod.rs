@@ -15,7 +15,7 @@ use resources::Quantities;
 use crate::measure::{Outcome, Recorder};
 use crate::scenario::{Scenario, ScenarioError, quotas};
 use crate::world::{BEGIN, Setup, World};
-pub(crate) use sampler::Head;
+pub(crate) use sampler::OutcomeHeader;
 pub use stepped::Stepped;
 pub(crate) use timeline::Timeline;
 

@@ -19,7 +19,7 @@ use super::source::Sources;
 const TRACKS: usize = 40;
 
 /// The general fields of an outcome.
-pub(crate) struct Head {
+pub(crate) struct OutcomeHeader {
     pub scenario: String,
     pub seed: u64,
     pub digest: String,
@@ -91,7 +91,7 @@ impl Sampler {
 
     /// Takes a sample.
     pub fn sample(&mut self, at: Duration, recorder: &Recorder) {
-        let states: Vec<FrameworkState> = (0..self.names.len()).map(|who| recorder.state(who)).collect();
+        let states: Vec<FrameworkState> = (0..self.names.len()).map(|framework| recorder.state(framework)).collect();
         let competitors: Vec<Competitor> =
             states.iter().zip(&self.weights).map(|(state, weight)| self.competitor(state, *weight)).collect();
         let demands: f64 = competitors.iter().map(|one| one.demand).sum();
@@ -119,15 +119,15 @@ impl Sampler {
         self.series.at.push(at.as_secs_f64());
         self.series.utilisation.push(used.ratio(&self.total));
         self.series.offered.push(offered.ratio(&self.total));
-        for (who, track) in self.series.tracks.iter_mut().enumerate() {
-            track.share.push(shares[who]);
-            track.target.push(targets[who]);
-            track.waiting.push(states[who].waiting_tasks as f64);
-            track.held.push(held[who]);
-            track.declined.push(states[who].offers_declined as f64);
-            let over_time = self.measures[who].iter().enumerate().filter(|(_, measure)| measure.of == Sum::Time);
+        for (framework, track) in self.series.tracks.iter_mut().enumerate() {
+            track.share.push(shares[framework]);
+            track.target.push(targets[framework]);
+            track.waiting.push(states[framework].waiting_tasks as f64);
+            track.held.push(held[framework]);
+            track.declined.push(states[framework].offers_declined as f64);
+            let over_time = self.measures[framework].iter().enumerate().filter(|(_, measure)| measure.of == Sum::Time);
             for ((measure, _), own) in over_time.zip(&mut track.own) {
-                own.values.push(recorder.level(who, measure));
+                own.values.push(recorder.level(framework, measure));
             }
         }
     }
@@ -145,7 +145,7 @@ impl Sampler {
     }
 
     /// Ends the windows and returns the outcome of the run.
-    pub fn outcome(mut self, head: Head, recorder: &Recorder, sources: &Sources) -> Outcome {
+    pub fn outcome(mut self, head: OutcomeHeader, recorder: &Recorder, sources: &Sources) -> Outcome {
         let names: Vec<Name> = self.total.iter().map(|(name, _)| name).collect();
         let windows = std::mem::take(&mut self.windows);
         let all = self.total.iter().map(|(_, all)| all.to_f64().max(f64::MIN_POSITIVE)).collect::<Vec<_>>();
@@ -173,7 +173,9 @@ impl Sampler {
             seconds: head.seconds,
             done: head.done,
             live: head.live,
-            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder, sources, head.seconds)).collect(),
+            frameworks: (0..self.names.len())
+                .map(|framework| self.framework(framework, recorder, sources, head.seconds))
+                .collect(),
             windows,
             series: self.series,
             strips: recorder.strips().to_vec(),
@@ -181,31 +183,34 @@ impl Sampler {
     }
 
     /// Returns the means of a framework's own measures, by name.
-    fn own(&self, who: usize, recorder: &Recorder, now: f64) -> Vec<(String, Option<f64>)> {
-        let mean = |(n, measure): (usize, &Measure)| (measure.name.to_owned(), recorder.mean_of(who, n, now));
-        self.measures[who].iter().enumerate().map(mean).collect()
+    fn own(&self, framework: usize, recorder: &Recorder, now: f64) -> Vec<(String, Option<f64>)> {
+        let mean = |(n, measure): (usize, &Measure)| (measure.name.to_owned(), recorder.mean_of(framework, n, now));
+        self.measures[framework].iter().enumerate().map(mean).collect()
     }
 
-    fn framework(&self, who: usize, recorder: &Recorder, sources: &Sources, now: f64) -> FrameworkOutcome {
-        let tasks = recorder.tasks(who);
+    fn framework(&self, framework: usize, recorder: &Recorder, sources: &Sources, now: f64) -> FrameworkOutcome {
+        let tasks = recorder.tasks(framework);
         let over = |from: fn(&crate::measure::TaskRecord) -> f64, to: fn(&crate::measure::TaskRecord) -> f64| {
             Summary::of(tasks.iter().map(|task| to(task) - from(task)).filter(|time| time.is_finite()).collect())
         };
-        let state = recorder.state(who);
+        let state = recorder.state(framework);
         let ended = tasks.iter().filter(|task| task.ended.is_finite()).count() as u64;
         FrameworkOutcome {
-            name: self.names[who].0.clone(),
-            role: self.names[who].1.clone(),
+            name: self.names[framework].0.clone(),
+            role: self.names[framework].1.clone(),
             submitted: tasks.len() as u64,
             finished: tasks.iter().filter(|task| task.finished).count() as u64,
             failed: state.failed,
             left: tasks.len() as u64 - ended,
             wait: over(|task| task.submitted, |task| task.running),
             start: over(|task| task.launched, |task| task.running),
-            job: Summary::of(recorder.job_times(who)),
-            kinds: sources.kinds(who, recorder),
-            own: self.own(who, recorder, now),
-            own_titles: self.measures[who].iter().map(|one| (one.name.to_owned(), one.title.to_owned())).collect(),
+            job: Summary::of(recorder.job_times(framework)),
+            kinds: sources.kinds(framework, recorder),
+            own: self.own(framework, recorder, now),
+            own_titles: self.measures[framework]
+                .iter()
+                .map(|one| (one.name.to_owned(), one.title.to_owned()))
+                .collect(),
             offers_received: state.offers_received,
             offers_accepted: state.offers_accepted,
             offers_declined: state.offers_declined,

@@ -54,9 +54,9 @@ impl Kind {
     }
 
     /// Returns whether the job has just ended that the next one waits for.
-    fn look(&mut self, who: usize, recorder: &Recorder, now: Duration) -> bool {
+    fn look(&mut self, framework: usize, recorder: &Recorder, now: Duration) -> bool {
         let Some(chain) = &mut self.chain else { return false };
-        let ended = chain.waits_for.map(|task| recorder.job_end(who, task)).filter(|end| end.is_finite());
+        let ended = chain.waits_for.map(|task| recorder.job_end(framework, task)).filter(|end| end.is_finite());
         if let Some(ended) = ended {
             chain.waits_for = None;
             chain.next = (Duration::from_secs_f64(ended) + chain.pause).max(now);
@@ -84,7 +84,7 @@ pub(super) struct Sources {
     due: BinaryHeap<Reverse<(Duration, usize)>>,
     manager: Option<(Manager, Duration)>,
     /// Time when the manager runs next.
-    looks: Duration,
+    next_release: Duration,
 }
 
 impl Sources {
@@ -94,57 +94,58 @@ impl Sources {
             kinds: framework.arrivals.into_iter().map(Kind::new).collect(),
         };
         let mut all: Vec<Source> = frameworks.into_iter().map(source).collect();
-        let first = all.iter_mut().enumerate().filter_map(|(who, source)| Some(Reverse((source.next_at()?, who))));
+        let first =
+            all.iter_mut().enumerate().filter_map(|(framework, source)| Some(Reverse((source.next_at()?, framework))));
         let due = first.collect();
         let managed = |part: &ManagerPart| (Manager::new(part.release, all.len(), total.clone()), part.every.0);
         let manager = scenario.manager.as_ref().map(managed);
-        Sources { all, due, manager, looks: Duration::ZERO }
+        Sources { all, due, manager, next_release: Duration::ZERO }
     }
 
     /// Returns when the next job arrives or the manager runs, after the beginning; `None` if neither happens.
     pub fn next_at(&self) -> Option<Duration> {
-        let looks = self.manager.as_ref().map(|_| self.looks);
-        self.due.peek().map(|Reverse((at, _))| *at).into_iter().chain(looks).min()
+        let next_release = self.manager.as_ref().map(|_| self.next_release);
+        self.due.peek().map(|Reverse((at, _))| *at).into_iter().chain(next_release).min()
     }
 
     /// Returns whether no further job will arrive.
-    pub fn is_dry(&mut self) -> bool {
+    pub fn is_exhausted(&mut self) -> bool {
         self.due.is_empty()
             && self.all.iter_mut().flat_map(|source| &mut source.kinds).all(|kind| kind.arrivals.peek().is_none())
     }
 
     /// Checks which jobs have ended that others wait for.
-    pub fn look(&mut self, books: &Recorder, now: Duration) {
-        for (who, source) in self.all.iter_mut().enumerate() {
+    pub fn look(&mut self, recorder: &Recorder, now: Duration) {
+        for (framework, source) in self.all.iter_mut().enumerate() {
             for kind in &mut source.kinds {
-                if kind.look(who, books, now) {
-                    self.due.extend(kind.next_at().map(|at| Reverse((at, who))));
+                if kind.look(framework, recorder, now) {
+                    self.due.extend(kind.next_at().map(|at| Reverse((at, framework))));
                 }
             }
         }
     }
 
     /// Submits all due arrivals, and runs the manager if it is due. Returns the frameworks with new work.
-    pub fn submit(&mut self, books: &mut Recorder, at: Duration) -> Vec<usize> {
+    pub fn submit(&mut self, recorder: &mut Recorder, at: Duration) -> Vec<usize> {
         let mut frameworks = Vec::new();
         while self.due.peek().is_some_and(|Reverse((due, _))| *due <= at)
-            && let Some(Reverse((job_at, who))) = self.due.pop()
+            && let Some(Reverse((job_at, framework))) = self.due.pop()
         {
-            self.submit_to(who, books, job_at);
+            self.submit_to(framework, recorder, job_at);
             if self.manager.is_none() {
-                frameworks.push(who);
+                frameworks.push(framework);
             }
-            self.due.extend(self.all[who].next_at().map(|at| Reverse((at, who))));
+            self.due.extend(self.all[framework].next_at().map(|at| Reverse((at, framework))));
         }
-        frameworks.extend(self.release(books, at));
+        frameworks.extend(self.release(recorder, at));
         frameworks
     }
 
-    fn submit_to(&mut self, who: usize, books: &mut Recorder, at: Duration) {
-        let Source { inbox, kinds } = &mut self.all[who];
+    fn submit_to(&mut self, framework: usize, recorder: &mut Recorder, at: Duration) {
+        let Source { inbox, kinds } = &mut self.all[framework];
         for (number, kind) in kinds.iter_mut().enumerate() {
             while let Some(arrival) = kind.next(at) {
-                let job = Job { kind: number, ..booked(books, who, arrival, BEGIN + at) };
+                let job = Job { kind: number, ..register_job(recorder, framework, arrival, BEGIN + at) };
                 if kind.name.is_some() {
                     kind.jobs.push((job.first, at.as_secs_f64()));
                 }
@@ -152,30 +153,30 @@ impl Sources {
                     chain.waits_for = Some(job.first);
                 }
                 match &mut self.manager {
-                    Some((manager, _)) => manager.submit(who, job),
+                    Some((manager, _)) => manager.submit(framework, job),
                     None => inbox.borrow_mut().push_back(job),
                 }
             }
         }
     }
 
-    fn release(&mut self, books: &Recorder, at: Duration) -> Vec<usize> {
+    fn release(&mut self, recorder: &Recorder, at: Duration) -> Vec<usize> {
         let Some((manager, every)) = &mut self.manager else { return Vec::new() };
-        if at < self.looks {
+        if at < self.next_release {
             return Vec::new();
         }
-        self.looks = at + *every;
-        let running = |who: usize| {
-            let state = books.state(who);
+        self.next_release = at + *every;
+        let running = |framework: usize| {
+            let state = recorder.state(framework);
             let mut running = state.used;
-            running += &state.waiting.saturating_sub(manager.waiting(who));
+            running += &state.waiting.saturating_sub(manager.waiting(framework));
             running
         };
         let running: Vec<Quantities> = (0..self.all.len()).map(running).collect();
         let mut frameworks = Vec::new();
-        for (who, job) in manager.release(&running) {
-            self.all[who].inbox.borrow_mut().push_back(job);
-            frameworks.push(who);
+        for (framework, job) in manager.release(&running) {
+            self.all[framework].inbox.borrow_mut().push_back(job);
+            frameworks.push(framework);
         }
         frameworks.sort_unstable();
         frameworks.dedup();
@@ -183,17 +184,17 @@ impl Sources {
     }
 
     /// Returns the times from submission to end of a framework's jobs, for each kind that has a name.
-    pub fn kinds(&self, who: usize, recorder: &Recorder) -> Vec<(String, Summary)> {
-        let time = |(task, from): &(u64, f64)| recorder.job_end(who, *task) - from;
+    pub fn kinds(&self, framework: usize, recorder: &Recorder) -> Vec<(String, Summary)> {
+        let time = |(task, from): &(u64, f64)| recorder.job_end(framework, *task) - from;
         let summary = |jobs: &[(u64, f64)]| Summary::of(jobs.iter().map(time).filter(|t| t.is_finite()).collect());
-        let named = self.all[who].kinds.iter().filter_map(|kind| Some((kind.name.clone()?, summary(&kind.jobs))));
+        let named = self.all[framework].kinds.iter().filter_map(|kind| Some((kind.name.clone()?, summary(&kind.jobs))));
         named.collect()
     }
 }
 
 /// Returns the job of an arrival, and adds it to the records.
-fn booked(recorder: &mut Recorder, who: usize, arrival: Arrival, now: Time) -> Job {
+fn register_job(recorder: &mut Recorder, framework: usize, arrival: Arrival, now: Time) -> Job {
     let tasks = arrival.spans.len() as u32;
-    let first = recorder.submit(who, &arrival.needs, tasks, arrival.retries, now);
+    let first = recorder.submit(framework, &arrival.needs, tasks, arrival.retries, now);
     Job { first, needs: arrival.needs, spans: arrival.spans, gang: arrival.gang, retries: arrival.retries, kind: 0 }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use allocator::policies::Policies;
 
-use super::faults::Troubles;
-use super::{Head, STRIPS, Timeline, set_quotas, total_of};
+use super::faults::FaultSchedule;
+use super::{OutcomeHeader, STRIPS, Timeline, set_quotas, total_of};
 use crate::measure::{Outcome, Recorder, Series, TaskRecord};
 use crate::scenario::{Prepared, Scenario, ScenarioError, prepare};
 use crate::seeds::Seed;
@@ -17,7 +17,7 @@ use crate::world::{BEGIN, World};
 pub struct Stepped {
     world: World<Recorder>,
     timeline: Timeline,
-    troubles: Troubles,
+    fault_schedule: FaultSchedule,
     name: String,
     seed: u64,
     end: Duration,
@@ -38,30 +38,30 @@ impl Stepped {
         let timeline = Timeline::new(scenario, frameworks, total);
         let mut world = World::new(setup, root.child("world"), recorder);
         set_quotas(scenario, &mut world);
-        let troubles = Troubles::new(scenario, root.child("faults"));
+        let fault_schedule = FaultSchedule::new(scenario, root.child("faults"));
         let (name, end) = (scenario.name.clone(), scenario.duration.0);
-        Ok(Stepped { world, timeline, troubles, name, seed, end, over: false })
+        Ok(Stepped { world, timeline, fault_schedule, name, seed, end, over: false })
     }
 
     /// Handles the external events up to this time, and returns at the last of them. `progress` is as for
     /// [`run`](super::run).
     pub(super) fn advance(&mut self, until: Duration, progress: &mut dyn FnMut(f64) -> bool) {
         while let Some(at) = self.timeline.next_at().filter(|at| !self.over && *at <= until) {
-            self.strike(at);
+            self.inject(at);
             self.world.run_until(BEGIN + at);
             let step = self.timeline.step(at, self.world.observer());
-            step.submitted.into_iter().for_each(|who| self.world.nudge(who));
-            let stopped = step.looked && !progress(at.as_secs_f64() / self.end.as_secs_f64());
+            step.submitted.into_iter().for_each(|framework| self.world.wake_scheduler(framework));
+            let stopped = step.sampled && !progress(at.as_secs_f64() / self.end.as_secs_f64());
             self.over = self.timeline.is_over() || stopped;
         }
         self.over |= self.timeline.next_at().is_none();
     }
 
     /// Injects the faults up to this time.
-    fn strike(&mut self, until: Duration) {
-        while let Some(fault) = self.troubles.next_at().filter(|fault| *fault <= until) {
+    fn inject(&mut self, until: Duration) {
+        while let Some(fault) = self.fault_schedule.next_at().filter(|fault| *fault <= until) {
             self.world.run_until(BEGIN + fault);
-            self.troubles.strike(fault, &mut self.world);
+            self.fault_schedule.inject(fault, &mut self.world);
         }
     }
 
@@ -70,7 +70,7 @@ impl Stepped {
         let until = until.min(self.end);
         self.advance(until, &mut |_| true);
         if !self.over {
-            self.strike(until);
+            self.inject(until);
             self.world.run_until(BEGIN + until);
         }
     }
@@ -91,14 +91,14 @@ impl Stepped {
     }
 
     /// Returns the records of a framework's tasks.
-    pub fn tasks(&mut self, who: usize) -> &[TaskRecord] {
-        self.world.observer().tasks(who)
+    pub fn tasks(&mut self, framework: usize) -> &[TaskRecord] {
+        self.world.observer().tasks(framework)
     }
 
     /// Ends the run and returns its outcome.
     pub fn finish(self) -> Outcome {
         let (digest, events) = (self.world.digest(), self.world.events());
-        let head = Head {
+        let head = OutcomeHeader {
             scenario: self.name,
             seed: self.seed,
             digest: format!("{digest:016x}"),

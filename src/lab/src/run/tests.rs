@@ -69,7 +69,7 @@ fn quota_and_weights_hold() {
 }
 
 #[test]
-fn windows_are_exact_however_seldom_one_looks() {
+fn windows_do_not_depend_on_the_sample_interval() {
     // With tasks of a second and samples every seven seconds, the measured use must still equal the work done.
     let text = TWO.replace("exponential 20s", "1s").replace("time = \"20s\"", "time = \"1s\"");
     let text = text.replace("until_done = true", "sample = '7s'").replace("20m", "10m");
@@ -91,7 +91,7 @@ fn agents_of_a_region_take_part() {
 }
 
 #[test]
-fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
+fn new_jobs_do_not_change_a_decision_in_progress() {
     // Jobs arrive far more often than the framework decides; each decision waits for the end of the present one, and
     // takes its own time.
     let text = TWO.replace(
@@ -106,7 +106,7 @@ fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
 }
 
 #[test]
-fn what_goes_wrong_is_survived_and_seen() {
+fn faults_are_survived_and_reported() {
     let faults = "[[faults]]\nwhat = 'failover'\nat = '30s'\nfor = '2s'\n\
         [[faults]]\nwhat = 'reboot'\nwho = 'agent'\ncount = 2\nevery = '40s'\nfrom = '45s'\nuntil = '2m'\nfor = '15s'\n\
         [[faults]]\nwhat = 'partition'\nwho = 'agent0'\npoisson = '50s'\nuntil = '3m'\nfor = '3s'\n\

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use resources::Quantities;
 
-use super::sampler::{Head, Sampler};
+use super::sampler::{OutcomeHeader, Sampler};
 use super::source::Sources;
-use crate::bundled::Diary;
+use crate::bundled::EventLog;
 use crate::measure::{Outcome, Recorder, Series};
 use crate::scenario::{PreparedFramework, Scenario};
 
@@ -18,7 +18,7 @@ pub(crate) struct Step {
     /// Frameworks with new work.
     pub submitted: Vec<usize>,
     /// Whether a sample was taken.
-    pub looked: bool,
+    pub sampled: bool,
 }
 
 /// The external events of a run.
@@ -26,7 +26,7 @@ pub(crate) struct Timeline {
     sources: Sources,
     sampler: Sampler,
     /// Events that bundled frameworks report, by framework.
-    diaries: Vec<Diary>,
+    event_logs: Vec<EventLog>,
     /// Beginnings and ends of windows, the last ones first.
     edges: Vec<Duration>,
     next_sample: Duration,
@@ -43,12 +43,12 @@ impl Timeline {
         let mut edges = sampler.edges();
         edges.sort_unstable_by(|a, b| b.cmp(a));
         edges.dedup();
-        let diaries = frameworks.iter().map(|framework| framework.diary.clone()).collect();
+        let event_logs = frameworks.iter().map(|framework| framework.event_log.clone()).collect();
         let sources = Sources::new(scenario, frameworks, &total);
         Timeline {
             sources,
             sampler,
-            diaries,
+            event_logs,
             edges,
             next_sample: Duration::ZERO,
             sample: scenario.sample.0,
@@ -66,26 +66,26 @@ impl Timeline {
     }
 
     /// Handles the events that are due by this time.
-    pub fn step(&mut self, at: Duration, books: &mut Recorder) -> Step {
+    pub fn step(&mut self, at: Duration, recorder: &mut Recorder) -> Step {
         while let Some(edge) = self.edges.pop_if(|edge| *edge <= at) {
-            self.sampler.edge(edge, books);
+            self.sampler.edge(edge, recorder);
         }
-        let mut step = Step { submitted: self.sources.submit(books, at), looked: false };
+        let mut step = Step { submitted: self.sources.submit(recorder, at), sampled: false };
         if self.next_sample <= at {
-            self.read(books);
-            self.sampler.sample(at, books);
+            self.read(recorder);
+            self.sampler.sample(at, recorder);
             self.next_sample = at + self.sample;
-            self.sources.look(books, at);
-            self.done = self.sources.is_dry() && books.all_done();
-            step.looked = true;
+            self.sources.look(recorder, at);
+            self.done = self.sources.is_exhausted() && recorder.all_done();
+            step.sampled = true;
         }
         step
     }
 
     /// Adds the events of bundled frameworks to the records.
-    fn read(&self, books: &mut Recorder) {
-        for (who, diary) in self.diaries.iter().enumerate() {
-            diary.take().into_iter().for_each(|entry| books.said(who, entry));
+    fn read(&self, recorder: &mut Recorder) {
+        for (framework, event_log) in self.event_logs.iter().enumerate() {
+            event_log.take().into_iter().for_each(|entry| recorder.record_event(framework, entry));
         }
     }
 
@@ -105,7 +105,7 @@ impl Timeline {
     }
 
     /// Returns the outcome of the run.
-    pub fn outcome(self, head: Head, books: &Recorder) -> Outcome {
-        self.sampler.outcome(head, books, &self.sources)
+    pub fn outcome(self, head: OutcomeHeader, recorder: &Recorder) -> Outcome {
+        self.sampler.outcome(head, recorder, &self.sources)
     }
 }

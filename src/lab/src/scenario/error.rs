@@ -18,21 +18,21 @@ pub struct ScenarioError {
 
 /// A field that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct InvalidField {
     /// Path of the field: names and positions, such as `frameworks.1.jobs.0.tasks`.
     pub path: String,
     /// What is invalid, and what is allowed.
     pub rule: String,
 }
 
-impl Broken {
+impl InvalidField {
     /// Creates an error for a field that breaks a rule.
-    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Broken {
-        Broken { path: path.into(), rule: rule.into() }
+    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> InvalidField {
+        InvalidField { path: path.into(), rule: rule.into() }
     }
 
     /// Prepends `prefix` to the path of the field.
-    pub fn below(mut self, prefix: &str) -> Broken {
+    pub fn below(mut self, prefix: &str) -> InvalidField {
         self.path = if self.path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", self.path) };
         self
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::error::Broken;
+use super::error::InvalidField;
 use super::schema::{Scenario, one_small};
 use crate::span::Span;
 use crate::world::Fidelity;
@@ -17,7 +17,7 @@ const MOST_FAULTS: u128 = 100_000;
 /// The kinds of faults in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trouble {
+pub enum FaultType {
     /// A process crashes, and restarts with its durable state. Executors keep running.
     Crash,
     /// The master ends, and another one leads on another host, with the same registry.
@@ -39,7 +39,7 @@ pub enum Trouble {
 #[serde(deny_unknown_fields)]
 pub struct FaultPart {
     /// Kind of the fault.
-    pub what: Trouble,
+    pub what: FaultType,
     /// Target of the fault: `master`, an agent by its host name, a group of agents by its name, or a framework by its
     /// name.
     pub who: Option<String>,
@@ -78,7 +78,7 @@ impl FaultPart {
     /// Returns the target; `None` if the name is unknown.
     pub(crate) fn target(&self, scenario: &Scenario) -> Option<Target> {
         let Some(who) = self.who.as_deref() else {
-            return (self.what == Trouble::Failover).then_some(Target::Master);
+            return (self.what == FaultType::Failover).then_some(Target::Master);
         };
         if who == "master" {
             return Some(Target::Master);
@@ -116,33 +116,34 @@ fn framework(scenario: &Scenario, who: &str) -> Option<usize> {
     None
 }
 
-pub(super) fn check(scenario: &Scenario) -> Result<(), Broken> {
+pub(super) fn check(scenario: &Scenario) -> Result<(), InvalidField> {
     for (n, fault) in scenario.faults.iter().enumerate() {
         one_of(fault, scenario).map_err(|broken| broken.below(&format!("faults.{n}")))?;
     }
     match scenario.faults.is_empty() || scenario.model.fidelity == Fidelity::Full {
         true => Ok(()),
-        false => {
-            Err(Broken::new("faults", "light agents are always well: faults need `fidelity = \"full\"` in [model]"))
-        }
+        false => Err(InvalidField::new(
+            "faults",
+            "light agents are always well: faults need `fidelity = \"full\"` in [model]",
+        )),
     }
 }
 
-fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
-    use Trouble as T;
+fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), InvalidField> {
+    use FaultType as T;
     let ways = [fault.at, fault.every, fault.poisson];
     if ways.iter().flatten().count() != 1 {
-        return Err(Broken::new("", "exactly one of at, every and poisson says when it happens"));
+        return Err(InvalidField::new("", "exactly one of at, every and poisson says when it happens"));
     }
     if [fault.every, fault.poisson].into_iter().flatten().any(|span| span.0.is_zero()) {
-        return Err(Broken::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
+        return Err(InvalidField::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
     }
     few(fault, scenario.duration.0)?;
     let Some(target) = fault.target(scenario) else {
         let groups = scenario.agents.iter().map(|group| group.name.as_str());
         let names: Vec<&str> = groups.chain(scenario.frameworks.iter().map(|part| part.name.as_str())).collect();
         let rule = format!("must be master, an agent's host such as {0}0, or one of {1}", names[0], names.join(", "));
-        return Err(Broken::new("who", rule));
+        return Err(InvalidField::new("who", rule));
     };
     let allowed: &[T] = match &target {
         Target::Master => &[T::Crash, T::Failover, T::SlowDisk],
@@ -156,25 +157,27 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
             Target::Agents(_) => "with an agent go wrong: crash, reboot, partition, stall, cut, slow-disk",
             Target::Framework(_) => "with a framework go wrong: partition, stall, cut",
         };
-        return Err(Broken::new("what", rule));
+        return Err(InvalidField::new("what", rule));
     }
     if let Target::Agents(all) = &target
         && (fault.count == 0 || fault.count as usize > all.len())
     {
-        return Err(Broken::new("count", format!("must be 1 to {}, so many agents there are", all.len())));
+        return Err(InvalidField::new("count", format!("must be 1 to {}, so many agents there are", all.len())));
     }
     if fault.lasts.0.is_zero() && fault.what != T::Cut {
-        return Err(Broken::new("for", "must say how long, as in `for = \"30s\"`"));
+        return Err(InvalidField::new("for", "must say how long, as in `for = \"30s\"`"));
     }
     match (fault.what, fault.by) {
-        (T::SlowDisk, None) => Err(Broken::new("by", "must say how much longer a write takes, as in `by = \"1s\"`")),
+        (T::SlowDisk, None) => {
+            Err(InvalidField::new("by", "must say how much longer a write takes, as in `by = \"1s\"`"))
+        }
         (T::SlowDisk, Some(_)) | (_, None) => Ok(()),
-        (_, Some(_)) => Err(Broken::new("by", "goes with slow-disk only")),
+        (_, Some(_)) => Err(InvalidField::new("by", "goes with slow-disk only")),
     }
 }
 
 /// Checks that a repeated fault does not happen too often.
-fn few(fault: &FaultPart, duration: Duration) -> Result<(), Broken> {
+fn few(fault: &FaultPart, duration: Duration) -> Result<(), InvalidField> {
     let (field, Some(apart)) = (if fault.every.is_some() { "every" } else { "poisson" }, fault.every.or(fault.poisson))
     else {
         return Ok(());
@@ -183,6 +186,9 @@ fn few(fault: &FaultPart, duration: Duration) -> Result<(), Broken> {
     let times = end.saturating_sub(fault.from.0).as_nanos() / apart.0.as_nanos() * u128::from(fault.count);
     match times > MOST_FAULTS {
         false => Ok(()),
-        true => Err(Broken::new(field, format!("comes about {times} times in the run, and may {MOST_FAULTS} at most"))),
+        true => Err(InvalidField::new(
+            field,
+            format!("comes about {times} times in the run, and may {MOST_FAULTS} at most"),
+        )),
     }
 }

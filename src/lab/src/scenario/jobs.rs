@@ -11,7 +11,7 @@ use std::time::Duration;
 use rand_distr::{Distribution, Exp1, StandardUniform};
 use resources::{Quantities, parse_quantities};
 
-use super::error::{Broken, ScenarioError};
+use super::error::{InvalidField, ScenarioError};
 use super::schema::{JobKind, Scenario};
 use super::trace::{self, Row};
 use crate::dist::Dist;
@@ -40,7 +40,7 @@ pub struct Arrival {
 }
 
 /// Checks the fields that say when jobs arrive, and how many.
-pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
+pub(super) fn arrivals(kind: &JobKind) -> Result<(), InvalidField> {
     let ways = [
         kind.at.is_some(),
         kind.every.is_some(),
@@ -51,7 +51,7 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
         kind.trace.is_some(),
     ];
     if ways.iter().filter(|given| **given).count() != 1 {
-        return Err(Broken::new(
+        return Err(InvalidField::new(
             "",
             "exactly one of at, every, poisson, burst, diurnal, chain and trace says when jobs arrive",
         ));
@@ -64,36 +64,36 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
         ("period", kind.period),
     ] {
         if span.is_some_and(|span| span.0.is_zero()) {
-            return Err(Broken::new(field, "must be more than 0"));
+            return Err(InvalidField::new(field, "must be more than 0"));
         }
     }
     let of_trace = [("shape", kind.shape.is_some()), ("machine", kind.machine.is_some())];
     if let Some((field, _)) = of_trace.into_iter().find(|(_, given)| *given && kind.trace.is_none()) {
-        return Err(Broken::new(field, "goes with `trace` only"));
+        return Err(InvalidField::new(field, "goes with `trace` only"));
     }
     if kind.shape.as_deref().is_some_and(|shape| !trace::NAMES.contains(&shape)) {
-        return Err(Broken::new("shape", format!("must be one of {}", trace::NAMES.join(", "))));
+        return Err(InvalidField::new("shape", format!("must be one of {}", trace::NAMES.join(", "))));
     }
     if let Some(Err(why)) = kind.machine.as_deref().map(parse_quantities) {
-        return Err(Broken::new("machine", why.to_string()));
+        return Err(InvalidField::new("machine", why.to_string()));
     }
     if kind.chain.is_some() && (kind.count.is_none() || kind.until.is_some()) {
-        return Err(Broken::new("chain", "needs a `count`, and goes without `until`"));
+        return Err(InvalidField::new("chain", "needs a `count`, and goes without `until`"));
     }
     if kind.burst.is_some() && kind.gap.is_none() {
-        return Err(Broken::new("burst", "needs a `gap`: how far apart the bursts are"));
+        return Err(InvalidField::new("burst", "needs a `gap`: how far apart the bursts are"));
     }
     if kind.amplitude.is_some_and(|amplitude| !(0.0..=1.0).contains(&amplitude)) {
-        return Err(Broken::new("amplitude", "must be 0 to 1"));
+        return Err(InvalidField::new("amplitude", "must be 0 to 1"));
     }
     if kind.count.is_some_and(|count| count > MOST_JOBS) {
-        return Err(Broken::new("count", format!("must be {MOST_JOBS} at most")));
+        return Err(InvalidField::new("count", format!("must be {MOST_JOBS} at most")));
     }
     if kind.tasks == 0 || kind.tasks > MOST_TASKS {
-        return Err(Broken::new("tasks", format!("must be 1 to {MOST_TASKS}")));
+        return Err(InvalidField::new("tasks", format!("must be 1 to {MOST_TASKS}")));
     }
     if kind.tasks_mean.is_some_and(|mean| !(0.0..=f64::from(MOST_TASKS) / 100.0).contains(&mean)) {
-        return Err(Broken::new("tasks_mean", format!("must be 0 to {}", MOST_TASKS / 100)));
+        return Err(InvalidField::new("tasks_mean", format!("must be 0 to {}", MOST_TASKS / 100)));
     }
     Ok(())
 }
@@ -102,19 +102,19 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
 ///
 /// # Errors
 /// Returns the first field that breaks a rule.
-pub fn work(kind: &JobKind) -> Result<(), Broken> {
+pub fn work(kind: &JobKind) -> Result<(), InvalidField> {
     match &kind.needs {
         Some(text) => {
-            let needs = parse_quantities(text).map_err(|why| Broken::new("needs", why.to_string()))?;
+            let needs = parse_quantities(text).map_err(|why| InvalidField::new("needs", why.to_string()))?;
             if needs.is_empty() {
-                return Err(Broken::new("needs", "must name something, as in cpus:1;mem:512"));
+                return Err(InvalidField::new("needs", "must name something, as in cpus:1;mem:512"));
             }
         }
-        None if kind.trace.is_none() => return Err(Broken::new("needs", "must say what each task needs")),
+        None if kind.trace.is_none() => return Err(InvalidField::new("needs", "must say what each task needs")),
         None => {}
     }
     match kind.time.is_none() && kind.trace.is_none() {
-        true => Err(Broken::new("time", "must say how long each task works, as in `time = \"exponential 60s\"`")),
+        true => Err(InvalidField::new("time", "must say how long each task works, as in `time = \"exponential 60s\"`")),
         false => Ok(()),
     }
 }

@@ -15,9 +15,9 @@ mod trace;
 mod warnings;
 
 pub(crate) use check::MOST_REPETITIONS;
-pub use error::{Broken, ScenarioError};
+pub use error::{InvalidField, ScenarioError};
 pub(crate) use faults::Target;
-pub use faults::{FaultPart, Trouble};
+pub use faults::{FaultPart, FaultType};
 pub use jobs::{Arrival, Arrivals, Traces, work};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
 pub use setup::{Prepared, PreparedFramework, PreparedJobs, check_bundled, prepare, quotas};

@@ -9,7 +9,7 @@ use super::faults::FaultPart;
 use crate::bundled::Catalog;
 use crate::dist::Dist;
 use crate::span::Span;
-use crate::users::{Deed, Place, Preset, Release};
+use crate::users::{Place, Preset, Release, ScriptAction};
 use crate::world::Fidelity;
 
 /// A scenario file.
@@ -223,7 +223,7 @@ pub struct ScriptPart {
     pub conduct: ConductPart,
     /// Action of the framework in this step.
     #[serde(rename = "do")]
-    pub deed: Option<Deed>,
+    pub action: Option<ScriptAction>,
 }
 
 fn star() -> String {

@@ -15,12 +15,12 @@ use sdk::Scheduler;
 use sdk::v1::FrameworkInfo;
 use sdk::v1::framework_info::{Capability, capability};
 
-use super::error::{Broken, ScenarioError};
+use super::error::{InvalidField, ScenarioError};
 use super::jobs::Arrivals;
 use super::schema::{AgentGroup, ConductPart, Framework, JobKind, Scenario, ScriptPart};
-use crate::bundled::{Desk, Diary, Kind, Measure, Part, Ready};
+use crate::bundled::{ConfiguredFramework, EventLog, FrameworkConfig, Kind, Measure, SchedulerContext};
 use crate::seeds::Seed;
-use crate::users::{Behaviour, Inbox, Script, Step, User};
+use crate::users::{Behaviour, Inbox, ModelledScheduler, Script, Step};
 use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
 
 /// A scenario that is ready to run.
@@ -42,7 +42,7 @@ pub struct PreparedFramework {
     /// Jobs of the framework, by kind.
     pub arrivals: Vec<PreparedJobs>,
     /// Events that a bundled framework reports.
-    pub diary: Diary,
+    pub event_log: EventLog,
     /// Own measures of a bundled framework.
     pub measures: &'static [Measure],
 }
@@ -67,7 +67,7 @@ pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTr
     let directory = file.parent().unwrap_or(Path::new("."));
     let files = RefCell::default();
     for (n, part) in scenario.frameworks.iter().enumerate() {
-        ready(scenario, part, directory, &files)
+        configure(scenario, part, directory, &files)
             .map_err(|broken| broken.below(&format!("frameworks.{n}")).at(file, text))
             .map(drop)?;
     }
@@ -75,19 +75,19 @@ pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTr
 }
 
 /// Reads the bundled framework of a part of a scenario, if it is one. The files that it reads are added to `files`.
-fn ready(
+fn configure(
     scenario: &Scenario,
     part: &Framework,
     directory: &Path,
     files: &RefCell<BTreeSet<PathBuf>>,
-) -> Result<Option<Rc<dyn Ready>>, Broken> {
+) -> Result<Option<Rc<dyn ConfiguredFramework>>, InvalidField> {
     let Some(name) = &part.bundled else { return Ok(None) };
-    let said = Part { options: &part.options, jobs: &part.jobs, directory, files };
-    Ok(Some(Rc::from(scenario.catalog.find(name)?.read(said)?)))
+    let config = FrameworkConfig { options: &part.options, jobs: &part.jobs, directory, files };
+    Ok(Some(Rc::from(scenario.catalog.find(name)?.read(config)?)))
 }
 
 /// Returns the jobs of all frameworks, by kind.
-pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<JobKind>, Broken> {
+pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<JobKind>, InvalidField> {
     let mut all = Vec::new();
     for part in &scenario.frameworks {
         all.extend(kinds_of(scenario, part, directory)?.into_iter().map(|kind| kind.jobs));
@@ -96,9 +96,9 @@ pub(crate) fn all_kinds(scenario: &Scenario, directory: &Path) -> Result<Vec<Job
 }
 
 /// Returns the jobs of one framework, by kind, with the fields that a bundled framework fills in.
-pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, directory: &Path) -> Result<Vec<Kind>, Broken> {
-    let ready = ready(scenario, part, directory, &RefCell::default())?;
-    Ok(ready.map_or_else(|| Kind::each(part.jobs.iter()), |ready| ready.kinds()))
+pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, directory: &Path) -> Result<Vec<Kind>, InvalidField> {
+    let configured = configure(scenario, part, directory, &RefCell::default())?;
+    Ok(configured.map_or_else(|| Kind::each(part.jobs.iter()), |configured| configured.kinds()))
 }
 
 /// Prepares a world from a scenario. `directory` has the traces and other files that the scenario names.
@@ -111,27 +111,28 @@ pub fn prepare(scenario: &Scenario, seed: Seed, directory: &Path) -> Result<Prep
     let agents = scenario.agents.iter().flat_map(agents_of).collect();
     let (mut specs, mut frameworks) = (Vec::new(), Vec::new());
     for part in &scenario.frameworks {
-        let ready = ready(scenario, part, directory, &RefCell::default()).map_err(|broken| broken.at(directory, ""))?;
+        let configured =
+            configure(scenario, part, directory, &RefCell::default()).map_err(|broken| broken.at(directory, ""))?;
         for n in 0..part.count {
             let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
             let branch = seed.child("frameworks").child(&name);
-            let desk = Desk {
+            let context = SchedulerContext {
                 inbox: Rc::new(RefCell::new(VecDeque::new())),
-                diary: Diary::default(),
+                event_log: EventLog::default(),
                 seed: branch.child("conduct"),
             };
             frameworks.push(PreparedFramework {
-                arrivals: arrivals_of(part, ready.as_deref(), branch, directory)?,
+                arrivals: arrivals_of(part, configured.as_deref(), branch, directory)?,
                 role: part.role.clone(),
-                inbox: Rc::clone(&desk.inbox),
-                diary: desk.diary.clone(),
-                measures: ready.as_ref().map_or(&[], |ready| ready.measures()),
+                inbox: Rc::clone(&context.inbox),
+                event_log: context.event_log.clone(),
+                measures: configured.as_ref().map_or(&[], |configured| configured.measures()),
                 name: name.clone(),
             });
             specs.push(FrameworkSpec {
                 info: info_of(part, &name),
-                scheduler: scheduler_of(part, ready.clone(), desk),
-                keeps: false,
+                scheduler: scheduler_of(part, configured.clone(), context),
+                persists_state: false,
                 start: part.start.0,
             });
         }
@@ -140,13 +141,17 @@ pub fn prepare(scenario: &Scenario, seed: Seed, directory: &Path) -> Result<Prep
 }
 
 /// Returns a function that creates a framework's scheduler.
-fn scheduler_of(part: &Framework, ready: Option<Rc<dyn Ready>>, desk: Desk) -> Box<dyn FnMut() -> Box<dyn Scheduler>> {
+fn scheduler_of(
+    part: &Framework,
+    configured: Option<Rc<dyn ConfiguredFramework>>,
+    context: SchedulerContext,
+) -> Box<dyn FnMut() -> Box<dyn Scheduler>> {
     let (conduct, steps) = (conduct_of(part), steps_of(part));
-    Box::new(move || match &ready {
-        Some(ready) => ready.scheduler(desk.clone()),
+    Box::new(move || match &configured {
+        Some(configured) => configured.scheduler(context.clone()),
         None => {
-            let user = User::new(conduct.clone(), Rc::clone(&desk.inbox), desk.seed.rng());
-            Box::new(user.with_script(Script::new(steps.clone())))
+            let scheduler = ModelledScheduler::new(conduct.clone(), Rc::clone(&context.inbox), context.seed.rng());
+            Box::new(scheduler.with_script(Script::new(steps.clone())))
         }
     })
 }
@@ -154,11 +159,11 @@ fn scheduler_of(part: &Framework, ready: Option<Rc<dyn Ready>>, desk: Desk) -> B
 /// Returns the jobs of a framework, by kind.
 fn arrivals_of(
     part: &Framework,
-    ready: Option<&dyn Ready>,
+    configured: Option<&dyn ConfiguredFramework>,
     branch: Seed,
     directory: &Path,
 ) -> Result<Vec<PreparedJobs>, ScenarioError> {
-    let kinds = ready.map_or_else(|| Kind::each(part.jobs.iter()), Ready::kinds);
+    let kinds = configured.map_or_else(|| Kind::each(part.jobs.iter()), ConfiguredFramework::kinds);
     let prepared = |Kind { of, jobs }: &Kind| {
         let arrivals = Arrivals::new(jobs, branch.nth("jobs", *of), directory)?;
         Ok(PreparedJobs { name: jobs.name.clone(), chain: jobs.chain.map(|span| span.0), arrivals })
@@ -166,20 +171,20 @@ fn arrivals_of(
     kinds.iter().map(prepared).collect()
 }
 
-fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broken> {
+fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, InvalidField> {
     let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
-    let unknown = |name: &String| Broken::new(path, format!("'{name}' is not a sorter; there are {known}"));
+    let unknown = |name: &String| InvalidField::new(path, format!("'{name}' is not a sorter; there are {known}"));
     name.map(|name| SorterKind::parse(name).ok_or_else(|| unknown(name))).transpose()
 }
 
 /// Returns the master's settings, with the weights of roles.
-pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
+pub(super) fn master_config(scenario: &Scenario) -> Result<Config, InvalidField> {
     let (part, default) = (&scenario.master, Config::default());
     let weights = scenario.roles.iter().filter_map(|(role, part)| Some((role.clone(), part.weight?))).collect();
     // The flag is a list of names that commas separate, so a name is not empty and has no comma.
     if part.fair_sharing_excluded_resource_names.iter().any(|name| name.trim().is_empty() || name.contains(',')) {
         let rule = "must be names of resources, as in [\"mem\", \"disk\"]";
-        return Err(Broken::new("master.fair_sharing_excluded_resource_names", rule));
+        return Err(InvalidField::new("master.fair_sharing_excluded_resource_names", rule));
     }
     Ok(Config {
         allocation_interval: part.allocation_interval.map_or(default.allocation_interval, |span| span.0),
@@ -191,7 +196,7 @@ pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
         min_allocatable_resources: match &part.min_allocatable_resources {
             None => default.min_allocatable_resources,
             Some(text) => parse_alternatives(text)
-                .map_err(|why| Broken::new("master.min_allocatable_resources", why.to_string()))?,
+                .map_err(|why| InvalidField::new("master.min_allocatable_resources", why.to_string()))?,
         },
         fair_sharing_excluded_resource_names: part.fair_sharing_excluded_resource_names.clone(),
         policies: part.policies.clone(),
@@ -261,7 +266,7 @@ fn steps_of(framework: &Framework) -> Vec<Step> {
     let mut conduct = conduct_of(framework);
     let step = |part: &ScriptPart| {
         conduct = changed(&part.conduct, conduct.clone());
-        Step { at: part.at.0, conduct: conduct.clone(), deed: part.deed }
+        Step { at: part.at.0, conduct: conduct.clone(), action: part.action }
     };
     parts.into_iter().map(step).collect()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::error::{Broken, ScenarioError};
+use super::error::{InvalidField, ScenarioError};
 use super::schema::Scenario;
 
 /// The most points of one sweep.
@@ -27,7 +27,7 @@ pub struct Point {
 /// Returns an error for an unknown field, an invalid value, or too many points.
 pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
     let base = Scenario::read(text, file)?;
-    let broken = |path: &str, rule: String| Broken::new(format!("sweep.{path}"), rule).at(file, text);
+    let broken = |path: &str, rule: String| InvalidField::new(format!("sweep.{path}"), rule).at(file, text);
     let mut count: usize = 1;
     for (path, values) in &base.sweep {
         if values.is_empty() {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use resources::{Quantities, Role, parse_quantities, parse_text};
 
-use super::error::Broken;
+use super::error::InvalidField;
 use super::jobs::Traces;
 use super::kinds_of;
 use super::schema::{AgentGroup, Framework, Scenario};
@@ -21,7 +21,7 @@ const MOST_NAMED: usize = 3;
 ///
 /// Kinds that come from a trace or the file of a bundled framework are checked, too. There is at most one warning for
 /// each kind of the scenario.
-pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -> Vec<Broken> {
+pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -> Vec<InvalidField> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {
         // The files were readable when the scenario was checked.
@@ -39,7 +39,7 @@ pub(super) fn warnings(scenario: &Scenario, directory: &Path, traces: &Traces) -
                 let field = if said { ".needs" } else { "" };
                 let from = jobs.trace.as_ref().filter(|_| own.is_none()).map(|file| format!("{file}: "));
                 let rule = from.unwrap_or_default() + &rule;
-                all.push(Broken::new(format!("frameworks.{n}.jobs.{of}{field}"), rule));
+                all.push(InvalidField::new(format!("frameworks.{n}.jobs.{of}{field}"), rule));
             }
         }
     }

@@ -15,7 +15,7 @@ pub type Needs = Arc<Quantities>;
 
 /// An offer that has not been answered.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldOffer {
     pub id: OfferId,
     pub agent_id: sdk::v1::AgentId,
     pub role: Option<Text>,
@@ -29,9 +29,9 @@ pub(super) struct Held {
     made: Option<(Needs, Vec<Resource>)>,
 }
 
-impl Held {
+impl HeldOffer {
     /// Creates a held offer that is declined at `until`.
-    pub fn new(offer: Offer, until: Time) -> Held {
+    pub fn new(offer: Offer, until: Time) -> HeldOffer {
         let mut left = Quantities::new();
         for resource in &offer.resources {
             let plain = resource.reservations.is_empty()
@@ -42,7 +42,7 @@ impl Held {
                 left.add(&Name::from(resource.name.as_str()), Amount::from_f64(scalar.value));
             }
         }
-        Held {
+        HeldOffer {
             role: offer.allocation_info.and_then(|info| info.role),
             id: offer.id,
             agent_id: offer.agent_id,
@@ -72,7 +72,13 @@ impl Held {
 }
 
 /// Chooses the offer on which a task is placed. `used` has the number of tasks on each offer, `most` their limit.
-pub(super) fn choose(held: &[Held], used: &[usize], most: usize, needs: &Quantities, place: Place) -> Option<usize> {
+pub(super) fn choose(
+    held: &[HeldOffer],
+    used: &[usize],
+    most: usize,
+    needs: &Quantities,
+    place: Place,
+) -> Option<usize> {
     let mut found: Option<(usize, f64)> = None;
     for (at, offer) in held.iter().enumerate() {
         if !offer.seen || used[at] >= most || !offer.left.contains(needs) {

@@ -48,14 +48,14 @@ impl Manager {
     }
 
     /// Adds a job to the queue of its framework.
-    pub fn submit(&mut self, who: usize, job: Job) {
-        self.waiting[who] += &job.needs.scale(job.spans.len() as f64);
-        self.queues[who].push_back(job);
+    pub fn submit(&mut self, framework: usize, job: Job) {
+        self.waiting[framework] += &job.needs.scale(job.spans.len() as f64);
+        self.queues[framework].push_back(job);
     }
 
     /// Returns the needs of a framework's tasks that are not released yet.
-    pub fn waiting(&self, who: usize) -> &Quantities {
-        &self.waiting[who]
+    pub fn waiting(&self, framework: usize) -> &Quantities {
+        &self.waiting[framework]
     }
 
     /// Releases the tasks that fit beside those that have been released and have not ended. `running` has the needs of
@@ -64,16 +64,16 @@ impl Manager {
         if self.release == Release::All {
             self.waiting.iter_mut().for_each(|waiting| *waiting = Quantities::new());
             let all = self.queues.iter_mut().enumerate();
-            return all.flat_map(|(who, queue)| queue.drain(..).map(move |job| (who, job))).collect();
+            return all.flat_map(|(framework, queue)| queue.drain(..).map(move |job| (framework, job))).collect();
         }
         let mut running = running.to_vec();
         let mut released = Vec::new();
-        while let Some(who) = self.next(&running) {
-            let Some(job) = self.take(who) else { break };
+        while let Some(framework) = self.next(&running) {
+            let Some(job) = self.take(framework) else { break };
             let all = job.needs.scale(job.spans.len() as f64);
-            running[who] += &all;
-            self.waiting[who] = self.waiting[who].saturating_sub(&all);
-            released.push((who, job));
+            running[framework] += &all;
+            self.waiting[framework] = self.waiting[framework].saturating_sub(&all);
+            released.push((framework, job));
         }
         released
     }
@@ -82,15 +82,15 @@ impl Manager {
     fn next(&self, running: &[Quantities]) -> Option<usize> {
         let mut free = self.total.clone();
         running.iter().for_each(|used| free = free.saturating_sub(used));
-        let fits = |who: &usize| self.queues[*who].front().is_some_and(|job| free.contains(&head(job)));
-        let run = |who: usize| running[who].ratio(&self.total);
-        let wait = |who: usize| self.waiting[who].ratio(&self.total);
+        let fits = |framework: &usize| self.queues[*framework].front().is_some_and(|job| free.contains(&head(job)));
+        let run = |framework: usize| running[framework].ratio(&self.total);
+        let wait = |framework: usize| self.waiting[framework].ratio(&self.total);
         let all = |of: &dyn Fn(usize) -> f64| (0..self.queues.len()).map(of).sum::<f64>().max(f64::MIN_POSITIVE);
         let (all_run, all_wait) = (all(&run), all(&wait));
-        let urge = |who: usize| match self.release {
-            Release::All | Release::Drf => -run(who),
-            Release::Demand => wait(who),
-            Release::DemandDrf => wait(who) / all_wait - run(who) / all_run,
+        let urge = |framework: usize| match self.release {
+            Release::All | Release::Drf => -run(framework),
+            Release::Demand => wait(framework),
+            Release::DemandDrf => wait(framework) / all_wait - run(framework) / all_run,
         };
         let better = |a: &usize, b: &usize| {
             let by_share = run(*b).total_cmp(&run(*a));
@@ -100,8 +100,8 @@ impl Manager {
     }
 
     /// Removes and returns the first task of a queue, or the whole gang.
-    fn take(&mut self, who: usize) -> Option<Job> {
-        let queue = &mut self.queues[who];
+    fn take(&mut self, framework: usize) -> Option<Job> {
+        let queue = &mut self.queues[framework];
         let first = queue.front_mut()?;
         if first.gang || first.spans.len() <= 1 {
             return queue.pop_front();
@@ -151,7 +151,7 @@ mod tests {
     fn released(manager: &mut Manager, running: [&str; 2]) -> [usize; 2] {
         let running = running.map(|text| parse_quantities(text).unwrap());
         let all = manager.release(&running);
-        [0, 1].map(|who| all.iter().filter(|(of, _)| *of == who).map(|(_, job)| job.spans.len()).sum())
+        [0, 1].map(|framework| all.iter().filter(|(of, _)| *of == framework).map(|(_, job)| job.spans.len()).sum())
     }
 
     #[test]
@@ -187,23 +187,23 @@ mod tests {
             let total = parse_quantities(&format!("cpus:{cpus}")).unwrap();
             let mut manager = Manager::new(release, 3, total.clone());
             let mut next = [0; 3];
-            for (who, count, size) in &tasks {
-                manager.submit(*who, job(next[*who], *count, &format!("cpus:{size}"), false));
-                next[*who] += *count as u64;
+            for (framework, count, size) in &tasks {
+                manager.submit(*framework, job(next[*framework], *count, &format!("cpus:{size}"), false));
+                next[*framework] += *count as u64;
             }
             let mut seen = [0; 3];
             for _ in 0..100 {
                 let mut used = Quantities::new();
-                for (who, job) in manager.release(&vec![Quantities::new(); 3]) {
-                    prop_assert_eq!((job.first, job.spans.len()), (seen[who], 1));
-                    seen[who] += 1;
+                for (framework, job) in manager.release(&vec![Quantities::new(); 3]) {
+                    prop_assert_eq!((job.first, job.spans.len()), (seen[framework], 1));
+                    seen[framework] += 1;
                     used += &job.needs;
                 }
                 prop_assert!(total.contains(&used));
             }
-            for who in 0..3 {
-                let blocked = tasks.iter().any(|(of, _, size)| *of == who && *size > cpus);
-                prop_assert!(blocked || seen[who] == next[who], "{} of {} of {}", seen[who], next[who], who);
+            for framework in 0..3 {
+                let blocked = tasks.iter().any(|(of, _, size)| *of == framework && *size > cpus);
+                prop_assert!(blocked || seen[framework] == next[framework], "{} of {} of {}", seen[framework], next[framework], framework);
             }
         }
     }

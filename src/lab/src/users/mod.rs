@@ -5,8 +5,8 @@
 mod behaviour;
 mod held;
 mod manager;
+mod modelled;
 mod script;
-mod user;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ use base::numbered;
 pub use behaviour::{Behaviour, Place, Preset};
 pub use held::Needs;
 pub use manager::{Manager, Release};
-pub use script::{Deed, Script, Step};
-pub use user::User;
+pub use modelled::ModelledScheduler;
+pub use script::{Script, ScriptAction, Step};
 
 /// Tasks of one kind that are submitted together.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use super::Behaviour;
 /// An action of a framework in a step of its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Deed {
+pub enum ScriptAction {
     /// Suppresses offers until it revives them, regardless of its work.
     Suppress,
     /// Revives offers, which removes the offer filters.
@@ -29,7 +29,7 @@ pub struct Step {
     /// Behaviour of the framework from this step on.
     pub conduct: Behaviour,
     /// Action in this step; `None` if only the behaviour changes.
-    pub deed: Option<Deed>,
+    pub action: Option<ScriptAction>,
 }
 
 /// A script: steps in the order of time.

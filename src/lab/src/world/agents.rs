@@ -13,13 +13,13 @@ use resources::{Format, Resources};
 use rustc_hash::FxHashMap;
 use store::Waits;
 
-use super::checkpoints::Keeper;
+use super::checkpoints::CheckpointStore;
 use super::clock::Clock;
-use super::dropped::Dropped;
-use super::event::{Doom, Event, Moment, Over, ToExecutor};
+use super::dropped::TasksToDrop;
+use super::event::{CrashPoint, Event, MasterConnection, PlannedCrash, ToExecutor};
 use super::light::LightAgent;
 use super::master::EXIT_PAUSE;
-use super::network::Lane;
+use super::network::OneWayConnection;
 use super::volumes::VolumeChange;
 use super::writer::Writer;
 use super::{Fidelity, Note, Observer, World};
@@ -69,11 +69,11 @@ pub(super) struct AgentHost {
     /// State of a light agent, of which only the messages are modelled.
     pub light: Option<LightAgent>,
     /// Number of starts of the agent's process.
-    pub life: u32,
+    pub generation: u32,
     /// Number of starts of the host.
     pub boots: u32,
     /// Checkpoints of the agent, and their disk.
-    pub keeper: Keeper,
+    pub checkpoint_store: CheckpointStore,
     /// Directories of persistent volumes, with the tasks that have written into each.
     pub volumes: BTreeMap<String, BTreeSet<String>>,
     /// Changes of volumes that are not on the disk yet, in order; `volume_waits` has the wait before the next attempt.
@@ -81,12 +81,12 @@ pub(super) struct AgentHost {
     pub volume_waits: Waits,
     pub writer: Writer<Persist, Output>,
     /// Set if the process will crash in its next batch that has outputs or writes.
-    pub doom: Option<Doom>,
+    pub planned_crash: Option<PlannedCrash>,
     pub clock: Clock,
     /// Master whose connection the agent monitors.
     pub linked: Option<Pid>,
-    pub to_master: Lane,
-    pub to_agent: Lane,
+    pub to_master: OneWayConnection,
+    pub to_agent: OneWayConnection,
     inbox: Vec<Input>,
     planned: bool,
     wake: Option<Time>,
@@ -108,18 +108,18 @@ impl AgentHost {
             seed,
             core: None,
             light: None,
-            life: 0,
+            generation: 0,
             boots: 0,
-            keeper: Keeper::new(),
+            checkpoint_store: CheckpointStore::new(),
             volumes: BTreeMap::new(),
             volume_changes: VecDeque::new(),
             volume_waits: Waits::default(),
             writer: Writer::default(),
-            doom: None,
+            planned_crash: None,
             clock: Clock::exact(),
             linked: None,
-            to_master: Lane::default(),
-            to_agent: Lane::default(),
+            to_master: OneWayConnection::default(),
+            to_agent: OneWayConnection::default(),
             inbox: Vec::new(),
             planned: false,
             wake: None,
@@ -187,17 +187,17 @@ pub(super) fn incoming(message: Outgoing) -> Option<Incoming> {
 /// Converts a message that an agent sends to the type that a master receives. Pongs are for the observer that has
 /// pinged.
 fn for_master(to: &Pid, message: agent::Outgoing) -> Option<Message> {
-    use agent::Outgoing as Said;
+    use agent::Outgoing as FromAgent;
     Some(match message {
-        Said::RegisterSlave(m) => Message::RegisterSlave(m),
-        Said::ReregisterSlave(m) => Message::ReregisterSlave(m),
-        Said::UnregisterSlave(m) => Message::UnregisterSlave(m),
-        Said::UpdateSlave(m) => Message::UpdateSlave(m),
-        Said::StatusUpdate(m) => Message::StatusUpdate(m),
-        Said::UpdateOperationStatus(m) => Message::UpdateOperationStatus(m),
-        Said::ExitedExecutor(m) => Message::ExitedExecutor(m),
-        Said::ExecutorToFramework(m) => Message::ExecutorToFramework(m),
-        Said::PongSlave(_) => {
+        FromAgent::RegisterSlave(m) => Message::RegisterSlave(m),
+        FromAgent::ReregisterSlave(m) => Message::ReregisterSlave(m),
+        FromAgent::UnregisterSlave(m) => Message::UnregisterSlave(m),
+        FromAgent::UpdateSlave(m) => Message::UpdateSlave(m),
+        FromAgent::StatusUpdate(m) => Message::StatusUpdate(m),
+        FromAgent::UpdateOperationStatus(m) => Message::UpdateOperationStatus(m),
+        FromAgent::ExitedExecutor(m) => Message::ExitedExecutor(m),
+        FromAgent::ExecutorToFramework(m) => Message::ExecutorToFramework(m),
+        FromAgent::PongSlave(_) => {
             let observer = to.id().strip_prefix("slave-observer(")?.strip_suffix(')')?.parse().ok()?;
             Message::PongSlave { observer }
         }
@@ -225,8 +225,8 @@ impl<O: Observer> World<O> {
             host.light = Some(LightAgent::new(&host.pid));
             return self.light_registers(agent);
         }
-        host.keeper.disk().process_starts();
-        if let Err(why) = host.keeper.checkpoints.recover() {
+        host.checkpoint_store.disk().process_starts();
+        if let Err(why) = host.checkpoint_store.checkpoints.recover() {
             let why = why.trouble().why;
             self.observer.noted(&Note::AgentStartRefused { agent, why: &why }, self.now);
             // A supervisor restarts the agent.
@@ -236,21 +236,22 @@ impl<O: Observer> World<O> {
         config.boot_id = format!("boot-{}", host.boots);
         // Completed executors are not read.
         config.max_completed_executors_per_framework = 0;
-        let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
+        let (seed, now) = (host.seed.nth("life", host.generation as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
         // Checkpoints that an agent has written are always complete, so the agent must be able to start.
-        let started = Recovered::read(&host.keeper.tree(), true).map_err(|why| why.to_string()).and_then(|found| {
-            Agent::new(config, host.spec.info(), found, seed, now, &mut out).map_err(|why| why.to_string())
-        });
+        let started =
+            Recovered::read(&host.checkpoint_store.tree(), true).map_err(|why| why.to_string()).and_then(|found| {
+                Agent::new(config, host.spec.info(), found, seed, now, &mut out).map_err(|why| why.to_string())
+            });
         match started {
             Ok(mut core) => {
                 core.end_batch(now, &mut out);
                 host.core = Some(Box::new(core));
                 self.observer.noted(&Note::AgentStarts { agent }, self.now);
-                let life = host.life;
+                let generation = host.generation;
                 self.agent_outbox(agent, &mut out);
                 if self.model.restarts {
-                    self.agent_tends(agent, life);
+                    self.check_agent_disk(agent, generation);
                 }
                 self.agent_input(agent, Input::Detected { master: Some(self.master.pid()) });
             }
@@ -266,48 +267,48 @@ impl<O: Observer> World<O> {
         }
         host.inbox.push(input);
         if !std::mem::replace(&mut host.planned, true) {
-            self.queue.push(self.now, Event::AgentBatch { agent, life: host.life });
+            self.queue.push(self.now, Event::AgentBatch { agent, generation: host.generation });
         }
     }
 
     /// Passes an input to an agent later, if the same process still runs then.
-    pub(super) fn agent_later(&mut self, agent: u32, delay: Duration, input: Input) {
-        let life = self.agents[agent as usize].life;
-        self.queue.push(self.now + delay, Event::Agent { agent, life, epoch: None, input });
+    pub(super) fn agent_input_later(&mut self, agent: u32, delay: Duration, input: Input) {
+        let generation = self.agents[agent as usize].generation;
+        self.queue.push(self.now + delay, Event::Agent { agent, generation, epoch: None, input });
     }
 
     /// Passes an input to an agent as the last action of an event. If nothing else is due now, its batch runs at once,
     /// as it would be the next event.
-    fn agent_takes(&mut self, agent: u32, input: Input) {
+    fn agent_input_at_once(&mut self, agent: u32, input: Input) {
         let host = &mut self.agents[agent as usize];
         if host.core.is_some() && !host.planned && self.queue.next_at().is_none_or(|at| at > self.now) {
             host.inbox.push(input);
             self.events += 1;
-            let life = host.life;
-            self.agent_batch(agent, life);
+            let generation = host.generation;
+            self.agent_batch(agent, generation);
         } else {
             self.agent_input(agent, input);
         }
     }
 
-    pub(super) fn agent_arrival(&mut self, agent: u32, life: u32, epoch: Option<u32>, input: Input) {
+    pub(super) fn agent_arrival(&mut self, agent: u32, generation: u32, epoch: Option<u32>, input: Input) {
         let host = &self.agents[agent as usize];
-        if host.life == life && epoch.is_none_or(|epoch| self.reaches(agent, epoch)) {
-            self.note_stray(agent, &input);
-            let input = self.spoiled_order(agent, input);
-            self.agent_takes(agent, input);
+        if host.generation == generation && epoch.is_none_or(|epoch| self.reaches(agent, epoch)) {
+            self.note_tasks_of_former_master(agent, &input);
+            let input = self.forge_sender(agent, input);
+            self.agent_input_at_once(agent, input);
         }
     }
 
     /// Reports tasks to the observer that an agent receives from a master which it has left.
-    fn note_stray(&mut self, agent: u32, input: &Input) {
+    fn note_tasks_of_former_master(&mut self, agent: u32, input: &Input) {
         let Input::Message { from, message } = input else { return };
         if self.deposed.is_none() || self.agents[agent as usize].linked.as_ref().is_none_or(|pid| pid == from) {
             return;
         }
         let Some((framework, tasks)) = launched(message) else { return };
         for task in tasks {
-            self.observer.noted(&Note::TaskStray { agent, framework, task: &task.task_id.value }, self.now);
+            self.observer.noted(&Note::TaskFromFormerMaster { agent, framework, task: &task.task_id.value }, self.now);
         }
     }
 
@@ -317,14 +318,14 @@ impl<O: Observer> World<O> {
         self.agents[agent as usize].to_agent.carries(epoch) || other()
     }
 
-    pub(super) fn agent_wake(&mut self, agent: u32, life: u32) {
+    pub(super) fn agent_wake(&mut self, agent: u32, generation: u32) {
         let host = &mut self.agents[agent as usize];
-        if host.life != life || host.wake != Some(self.now) {
+        if host.generation != generation || host.wake != Some(self.now) {
             return;
         }
         host.wake = None;
         if host.core.as_ref().is_some_and(|core| core.is_due(host.clock.show(self.now))) {
-            self.agent_takes(agent, Input::Wake);
+            self.agent_input_at_once(agent, Input::Wake);
         } else {
             self.plan_agent_wake(agent);
         }
@@ -336,13 +337,13 @@ impl<O: Observer> World<O> {
         let at = host.clock.when(at).max(self.now);
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
-            self.queue.push(at, Event::AgentWake { agent, life: host.life });
+            self.queue.push(at, Event::AgentWake { agent, generation: host.generation });
         }
     }
 
-    pub(super) fn agent_batch(&mut self, agent: u32, life: u32) {
+    pub(super) fn agent_batch(&mut self, agent: u32, generation: u32) {
         let host = &mut self.agents[agent as usize];
-        if host.life != life {
+        if host.generation != generation {
             return;
         }
         host.planned = false;
@@ -350,9 +351,9 @@ impl<O: Observer> World<O> {
         let (mut out, shown) = (std::mem::take(&mut self.agent_out), host.clock.show(self.now));
         for input in host.inbox.drain(..) {
             match &input {
-                Input::CheckpointsFailing { .. } => host.keeper.is_reported = true,
-                Input::CheckpointsWork => host.keeper.is_reported = false,
-                Input::Message { message, .. } if host.keeper.is_reported => {
+                Input::CheckpointsFailing { .. } => host.checkpoint_store.is_reported = true,
+                Input::CheckpointsWork => host.checkpoint_store.is_reported = false,
+                Input::Message { message, .. } if host.checkpoint_store.is_reported => {
                     let (framework, tasks) = launched(message).unwrap_or_default();
                     for task in tasks.iter().map(|task| task.task_id.value.as_str()) {
                         self.observer.noted(&Note::TaskForFailingDisk { agent, framework, task }, self.now);
@@ -363,10 +364,10 @@ impl<O: Observer> World<O> {
             if super::defect::is_kept_from_agent(self.defect, &input) {
                 continue;
             }
-            let dropped = Dropped::by(&input, core);
+            let dropped = TasksToDrop::by(&input, core);
             core.handle(input, shown, &mut out);
             if let Some(dropped) = dropped {
-                dropped.tell(agent, core, &mut self.observer, self.now);
+                dropped.report(agent, core, &mut self.observer, self.now);
             }
         }
         core.end_batch(shown, &mut out);
@@ -375,54 +376,55 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// Carries out the outputs of a batch. Those that depend on a write wait until it is durable. A doomed process ends
-    /// at its doom.
+    /// Carries out the outputs of a batch. Those that depend on a write wait until it is durable. A process whose crash is planned ends
+    /// there.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
-        let life = self.agents[agent as usize].life;
+        let generation = self.agents[agent as usize].generation;
         out.log.clear();
         for output in std::mem::take(&mut out.at_once) {
             self.agent_output(agent, output);
         }
         let host = &mut self.agents[agent as usize];
-        if host.life != life {
+        if host.generation != generation {
             return out.clear();
         }
-        let doom = Doom::take(&mut host.doom, out);
+        let planned_crash = PlannedCrash::take(&mut host.planned_crash, out);
         let mut written = self.now;
         if !out.persist.is_empty() || !host.writer.is_idle() {
             host.writer.push(out);
-            written = self.agent_writes(agent).unwrap_or(written);
+            written = self.start_agent_write(agent).unwrap_or(written);
         } else {
             for output in out.outputs.drain(..) {
                 self.agent_output(agent, output);
-                if self.agents[agent as usize].life != life {
+                if self.agents[agent as usize].generation != generation {
                     return;
                 }
             }
         }
-        if let Some(doom) = doom {
-            self.queue.push(doom.instant(self.now, written), Event::AgentDies { agent, life, doom });
+        if let Some(planned_crash) = planned_crash {
+            self.queue
+                .push(planned_crash.time(self.now, written), Event::AgentCrashes { agent, generation, planned_crash });
         }
     }
 
     /// Starts the next write unless one is in progress. Returns the time at which it is complete.
-    pub(super) fn agent_writes(&mut self, agent: u32) -> Option<Time> {
+    pub(super) fn start_agent_write(&mut self, agent: u32) -> Option<Time> {
         let host = &mut self.agents[agent as usize];
-        let (writes, life) = (host.writer.begin()?, host.life);
+        let (writes, generation) = (host.writer.begin()?, host.generation);
         let mut until = self.now + if writes { host.writer.slowness(self.now) } else { Duration::ZERO };
         if writes {
-            until = until + self.write(|model| &model.agent_write);
+            until = until + self.draw_duration(|model| &model.agent_write);
         }
-        self.queue.push(until, Event::AgentWritten { agent, life });
+        self.queue.push(until, Event::AgentWritten { agent, generation });
         Some(until)
     }
 
-    /// Ends the agent's process at its doom.
-    pub(super) fn agent_dies(&mut self, agent: u32, life: u32, doom: Doom) {
-        if self.agents[agent as usize].life == life {
-            let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
+    /// Crashes the agent's process as planned.
+    pub(super) fn agent_crashes(&mut self, agent: u32, generation: u32, planned_crash: PlannedCrash) {
+        if self.agents[agent as usize].generation == generation {
+            let durable = if let CrashPoint::Writing(durable) = planned_crash.point { durable } else { 0 };
             self.stop_agent(agent, durable, true);
-            self.queue.push(self.now + doom.away, Event::StartAgent(agent));
+            self.queue.push(self.now + planned_crash.downtime, Event::StartAgent(agent));
         }
     }
 
@@ -445,12 +447,12 @@ impl<O: Observer> World<O> {
                 self.agents[agent as usize].linked = Some(to);
                 if !is_received {
                     self.agents[agent as usize].to_master.cut();
-                    self.link_ends(agent);
+                    self.notify_broken_link(agent);
                 }
             }
             Output::RedetectMaster => {
                 let master = Some(self.master.pid());
-                self.agent_later(agent, Duration::from_millis(100), Input::Detected { master });
+                self.agent_input_later(agent, Duration::from_millis(100), Input::Detected { master });
             }
             Output::ExecutorEvent { stream, event } => {
                 if let Some(executor) = self.agents[agent as usize].streams.get(&stream.0).copied() {
@@ -483,7 +485,7 @@ impl<O: Observer> World<O> {
                 // A supervisor restarts the agent.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
             }
-            Output::Delete { paths } => self.agents[agent as usize].keeper.disk().deleted(paths.len()),
+            Output::Delete { paths } => self.agents[agent as usize].checkpoint_store.disk().deleted(paths.len()),
             Output::Signal { .. }
             | Output::DeleteSandbox { .. }
             | Output::NoteEnd { .. }
@@ -497,16 +499,16 @@ impl<O: Observer> World<O> {
 
     /// Sends an agent's libprocess message to the master.
     pub(super) fn send_to_master(&mut self, agent: u32, mut message: Message, ready: Time) {
-        self.spoil_report(&mut message);
+        self.corrupt_reregistration(&mut message);
         if self.master.core.is_none() {
             return;
         }
         let delay = self.latency();
         let host = &mut self.agents[agent as usize];
         if let Some(at) = host.to_master.send(self.now, ready + delay) {
-            let over = Some(Over::Agent(agent, host.to_master.epoch()));
+            let via = Some(MasterConnection::Agent(agent, host.to_master.epoch()));
             let input = master::Input::Message { from: host.pid(), message };
-            self.queue.push(at, Event::Master { life: self.master.life, over, input });
+            self.queue.push(at, Event::Master { generation: self.master.generation, via, input });
         }
     }
 
@@ -515,7 +517,7 @@ impl<O: Observer> World<O> {
         let host = &mut self.agents[agent as usize];
         host.to_master.cut();
         if host.linked.as_ref().is_some_and(|pid| pid.address() == self.master.address()) {
-            self.link_ends(agent);
+            self.notify_broken_link(agent);
         }
     }
 
@@ -525,12 +527,12 @@ impl<O: Observer> World<O> {
     }
 
     /// Notifies an agent that its connection to the master has broken.
-    fn link_ends(&mut self, agent: u32) {
+    fn notify_broken_link(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         if let Some(pid) = host.linked.take() {
             // The notice follows the messages that still arrive over the connection.
             let still = host.to_agent.last().since(self.now);
-            self.agent_later(agent, still + Duration::from_millis(50), Input::Exited { pid });
+            self.agent_input_later(agent, still + Duration::from_millis(50), Input::Exited { pid });
         }
     }
 
@@ -545,7 +547,7 @@ impl<O: Observer> World<O> {
         if self.master.links.remove(&agent) {
             let input = master::Input::Exited { pid: pid(agent) };
             let at = since.max(self.now) + Duration::from_millis(50);
-            self.queue.push(at, Event::Master { life: self.master.life, over: None, input });
+            self.queue.push(at, Event::Master { generation: self.master.generation, via: None, input });
         }
     }
 
@@ -560,24 +562,24 @@ impl<O: Observer> World<O> {
         }
         let broken: Vec<Persist> = host.writer.broken().into_iter().flat_map(|batch| batch.persist).collect();
         if self.defect == Some(super::Defect::LostJournal) {
-            host.keeper.disk().lose_journal();
+            host.checkpoint_store.disk().lose_journal();
         }
-        host.keeper.stop(broken, durable, self.now);
+        host.checkpoint_store.stop(broken, durable, self.now);
         host.volume_changes.clear();
         host.volume_waits.reset();
         match self.defect {
             Some(super::Defect::EmptiedVolumes) => host.volumes.values_mut().for_each(BTreeSet::clear),
             Some(super::Defect::LostVolumes) => {
                 let gone = std::mem::take(&mut host.volumes);
-                let notes = gone.keys().map(|directory| Note::VolumeGone { agent, directory });
+                let notes = gone.keys().map(|directory| Note::VolumeDestroyed { agent, directory });
                 notes.for_each(|note| self.observer.noted(&note, self.now));
             }
             _ => {}
         }
         let host = &mut self.agents[agent as usize];
-        host.life += 1;
+        host.generation += 1;
         host.linked = None;
-        host.doom = None;
+        host.planned_crash = None;
         host.planned = false;
         host.wake = None;
         host.inbox.clear();
@@ -593,6 +595,6 @@ impl<O: Observer> World<O> {
             let last = host.to_master.last();
             world.agent_is_gone(agent, last);
         });
-        self.executors_lose(agent);
+        self.break_executors(agent);
     }
 }

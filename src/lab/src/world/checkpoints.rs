@@ -15,28 +15,28 @@ use super::event::Event;
 use super::{Note, Observer, World};
 
 /// An agent's checkpoints, and what its process knows of their disk.
-pub(super) struct Keeper {
+pub(super) struct CheckpointStore {
     pub checkpoints: Checkpoints<Disk>,
     health: Health,
     /// Changes that the disk has refused; they are repeated.
     refused: Option<Vec<Change>>,
     waits: Waits,
     /// Whether an event is planned that checks the disk.
-    tends: bool,
-    tend_waits: Waits,
+    check_is_planned: bool,
+    check_waits: Waits,
     /// Whether the core has handled the report that checkpoints fail.
     pub is_reported: bool,
 }
 
-impl Keeper {
-    pub fn new() -> Keeper {
-        Keeper {
+impl CheckpointStore {
+    pub fn new() -> CheckpointStore {
+        CheckpointStore {
             checkpoints: Checkpoints::new(Disk::default()),
             health: Health::default(),
             refused: None,
             waits: Waits::default(),
-            tends: false,
-            tend_waits: Waits::default(),
+            check_is_planned: false,
+            check_waits: Waits::default(),
             is_reported: false,
         }
     }
@@ -74,69 +74,69 @@ impl Keeper {
             let whole = durable as usize % (writing.len() + 1);
             self.disk().tear(writing, whole);
         }
-        (self.health, self.waits, self.tend_waits) = (Health::default(), Waits::default(), Waits::default());
-        (self.tends, self.is_reported) = (false, false);
+        (self.health, self.waits, self.check_waits) = (Health::default(), Waits::default(), Waits::default());
+        (self.check_is_planned, self.is_reported) = (false, false);
     }
 }
 
 impl<O: Observer> World<O> {
     /// Completes a write of an agent's batches: makes them durable and carries out their outputs. If the disk refuses,
     /// the write is repeated later.
-    pub(super) fn agent_written(&mut self, agent: u32, life: u32) {
+    pub(super) fn agent_written(&mut self, agent: u32, generation: u32) {
         let host = &mut self.agents[agent as usize];
-        if host.life != life {
+        if host.generation != generation {
             return;
         }
-        if self.model.restarts && !self.agent_keeps(agent) {
+        if self.model.restarts && !self.write_checkpoints(agent) {
             return;
         }
         for batch in self.agents[agent as usize].writer.done() {
             for output in batch.outputs {
                 self.agent_output(agent, output);
             }
-            if self.agents[agent as usize].life != life {
+            if self.agents[agent as usize].generation != generation {
                 return;
             }
         }
-        self.agent_writes(agent);
+        self.start_agent_write(agent);
     }
 
     /// Writes the entries of an agent's batches in progress. Returns `false` if the disk refuses; then the write is
     /// repeated later.
-    fn agent_keeps(&mut self, agent: u32) -> bool {
+    fn write_checkpoints(&mut self, agent: u32) -> bool {
         let now = self.now;
         let host = &mut self.agents[agent as usize];
-        let keeper = &mut host.keeper;
-        keeper.disk().refuses(now);
-        let changes = match keeper.refused.take() {
+        let checkpoint_store = &mut host.checkpoint_store;
+        checkpoint_store.disk().refuses(now);
+        let changes = match checkpoint_store.refused.take() {
             Some(changes) => changes,
-            None => super::defect::spoiled_entries(self.defect, host.writer.take_entries()),
+            None => super::defect::defective_checkpoints(self.defect, host.writer.take_entries()),
         };
         if changes.is_empty() {
             return true;
         }
-        if self.defect == Some(super::Defect::IgnoredRefusals) && keeper.disk().refuses(now).is_some() {
+        if self.defect == Some(super::Defect::IgnoredRefusals) && checkpoint_store.disk().refuses(now).is_some() {
             return true;
         }
-        let outcome = keeper.checkpoints.write(&changes);
-        let trouble = keeper.checkpoints.trouble().cloned();
+        let outcome = checkpoint_store.checkpoints.write(&changes);
+        let trouble = checkpoint_store.checkpoints.trouble().cloned();
         let wait = match &outcome {
             Ok(_) => None,
             Err(_) => {
-                keeper.refused = Some(changes);
-                Some(keeper.waits.next_wait())
+                checkpoint_store.refused = Some(changes);
+                Some(checkpoint_store.waits.next_wait())
             }
         };
         if wait.is_none() {
-            keeper.waits.reset();
+            checkpoint_store.waits.reset();
         }
-        let life = host.life;
+        let generation = host.generation;
         if let Some(trouble) = trouble {
             self.agent_disk_fails(agent, &trouble);
         }
         if let Some(wait) = wait {
             self.observer.noted(&Note::WriteRefused { agent }, now);
-            self.queue.push(now + wait, Event::AgentWritten { agent, life });
+            self.queue.push(now + wait, Event::AgentWritten { agent, generation });
             return false;
         }
         true
@@ -145,9 +145,9 @@ impl<O: Observer> World<O> {
     /// Handles a refused write: starts the background work, and notifies the core.
     fn agent_disk_fails(&mut self, agent: u32, trouble: &Trouble) {
         let host = &mut self.agents[agent as usize];
-        let (life, is_news) = (host.life, host.keeper.health.fails(trouble));
-        if !std::mem::replace(&mut host.keeper.tends, true) {
-            self.queue.push(self.now, Event::AgentTends { agent, life });
+        let (generation, is_news) = (host.generation, host.checkpoint_store.health.fails(trouble));
+        if !std::mem::replace(&mut host.checkpoint_store.check_is_planned, true) {
+            self.queue.push(self.now, Event::AgentDiskCheck { agent, generation });
         }
         if is_news {
             let why = trouble.why.clone();
@@ -157,25 +157,25 @@ impl<O: Observer> World<O> {
     }
 
     /// Tends an agent's disk, repeatedly until it works.
-    pub(super) fn agent_tends(&mut self, agent: u32, life: u32) {
+    pub(super) fn check_agent_disk(&mut self, agent: u32, generation: u32) {
         let now = self.now;
         let host = &mut self.agents[agent as usize];
-        if host.life != life {
+        if host.generation != generation {
             return;
         }
-        let keeper = &mut host.keeper;
-        keeper.disk().refuses(now);
-        match keeper.checkpoints.tend() {
+        let checkpoint_store = &mut host.checkpoint_store;
+        checkpoint_store.disk().refuses(now);
+        match checkpoint_store.checkpoints.tend() {
             Err(error) => {
-                let wait = keeper.tend_waits.next_wait();
-                keeper.tends = true;
-                self.queue.push(now + wait, Event::AgentTends { agent, life });
+                let wait = checkpoint_store.check_waits.next_wait();
+                checkpoint_store.check_is_planned = true;
+                self.queue.push(now + wait, Event::AgentDiskCheck { agent, generation });
                 self.agent_disk_fails(agent, &error.trouble());
             }
             Ok(()) => {
-                keeper.tends = false;
-                keeper.tend_waits.reset();
-                if keeper.health.works() {
+                checkpoint_store.check_is_planned = false;
+                checkpoint_store.check_waits.reset();
+                if checkpoint_store.health.works() {
                     self.observer.noted(&Note::CheckpointsWork { agent }, now);
                     self.agent_input(agent, Input::CheckpointsWork);
                 }
@@ -186,12 +186,12 @@ impl<O: Observer> World<O> {
     /// Returns why an agent's disk refuses to create files, if it does.
     pub(super) fn agent_disk_refuses(&mut self, agent: u32) -> Option<DiskError> {
         let now = self.now;
-        self.agents[agent as usize].keeper.disk().refuses(now)
+        self.agents[agent as usize].checkpoint_store.disk().refuses(now)
     }
 
     /// Makes an agent's disk refuse writes, for at most `span`.
     pub fn refuse_checkpoints(&mut self, agent: usize, refusal: super::Refusal, span: Duration) {
         let until = self.now + span;
-        self.agents[agent].keeper.disk().refuse(refusal, until);
+        self.agents[agent].checkpoint_store.disk().refuse(refusal, until);
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     use crate::world::BEGIN;
 
     #[test]
-    fn what_is_due_is_due_when_the_clock_says_so() {
+    fn when_is_the_inverse_of_show() {
         let mut clock = Clock::exact();
         assert_eq!(clock.show(BEGIN + Duration::from_secs(5)), BEGIN + Duration::from_secs(5));
         clock.ahead(Duration::from_millis(17));

@@ -11,7 +11,7 @@ use master::invariants::Breakage;
 use master::{CallError, Config, ErrorKind, Message, Outgoing, RegistryOp};
 use prost::Message as _;
 use protos::mesos::TaskState;
-use protos::mesos::executor::Event as Said;
+use protos::mesos::executor::Event as ExecutorEvent;
 use protos::mesos::internal::StatusUpdateRecord;
 use protos::mesos::scheduler::Event;
 use sdk::v1::scheduler::Call;
@@ -110,12 +110,12 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns whether the world has this defect, in every fifth case.
-    pub(super) fn spoils(&mut self, what: Defect) -> bool {
-        self.defect == Some(what) && self.name().is_multiple_of(5)
+    pub(super) fn injects(&mut self, what: Defect) -> bool {
+        self.defect == Some(what) && self.next_id().is_multiple_of(5)
     }
 
     /// Returns the settings with which a master is started.
-    pub(super) fn spoiled_config(&self, config: Config) -> Config {
+    pub(super) fn defective_config(&self, config: Config) -> Config {
         match self.defect {
             Some(Defect::MasterGivesUp) => {
                 let agent_reregister_timeout = Duration::from_millis(1);
@@ -126,7 +126,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Applies defects of the leading master's state, before and after each batch.
-    pub(super) fn spoil_master(&mut self) {
+    pub(super) fn corrupt_master(&mut self) {
         let breakage = match self.defect {
             Some(Defect::UncountedUse) => Breakage::Used,
             Some(Defect::IgnoredQuota) => Breakage::Quota,
@@ -139,10 +139,10 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns whether a message of a master to an agent is lost.
-    pub(super) fn spoils_order(&mut self, message: &Outgoing) -> bool {
+    pub(super) fn loses_message(&mut self, message: &Outgoing) -> bool {
         match message {
-            Outgoing::RunTask(_) => self.spoils(Defect::LostTasks),
-            Outgoing::CheckpointResources(_) | Outgoing::ApplyOperation(_) => self.spoils(Defect::LostOperations),
+            Outgoing::RunTask(_) => self.injects(Defect::LostTasks),
+            Outgoing::CheckpointResources(_) | Outgoing::ApplyOperation(_) => self.injects(Defect::LostOperations),
             Outgoing::ShutdownFramework(_) => self.defect == Some(Defect::LostShutdowns),
             Outgoing::StatusUpdateAcknowledgement(_) => self.defect == Some(Defect::RepeatedUpdates),
             _ => false,
@@ -150,11 +150,11 @@ impl<O: Observer> World<O> {
     }
 
     /// Changes the volumes that are created on an agent's disk.
-    pub(super) fn spoil_directories(&mut self, agent: u32, gone: &[GoneVolume], new: &mut Vec<String>) {
+    pub(super) fn corrupt_directories(&mut self, agent: u32, gone: &[GoneVolume], new: &mut Vec<String>) {
         match self.defect {
             Some(Defect::VolumesOnTwoAgents) => {
                 let other = (agent + 1) % self.agents.len() as u32;
-                let notes = new.iter().map(|directory| Note::VolumeMade { agent: other, directory });
+                let notes = new.iter().map(|directory| Note::VolumeCreated { agent: other, directory });
                 notes.for_each(|note| self.observer.noted(&note, self.now));
             }
             Some(Defect::VolumesMadeAgain) => new.extend(gone.iter().map(|volume| volume.path.clone())),
@@ -164,23 +164,23 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the volumes that an executor sees.
-    pub(super) fn spoiled_links(&self, links: Vec<VolumeLink>) -> Vec<VolumeLink> {
+    pub(super) fn defective_volumes(&self, links: Vec<VolumeLink>) -> Vec<VolumeLink> {
         if self.defect == Some(Defect::HiddenVolumes) { Vec::new() } else { links }
     }
 
     /// Returns the event that launches a group of tasks, as the executor receives it.
-    pub(super) fn spoiled_group(&mut self, executor: u32, mut said: Said) -> Said {
-        if self.spoils(Defect::SplitGroups)
-            && let Some(task) = said.launch_group.as_mut().and_then(|group| group.task_group.tasks.pop())
+    pub(super) fn defective_group(&mut self, executor: u32, mut event: ExecutorEvent) -> ExecutorEvent {
+        if self.injects(Defect::SplitGroups)
+            && let Some(task) = event.launch_group.as_mut().and_then(|group| group.task_group.tasks.pop())
         {
-            self.make_update(executor, &task.task_id.value, TaskState::TaskFailed);
+            self.create_update(executor, &task.task_id.value, TaskState::TaskFailed);
         }
-        said
+        event
     }
 
     /// Returns an input as the agent receives it. With a defect, its sender appears to be the master that the agent
     /// follows.
-    pub(super) fn spoiled_order(&self, agent: u32, mut input: Input) -> Input {
+    pub(super) fn forge_sender(&self, agent: u32, mut input: Input) -> Input {
         if let Input::Message { from, .. } = &mut input
             && self.defect == Some(Defect::DeposedMasterObeyed)
             && from.id() == "master"
@@ -192,7 +192,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Changes a message of an agent to a master.
-    pub(super) fn spoil_report(&self, message: &mut Message) {
+    pub(super) fn corrupt_reregistration(&self, message: &mut Message) {
         let Message::ReregisterSlave(message) = message else { return };
         let resources = &mut message.slave.resources;
         match self.defect {
@@ -209,7 +209,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the part of a master's writes that becomes durable.
-    pub(super) fn spoiled_registry(&self, written: Vec<RegistryOp>) -> Vec<RegistryOp> {
+    pub(super) fn defective_registry_write(&self, written: Vec<RegistryOp>) -> Vec<RegistryOp> {
         let lost = |op: &RegistryOp| matches!(op, RegistryOp::UpdateQuota(_) | RegistryOp::UpdateWeights(_));
         if self.defect != Some(Defect::LostQuota) {
             return written;
@@ -218,13 +218,13 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the error with which a call is answered; `None` without the defect.
-    pub(super) fn spoiled_answer(&mut self) -> Option<CallError> {
+    pub(super) fn defective_answer(&mut self) -> Option<CallError> {
         let error = CallError::new(ErrorKind::Unimplemented, "");
-        self.spoils(Defect::RefusedCalls).then_some(error)
+        self.injects(Defect::RefusedCalls).then_some(error)
     }
 
     /// Returns a scheduler's subscription as the master receives it.
-    pub(super) fn spoiled_subscription<'a>(&self, call: &'a Call) -> Cow<'a, Call> {
+    pub(super) fn defective_subscription<'a>(&self, call: &'a Call) -> Cow<'a, Call> {
         let mut call = Cow::Borrowed(call);
         if self.defect == Some(Defect::LostFailoverTimeouts)
             && let Some(subscribe) = &mut call.to_mut().subscribe
@@ -236,7 +236,7 @@ impl<O: Observer> World<O> {
 
     /// Changes an event for a scheduler. Returns `false` if the observer must not see it, as if it had not been
     /// delivered.
-    pub(super) fn spoil_event(&mut self, who: u32, connection: u64, event: &mut Arc<Event>) -> bool {
+    pub(super) fn corrupt_event(&mut self, scheduler: u32, connection: u64, event: &mut Arc<Event>) -> bool {
         if self.defect.is_none() {
             return true;
         }
@@ -248,28 +248,28 @@ impl<O: Observer> World<O> {
             let offers = Arc::make_mut(event).offers.as_mut();
             offers.into_iter().flat_map(|part| &mut part.offers).for_each(|one| one.slave_id.value = "m0-S0".into());
         }
-        if event.offers.is_some() && self.spoils(Defect::DoubleOffers) {
+        if event.offers.is_some() && self.injects(Defect::DoubleOffers) {
             let what = ToScheduler::Event(Arc::clone(event));
-            self.queue.push(self.now, Queued::Scheduler { who, connection, what });
+            self.queue.push(self.now, Queued::Scheduler { scheduler, connection, what });
         }
         let Some(status) = event.update.as_ref().map(|update| &update.status) else { return true };
         let (state, made) = (status.state(), status.uuid.is_some());
-        if made && self.spoils(Defect::MisroutedUpdates) {
-            let who = (who + 1) % self.schedulers.len() as u32;
+        if made && self.injects(Defect::MisroutedUpdates) {
+            let scheduler = (scheduler + 1) % self.schedulers.len() as u32;
             let what = ToScheduler::Event(Arc::clone(event));
-            if let Some(connection) = self.schedulers[who as usize].connection {
-                self.queue.push(self.now, Queued::Scheduler { who, connection, what });
+            if let Some(connection) = self.schedulers[scheduler as usize].connection {
+                self.queue.push(self.now, Queued::Scheduler { scheduler, connection, what });
             }
         }
-        if made && state == TaskState::TaskFinished && self.spoils(Defect::RunningAfterEnd) {
+        if made && state == TaskState::TaskFinished && self.injects(Defect::RunningAfterEnd) {
             let mut again = Arc::clone(event);
             if let Some(update) = Arc::make_mut(&mut again).update.as_mut() {
                 (update.status.state, update.status.uuid) = (TaskState::TaskRunning as i32, None);
             }
             let what = ToScheduler::Event(again);
-            self.queue.push(self.now, Queued::Scheduler { who, connection, what });
+            self.queue.push(self.now, Queued::Scheduler { scheduler, connection, what });
         }
-        !(made && state == TaskState::TaskRunning && self.spoils(Defect::UndeliveredUpdates))
+        !(made && state == TaskState::TaskRunning && self.injects(Defect::UndeliveredUpdates))
     }
 }
 
@@ -283,7 +283,7 @@ pub(super) fn is_kept_from_agent(defect: Option<Defect>, input: &Input) -> bool 
 }
 
 /// Returns the part of an agent's writes that becomes durable.
-pub(super) fn spoiled_entries(defect: Option<Defect>, mut written: Vec<Persist>) -> Vec<Persist> {
+pub(super) fn defective_checkpoints(defect: Option<Defect>, mut written: Vec<Persist>) -> Vec<Persist> {
     if defect == Some(Defect::EarlySentinel) {
         written.extend(written.iter().filter_map(done_at_once).collect::<Vec<_>>());
     }

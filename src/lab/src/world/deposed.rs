@@ -10,19 +10,19 @@ use base::Time;
 
 use super::event::Event;
 use super::master::MasterHost;
-use super::network::Lane;
+use super::network::OneWayConnection;
 use super::{Note, Observer, World};
 
 /// A deposed master, with its ends of all connections.
-pub(super) struct Deposed {
+pub(super) struct DeposedMaster {
     pub host: MasterHost,
     /// Connections to each agent, and from it.
-    agents: Vec<(Lane, Lane)>,
+    agents: Vec<(OneWayConnection, OneWayConnection)>,
     /// Connections to each scheduler, and from it.
-    schedulers: Vec<(Lane, Lane)>,
+    schedulers: Vec<(OneWayConnection, OneWayConnection)>,
 }
 
-impl Deposed {
+impl DeposedMaster {
     /// Returns whether a message that was sent to an agent in this epoch of the connection still arrives.
     pub fn reaches(&self, agent: u32, epoch: u32) -> bool {
         self.agents[agent as usize].0.carries(epoch)
@@ -31,16 +31,16 @@ impl Deposed {
 
 impl<O: Observer> World<O> {
     /// Deposes the leading master: another one is elected on another host with the same registry and leads after
-    /// `away`, and the former one detects that after `lasts`.
+    /// `downtime`, and the former one detects that after `lasts`.
     ///
     /// Agents and schedulers detect the new leader within `lasts`. Of the pending writes, the first `durable` batches
     /// modulo their number plus one are durable; the outputs that follow them are still sent if `arrives`.
-    pub fn depose_master(&mut self, lasts: Duration, away: Duration, durable: u32, arrives: bool) {
+    pub fn depose_master(&mut self, lasts: Duration, downtime: Duration, durable: u32, arrives: bool) {
         if self.master.core.is_none() || self.deposed.is_some() {
-            return self.fail_master_over(away, durable, arrives);
+            return self.fail_master_over(downtime, durable, arrives);
         }
-        let life = self.master.life;
-        self.observer.noted(&Note::MasterDeposed { life }, self.now);
+        let generation = self.master.generation;
+        self.observer.noted(&Note::MasterDeposed { generation }, self.now);
         let mut batches = self.master.writer.broken();
         let whole = durable as usize % (batches.len() + 1);
         let lost = whole < batches.len() || (whole > 0 && !arrives);
@@ -54,16 +54,16 @@ impl<O: Observer> World<O> {
         let host = self.master.next(lost);
         let agents = self.agents.iter().map(|host| (host.to_agent.next(), host.to_master.next())).collect();
         let schedulers = self.schedulers.iter().map(|host| (host.events.next(), host.calls.next())).collect();
-        let mut other = Deposed { host, agents, schedulers };
+        let mut other = DeposedMaster { host, agents, schedulers };
         self.swap(&mut other);
         self.deposed = Some(Box::new(other));
-        self.queue.push(self.now + away, Event::StartMaster);
-        self.queue.push(self.now + lasts, Event::FindsOut { life });
+        self.queue.push(self.now + downtime, Event::StartMaster);
+        self.queue.push(self.now + lasts, Event::DepositionDetected { generation });
         self.all_hosts_detect(lasts);
-        for who in 0..self.schedulers.len() {
+        for scheduler in 0..self.schedulers.len() {
             let at = self.now + lasts.mul_f64(Self::unit(&mut self.network_rng));
-            self.schedulers[who].detects = at;
-            self.queue.push(at, Event::SchedulerDetects(who as u32));
+            self.schedulers[scheduler].detects = at;
+            self.queue.push(at, Event::SchedulerDetects(scheduler as u32));
         }
     }
 
@@ -73,8 +73,8 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns whether the master with this life number is the deposed one.
-    pub(super) fn is_deposed(&self, life: u32) -> bool {
-        self.deposed.as_ref().is_some_and(|other| other.host.life == life)
+    pub(super) fn is_deposed(&self, generation: u32) -> bool {
+        self.deposed.as_ref().is_some_and(|other| other.host.generation == generation)
     }
 
     /// Performs an action with the deposed master in place of the leading one. Does nothing if there is none.
@@ -88,7 +88,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn swap(&mut self, other: &mut Deposed) {
+    fn swap(&mut self, other: &mut DeposedMaster) {
         std::mem::swap(&mut self.master, &mut other.host);
         for (host, (to, from)) in self.agents.iter_mut().zip(&mut other.agents) {
             std::mem::swap(&mut host.to_agent, to);
@@ -101,20 +101,20 @@ impl<O: Observer> World<O> {
     }
 
     /// Ends the deposed master, which has detected that it no longer leads.
-    pub(super) fn finds_out(&mut self, life: u32) {
-        if self.is_deposed(life) {
+    pub(super) fn end_deposed_master(&mut self, generation: u32) {
+        if self.is_deposed(generation) {
             self.as_deposed(|world| world.stop_master(0, true));
         }
     }
 
     /// Makes a scheduler detect the leading master and disconnect from a deposed one.
-    pub(super) fn scheduler_detects(&mut self, who: u32) {
-        let host = &mut self.schedulers[who as usize];
+    pub(super) fn scheduler_detects(&mut self, scheduler: u32) {
+        let host = &mut self.schedulers[scheduler as usize];
         host.detects = Time::EPOCH;
-        let (at, connected) = (host.at, host.connection.is_some());
+        let (at, connected) = (host.master_generation, host.connection.is_some());
         if connected && self.is_deposed(at) {
-            self.as_deposed(|world| world.hang_up(who));
-            self.session_input(who, sdk::Input::Disconnected("another master leads".to_owned()));
+            self.as_deposed(|world| world.close_connection(scheduler));
+            self.session_input(scheduler, sdk::Input::Disconnected("another master leads".to_owned()));
         }
     }
 }

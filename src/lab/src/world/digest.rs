@@ -21,8 +21,8 @@ impl Digest {
     }
 
     /// Adds an event for a scheduler, and the time of its arrival.
-    pub fn event(&mut self, who: u32, nanos: i64, event: &Event) {
-        self.word(u64::from(who));
+    pub fn event(&mut self, scheduler: u32, nanos: i64, event: &Event) {
+        self.word(u64::from(scheduler));
         self.word(nanos.cast_unsigned());
         match event {
             Event { update: Some(update), .. } => self.status(&update.status),

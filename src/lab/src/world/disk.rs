@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_there_whatever_the_disk_refuses() {
+    fn written_checkpoints_survive_refused_writes() {
         let errors = [DiskError::NoSpace, DiskError::Quota, DiskError::Descriptors, DiskError::ReadOnly, DiskError::Io];
         for (error, partial, reserve) in errors.into_iter().flat_map(|e| (0..4).map(move |n| (e, n, n % 2 == 0))) {
             let case = format!("{error} {partial} {reserve}");

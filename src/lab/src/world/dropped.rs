@@ -10,14 +10,14 @@ use super::{Note, Observer};
 
 /// A framework that is about to be shut down, with its tasks on the agent.
 #[derive(Debug)]
-pub(super) struct Dropped {
+pub(super) struct TasksToDrop {
     framework: FrameworkId,
     tasks: Vec<String>,
 }
 
-impl Dropped {
+impl TasksToDrop {
     /// Returns what an input may make an agent drop. Tasks that the agent no longer has are not included.
-    pub fn by(input: &Input, agent: &mut Agent) -> Option<Dropped> {
+    pub fn by(input: &Input, agent: &mut Agent) -> Option<TasksToDrop> {
         let Input::Message { message, .. } = input else { return None };
         let Incoming::ShutdownFramework(shutdown) = &**message else { return None };
         let known = agent.snapshot();
@@ -27,11 +27,11 @@ impl Dropped {
             tasks.extend(executor.queued.iter().flat_map(Queued::tasks).map(|task| task.task_id.value.to_string()));
             tasks.extend(executor.launched.keys().chain(executor.terminated.keys()).map(ToString::to_string));
         }
-        Some(Dropped { framework: framework.id.clone(), tasks })
+        Some(TasksToDrop { framework: framework.id.clone(), tasks })
     }
 
     /// Notifies the observer if the agent has dropped the tasks.
-    pub fn tell(self, number: u32, agent: &mut Agent, observer: &mut impl Observer, now: Time) {
+    pub fn report(self, number: u32, agent: &mut Agent, observer: &mut impl Observer, now: Time) {
         let known = agent.snapshot();
         if known.frameworks.get(&self.framework).is_some_and(|kept| kept.state == FrameworkState::Running) {
             return;

@@ -13,53 +13,53 @@ use super::CallRefusal;
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An input arrives at the master, over this connection if there is one.
-    Master { life: u32, over: Option<Over>, input: master::Input },
+    Master { generation: u32, via: Option<MasterConnection>, input: master::Input },
     /// The master handles the inputs that have arrived.
-    MasterBatch { life: u32 },
+    MasterBatch { generation: u32 },
     /// The first write of the master is durable.
-    MasterWritten { life: u32 },
+    MasterWritten { generation: u32 },
     /// A wake-up time of the master is reached.
-    MasterWake { life: u32 },
+    MasterWake { generation: u32 },
     /// The master's process starts.
     StartMaster,
     /// An input arrives at an agent, over its connection with the master if `epoch` names one.
-    Agent { agent: u32, life: u32, epoch: Option<u32>, input: agent::Input },
+    Agent { agent: u32, generation: u32, epoch: Option<u32>, input: agent::Input },
     /// An agent handles the inputs that have arrived.
-    AgentBatch { agent: u32, life: u32 },
+    AgentBatch { agent: u32, generation: u32 },
     /// The first write of an agent is durable.
-    AgentWritten { agent: u32, life: u32 },
+    AgentWritten { agent: u32, generation: u32 },
     /// An agent checks its disk, and repeats what it has refused.
-    AgentTends { agent: u32, life: u32 },
+    AgentDiskCheck { agent: u32, generation: u32 },
     /// An agent repeats the changes of volumes that its disk has refused.
-    AgentVolumes { agent: u32, life: u32 },
+    AgentVolumes { agent: u32, generation: u32 },
     /// A wake-up time of an agent is reached.
-    AgentWake { agent: u32, life: u32 },
+    AgentWake { agent: u32, generation: u32 },
     /// An agent's process starts.
     StartAgent(u32),
     /// A message arrives at a light agent.
     Light { agent: u32, epoch: u32, message: master::Outgoing },
     /// A task of a light agent changes its state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
-    /// An agent's process crashes at its doom.
-    AgentDies { agent: u32, life: u32, doom: Doom },
-    /// The master's process crashes at its doom.
-    MasterDies { life: u32, doom: Doom },
+    /// An agent's process crashes as planned.
+    AgentCrashes { agent: u32, generation: u32, planned_crash: PlannedCrash },
+    /// The master's process crashes as planned.
+    MasterCrashes { generation: u32, planned_crash: PlannedCrash },
     /// A deposed master detects that it no longer leads.
-    FindsOut { life: u32 },
+    DepositionDetected { generation: u32 },
     /// A scheduler detects the leading master.
     SchedulerDetects(u32),
     /// An agent detects the leading master.
-    Detect { agent: u32, life: u32 },
+    Detect { agent: u32, generation: u32 },
     /// The partition between an agent and the master ends.
     AgentRejoined(u32),
     /// The partition between a scheduler and the master ends.
     SchedulerRejoined(u32),
     /// Data arrives over a scheduler's connection.
-    Scheduler { who: u32, connection: u64, what: ToScheduler },
+    Scheduler { scheduler: u32, connection: u64, what: ToScheduler },
     /// A wake-up time of a scheduler's session is reached.
-    SchedulerWake { who: u32, life: u32 },
+    SchedulerWake { scheduler: u32, generation: u32 },
     /// A scheduler is woken from outside.
-    Nudge { who: u32, life: u32 },
+    WakeScheduler { scheduler: u32, generation: u32 },
     /// A scheduler's process starts.
     StartScheduler(u32),
     /// A message arrives at an executor.
@@ -70,11 +70,11 @@ impl Event {
     /// Returns the life of the master that receives the event, if a master does.
     pub fn master(&self) -> Option<u32> {
         match self {
-            Event::Master { life, .. }
-            | Event::MasterBatch { life }
-            | Event::MasterWritten { life }
-            | Event::MasterWake { life }
-            | Event::MasterDies { life, .. } => Some(*life),
+            Event::Master { generation, .. }
+            | Event::MasterBatch { generation }
+            | Event::MasterWritten { generation }
+            | Event::MasterWake { generation }
+            | Event::MasterCrashes { generation, .. } => Some(*generation),
             _ => None,
         }
     }
@@ -82,49 +82,49 @@ impl Event {
 
 /// A connection to the master: number of the client, and epoch of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum MasterConnection {
     Agent(u32, u32),
     Scheduler(u32, u32),
 }
 
 /// A planned crash: how far a process gets in its next batch, and when it starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doom {
+pub struct PlannedCrash {
     /// Point of the batch at which the process ends.
     ///
     /// It is within the write, after this many entries (and a half of the next one, if it appends), or after the write,
     /// when this many outputs have been carried out.
-    pub moment: Moment,
+    pub point: CrashPoint,
     /// Time until the process starts again.
-    pub away: std::time::Duration,
+    pub downtime: std::time::Duration,
 }
 
-impl Doom {
-    /// Takes the doom of a process if it ends in this batch, and removes the outputs that are not carried out.
-    pub(super) fn take<P, O>(doom: &mut Option<Doom>, out: &mut Outbox<P, O>) -> Option<Doom> {
-        let ends = match doom.as_ref()?.moment {
-            Moment::Writing(_) => !out.persist.is_empty(),
-            Moment::After(_) => !out.outputs.is_empty(),
+impl PlannedCrash {
+    /// Takes the planned crash of a process if it ends in this batch, and removes the outputs that are not carried out.
+    pub(super) fn take<P, O>(planned_crash: &mut Option<PlannedCrash>, out: &mut Outbox<P, O>) -> Option<PlannedCrash> {
+        let ends = match planned_crash.as_ref()?.point {
+            CrashPoint::Writing(_) => !out.persist.is_empty(),
+            CrashPoint::After(_) => !out.outputs.is_empty(),
         };
-        let doom = doom.take_if(|_| ends)?;
-        if let Moment::After(outputs) = doom.moment {
+        let planned_crash = planned_crash.take_if(|_| ends)?;
+        if let CrashPoint::After(outputs) = planned_crash.point {
             out.outputs.truncate(outputs as usize);
         }
-        Some(doom)
+        Some(planned_crash)
     }
 
     /// Returns when the process ends, if its write takes from `from` to `until`.
-    pub(super) fn instant(self, from: Time, until: Time) -> Time {
-        match self.moment {
-            Moment::Writing(_) => from + until.since(from) / 2,
-            Moment::After(_) => until,
+    pub(super) fn time(self, from: Time, until: Time) -> Time {
+        match self.point {
+            CrashPoint::Writing(_) => from + until.since(from) / 2,
+            CrashPoint::After(_) => until,
         }
     }
 }
 
-/// The point of a batch at which a doomed process ends.
+/// The point of a batch at which a process with a planned crash ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum CrashPoint {
     /// Within a write, when this many entries are durable, modulo their number plus one.
     Writing(u32),
     /// After this many outputs of a batch have been carried out.
@@ -146,7 +146,7 @@ pub(crate) enum ToScheduler {
 #[derive(Debug)]
 pub(crate) enum ToExecutor {
     /// The executor's process has started, in a container that an agent with this life number launched.
-    Started { life: u32 },
+    Started { generation: u32 },
     /// The executor must subscribe.
     Subscribe,
     /// An event of the stream of this connection.

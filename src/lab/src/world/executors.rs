@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use agent::{ContainerName, ContainerSpec, Input, Proof, RequestId, StreamId, VolumeLink};
 use base::Time;
-use protos::mesos::executor::{Call, Event as Said, call, event};
+use protos::mesos::executor::{Call, Event as ExecutorEvent, call, event};
 use protos::mesos::{self as pb, TaskState};
 
 use super::event::{BoxedTask, Event, ToExecutor};
-use super::network::Lane;
-use super::view::Living;
+use super::network::OneWayConnection;
+use super::view::RunningExecutor;
 use super::{Note, Observer, World};
 use crate::work::Work;
 
 /// Wait status of a process that was ended by signal 9.
 const KILLED: i32 = 9;
 /// Time for which an executor tries to reconnect: the agent's `--recovery_timeout`.
-const RECOVERY: Duration = Duration::from_secs(15 * 60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Interval of an executor's attempts to reconnect.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 /// Time from the last acknowledgement to the end of an executor's process.
 const LINGER: Duration = Duration::from_millis(5);
 
@@ -54,8 +54,8 @@ pub(super) struct Executor {
     volumes: Vec<VolumeLink>,
     /// Updates that are not acknowledged, and whether each was sent over the present connection.
     updates: Vec<(pb::TaskStatus, bool)>,
-    calls: Lane,
-    events: Lane,
+    calls: OneWayConnection,
+    events: OneWayConnection,
 }
 
 impl Executor {
@@ -69,9 +69,9 @@ impl Executor {
     }
 
     /// Returns the executor's state for checkers.
-    pub fn view(&self) -> Living<'_> {
+    pub fn view(&self) -> RunningExecutor<'_> {
         let tasks = self.tasks.iter().filter(|running| !running.ended);
-        Living {
+        RunningExecutor {
             framework: &self.framework,
             id: &self.id,
             tasks: tasks.map(|running| running.task.task_id.value.as_str()).collect(),
@@ -90,15 +90,15 @@ impl<O: Observer> World<O> {
             let found = spec.environment.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
-        let (serial, life) = (self.name(), self.agents[agent as usize].life);
+        let (serial, generation) = (self.next_id(), self.agents[agent as usize].generation);
         if let Some(left) = self.agents[agent as usize].failing.checked_sub(1) {
             self.agents[agent as usize].failing = left;
             let why = "the container cannot be started".to_owned();
-            return self.agent_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
+            return self.agent_input_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
         }
         let refused = self.agent_disk_refuses(agent).map(|error| format!("the sandbox cannot be made: {error}"));
         if let Some(why) = refused.or_else(|| self.missing_volume(agent, &spec.volumes)) {
-            return self.agent_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
+            return self.agent_input_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
         }
         let entry = Executor {
             serial,
@@ -107,21 +107,21 @@ impl<O: Observer> World<O> {
             framework: variable("MESOS_FRAMEWORK_ID"),
             id: variable("MESOS_EXECUTOR_ID"),
             checkpoint: variable("MESOS_CHECKPOINT") == "1",
-            watcher: life,
+            watcher: generation,
             connection: None,
             broken: false,
             subscribed: false,
             lost_at: self.now,
             tasks: Vec::new(),
-            volumes: self.spoiled_links(spec.volumes.clone()),
+            volumes: self.defective_volumes(spec.volumes.clone()),
             updates: Vec::new(),
-            calls: Lane::default(),
-            events: Lane::default(),
+            calls: OneWayConnection::default(),
+            events: OneWayConnection::default(),
         };
         let executor = self.executors.insert(entry) as u32;
         self.agents[agent as usize].containers.insert(container, executor);
-        let at = self.now + self.write(|model| &model.container_start);
-        self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { life } });
+        let at = self.now + self.draw_duration(|model| &model.container_start);
+        self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { generation } });
     }
 
     /// Changes the volumes that a container sees.
@@ -132,12 +132,12 @@ impl<O: Observer> World<O> {
         appear: Vec<VolumeLink>,
         vanish: &[VolumeLink],
     ) {
-        let appear = self.spoiled_links(appear);
+        let appear = self.defective_volumes(appear);
         let refused = self.agent_disk_refuses(agent).filter(|_| !appear.is_empty());
         let refused = refused.map(|error| format!("its volumes cannot be shown: {error}"));
         if let Some(why) = refused.or_else(|| self.missing_volume(agent, &appear)) {
             let container = container.clone();
-            return self.agent_later(agent, Duration::ZERO, Input::ContainerUpdateFailed { container, why });
+            return self.agent_input_later(agent, Duration::ZERO, Input::ContainerUpdateFailed { container, why });
         }
         let executor = self.agents[agent as usize].containers.get(container).copied();
         let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
@@ -152,7 +152,7 @@ impl<O: Observer> World<O> {
         let host = &self.agents[agent as usize];
         let input = match host.containers.get(&container).copied() {
             Some(executor) => {
-                self.executors[executor as usize].watcher = host.life;
+                self.executors[executor as usize].watcher = host.generation;
                 Input::ContainerStarted { container, pid: executor + 1000 }
             }
             None => Input::ContainerExited { container, status: None },
@@ -178,7 +178,7 @@ impl<O: Observer> World<O> {
         for running in entry.tasks.iter().filter(|running| !running.ended) {
             self.observer.ended(&entry.framework, &running.task.task_id.value, self.now);
         }
-        if host.life == entry.watcher && host.runs() {
+        if host.generation == entry.watcher && host.runs() {
             if let Some(stream) = entry.connection {
                 host.streams.remove(&stream);
                 self.agent_input(entry.agent, Input::ExecutorStreamClosed { stream: StreamId(stream) });
@@ -188,7 +188,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Breaks the connections of an agent's executors when its process ends.
-    pub(super) fn executors_lose(&mut self, agent: u32) {
+    pub(super) fn break_executors(&mut self, agent: u32) {
         for executor in self.executors_of(agent) {
             self.break_executor(executor);
         }
@@ -212,7 +212,7 @@ impl<O: Observer> World<O> {
         let what = ToExecutor::Closed { connection };
         self.queue.push(self.now + later, Event::Executor { executor, serial, what });
         self.agents[agent as usize].streams.remove(&connection);
-        self.agent_later(agent, later, Input::ExecutorStreamClosed { stream: StreamId(connection) });
+        self.agent_input_later(agent, later, Input::ExecutorStreamClosed { stream: StreamId(connection) });
     }
 
     /// Sends a message to an executor.
@@ -232,7 +232,7 @@ impl<O: Observer> World<O> {
         let current = |connection: u64| entry.connection == Some(connection);
         let whole = !entry.broken;
         match what {
-            ToExecutor::Started { life } => self.executor_started(executor, life),
+            ToExecutor::Started { generation } => self.executor_started(executor, generation),
             ToExecutor::Subscribe => self.subscribe_executor(executor),
             ToExecutor::Event { connection, event } if whole && current(connection) => {
                 self.executor_event(executor, std::sync::Arc::unwrap_or_clone(event));
@@ -246,10 +246,10 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn executor_started(&mut self, executor: u32, life: u32) {
+    fn executor_started(&mut self, executor: u32, generation: u32) {
         let entry = &self.executors[executor as usize];
         let (agent, container, serial) = (entry.agent, entry.container.clone(), entry.serial);
-        if self.agents[agent as usize].life == life {
+        if self.agents[agent as usize].generation == generation {
             self.agent_input(agent, Input::ContainerStarted { container, pid: executor + 1000 });
         }
         self.queue.push(self.now, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
@@ -261,15 +261,15 @@ impl<O: Observer> World<O> {
         if entry.connection.is_some() {
             return;
         }
-        if self.now.since(entry.lost_at) > RECOVERY {
+        if self.now.since(entry.lost_at) > RECOVERY_TIMEOUT {
             return self.end_executor(executor, 0);
         }
         let (agent, serial) = (entry.agent, entry.serial);
         if !self.agents[agent as usize].runs() {
-            let at = self.now + LOOK_AGAIN;
+            let at = self.now + RECONNECT_INTERVAL;
             return self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
         }
-        let (connection, request) = (self.name(), self.name());
+        let (connection, request) = (self.next_id(), self.next_id());
         let entry = &mut self.executors[executor as usize];
         (entry.connection, entry.broken, entry.subscribed) = (Some(connection), false, false);
         let unseen = entry.tasks.iter().filter(|running| running.unseen);
@@ -300,7 +300,7 @@ impl<O: Observer> World<O> {
             && let Some(at) = entry.calls.send(self.now, self.now)
         {
             host.requests.insert(request, (executor, connection));
-            let event = Event::Agent { agent: entry.agent, life: host.life, epoch: None, input };
+            let event = Event::Agent { agent: entry.agent, generation: host.generation, epoch: None, input };
             self.queue.push(at, event);
         }
     }
@@ -315,37 +315,37 @@ impl<O: Observer> World<O> {
                 return self.end_executor(executor, KILLED);
             }
         }
-        let (serial, at) = (entry.serial, self.now + LOOK_AGAIN);
+        let (serial, at) = (entry.serial, self.now + RECONNECT_INTERVAL);
         self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
     }
 
     /// Handles an event of an executor's stream.
-    fn executor_event(&mut self, executor: u32, said: Said) {
-        match said.r#type() {
+    fn executor_event(&mut self, executor: u32, event: ExecutorEvent) {
+        match event.r#type() {
             event::Type::Subscribed => {
                 self.executors[executor as usize].subscribed = true;
                 self.send_updates(executor);
             }
             event::Type::Launch => {
-                if let Some(launch) = said.launch {
-                    if self.spoils(super::Defect::DoubleLaunches) {
+                if let Some(launch) = event.launch {
+                    if self.injects(super::Defect::DoubleLaunches) {
                         self.run_task(executor, launch.task.clone());
                     }
                     self.run_task(executor, launch.task);
                 }
             }
             event::Type::LaunchGroup => {
-                let said = self.spoiled_group(executor, said);
-                for task in said.launch_group.into_iter().flat_map(|group| group.task_group.tasks) {
+                let event = self.defective_group(executor, event);
+                for task in event.launch_group.into_iter().flat_map(|group| group.task_group.tasks) {
                     self.run_task(executor, task);
                 }
             }
             event::Type::Kill => {
-                let task = said.kill.as_ref().map(|kill| kill.task_id.value.as_str());
+                let task = event.kill.as_ref().map(|kill| kill.task_id.value.as_str());
                 self.end_tasks(executor, task, TaskState::TaskKilled);
             }
             event::Type::Acknowledged => {
-                if let Some(acknowledged) = &said.acknowledged {
+                if let Some(acknowledged) = &event.acknowledged {
                     self.update_confirmed(executor, &acknowledged.uuid);
                 }
             }
@@ -367,8 +367,8 @@ impl<O: Observer> World<O> {
         entry.tasks.push(Running { task: Box::new(task), ended: false, unseen: true });
         self.observer.started(&framework, &id, self.now);
         self.use_volumes(executor);
-        self.make_update(executor, &id, TaskState::TaskStarting);
-        self.make_update(executor, &id, TaskState::TaskRunning);
+        self.create_update(executor, &id, TaskState::TaskStarting);
+        self.create_update(executor, &id, TaskState::TaskRunning);
         if let Some((span, state)) = self.task_span(agent, &framework, &id, work) {
             self.queue.push(self.now + span, Event::Executor { executor, serial, what: ToExecutor::TaskEnds(state) });
         }
@@ -413,19 +413,19 @@ impl<O: Observer> World<O> {
         let framework = entry.framework.clone();
         for id in ended {
             if self.defect == Some(super::Defect::LingeringTasks) {
-                self.make_update(executor, &id, state);
+                self.create_update(executor, &id, state);
                 continue;
             }
             self.observer.ended(&framework, &id, self.now);
-            self.make_update(executor, &id, state);
+            self.create_update(executor, &id, state);
         }
     }
 
-    pub(super) fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
-        let uuid = base::uuid_from(u128::from(self.name()).to_be_bytes()).to_vec();
+    pub(super) fn create_update(&mut self, executor: u32, task: &str, state: TaskState) {
+        let uuid = base::uuid_from(u128::from(self.next_id()).to_be_bytes()).to_vec();
         let entry = &self.executors[executor as usize];
         let shown = self.agents[entry.agent as usize].clock.show(self.now);
-        let note = Note::UpdateMade { framework: &entry.framework, task, state, uuid: &uuid };
+        let note = Note::UpdateCreated { framework: &entry.framework, task, state, uuid: &uuid };
         self.observer.noted(&note, self.now);
         let status = pb::TaskStatus {
             task_id: pb::TaskId { value: task.into() },
@@ -449,7 +449,7 @@ impl<O: Observer> World<O> {
             }
             let update = Some(call::Update { status: entry.updates[index].0.clone() });
             let call = Box::new(Call { update, ..entry.call(call::Type::Update) });
-            let request = self.name();
+            let request = self.next_id();
             let input = Input::ExecutorCall { request: RequestId(request), call, proof: Proof::Connection };
             self.executor_calls(executor, request, connection, input);
         }
@@ -461,7 +461,7 @@ impl<O: Observer> World<O> {
             return;
         };
         let (status, _) = entry.updates.remove(at);
-        self.observer.noted(&Note::UpdateConfirmed { framework: &entry.framework, uuid }, self.now);
+        self.observer.noted(&Note::UpdateAcknowledged { framework: &entry.framework, uuid }, self.now);
         if let Some(running) = entry.tasks.iter_mut().find(|running| running.task.task_id == status.task_id) {
             running.unseen = false;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::Time;
 
 use super::disk::Refusal;
-use super::event::{Doom, Event};
+use super::event::{Event, PlannedCrash};
 use super::{Observer, World};
 
 /// Wait status of a process that was ended by signal 9.
@@ -27,28 +27,28 @@ pub enum Process {
 }
 
 impl<O: Observer> World<O> {
-    /// Crashes the master's process, which starts again with its registry after `away`.
-    pub fn crash_master(&mut self, away: Duration) {
-        self.crash_master_so(away, 0, false);
+    /// Crashes the master's process, which starts again with its registry after `downtime`.
+    pub fn crash_master(&mut self, downtime: Duration) {
+        self.crash_master_with(downtime, 0, false);
     }
 
     /// Crashes the master's process, as [`crash_master`](Self::crash_master) does. `durable` determines the part of its
     /// pending writes that is durable; sent data still arrives if `arrives`.
-    pub fn crash_master_so(&mut self, away: Duration, durable: u32, arrives: bool) {
+    pub fn crash_master_with(&mut self, downtime: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
-        self.queue.push(self.now + away, Event::StartMaster);
+        self.queue.push(self.now + downtime, Event::StartMaster);
     }
 
-    /// Ends the master's process without closing connections. After `away` another one leads on another host with the
-    /// same registry. Each agent detects it on its own.
-    pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
+    /// Ends the master's process without closing connections. After `downtime` another one leads on another host with
+    /// the same registry. Each agent detects it on its own.
+    pub fn fail_master_over(&mut self, downtime: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.master.moves_on();
         // The address of a deposed master that still runs is in use.
         if self.is_at_deposed(&self.master.pid()) {
             self.master.moves_on();
         }
-        self.queue.push(self.now + away, Event::StartMaster);
+        self.queue.push(self.now + downtime, Event::StartMaster);
         self.all_hosts_detect(DETECTION);
     }
 
@@ -57,13 +57,13 @@ impl<O: Observer> World<O> {
         self.master.moved = true;
         for agent in 0..self.agents.len() {
             let late = within.mul_f64(Self::unit(&mut self.network_rng));
-            let life = self.agents[agent].life;
-            self.queue.push(self.now + late, Event::Detect { agent: agent as u32, life });
+            let generation = self.agents[agent].generation;
+            self.queue.push(self.now + late, Event::Detect { agent: agent as u32, generation });
         }
     }
 
-    pub(super) fn detect(&mut self, agent: u32, life: u32) {
-        if self.agents[agent as usize].life != life {
+    pub(super) fn detect(&mut self, agent: u32, generation: u32) {
+        if self.agents[agent as usize].generation != generation {
             return;
         }
         let master = self.master.core.is_some().then(|| self.master.pid());
@@ -72,48 +72,49 @@ impl<O: Observer> World<O> {
         self.agent_input(agent, agent::Input::Detected { master });
     }
 
-    /// Crashes an agent's process, which starts again with its checkpoints after `away`. Its executors keep running.
-    pub fn crash_agent(&mut self, agent: usize, away: Duration) {
-        self.crash_agent_so(agent, away, 0, false);
+    /// Crashes an agent's process, which starts again with its checkpoints after `downtime`. Its executors keep
+    /// running.
+    pub fn crash_agent(&mut self, agent: usize, downtime: Duration) {
+        self.crash_agent_with(agent, downtime, 0, false);
     }
 
     /// Crashes an agent's process, as [`crash_agent`](Self::crash_agent) does. `durable` determines the part of its
     /// pending writes that is durable; sent data still arrives if `arrives`.
-    pub fn crash_agent_so(&mut self, agent: usize, away: Duration, durable: u32, arrives: bool) {
+    pub fn crash_agent_with(&mut self, agent: usize, downtime: Duration, durable: u32, arrives: bool) {
         self.stop_agent(agent as u32, durable, arrives);
-        self.queue.push(self.now + away, Event::StartAgent(agent as u32));
+        self.queue.push(self.now + downtime, Event::StartAgent(agent as u32));
     }
 
-    /// Reboots an agent's host: all its processes end, and the agent starts again after `away`.
-    pub fn reboot_agent(&mut self, agent: usize, away: Duration, durable: u32) {
+    /// Reboots an agent's host: all its processes end, and the agent starts again after `downtime`.
+    pub fn reboot_agent(&mut self, agent: usize, downtime: Duration, durable: u32) {
         self.agents[agent].boots += 1;
-        self.kill_agent_and_executors(agent, away, durable);
-        self.agents[agent].keeper.disk().host_restarts();
+        self.kill_agent_and_executors(agent, downtime, durable);
+        self.agents[agent].checkpoint_store.disk().host_restarts();
     }
 
-    /// Ends an agent's process and all its executors. The agent starts again after `away`, on a host that has not
+    /// Ends an agent's process and all its executors. The agent starts again after `downtime`, on a host that has not
     /// rebooted.
-    pub fn kill_agent_and_executors(&mut self, agent: usize, away: Duration, durable: u32) {
+    pub fn kill_agent_and_executors(&mut self, agent: usize, downtime: Duration, durable: u32) {
         self.stop_agent(agent as u32, durable, false);
         for executor in self.executors_of(agent as u32) {
             self.end_executor(executor, KILLED);
         }
-        self.queue.push(self.now + away, Event::StartAgent(agent as u32));
+        self.queue.push(self.now + downtime, Event::StartAgent(agent as u32));
     }
 
-    /// Crashes a scheduler's process, which starts again with its saved state after `away`. The master notices it after
-    /// `noticed`.
-    pub fn crash_scheduler(&mut self, who: usize, away: Duration, noticed: Duration, arrives: bool) {
-        self.stop_scheduler(who as u32, noticed, arrives);
-        self.queue.push(self.now + away, Event::StartScheduler(who as u32));
+    /// Crashes a scheduler's process, which starts again with its saved state after `downtime`. The master notices it
+    /// after `noticed`.
+    pub fn crash_scheduler(&mut self, scheduler: usize, downtime: Duration, noticed: Duration, arrives: bool) {
+        self.stop_scheduler(scheduler as u32, noticed, arrives);
+        self.queue.push(self.now + downtime, Event::StartScheduler(scheduler as u32));
     }
 
-    /// Crashes a process in its next batch that has outputs or writes, at the point of `doom`.
-    pub fn doom(&mut self, process: Process, doom: Doom) {
+    /// Crashes a process in its next batch that has outputs or writes, at the point of `planned_crash`.
+    pub fn plan_crash(&mut self, process: Process, planned_crash: PlannedCrash) {
         match process {
-            Process::Master => self.master.doom = Some(doom),
-            Process::Agent(agent) => self.agents[agent].doom = Some(doom),
-            Process::Scheduler(who) => self.schedulers[who].doom = Some(doom),
+            Process::Master => self.master.planned_crash = Some(planned_crash),
+            Process::Agent(agent) => self.agents[agent].planned_crash = Some(planned_crash),
+            Process::Scheduler(scheduler) => self.schedulers[scheduler].planned_crash = Some(planned_crash),
         }
     }
 
@@ -123,7 +124,7 @@ impl<O: Observer> World<O> {
         match process {
             Process::Master => self.master.clock.drifts(now, drift),
             Process::Agent(agent) => self.agents[agent].clock.drifts(now, drift),
-            Process::Scheduler(who) => self.schedulers[who].clock.drifts(now, drift),
+            Process::Scheduler(scheduler) => self.schedulers[scheduler].clock.drifts(now, drift),
         }
     }
 
@@ -132,7 +133,7 @@ impl<O: Observer> World<O> {
         match process {
             Process::Master => self.master.clock.ahead(by),
             Process::Agent(agent) => self.agents[agent].clock.ahead(by),
-            Process::Scheduler(who) => self.schedulers[who].clock.ahead(by),
+            Process::Scheduler(scheduler) => self.schedulers[scheduler].clock.ahead(by),
         }
     }
 
@@ -153,16 +154,16 @@ impl<O: Observer> World<O> {
 
     /// Kills an executor on an agent's host; `pick` modulo their number selects it.
     pub fn kill_executor(&mut self, agent: usize, pick: usize) {
-        let living = self.executors_of(agent as u32);
-        if let Some(executor) = living.get(pick % living.len().max(1)) {
+        let executors = self.executors_of(agent as u32);
+        if let Some(executor) = executors.get(pick % executors.len().max(1)) {
             self.end_executor(*executor, KILLED);
         }
     }
 
     /// Breaks the connection of an executor to its agent; `pick` modulo the number of executors selects it.
     pub fn cut_executor(&mut self, agent: usize, pick: usize) {
-        let living = self.executors_of(agent as u32);
-        if let Some(executor) = living.get(pick % living.len().max(1)) {
+        let executors = self.executors_of(agent as u32);
+        if let Some(executor) = executors.get(pick % executors.len().max(1)) {
             self.break_executor(*executor);
         }
     }
@@ -199,18 +200,18 @@ impl<O: Observer> World<O> {
         self.with_each_master(|world| match (process, to_master) {
             (Process::Agent(agent), true) => world.agents[agent].to_master.stall(until),
             (Process::Agent(agent), false) => world.agents[agent].to_agent.stall(until),
-            (Process::Scheduler(who), true) => world.schedulers[who].calls.stall(until),
-            (Process::Scheduler(who), false) => world.schedulers[who].events.stall(until),
+            (Process::Scheduler(scheduler), true) => world.schedulers[scheduler].calls.stall(until),
+            (Process::Scheduler(scheduler), false) => world.schedulers[scheduler].events.stall(until),
             (Process::Master, _) => {}
         });
     }
 
     /// Loses all messages between an agent and the master until a time. If any was lost, the connections break then.
-    pub fn part_agent(&mut self, agent: usize, until: Time) {
+    pub fn partition_agent(&mut self, agent: usize, until: Time) {
         self.with_each_master(|world| {
             let host = &mut world.agents[agent];
-            host.to_agent.part(until);
-            host.to_master.part(until);
+            host.to_agent.partition(until);
+            host.to_master.partition(until);
         });
         self.queue.push(until, Event::AgentRejoined(agent as u32));
     }
@@ -235,28 +236,28 @@ impl<O: Observer> World<O> {
     }
 
     /// Breaks a scheduler's connections; both ends are notified.
-    pub fn cut_framework(&mut self, who: usize) {
+    pub fn cut_framework(&mut self, scheduler: usize) {
         self.with_each_master(|world| {
-            if world.schedulers[who].at == world.master.life {
-                world.cut_scheduler(who as u32, false);
+            if world.schedulers[scheduler].master_generation == world.master.generation {
+                world.cut_scheduler(scheduler as u32, false);
             }
         });
     }
 
     /// Loses all messages between a scheduler and the master until a time. If any was lost, the connections break then.
-    pub fn part_framework(&mut self, who: usize, until: Time) {
+    pub fn partition_framework(&mut self, scheduler: usize, until: Time) {
         self.with_each_master(|world| {
-            let host = &mut world.schedulers[who];
-            host.calls.part(until);
-            host.events.part(until);
+            let host = &mut world.schedulers[scheduler];
+            host.calls.partition(until);
+            host.events.partition(until);
         });
-        self.queue.push(until, Event::SchedulerRejoined(who as u32));
+        self.queue.push(until, Event::SchedulerRejoined(scheduler as u32));
     }
 
     /// Delays all messages between a scheduler and the master that are sent from now on to `until`.
-    pub fn stall_framework(&mut self, who: usize, until: Time) {
+    pub fn stall_framework(&mut self, scheduler: usize, until: Time) {
         self.with_each_master(|world| {
-            let host = &mut world.schedulers[who];
+            let host = &mut world.schedulers[scheduler];
             host.calls.stall(until);
             host.events.stall(until);
         });
@@ -266,7 +267,7 @@ impl<O: Observer> World<O> {
     /// deposed master ends.
     pub fn heal(&mut self) {
         self.as_deposed(|world| world.stop_master(0, true));
-        self.master.doom = None;
+        self.master.planned_crash = None;
         self.master.writer.slow(self.now, Duration::ZERO);
         self.master.refusal = None;
         for agent in 0..self.agents.len() {
@@ -274,16 +275,16 @@ impl<O: Observer> World<O> {
             host.to_agent.heal();
             host.to_master.heal();
             host.writer.slow(self.now, Duration::ZERO);
-            host.keeper.disk().heal();
-            (host.doom, host.failing) = (None, 0);
+            host.checkpoint_store.disk().heal();
+            (host.planned_crash, host.failing) = (None, 0);
             self.agent_rejoined(agent as u32);
         }
-        for who in 0..self.schedulers.len() {
-            let host = &mut self.schedulers[who];
+        for scheduler in 0..self.schedulers.len() {
+            let host = &mut self.schedulers[scheduler];
             host.calls.heal();
             host.events.heal();
-            host.doom = None;
-            self.scheduler_rejoined(who as u32);
+            host.planned_crash = None;
+            self.scheduler_rejoined(scheduler as u32);
         }
     }
 }

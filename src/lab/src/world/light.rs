@@ -12,7 +12,7 @@ use protos::mesos::{self as pb, TaskState};
 
 use super::event::Event;
 use super::{Observer, World};
-use crate::work::{Mishaps, Work};
+use crate::work::{FailureRates, Work};
 
 /// The state of a light agent.
 pub(super) struct LightAgent {
@@ -102,7 +102,7 @@ impl<O: Observer> World<O> {
 
     fn light_launch(&mut self, agent: u32, run: m::RunTaskMessage) {
         let Some(framework) = run.framework.id.clone() else { return };
-        let serial = self.name();
+        let serial = self.next_id();
         let work = Work::of(&run.task);
         let span = self.task_span(agent, &framework.value, &run.task.task_id.value, work);
         let task = self.light_tasks.insert(LightTask {
@@ -117,7 +117,7 @@ impl<O: Observer> World<O> {
         if let Some(light) = &mut self.agents[agent as usize].light {
             light.tasks.push(task);
         }
-        let starts = self.now + self.write(|model| &model.container_start);
+        let starts = self.now + self.draw_duration(|model| &model.container_start);
         self.queue.push(starts, Event::LightTask { agent, task, serial, state: TaskState::TaskRunning });
         if let Some((span, state)) = span {
             self.queue.push(starts + span, Event::LightTask { agent, task, serial, state });
@@ -126,7 +126,7 @@ impl<O: Observer> World<O> {
 
     /// Changes the state of a task, and sends an update.
     pub(super) fn light_task(&mut self, agent: u32, task: u32, serial: u64, state: TaskState) {
-        let (number, now) = (self.name(), self.now);
+        let (number, now) = (self.next_id(), self.now);
         let Some(entry) = self.light_tasks.get_mut(task as usize).filter(|entry| entry.serial == serial) else {
             return;
         };
@@ -219,8 +219,8 @@ impl<O: Observer> World<O> {
         let model = &self.model;
         let own = self.agents.get(agent as usize).map_or(0.0, |host| host.spec.failures);
         let failures = model.failures + own * (1.0 - model.failures);
-        let mishaps = Mishaps { failures, stragglers: model.stragglers, straggling: model.straggling };
-        match mishaps.draw(span, || self.seed.child("tasks").child(framework).child(task)) {
+        let failure_rates = FailureRates { failures, stragglers: model.stragglers, straggling: model.straggling };
+        match failure_rates.draw(span, || self.seed.child("tasks").child(framework).child(task)) {
             (span, true) => Some((span, TaskState::TaskFailed)),
             (span, false) => Some((span, ending)),
         }

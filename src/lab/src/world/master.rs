@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clock::Clock;
 use super::disk::Refusal;
-use super::event::{Doom, Event, Moment, Over, ToScheduler};
+use super::event::{CrashPoint, Event, MasterConnection, PlannedCrash, ToScheduler};
 use super::writer::Writer;
 use super::{CallRefusal, Note, Observer, World, agents};
 
@@ -20,7 +20,7 @@ use super::{CallRefusal, Note, Observer, World, agents};
 pub(super) struct MasterHost {
     pub core: Option<Master>,
     /// Number of starts of masters' processes.
-    pub life: u32,
+    pub generation: u32,
     config: Config,
     registry: Registry,
     /// Durable operations that are not applied to `registry` yet; they are when a master reads it.
@@ -49,23 +49,23 @@ pub(super) struct MasterHost {
     pub moved: bool,
     pub writer: Writer<RegistryOp, Output>,
     /// Set if the process will crash in its next batch that has outputs or writes.
-    pub doom: Option<Doom>,
+    pub planned_crash: Option<PlannedCrash>,
     /// Refusal of writes by the registry's disk, until a time.
     pub refusal: Option<(Refusal, Time)>,
     /// Set if the master may not write to the registry. It waits forever once it has tried.
-    fenced: Option<Stuck>,
+    fenced: Option<FenceState>,
 }
 
 /// Whether a master that may not write to the registry has tried.
 #[derive(Clone, Copy, PartialEq)]
-enum Stuck {
+enum FenceState {
     NotYet,
     Waits,
 }
 
 /// A scheduler's call that has not been answered.
 pub(super) struct Waiting {
-    pub who: u32,
+    pub scheduler: u32,
     pub connection: u64,
     /// The call, if the master has a [`Defect`](super::Defect).
     pub call: Option<Box<protos::mesos::scheduler::Call>>,
@@ -75,7 +75,7 @@ impl MasterHost {
     pub fn new(config: Config) -> MasterHost {
         MasterHost {
             core: None,
-            life: 0,
+            generation: 0,
             config,
             registry: Registry::default(),
             written: Vec::new(),
@@ -93,7 +93,7 @@ impl MasterHost {
             pid: Pid::new("master", address(0)),
             moved: false,
             writer: Writer::default(),
-            doom: None,
+            planned_crash: None,
             refusal: None,
             fenced: None,
         }
@@ -102,9 +102,9 @@ impl MasterHost {
     /// Returns the process of the master that leads after this one, on another host, with all durable state. This one
     /// does not write any more; if a write of it was `lost`, it waits for that.
     pub fn next(&mut self, lost: bool) -> MasterHost {
-        self.fenced = Some(if lost { Stuck::Waits } else { Stuck::NotYet });
+        self.fenced = Some(if lost { FenceState::Waits } else { FenceState::NotYet });
         let mut next = MasterHost {
-            life: self.life + 1,
+            generation: self.generation + 1,
             registry: std::mem::take(&mut self.registry),
             written: std::mem::take(&mut self.written),
             place: self.place,
@@ -130,7 +130,7 @@ impl MasterHost {
     /// Returns the event that the master notices the end of a stream.
     pub fn closes(&self, connection: u64) -> Event {
         let input = Input::StreamClosed { stream: StreamId(connection) };
-        Event::Master { life: self.life, over: None, input }
+        Event::Master { generation: self.generation, via: None, input }
     }
 
     /// Returns the pid of the master.
@@ -157,10 +157,10 @@ impl<O: Observer> World<O> {
         if self.master.core.is_some() {
             return;
         }
-        let life = self.master.life;
+        let generation = self.master.generation;
         let address = self.master.address();
         let info = MasterInfo {
-            id: format!("m{life}"),
+            id: format!("m{generation}"),
             ip: u32::from_le_bytes(address.ip().octets()),
             port: u32::from(address.port()),
             pid: Some(self.master.pid().to_string()),
@@ -170,9 +170,9 @@ impl<O: Observer> World<O> {
             domain: self.agents.iter().find_map(|host| host.spec.domain.clone()),
             ..MasterInfo::default()
         };
-        let seed = self.seed.nth("master", life as usize).number();
+        let seed = self.seed.nth("master", generation as usize).number();
         let config = self.master.config.clone();
-        let config = self.spoiled_config(config);
+        let config = self.defective_config(config);
         let MasterHost { registry, written, .. } = &mut self.master;
         written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
@@ -180,7 +180,7 @@ impl<O: Observer> World<O> {
             recording.begin(&info, &self.master.registry, seed, shown);
         }
         self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
-        self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
+        self.observer.noted(&Note::MasterStarts { generation, place: self.master.place }, self.now);
         self.plan_master();
         if std::mem::take(&mut self.master.moved) {
             self.all_hosts_detect(super::faults::DETECTION);
@@ -189,12 +189,12 @@ impl<O: Observer> World<O> {
     }
 
     /// Handles an input that arrives, unless its process or connection has ended.
-    pub(super) fn master_arrival(&mut self, life: u32, over: Option<Over>, input: Input) {
-        let lost = |over: Over| match over {
-            Over::Agent(agent, epoch) => !self.agents[agent as usize].to_master.carries(epoch),
-            Over::Scheduler(who, epoch) => !self.schedulers[who as usize].calls.carries(epoch),
+    pub(super) fn master_arrival(&mut self, generation: u32, via: Option<MasterConnection>, input: Input) {
+        let lost = |via: MasterConnection| match via {
+            MasterConnection::Agent(agent, epoch) => !self.agents[agent as usize].to_master.carries(epoch),
+            MasterConnection::Scheduler(scheduler, epoch) => !self.schedulers[scheduler as usize].calls.carries(epoch),
         };
-        if self.master.life != life || self.master.core.is_none() || over.is_some_and(lost) {
+        if self.master.generation != generation || self.master.core.is_none() || via.is_some_and(lost) {
             return;
         }
         self.master.inbox.push(input);
@@ -203,19 +203,19 @@ impl<O: Observer> World<O> {
 
     /// Makes an operator call, without waiting for the answer.
     pub fn operate(&mut self, call: protos::mesos::master::Call) {
-        let request = self.name();
+        let request = self.next_id();
         self.observer.noted(&Note::OperatorCalls { request, call: &call }, self.now);
         self.master.operators.insert(request);
         let input = Input::OperatorCall { request: RequestId(request), call: Box::new(call), principal: None };
-        self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
+        self.queue.push(self.now, Event::Master { generation: self.master.generation, via: None, input });
     }
 
     /// Sets the master's policies as an operator does, without waiting for the answer.
     pub fn set_policies(&mut self, policies: allocator::policies::Policies) {
-        let request = self.name();
+        let request = self.next_id();
         self.master.operators.insert(request);
         let input = Input::UpdatePolicies { request: RequestId(request), policies: Box::new(policies) };
-        self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
+        self.queue.push(self.now, Event::Master { generation: self.master.generation, via: None, input });
     }
 
     /// Runs the master's batch at once if nothing else is due now, as it would be the next event; otherwise plans it.
@@ -223,7 +223,7 @@ impl<O: Observer> World<O> {
         let free = !self.master.planned && self.master.busy_until <= self.now;
         if free && self.queue.next_at().is_none_or(|at| at > self.now) {
             self.events += 1;
-            self.master_batch(self.master.life);
+            self.master_batch(self.master.generation);
         } else {
             self.plan_master();
         }
@@ -232,12 +232,12 @@ impl<O: Observer> World<O> {
     fn plan_master(&mut self) {
         if !std::mem::replace(&mut self.master.planned, true) {
             let at = self.now.max(self.master.busy_until);
-            self.queue.push(at, Event::MasterBatch { life: self.master.life });
+            self.queue.push(at, Event::MasterBatch { generation: self.master.generation });
         }
     }
 
-    pub(super) fn master_wake(&mut self, life: u32) {
-        if self.master.life != life || self.master.wake != Some(self.now) {
+    pub(super) fn master_wake(&mut self, generation: u32) {
+        if self.master.generation != generation || self.master.wake != Some(self.now) {
             return;
         }
         self.master.wake = None;
@@ -255,18 +255,18 @@ impl<O: Observer> World<O> {
         let at = self.master.clock.when(at).max(self.now);
         if self.master.wake.is_none_or(|planned| at < planned) {
             self.master.wake = Some(at);
-            self.queue.push(at, Event::MasterWake { life: self.master.life });
+            self.queue.push(at, Event::MasterWake { generation: self.master.generation });
         }
     }
 
     /// Handles all inputs that have arrived together, as the daemon does. Outputs follow when the batch is durable.
-    pub(super) fn master_batch(&mut self, life: u32) {
-        if self.master.life != life {
+    pub(super) fn master_batch(&mut self, generation: u32) {
+        if self.master.generation != generation {
             return;
         }
         let (now, shown) = (self.now, self.master.clock.show(self.now));
         self.master.planned = false;
-        self.spoil_master();
+        self.corrupt_master();
         let mut out = std::mem::take(&mut self.master.out);
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
@@ -279,7 +279,7 @@ impl<O: Observer> World<O> {
         self.recording.iter_mut().for_each(|recording| recording.end_batch(shown, &out));
         out.log.clear();
         self.master.inbox = inbox;
-        self.spoil_master();
+        self.corrupt_master();
         self.batches += 1;
         let ready = now + self.model.master_cost * inputs;
         self.master.busy_until = ready;
@@ -288,57 +288,57 @@ impl<O: Observer> World<O> {
         self.plan_master_wake();
     }
 
-    /// Writes the entries of a batch, and then carries out its outputs. A doomed process ends at its doom.
+    /// Writes the entries of a batch, and then carries out its outputs. A process whose crash is planned ends there.
     fn master_commits(&mut self, out: &mut Outbox, ready: Time) {
-        let doom = Doom::take(&mut self.master.doom, out);
+        let planned_crash = PlannedCrash::take(&mut self.master.planned_crash, out);
         if let Some(stuck) = &mut self.master.fenced
-            && (!out.persist.is_empty() || *stuck == Stuck::Waits)
+            && (!out.persist.is_empty() || *stuck == FenceState::Waits)
         {
-            *stuck = Stuck::Waits;
+            *stuck = FenceState::Waits;
             out.clear();
         }
-        let life = self.master.life;
+        let generation = self.master.generation;
         let mut written = ready;
         if !out.persist.is_empty() || !self.master.writer.is_idle() {
             self.master.writer.push(out);
-            written = self.master_writes(ready).unwrap_or(ready);
+            written = self.start_registry_write(ready).unwrap_or(ready);
         } else {
             for output in out.outputs.drain(..) {
                 self.master_output(output, ready);
             }
         }
-        if let Some(doom) = doom {
-            self.queue.push(doom.instant(ready, written), Event::MasterDies { life, doom });
+        if let Some(planned_crash) = planned_crash {
+            self.queue.push(planned_crash.time(ready, written), Event::MasterCrashes { generation, planned_crash });
         }
     }
 
     /// Starts the next write unless one is in progress. Returns the time at which it is complete.
-    fn master_writes(&mut self, from: Time) -> Option<Time> {
+    fn start_registry_write(&mut self, from: Time) -> Option<Time> {
         let writes = self.master.writer.begin()?;
         let mut until = from;
         if writes {
-            until = until + self.write(|model| &model.registry_write) + self.master.writer.slowness(self.now);
+            until = until + self.draw_duration(|model| &model.registry_write) + self.master.writer.slowness(self.now);
         }
-        self.queue.push(until, Event::MasterWritten { life: self.master.life });
+        self.queue.push(until, Event::MasterWritten { generation: self.master.generation });
         Some(until)
     }
 
-    pub(super) fn master_written(&mut self, life: u32) {
-        if self.master.life != life || self.registry_refuses() {
+    pub(super) fn master_written(&mut self, generation: u32) {
+        if self.master.generation != generation || self.registry_refuses() {
             return;
         }
         for batch in self.master.writer.done() {
             let persist = batch.persist;
-            let persist = self.spoiled_registry(persist);
+            let persist = self.defective_registry_write(persist);
             self.master.written.extend(persist);
             for output in batch.outputs {
                 self.master_output(output, self.now);
             }
-            if self.master.life != life {
+            if self.master.generation != generation {
                 return;
             }
         }
-        self.master_writes(self.now);
+        self.start_registry_write(self.now);
     }
 
     /// Ends the master if the disk refuses its write, which may or may not be durable for the next one. Returns whether
@@ -365,18 +365,18 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// Ends the master's process at its doom.
-    pub(super) fn master_dies(&mut self, life: u32, doom: Doom) {
-        if self.master.life == life {
-            let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
+    /// Crashes the master's process as planned.
+    pub(super) fn master_crashes(&mut self, generation: u32, planned_crash: PlannedCrash) {
+        if self.master.generation == generation {
+            let durable = if let CrashPoint::Writing(durable) = planned_crash.point { durable } else { 0 };
             self.stop_master(durable, true);
-            self.queue.push(self.now + doom.away, Event::StartMaster);
+            self.queue.push(self.now + planned_crash.downtime, Event::StartMaster);
         }
     }
 
     pub(super) fn master_output(&mut self, output: Output, ready: Time) {
         match output {
-            Output::Send { to, from, message } => self.master_sends(&to, from, message, ready),
+            Output::Send { to, from, message } => self.send_to_agent(&to, from, message, ready),
             Output::Link { pid } => {
                 if let Some(agent) = agents::number(&pid) {
                     self.master.links.insert(agent);
@@ -391,13 +391,13 @@ impl<O: Observer> World<O> {
                 self.master.requests.remove(&request.0);
             }
             Output::SchedulerEvent { stream, event } => {
-                if let Some(who) = self.master.streams.get(&stream.0).copied() {
-                    self.tell_scheduler(who, stream.0, ToScheduler::Event(event), ready);
+                if let Some(scheduler) = self.master.streams.get(&stream.0).copied() {
+                    self.tell_scheduler(scheduler, stream.0, ToScheduler::Event(event), ready);
                 }
             }
             Output::CloseStream { stream } => {
-                if let Some(who) = self.master.streams.remove(&stream.0) {
-                    self.tell_scheduler(who, stream.0, ToScheduler::Closed, ready);
+                if let Some(scheduler) = self.master.streams.remove(&stream.0) {
+                    self.tell_scheduler(scheduler, stream.0, ToScheduler::Closed, ready);
                 }
             }
             Output::Respond { request: RequestId(request), answer } => {
@@ -408,15 +408,15 @@ impl<O: Observer> World<O> {
                 let waiting = self.master.requests.remove(&request);
                 if let Some(waiting) = &waiting
                     && let Some(call) = &waiting.call
-                    && let Some(error) = self.spoiled_answer()
+                    && let Some(error) = self.defective_answer()
                 {
-                    return self.refuse_call(waiting.who, waiting.connection, error, call, ready);
+                    return self.refuse_call(waiting.scheduler, waiting.connection, error, call, ready);
                 }
                 debug_assert!(waiting.is_none() || answer.is_ok(), "a call carried out: {answer:?}");
             }
             Output::Refuse { request: RequestId(request), error, call } => {
                 if let Some(waiting) = self.master.requests.remove(&request) {
-                    self.refuse_call(waiting.who, waiting.connection, error, &call, ready);
+                    self.refuse_call(waiting.scheduler, waiting.connection, error, &call, ready);
                 }
             }
             Output::Exit { reason } => {
@@ -430,16 +430,16 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns a call to its scheduler with the reason of the refusal.
-    fn refuse_call(&mut self, who: u32, connection: u64, error: CallError, call: &scheduler::Call, ready: Time) {
+    fn refuse_call(&mut self, scheduler: u32, connection: u64, error: CallError, call: &scheduler::Call, ready: Time) {
         let why = CallRefusal::Rejected(error);
         let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(call)), why };
-        self.tell_scheduler(who, connection, what, ready);
+        self.tell_scheduler(scheduler, connection, what, ready);
     }
 
-    fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
+    fn send_to_agent(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
-        if self.spoils_order(&message) {
+        if self.loses_message(&message) {
             return;
         }
         let Some(host) = self.agents.get_mut(agent as usize) else { return };
@@ -448,14 +448,14 @@ impl<O: Observer> World<O> {
         if host.is_light() {
             return self.queue.push(at, Event::Light { agent, epoch, message });
         }
-        let life = host.life;
+        let generation = host.generation;
         if let Some(message) = agents::incoming(message) {
             let from = match from {
                 Sender::Master => self.master.pid(),
                 observer => Pid::new(&observer.to_string(), self.master.address()),
             };
             let input = agent::Input::Message { from, message: Box::new(message) };
-            self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input });
+            self.queue.push(at, Event::Agent { agent, generation, epoch: Some(epoch), input });
         }
     }
 
@@ -471,9 +471,9 @@ impl<O: Observer> World<O> {
         let broken = self.master.writer.broken();
         let whole = durable as usize % (broken.len() + 1);
         self.master.written.extend(broken.into_iter().take(whole).flat_map(|batch| batch.persist));
-        let life = self.master.life;
-        self.master.life += 1;
-        self.master.doom = None;
+        let generation = self.master.generation;
+        self.master.generation += 1;
+        self.master.planned_crash = None;
         self.master.inbox.clear();
         self.master.planned = false;
         self.master.wake = None;
@@ -487,9 +487,9 @@ impl<O: Observer> World<O> {
             }
             self.break_to_master(agent as u32);
         }
-        for who in 0..self.schedulers.len() {
-            if self.schedulers[who].at == life {
-                self.cut_scheduler(who as u32, arrives);
+        for scheduler in 0..self.schedulers.len() {
+            if self.schedulers[scheduler].master_generation == generation {
+                self.cut_scheduler(scheduler as u32, arrives);
             }
         }
     }

@@ -40,11 +40,11 @@ use crate::seeds::{Rng, Seed};
 use agents::AgentHost;
 pub use agents::AgentSpec;
 pub use defect::Defect;
-use deposed::Deposed;
+use deposed::DeposedMaster;
 use digest::Digest;
 pub use disk::{DiskError, Refusal};
 use event::Event;
-pub use event::{Doom, Moment};
+pub use event::{CrashPoint, PlannedCrash};
 use executors::Executor;
 pub use faults::Process;
 use light::LightTask;
@@ -67,9 +67,9 @@ pub type Trace = Box<dyn FnMut(&dyn std::fmt::Debug)>;
 /// An observer of a world, which receives the messages between schedulers and the master and changes nothing.
 pub trait Observer {
     /// Called when a scheduler has received an event.
-    fn received(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
+    fn received(&mut self, scheduler: usize, event: &sdk::v1::scheduler::Event, now: Time);
     /// Called when a scheduler has made a call, which has not arrived yet.
-    fn called(&mut self, who: usize, call: &sdk::v1::scheduler::Call, now: Time);
+    fn called(&mut self, scheduler: usize, call: &sdk::v1::scheduler::Call, now: Time);
     /// Called when a task starts on an agent, whether or not the master knows it.
     fn started(&mut self, framework: &str, task: &str, now: Time);
     /// Called when a task has ended on its agent.
@@ -92,7 +92,7 @@ pub struct FrameworkSpec {
     /// Creates the scheduler, once for each start of its process.
     pub scheduler: Box<dyn FnMut() -> Box<dyn Scheduler>>,
     /// Whether the scheduler's saved state survives its process.
-    pub keeps: bool,
+    pub persists_state: bool,
     /// Time after the beginning at which the process starts.
     pub start: Duration,
 }
@@ -119,7 +119,7 @@ pub struct World<O> {
     disk_rng: Rng,
     master: MasterHost,
     /// The former leading master, until it detects that it was deposed.
-    deposed: Option<Box<Deposed>>,
+    deposed: Option<Box<DeposedMaster>>,
     agents: Vec<AgentHost>,
     schedulers: Vec<SchedulerHost>,
     executors: Slab<Executor>,
@@ -219,10 +219,10 @@ impl<O: Observer> World<O> {
     }
 
     /// Wakes a scheduler, which receives `Event::Wake` now.
-    pub fn nudge(&mut self, who: usize) {
-        if let Some(host) = self.schedulers.get(who) {
-            let life = host.life;
-            self.queue.push(self.now, Event::Nudge { who: who as u32, life });
+    pub fn wake_scheduler(&mut self, scheduler: usize) {
+        if let Some(host) = self.schedulers.get(scheduler) {
+            let generation = host.generation;
+            self.queue.push(self.now, Event::WakeScheduler { scheduler: scheduler as u32, generation });
         }
     }
 
@@ -234,7 +234,7 @@ impl<O: Observer> World<O> {
     /// Handles all events that are due until `end`, and sets the clock to it.
     pub fn run_until(&mut self, end: Time) {
         while let Some((at, event)) = self.queue.pop_until(end) {
-            self.go_on(at, event);
+            self.advance(at, event);
         }
         self.now = self.now.max(end);
     }
@@ -242,14 +242,14 @@ impl<O: Observer> World<O> {
     /// Handles the next event. Returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.queue.pop() else { return false };
-        self.go_on(at, event);
+        self.advance(at, event);
         true
     }
 
-    fn go_on(&mut self, at: Time, event: Event) {
+    fn advance(&mut self, at: Time, event: Event) {
         self.now = self.now.max(at);
         self.events += 1;
-        self.happen(event);
+        self.handle_event(event);
     }
 
     /// Passes every event to `trace` before it is handled.
@@ -257,49 +257,51 @@ impl<O: Observer> World<O> {
         self.trace = Some(trace);
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         if let Some(trace) = &mut self.trace {
             trace(&event);
         }
         match event.master() {
-            Some(life) if self.is_deposed(life) => self.as_deposed(|world| world.happen_here(event)),
-            _ => self.happen_here(event),
+            Some(generation) if self.is_deposed(generation) => self.as_deposed(|world| world.dispatch(event)),
+            _ => self.dispatch(event),
         }
     }
 
-    fn happen_here(&mut self, event: Event) {
+    fn dispatch(&mut self, event: Event) {
         match event {
-            Event::Master { life, over, input } => self.master_arrival(life, over, input),
-            Event::MasterBatch { life } => self.master_batch(life),
-            Event::MasterWritten { life } => self.master_written(life),
-            Event::MasterDies { life, doom } => self.master_dies(life, doom),
-            Event::MasterWake { life } => self.master_wake(life),
+            Event::Master { generation, via, input } => self.master_arrival(generation, via, input),
+            Event::MasterBatch { generation } => self.master_batch(generation),
+            Event::MasterWritten { generation } => self.master_written(generation),
+            Event::MasterCrashes { generation, planned_crash } => self.master_crashes(generation, planned_crash),
+            Event::MasterWake { generation } => self.master_wake(generation),
             Event::StartMaster => self.start_master(),
-            Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, input),
-            Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
-            Event::AgentWritten { agent, life } => self.agent_written(agent, life),
-            Event::AgentTends { agent, life } => self.agent_tends(agent, life),
-            Event::AgentVolumes { agent, life } => self.agent_volumes_change(agent, life),
-            Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
-            Event::FindsOut { life } => self.finds_out(life),
-            Event::SchedulerDetects(who) => self.scheduler_detects(who),
-            Event::Detect { agent, life } => self.detect(agent, life),
+            Event::Agent { agent, generation, epoch, input } => self.agent_arrival(agent, generation, epoch, input),
+            Event::AgentBatch { agent, generation } => self.agent_batch(agent, generation),
+            Event::AgentWritten { agent, generation } => self.agent_written(agent, generation),
+            Event::AgentDiskCheck { agent, generation } => self.check_agent_disk(agent, generation),
+            Event::AgentVolumes { agent, generation } => self.agent_volumes_change(agent, generation),
+            Event::AgentCrashes { agent, generation, planned_crash } => {
+                self.agent_crashes(agent, generation, planned_crash)
+            }
+            Event::DepositionDetected { generation } => self.end_deposed_master(generation),
+            Event::SchedulerDetects(scheduler) => self.scheduler_detects(scheduler),
+            Event::Detect { agent, generation } => self.detect(agent, generation),
             Event::AgentRejoined(agent) => self.agent_rejoined(agent),
-            Event::SchedulerRejoined(who) => self.scheduler_rejoined(who),
-            Event::AgentWake { agent, life } => self.agent_wake(agent, life),
+            Event::SchedulerRejoined(scheduler) => self.scheduler_rejoined(scheduler),
+            Event::AgentWake { agent, generation } => self.agent_wake(agent, generation),
             Event::StartAgent(agent) => self.start_agent(agent),
             Event::Light { agent, epoch, message } => self.light_message(agent, epoch, message),
             Event::LightTask { agent, task, serial, state } => self.light_task(agent, task, serial, state),
-            Event::Scheduler { who, connection, what } => self.scheduler_arrival(who, connection, what),
-            Event::SchedulerWake { who, life } => self.scheduler_wake(who, life),
-            Event::Nudge { who, life } => self.scheduler_nudge(who, life),
-            Event::StartScheduler(who) => self.start_scheduler(who),
+            Event::Scheduler { scheduler, connection, what } => self.scheduler_arrival(scheduler, connection, what),
+            Event::SchedulerWake { scheduler, generation } => self.scheduler_wake(scheduler, generation),
+            Event::WakeScheduler { scheduler, generation } => self.scheduler_woken(scheduler, generation),
+            Event::StartScheduler(scheduler) => self.start_scheduler(scheduler),
             Event::Executor { executor, serial, what } => self.executor_arrival(executor, serial, what),
         }
     }
 
     /// Returns a number that was not used before, to identify a stream, request or process.
-    fn name(&mut self) -> u64 {
+    fn next_id(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
@@ -310,7 +312,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Draws a duration from one of the model's distributions, such as that of a durable write.
-    fn write(&mut self, dist: fn(&Model) -> &Dist) -> Duration {
+    fn draw_duration(&mut self, dist: fn(&Model) -> &Dist) -> Duration {
         dist(&self.model).draw(&mut self.disk_rng)
     }
 

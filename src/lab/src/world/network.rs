@@ -7,28 +7,28 @@ use base::Time;
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lane {
+pub struct OneWayConnection {
     /// Epoch of the connection. Messages of an earlier epoch do not arrive.
     epoch: u32,
     /// Arrival time of the last message.
     last: Time,
     /// End of a stall: messages do not arrive before it.
-    stalled: Time,
+    stalled_until: Time,
     /// End of a partition: messages that are sent before it are lost.
-    parted: Time,
+    partitioned_until: Time,
     /// Whether a message was lost and the break has not been reported.
     lost: bool,
 }
 
-impl Lane {
+impl OneWayConnection {
     /// Sends a message at `now` that could arrive at `at`. Returns when it arrives, after all earlier messages; `None`
     /// if it is lost.
     pub fn send(&mut self, now: Time, at: Time) -> Option<Time> {
-        if self.parted > now {
+        if self.partitioned_until > now {
             self.lost = true;
             return None;
         }
-        self.last = at.max(self.last).max(self.stalled);
+        self.last = at.max(self.last).max(self.stalled_until);
         Some(self.last)
     }
 
@@ -48,8 +48,8 @@ impl Lane {
     }
 
     /// Returns a connection to another process, to replace this one. Their epochs never coincide.
-    pub fn next(&self) -> Lane {
-        Lane { epoch: self.epoch.wrapping_add(1 << 16), ..Lane::default() }
+    pub fn next(&self) -> OneWayConnection {
+        OneWayConnection { epoch: self.epoch.wrapping_add(1 << 16), ..OneWayConnection::default() }
     }
 
     /// Breaks the connection and loses the messages on their way.
@@ -65,18 +65,18 @@ impl Lane {
     }
 
     /// Loses the messages that are sent until a time.
-    pub fn part(&mut self, until: Time) {
-        self.parted = until;
+    pub fn partition(&mut self, until: Time) {
+        self.partitioned_until = until;
     }
 
     /// Delays the messages that are sent from now on to `until`.
     pub fn stall(&mut self, until: Time) {
-        self.stalled = until;
+        self.stalled_until = until;
     }
 
     /// Ends stalls and partitions.
     pub fn heal(&mut self) {
-        (self.stalled, self.parted) = (Time::EPOCH, Time::EPOCH);
+        (self.stalled_until, self.partitioned_until) = (Time::EPOCH, Time::EPOCH);
     }
 }
 
@@ -87,19 +87,19 @@ mod tests {
     #[test]
     fn order_is_kept_and_breaks_lose_what_is_in_flight() {
         let at = Time::from_secs;
-        let mut lane = Lane::default();
-        assert_eq!(lane.send(at(1), at(5)), Some(at(5)));
-        assert_eq!(lane.send(at(1), at(3)), Some(at(5)));
-        let before = lane.epoch();
-        lane.cut();
-        assert!(!lane.carries(before));
-        assert_eq!(lane.send(at(1), at(3)), Some(at(3)));
-        lane.part(at(10));
-        assert_eq!(lane.send(at(9), at(9)), None);
-        assert_eq!(lane.send(at(10), at(11)), Some(at(11)));
-        lane.stall(at(20));
-        assert_eq!(lane.send(at(12), at(13)), Some(at(20)));
-        lane.heal();
-        assert_eq!(lane.send(at(21), at(22)), Some(at(22)));
+        let mut connection = OneWayConnection::default();
+        assert_eq!(connection.send(at(1), at(5)), Some(at(5)));
+        assert_eq!(connection.send(at(1), at(3)), Some(at(5)));
+        let before = connection.epoch();
+        connection.cut();
+        assert!(!connection.carries(before));
+        assert_eq!(connection.send(at(1), at(3)), Some(at(3)));
+        connection.partition(at(10));
+        assert_eq!(connection.send(at(9), at(9)), None);
+        assert_eq!(connection.send(at(10), at(11)), Some(at(11)));
+        connection.stall(at(20));
+        assert_eq!(connection.send(at(12), at(13)), Some(at(20)));
+        connection.heal();
+        assert_eq!(connection.send(at(21), at(22)), Some(at(22)));
     }
 }

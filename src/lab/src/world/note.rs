@@ -23,9 +23,9 @@ pub enum CallRefusal {
 #[expect(missing_docs, reason = "agents, schedulers and places are numbers, the rest is named as everywhere")]
 pub enum Note<'a> {
     /// A master begins to lead.
-    MasterStarts { life: u32, place: u8 },
+    MasterStarts { generation: u32, place: u8 },
     /// A master is deposed by another one and does not know it.
-    MasterDeposed { life: u32 },
+    MasterDeposed { generation: u32 },
     /// The master's process crashes.
     MasterStops,
     /// The master exits on its own.
@@ -51,31 +51,31 @@ pub enum Note<'a> {
     /// The disk refuses a write of the registry, and the master ends.
     RegistryRefused { why: &'a str },
     /// A task arrives at an agent from a master that the agent has left for another one.
-    TaskStray { agent: u32, framework: &'a str, task: &'a str },
+    TaskFromFormerMaster { agent: u32, framework: &'a str, task: &'a str },
     /// An agent drops a task with all of its updates because its framework was shut down.
     TaskDropped { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
-    SchedulerStarts { who: u32 },
+    SchedulerStarts { scheduler: u32 },
     /// A scheduler's process crashes.
-    SchedulerStops { who: u32 },
+    SchedulerStops { scheduler: u32 },
     /// A scheduler's session ends.
-    SchedulerEnds { who: u32, ending: &'a Ending },
+    SchedulerEnds { scheduler: u32, ending: &'a Ending },
     /// A scheduler's call is rejected.
-    CallRefused { who: u32, call: &'a Call, why: &'a CallRefusal },
+    CallRefused { scheduler: u32, call: &'a Call, why: &'a CallRefusal },
     /// An executor's process ends with this wait status.
     ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
     /// An executor creates a status update.
-    UpdateMade { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
+    UpdateCreated { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
     /// An executor's status update is acknowledged.
-    UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
+    UpdateAcknowledged { framework: &'a str, uuid: &'a [u8] },
     /// An operator makes a call.
     OperatorCalls { request: u64, call: &'a protos::mesos::master::Call },
     /// An operator's call is answered.
     OperatorAnswered { request: u64, done: bool },
     /// A persistent volume's directory is created on an agent's disk.
-    VolumeMade { agent: u32, directory: &'a str },
+    VolumeCreated { agent: u32, directory: &'a str },
     /// A persistent volume's directory is deleted with its content.
-    VolumeGone { agent: u32, directory: &'a str },
+    VolumeDestroyed { agent: u32, directory: &'a str },
     /// A starting task reads a volume of its own. The content names the tasks that have written there; `None` if the
     /// directory is missing.
     VolumeUsed {

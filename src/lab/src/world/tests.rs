@@ -9,13 +9,13 @@ use sdk::{Calls, Event, Packer, is_terminal};
 use super::*;
 
 /// A scheduler that launches this many tasks of ten seconds, and ends.
-struct Hello {
+struct TestScheduler {
     left: u32,
     ended: u32,
     total: u32,
 }
 
-impl Scheduler for Hello {
+impl Scheduler for TestScheduler {
     fn on_event(&mut self, event: sdk::Event, _now: Time, calls: &mut Calls) {
         match event {
             Event::Offers(offers) => {
@@ -41,14 +41,14 @@ impl Scheduler for Hello {
 }
 
 #[derive(Default)]
-struct Seen {
+struct TestObserver {
     running: BTreeMap<String, u32>,
     started: usize,
     ended: usize,
     offers: usize,
 }
 
-impl Observer for Seen {
+impl Observer for TestObserver {
     fn received(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
         self.offers += event.offers.as_ref().map_or(0, |offers| offers.offers.len());
         if let Some(update) = &event.update {
@@ -64,17 +64,17 @@ impl Observer for Seen {
     }
 }
 
-fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
-    hello_with([30, 20], fidelity, seed)
+fn test_world(fidelity: Fidelity, seed: u64) -> World<TestObserver> {
+    test_world_with([30, 20], fidelity, seed)
 }
 
 /// Returns a world of two frameworks with this many tasks.
-fn hello_with(tasks: [u32; 2], fidelity: Fidelity, seed: u64) -> World<Seen> {
+fn test_world_with(tasks: [u32; 2], fidelity: Fidelity, seed: u64) -> World<TestObserver> {
     let total = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
     let framework = |name: &str, tasks: u32| FrameworkSpec {
         info: FrameworkInfo { user: "u".to_owned(), name: name.to_owned(), ..FrameworkInfo::default() },
-        scheduler: Box::new(move || Box::new(Hello { left: tasks, ended: 0, total: tasks })),
-        keeps: false,
+        scheduler: Box::new(move || Box::new(TestScheduler { left: tasks, ended: 0, total: tasks })),
+        persists_state: false,
         start: Duration::ZERO,
     };
     let setup = Setup {
@@ -88,13 +88,13 @@ fn hello_with(tasks: [u32; 2], fidelity: Fidelity, seed: u64) -> World<Seen> {
             ..Model::default()
         },
     };
-    World::new(setup, Seed::root(seed), Seen::default())
+    World::new(setup, Seed::root(seed), TestObserver::default())
 }
 
 #[test]
 fn schedulers_run_their_tasks_on_real_and_on_light_agents() {
     for fidelity in [Fidelity::Full, Fidelity::Light] {
-        let mut world = hello(fidelity, 1);
+        let mut world = test_world(fidelity, 1);
         for _ in 0..200 {
             world.run_until(world.now() + Duration::from_secs(1));
         }
@@ -108,9 +108,9 @@ fn schedulers_run_their_tasks_on_real_and_on_light_agents() {
 }
 
 #[test]
-fn a_run_is_its_seed() {
+fn equal_seeds_give_equal_runs() {
     let digest = |seed: u64| {
-        let mut world = hello(Fidelity::Full, seed);
+        let mut world = test_world(Fidelity::Full, seed);
         world.run_until(BEGIN + Duration::from_secs(100));
         (world.digest(), world.events())
     };
@@ -119,10 +119,10 @@ fn a_run_is_its_seed() {
 }
 
 #[test]
-fn what_was_waited_for_once_is_not_waited_for_again_and_again() {
+fn ended_tasks_leave_no_wake_ups() {
     // Each task makes its agent, its scheduler and the master plan a wake-up before the one they had planned.
     let in_the_second_hour = |tasks: [u32; 2]| {
-        let mut world = hello_with(tasks, Fidelity::Full, 5);
+        let mut world = test_world_with(tasks, Fidelity::Full, 5);
         world.run_until(BEGIN + Duration::from_secs(3_600));
         assert!(world.all_ended());
         let before = world.events();
@@ -135,7 +135,7 @@ fn what_was_waited_for_once_is_not_waited_for_again_and_again() {
 
 #[test]
 fn crashes_and_partitions_lose_no_task() {
-    let mut world = hello(Fidelity::Full, 3);
+    let mut world = test_world(Fidelity::Full, 3);
     let second = Duration::from_secs(1);
     for n in 0..60 {
         world.run_until(world.now() + second);
@@ -143,7 +143,7 @@ fn crashes_and_partitions_lose_no_task() {
             3 => world.crash_agent(n % 3, second * 2),
             5 => world.crash_master(second),
             6 => world.cut_framework(n % 2),
-            7 => world.part_agent(n % 3, world.now() + second * 3),
+            7 => world.partition_agent(n % 3, world.now() + second * 3),
             8 => world.stall_agent(n % 3, world.now() + second),
             9 => world.cut_agent(n % 3),
             _ => {}
@@ -157,8 +157,8 @@ fn crashes_and_partitions_lose_no_task() {
 }
 
 #[test]
-fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
-    let mut world = hello(Fidelity::Full, 4);
+fn a_replay_is_equal_and_other_policies_differ() {
+    let mut world = test_world(Fidelity::Full, 4);
     world.record();
     world.run_until(world.now() + Duration::from_secs(200));
     let bytes = world.take_recording().unwrap();
@@ -185,7 +185,7 @@ fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
     let (batch, _) = told.parted.unwrap();
     let first = &told.decisions[0];
     assert!(told.decisions.iter().all(|parted| parted.batch >= batch) && first.batch == batch, "{first:?}");
-    assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::What::Offers), "{first:?}");
+    assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::DecisionKind::Offers), "{first:?}");
     // At first the resources were offered to the other framework; later the cap itself is the reason.
     assert!(first.why.starts_with("too little is free: offered to two/*"), "{first:?}");
     let cap = "the framework holds as much in offers as the policies allow";

@@ -9,7 +9,7 @@ use super::{Observer, World};
 
 /// A running executor.
 #[derive(Debug)]
-pub(crate) struct Living<'a> {
+pub(crate) struct RunningExecutor<'a> {
     pub framework: &'a str,
     pub id: &'a str,
     /// Tasks of the executor that have not ended.
@@ -29,16 +29,17 @@ impl<O: Observer> World<O> {
 
     /// Returns the files on an agent's disk.
     pub(crate) fn agent_disk(&self, agent: usize) -> &Tree {
-        &self.agents[agent].keeper.checkpoints.disk().tree
+        &self.agents[agent].checkpoint_store.checkpoints.disk().tree
     }
 
     /// Returns why an agent's disk does not work normally yet; `None` if it does.
     pub(crate) fn disk_trouble(&self, agent: usize) -> Option<String> {
         let host = &self.agents[agent];
-        let checkpoints = &host.keeper.checkpoints;
+        let checkpoints = &host.checkpoint_store.checkpoints;
         let trouble = checkpoints.trouble().map(|trouble| format!("the disk was not well: {}", trouble.why));
         let aside = checkpoints.aside().next().map(|change| format!("this is not in place: {change:?}"));
-        let reported = host.keeper.is_reported.then(|| "the agent takes its disk for one that refuses".to_owned());
+        let reported =
+            host.checkpoint_store.is_reported.then(|| "the agent takes its disk for one that refuses".to_owned());
         trouble.or(aside).or(reported)
     }
 
@@ -48,12 +49,12 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns whether a scheduler's process runs or has ended its work.
-    pub(crate) fn scheduler_lives(&self, who: usize) -> bool {
-        self.schedulers[who].runs() || self.schedulers[who].ended
+    pub(crate) fn scheduler_lives(&self, scheduler: usize) -> bool {
+        self.schedulers[scheduler].runs() || self.schedulers[scheduler].ended
     }
 
     /// Returns the running executors.
-    pub(crate) fn living(&self) -> impl Iterator<Item = Living<'_>> {
+    pub(crate) fn running_executors(&self) -> impl Iterator<Item = RunningExecutor<'_>> {
         self.executors.iter().map(|(_, executor)| executor.view())
     }
 

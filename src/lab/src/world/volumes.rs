@@ -25,21 +25,21 @@ impl<O: Observer> World<O> {
         let host = &mut self.agents[agent as usize];
         host.volume_changes.push_back(change);
         if host.volume_changes.len() == 1 {
-            let life = host.life;
-            self.agent_volumes_change(agent, life);
+            let generation = host.generation;
+            self.agent_volumes_change(agent, generation);
         }
     }
 
     /// Performs the queued changes of an agent's volumes, or repeats them later if the disk refuses.
-    pub(super) fn agent_volumes_change(&mut self, agent: u32, life: u32) {
-        if self.agents[agent as usize].life != life {
+    pub(super) fn agent_volumes_change(&mut self, agent: u32, generation: u32) {
+        if self.agents[agent as usize].generation != generation {
             return;
         }
         let refuses = self.agent_disk_refuses(agent).is_some();
         let host = &mut self.agents[agent as usize];
         if refuses {
             let wait = host.volume_waits.next_wait();
-            return self.queue.push(self.now + wait, Event::AgentVolumes { agent, life });
+            return self.queue.push(self.now + wait, Event::AgentVolumes { agent, generation });
         }
         host.volume_waits.reset();
         for change in std::mem::take(&mut host.volume_changes) {
@@ -55,19 +55,19 @@ impl<O: Observer> World<O> {
     }
 
     fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, mut new }: VolumeChange) {
-        self.spoil_directories(agent, &gone, &mut new);
+        self.corrupt_directories(agent, &gone, &mut new);
         let volumes = &mut self.agents[agent as usize].volumes;
         for directory in gone.iter().map(|volume| volume.path.as_str()) {
             if volumes.remove(directory).is_some() {
-                self.observer.noted(&Note::VolumeGone { agent, directory }, self.now);
+                self.observer.noted(&Note::VolumeDestroyed { agent, directory }, self.now);
             }
         }
         for directory in new {
             if let Entry::Vacant(place) = volumes.entry(directory) {
-                self.observer.noted(&Note::VolumeMade { agent, directory: place.key() }, self.now);
+                self.observer.noted(&Note::VolumeCreated { agent, directory: place.key() }, self.now);
                 place.insert(BTreeSet::new());
             }
         }
-        self.agent_later(agent, Duration::ZERO, Input::VolumesChanged { change });
+        self.agent_input_later(agent, Duration::ZERO, Input::VolumesChanged { change });
     }
 }

@@ -10,7 +10,7 @@ use base::Time;
 use cores::Outbox;
 
 /// The most batches that are written together, as in the daemons.
-const TOGETHER: usize = 64;
+const BATCHES_MAX: usize = 64;
 
 /// The writes of one process.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<P, O> Writer<P, O> {
         if self.busy > 0 || self.waiting.is_empty() {
             return None;
         }
-        self.busy = self.waiting.len().min(TOGETHER);
+        self.busy = self.waiting.len().min(BATCHES_MAX);
         Some(self.writes())
     }
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_during_a_write_is_written_together() {
+    fn batches_during_a_write_are_written_together() {
         let mut writer: Writer<u32, &str> = Writer::default();
         let out = |persist, outputs| Outbox { persist, outputs, ..Outbox::default() };
         assert_eq!(writer.begin(), None);

@@ -24,7 +24,7 @@ pub use stamps::Stamps;
 use super::source::{Camera, CameraKind};
 use crate::clock;
 use crate::frame::Frame;
-use process::{Gap, Process};
+use process::{NoPicture, Process};
 
 /// Number of pictures over which the frame rate is measured.
 const RATE_OVER: usize = 64;
@@ -100,7 +100,7 @@ pub enum Next {
     /// No picture arrived in time.
     Nothing,
     /// The feed has ended.
-    Over,
+    Ended,
 }
 
 /// A live source that is being read.
@@ -156,7 +156,7 @@ impl Feed {
                 state.bytes -= picture.frame.bytes();
                 Next::Picture(Box::new(picture))
             }
-            None if state.status.state == FeedState::Ended => Next::Over,
+            None if state.status.state == FeedState::Ended => Next::Ended,
             None => Next::Nothing,
         }
     }
@@ -206,14 +206,14 @@ impl Shared {
             let gap = self.connection(&mut stamps, &mut retry);
             stamps.restart();
             let (mut why, failed) = match gap {
-                Gap::Stopped => return,
-                Gap::Ended(None) => ("the source has ended".to_owned(), false),
-                Gap::Ended(Some(error)) if self.camera.kind() == CameraKind::Device => {
+                NoPicture::Stopped => return,
+                NoPicture::Ended(None) => ("the source has ended".to_owned(), false),
+                NoPicture::Ended(Some(error)) if self.camera.kind() == CameraKind::Device => {
                     (device::device_error(self.camera.secret(), &error), true)
                 }
-                Gap::Ended(Some(error)) => (self.camera.hide(&error), true),
-                Gap::Silent => (self.silence(), true),
-                Gap::Unreadable(what) => return self.end(self.camera.hide(&what), true),
+                NoPicture::Ended(Some(error)) => (self.camera.hide(&error), true),
+                NoPicture::Silent => (self.silence(), true),
+                NoPicture::Unreadable(what) => return self.end(self.camera.hide(&what), true),
             };
             let ends = !failed && (self.camera.kind() == CameraKind::Pipe || self.options.reconnect <= 0.0);
             let Some(pause) = retry.lost(clock::monotonic()).filter(|_| !ends) else {
@@ -248,11 +248,11 @@ impl Shared {
     }
 
     /// Reads one connection to its end. Returns why it ended.
-    fn connection(&self, stamps: &mut Stamps, retry: &mut Retry) -> Gap {
+    fn connection(&self, stamps: &mut Stamps, retry: &mut Retry) -> NoPicture {
         {
             let mut state = self.lock();
             if state.stop {
-                return Gap::Stopped;
+                return NoPicture::Stopped;
             }
             state.status.state = FeedState::Connecting;
         }

@@ -28,7 +28,7 @@ const LOOK: f64 = 0.1;
 
 /// Reason why there is no next picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Gap {
+pub(super) enum NoPicture {
     /// The wait was interrupted.
     Stopped,
     /// No data came in time.
@@ -65,7 +65,7 @@ impl Process {
     ///
     /// # Errors
     /// Returns an error if the program is not installed or cannot be started, or the pipe cannot be opened.
-    pub(super) fn start(camera: &Camera, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Process, Gap> {
+    pub(super) fn start(camera: &Camera, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Process, NoPicture> {
         let input = match camera.kind() {
             CameraKind::Pipe => Stdio::from(open_pipe(camera.secret(), deadline, stop)?),
             _ => Stdio::null(),
@@ -82,13 +82,13 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn();
         let mut child = spawned.map_err(|error| {
-            Gap::Unreadable(match error.kind() {
+            NoPicture::Unreadable(match error.kind() {
                 std::io::ErrorKind::NotFound => "the ffmpeg program is not installed".to_owned(),
                 _ => format!("ffmpeg does not start: {error}"),
             })
         })?;
         let Some((pictures, errors)) = child.stdout.take().zip(child.stderr.take()) else {
-            return Err(Gap::Unreadable("ffmpeg has no output".to_owned()));
+            return Err(NoPicture::Unreadable("ffmpeg has no output".to_owned()));
         };
         let (sender, messages) = sync_channel(MESSAGES_MAX);
         let reader = Some(std::thread::spawn(move || read_messages(errors, &sender)));
@@ -104,10 +104,12 @@ impl Process {
     ///
     /// # Errors
     /// Returns the reason why there is no picture.
-    pub(super) fn next(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Arrival, Gap> {
+    pub(super) fn next(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Arrival, NoPicture> {
         let (stamp, width, height) = self.announced(deadline, stop)?;
         if width.min(height) < 2 || width.max(height) > SIDE_MAX {
-            return Err(Gap::Unreadable(format!("pictures of {width}x{height} pixels: sides are 2 to {SIDE_MAX}")));
+            return Err(NoPicture::Unreadable(format!(
+                "pictures of {width}x{height} pixels: sides are 2 to {SIDE_MAX}"
+            )));
         }
         let half = width.div_ceil(2);
         self.buffer.resize(width * height + 2 * half * height.div_ceil(2), 0);
@@ -118,27 +120,27 @@ impl Process {
                 Ok(0) => return Err(self.ended()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Gap::Ended(Some(error.to_string()))),
+                Err(error) => return Err(NoPicture::Ended(Some(error.to_string()))),
             }
         }
         let (y, rest) = self.buffer.split_at(width * height);
         let (u, v) = rest.split_at(rest.len() / 2);
         let frame = Frame::from_planes((width, height), [y, u, v], [width, half, half]);
-        let frame = frame.ok_or_else(|| Gap::Unreadable("a picture without its planes".to_owned()))?;
+        let frame = frame.ok_or_else(|| NoPicture::Unreadable("a picture without its planes".to_owned()))?;
         Ok(Arrival { stamp, at: clock::monotonic(), frame })
     }
 
     /// Returns the timestamp and the size of the next picture.
-    fn announced(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(Option<f64>, usize, usize), Gap> {
+    fn announced(&mut self, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(Option<f64>, usize, usize), NoPicture> {
         loop {
             if stop() {
-                return Err(Gap::Stopped);
+                return Err(NoPicture::Stopped);
             }
             match self.messages.recv_timeout(Duration::from_secs_f64(LOOK)) {
                 Ok(Message::Picture { stamp, width, height }) => return Ok((stamp, width, height)),
                 Ok(Message::Format(format)) => self.format = Some(format),
                 Ok(Message::Error(error)) => self.error = Some(error),
-                Err(RecvTimeoutError::Timeout) if clock::monotonic() >= deadline => return Err(Gap::Silent),
+                Err(RecvTimeoutError::Timeout) if clock::monotonic() >= deadline => return Err(NoPicture::Silent),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
@@ -146,7 +148,7 @@ impl Process {
     }
 
     /// Waits for the program after it has closed its pipes, and returns how it ended.
-    fn ended(&mut self) -> Gap {
+    fn ended(&mut self) -> NoPicture {
         let failed = self.child.wait().map_or(true, |status| !status.success());
         for message in self.messages.try_iter() {
             if let Message::Error(error) = message {
@@ -154,7 +156,7 @@ impl Process {
             }
         }
         let error = self.error.take();
-        Gap::Ended(failed.then(|| error.unwrap_or_else(|| "ffmpeg failed without a message".to_owned())))
+        NoPicture::Ended(failed.then(|| error.unwrap_or_else(|| "ffmpeg failed without a message".to_owned())))
     }
 }
 
@@ -189,32 +191,32 @@ fn read_messages(errors: ChildStderr, sender: &SyncSender<Message>) {
 }
 
 /// Waits until the pipe is readable or its writer has closed it.
-fn wait_for_bytes(pipe: &impl AsFd, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(), Gap> {
+fn wait_for_bytes(pipe: &impl AsFd, deadline: f64, stop: &dyn Fn() -> bool) -> Result<(), NoPicture> {
     loop {
         let left = deadline - clock::monotonic();
         if stop() {
-            return Err(Gap::Stopped);
+            return Err(NoPicture::Stopped);
         }
         if left <= 0.0 {
-            return Err(Gap::Silent);
+            return Err(NoPicture::Silent);
         }
         let wait = PollTimeout::from((left.min(LOOK) * 1000.0).ceil() as u16);
         match poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], wait) {
             Ok(0) | Err(nix::errno::Errno::EINTR) => {}
             Ok(_) => return Ok(()),
-            Err(error) => return Err(Gap::Ended(Some(error.to_string()))),
+            Err(error) => return Err(NoPicture::Ended(Some(error.to_string()))),
         }
     }
 }
 
 /// Opens a named pipe and waits until it has data.
-fn open_pipe(path: &str, deadline: f64, stop: &dyn Fn() -> bool) -> Result<OwnedFd, Gap> {
+fn open_pipe(path: &str, deadline: f64, stop: &dyn Fn() -> bool) -> Result<OwnedFd, NoPicture> {
     use std::os::unix::fs::FileTypeExt;
-    let bad = |error: std::io::Error| Gap::Unreadable(format!("the pipe cannot be opened: {error}"));
+    let bad = |error: std::io::Error| NoPicture::Unreadable(format!("the pipe cannot be opened: {error}"));
     // Without O_NONBLOCK the open would block until there is a writer.
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).map_err(bad)?;
     if !file.metadata().map_err(bad)?.file_type().is_fifo() {
-        return Err(Gap::Unreadable("it is not a named pipe: make one with mkfifo".to_owned()));
+        return Err(NoPicture::Unreadable("it is not a named pipe: make one with mkfifo".to_owned()));
     }
     wait_for_bytes(&file, deadline, stop)?;
     let flags = fcntl(&file, FcntlArg::F_GETFL).map_err(|error| bad(error.into()))?;

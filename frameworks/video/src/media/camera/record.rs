@@ -50,7 +50,7 @@ pub fn record(camera: &Camera, options: FeedOptions, seconds: f64, path: &Path) 
         let picture = match feed.next(std::time::Duration::from_millis(200)) {
             Next::Picture(picture) => picture,
             Next::Nothing => continue,
-            Next::Over => break,
+            Next::Ended => break,
         };
         if picture.captured - *warm.get_or_insert(picture.captured) < WARM_UP {
             continue;

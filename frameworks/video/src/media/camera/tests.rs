@@ -65,7 +65,7 @@ pub(super) fn pictures(feed: &Feed, count: usize) -> Vec<Picture> {
         match feed.next(Duration::from_millis(200)) {
             Next::Picture(picture) => out.push(*picture),
             Next::Nothing => {}
-            Next::Over => break,
+            Next::Ended => break,
         }
     }
     out

@@ -10,7 +10,10 @@ use ::binpack::core::{Core, Happening, Request, Unwanted};
 use ::binpack::job::{Job, Kind as JobType, Run, Syntax, read};
 use ::binpack::place::Policy;
 use ::binpack::{Behaviour, Knobs, Need, Pace};
-use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
+use ::lab::bundled::{
+    Bundled, ConfiguredFramework, FrameworkConfig, FrameworkEvent, InvalidField, JobKind, Kind, SchedulerContext,
+    options,
+};
 use ::lab::scenario::work;
 use ::lab::span::{Span, show_span};
 use ::lab::users;
@@ -23,7 +26,7 @@ use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 use toml::Table;
 
-use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
+use super::{add_labels, jobs_of_file, launched, may_have_jobs, needs_text, variable};
 
 /// The bundled framework `binpack`.
 pub(super) struct Binpack;
@@ -92,38 +95,41 @@ impl Bundled for Binpack {
         "binpack"
     }
 
-    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
-        let own: Options = options("options", part.options)?;
+    fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
+        let own: Options = options("options", config.options)?;
         if own.pace.is_some_and(|pace| pace.tasks == 0 || pace.every.0.is_zero()) {
-            return Err(Broken::new("options.pace", "at least one task, in some time"));
+            return Err(InvalidField::new("options.pace", "at least one task, in some time"));
         }
         if own.tasks_per_offer == Some(0) {
-            return Err(Broken::new("options.tasks_per_offer", "must be at least 1"));
+            return Err(InvalidField::new("options.tasks_per_offer", "must be at least 1"));
         }
         let mut templates = Vec::new();
-        for (n, kind) in part.jobs.iter().enumerate() {
+        for (n, kind) in config.jobs.iter().enumerate() {
             if !kind.options.contains_key("file") {
                 templates.push(of_scenario(n, kind)?);
                 continue;
             }
-            for job in jobs_of_file(n, kind, part, read)? {
+            for job in jobs_of_file(n, kind, config, read)? {
                 templates.push(of_job(n, kind, job)?);
             }
         }
-        Ok(Box::new(Packing { knobs: own.knobs(), templates: templates.into() }))
+        Ok(Box::new(BinpackSetup { knobs: own.knobs(), templates: templates.into() }))
     }
 }
 
 /// Fields of a job file that the scenario sets itself.
-const SAID: [&str; 12] =
+const SCENARIO_FIELDS: [&str; 12] =
     ["name", "kind", "count", "command", "program", "image", "cpus", "mem", "disk", "gpus", "ports", "retries"];
 
 /// Reads a kind of jobs that the scenario describes; its options are further fields of a job file.
-fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
+fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, InvalidField> {
     let at = |field: &str| format!("jobs.{n}.{field}");
     work(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
-    if let Some(said) = SAID.into_iter().find(|field| kind.options.contains_key(*field)) {
-        return Err(Broken::new(at(&format!("options.{said}")), "this the scenario says, or a job file with `file`"));
+    if let Some(said) = SCENARIO_FIELDS.into_iter().find(|field| kind.options.contains_key(*field)) {
+        return Err(InvalidField::new(
+            at(&format!("options.{said}")),
+            "this the scenario says, or a job file with `file`",
+        ));
     }
     let sort = if kind.gang { JobType::Gang } else { JobType::Array };
     let mut whole = kind.options.clone();
@@ -131,15 +137,15 @@ fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
         whole.insert(name.to_owned(), value.into());
     }
     let file = Table::from_iter([("job".to_owned(), toml::Value::Array(vec![whole.into()]))]);
-    let text = toml::to_string(&file).map_err(|why| Broken::new(at("options"), why.to_string()))?;
+    let text = toml::to_string(&file).map_err(|why| InvalidField::new(at("options"), why.to_string()))?;
     let read = read("options", &text, Syntax::Toml);
     let rules = |faults: ::binpack::job::Faults| faults.0.into_iter().map(|fault| fault.rule).collect::<Vec<_>>();
-    let mut jobs = read.map_err(|faults| Broken::new(at("options"), rules(faults).join("; ")))?;
-    let Some(job) = jobs.pop() else { return Err(Broken::new(at("options"), "make no job")) };
-    let need = need(kind.needs.as_deref()).map_err(|rule| Broken::new(at("needs"), rule))?;
+    let mut jobs = read.map_err(|faults| InvalidField::new(at("options"), rules(faults).join("; ")))?;
+    let Some(job) = jobs.pop() else { return Err(InvalidField::new(at("options"), "make no job")) };
+    let need = need(kind.needs.as_deref()).map_err(|rule| InvalidField::new(at("needs"), rule))?;
     if kind.tasks > ::binpack::job::COUNT_MAX {
         let rule = format!("must be {} at most for this framework", ::binpack::job::COUNT_MAX);
-        return Err(Broken::new(at("tasks"), rule));
+        return Err(InvalidField::new(at("tasks"), rule));
     }
     let of = Kind { of: n, jobs: kind.clone() };
     Ok(Template { kind: of, job: Job { need, retries: kind.retries, ..job }, timed: true })
@@ -163,8 +169,8 @@ fn need(text: Option<&str>) -> Result<Need, String> {
     Ok(need)
 }
 
-fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
-    let broken = |field: &str, rule: String| Err(Broken::new(format!("jobs.{n}.{field}"), rule));
+fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, InvalidField> {
+    let broken = |field: &str, rule: String| Err(InvalidField::new(format!("jobs.{n}.{field}"), rule));
     if job.count == 0 {
         return broken("options.file", format!("the job '{}' has no tasks", job.name));
     }
@@ -202,21 +208,21 @@ pub(super) fn span_of(run: &Run) -> Option<Duration> {
 }
 
 /// The framework with the scenario's options.
-struct Packing {
+struct BinpackSetup {
     knobs: Knobs,
     templates: Rc<[Template]>,
 }
 
-impl Ready for Packing {
+impl ConfiguredFramework for BinpackSetup {
     fn kinds(&self) -> Vec<Kind> {
         self.templates.iter().map(|template| template.kind.clone()).collect()
     }
 
-    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
-        let knobs = Knobs { seed: desk.seed.number(), ..self.knobs.clone() };
-        Box::new(Packer {
+    fn scheduler(&self, context: SchedulerContext) -> Box<dyn Scheduler> {
+        let knobs = Knobs { seed: context.seed.number(), ..self.knobs.clone() };
+        Box::new(BinpackScheduler {
             core: Core::new(knobs),
-            desk,
+            context,
             templates: Rc::clone(&self.templates),
             waiting: VecDeque::new(),
             jobs: BTreeMap::new(),
@@ -233,9 +239,9 @@ struct Submitted {
 }
 
 /// A scheduler of the framework that receives its jobs from the laboratory.
-struct Packer {
+struct BinpackScheduler {
     core: Core,
-    desk: Desk,
+    context: SchedulerContext,
     templates: Rc<[Template]>,
     /// Jobs that the framework could not hold yet.
     waiting: VecDeque<users::Job>,
@@ -243,10 +249,10 @@ struct Packer {
     jobs: BTreeMap<String, Submitted>,
 }
 
-impl Packer {
+impl BinpackScheduler {
     /// Submits the jobs that have arrived.
-    fn collect(&mut self, now: Time, calls: &mut Calls) {
-        self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
+    fn submit_jobs(&mut self, now: Time, calls: &mut Calls) {
+        self.waiting.extend(self.context.inbox.borrow_mut().drain(..));
         while let Some(job) = self.waiting.pop_front() {
             let template = &self.templates[job.kind];
             let name = format!("{}-{}", template.job.name, job.first);
@@ -257,7 +263,7 @@ impl Packer {
                 // The drawn job is larger than the framework accepts.
                 Err(_) => {
                     let tasks = job.first..job.first + job.spans.len() as u64;
-                    tasks.for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
+                    tasks.for_each(|task| self.context.event_log.write(now, FrameworkEvent::JobEnded(task, false)));
                     continue;
                 }
                 Ok(_) => {}
@@ -268,7 +274,7 @@ impl Packer {
     }
 
     /// Removes the jobs that have ended.
-    fn forget(&mut self) {
+    fn remove_ended_jobs(&mut self) {
         for happening in self.core.take_happenings() {
             if let Happening::Ended { name, .. } = happening {
                 self.jobs.remove(&name);
@@ -309,15 +315,15 @@ fn own(template: &Template, name: &str, job: &users::Job) -> Job {
     own
 }
 
-impl Scheduler for Packer {
+impl Scheduler for BinpackScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         let before = calls.made().len();
-        let looks = looks(&event);
+        let may_have_jobs = may_have_jobs(&event);
         self.core.on_event(event, now, calls);
-        if looks || !self.waiting.is_empty() {
-            self.collect(now, calls);
+        if may_have_jobs || !self.waiting.is_empty() {
+            self.submit_jobs(now, calls);
         }
         launched(&mut calls.made()[before..]).for_each(|task| self.label(task));
-        self.forget();
+        self.remove_ended_jobs();
     }
 }

@@ -11,7 +11,10 @@ use ::dag::core::{Core, Happening, Request, Settings, Sprinting, Unwanted};
 use ::dag::job::{Job, read};
 use ::dag::learned::Order;
 use ::jobs::place;
-use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
+use ::lab::bundled::{
+    Bundled, ConfiguredFramework, FrameworkConfig, FrameworkEvent, InvalidField, JobKind, Kind, SchedulerContext,
+    options,
+};
 use ::lab::span::show_span;
 use ::lab::users;
 use ::lab::work::{TASK, WORK};
@@ -21,7 +24,7 @@ use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 
 use super::binpack::span_of;
-use super::{add_labels, jobs_of_file, launched, looks, needs_text, variable};
+use super::{add_labels, jobs_of_file, launched, may_have_jobs, needs_text, variable};
 
 /// The bundled framework `dag`.
 pub(super) struct Dag;
@@ -90,18 +93,18 @@ impl Bundled for Dag {
         "dag"
     }
 
-    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
-        let own: Options = options("options", part.options)?;
+    fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
+        let own: Options = options("options", config.options)?;
         if !(0.0..1.0).contains(&own.drop) {
-            return Err(Broken::new("options.drop", "must be 0 or more, and below 1"));
+            return Err(InvalidField::new("options.drop", "must be 0 or more, and below 1"));
         }
         let mut templates = Vec::new();
-        for (n, kind) in part.jobs.iter().enumerate() {
-            for job in jobs_of_file(n, kind, part, read)? {
+        for (n, kind) in config.jobs.iter().enumerate() {
+            for job in jobs_of_file(n, kind, config, read)? {
                 templates.push(of_job(n, kind, job)?);
             }
         }
-        Ok(Box::new(Staged { settings: own.settings(), templates: templates.into() }))
+        Ok(Box::new(DagSetup { settings: own.settings(), templates: templates.into() }))
     }
 
     fn not_live(&self) -> Option<&'static str> {
@@ -109,8 +112,8 @@ impl Bundled for Dag {
     }
 }
 
-fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
-    let broken = |rule: String| Err(Broken::new(format!("jobs.{n}.options.file"), rule));
+fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, InvalidField> {
+    let broken = |rule: String| Err(InvalidField::new(format!("jobs.{n}.options.file"), rule));
     let Some(counts) = job.task_counts() else {
         return broken(format!(
             "the job '{}' has a stage with files or sizes to be found: a laboratory has no data",
@@ -149,20 +152,20 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
 }
 
 /// The framework with the scenario's options.
-struct Staged {
+struct DagSetup {
     settings: Settings,
     templates: Rc<[Template]>,
 }
 
-impl Ready for Staged {
+impl ConfiguredFramework for DagSetup {
     fn kinds(&self) -> Vec<Kind> {
         self.templates.iter().map(|template| template.kind.clone()).collect()
     }
 
-    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
-        Box::new(Stager {
+    fn scheduler(&self, context: SchedulerContext) -> Box<dyn Scheduler> {
+        Box::new(DagScheduler {
             core: Core::new(self.settings.clone()),
-            desk,
+            context,
             templates: Rc::clone(&self.templates),
             waiting: VecDeque::new(),
             jobs: BTreeMap::new(),
@@ -181,9 +184,9 @@ struct Submitted {
 }
 
 /// A scheduler of the framework that receives its jobs from the laboratory.
-struct Stager {
+struct DagScheduler {
     core: Core,
-    desk: Desk,
+    context: SchedulerContext,
     templates: Rc<[Template]>,
     /// Jobs that the framework could not hold yet.
     waiting: VecDeque<users::Job>,
@@ -191,10 +194,10 @@ struct Stager {
     jobs: BTreeMap<String, Submitted>,
 }
 
-impl Stager {
+impl DagScheduler {
     /// Submits the jobs that have arrived.
-    fn collect(&mut self, now: Time, calls: &mut Calls) {
-        self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
+    fn submit_jobs(&mut self, now: Time, calls: &mut Calls) {
+        self.waiting.extend(self.context.inbox.borrow_mut().drain(..));
         while let Some(job) = self.waiting.pop_front() {
             let template = &self.templates[job.kind];
             let name = format!("{}-{}", template.job.name, job.first);
@@ -203,7 +206,7 @@ impl Stager {
                 // The framework has as many jobs as it can hold; the job is submitted later.
                 Err(Unwanted::Full) => return self.waiting.push_front(job),
                 Err(_) => {
-                    self.over(job.first, job.spans.len(), now);
+                    self.record_failure(job.first, job.spans.len(), now);
                     continue;
                 }
                 Ok(_) => {}
@@ -213,17 +216,18 @@ impl Stager {
     }
 
     /// Records that these tasks have ended without success.
-    fn over(&self, first: u64, tasks: usize, now: Time) {
-        (first..first + tasks as u64).for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
+    fn record_failure(&self, first: u64, tasks: usize, now: Time) {
+        (first..first + tasks as u64)
+            .for_each(|task| self.context.event_log.write(now, FrameworkEvent::JobEnded(task, false)));
     }
 
     /// Removes the jobs that have ended. For a job that did not finish, records the end of all its tasks.
-    fn forget(&mut self, now: Time) {
+    fn remove_ended_jobs(&mut self, now: Time) {
         for happening in self.core.take_happenings() {
             let Happening::Ended { name, outcome, .. } = happening else { continue };
             let Some(job) = self.jobs.remove(&name) else { continue };
             if outcome != ::dag::core::Outcome::Finished {
-                self.over(job.first, job.spans.len(), now);
+                self.record_failure(job.first, job.spans.len(), now);
             }
         }
     }
@@ -248,15 +252,15 @@ impl Stager {
     }
 }
 
-impl Scheduler for Stager {
+impl Scheduler for DagScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         let before = calls.made().len();
-        let looks = looks(&event);
+        let may_have_jobs = may_have_jobs(&event);
         self.core.on_event(event, now, calls);
-        if looks || !self.waiting.is_empty() {
-            self.collect(now, calls);
+        if may_have_jobs || !self.waiting.is_empty() {
+            self.submit_jobs(now, calls);
         }
         launched(&mut calls.made()[before..]).for_each(|task| self.label(task));
-        self.forget(now);
+        self.remove_ended_jobs(now);
     }
 }

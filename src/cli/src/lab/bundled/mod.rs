@@ -12,7 +12,7 @@ use std::path::Path;
 
 use ::jobs::file::{Faults, Syntax};
 use ::jobs::{NAMES, Need};
-use ::lab::bundled::{Broken, Catalog, JobKind, Part};
+use ::lab::bundled::{Catalog, FrameworkConfig, InvalidField, JobKind};
 use ::sdk::Event;
 use ::sdk::v1::scheduler::Call;
 use ::sdk::v1::{CommandInfo, Label, Labels, TaskInfo};
@@ -40,12 +40,12 @@ fn add_labels(task: &mut TaskInfo, own: impl Iterator<Item = (&'static str, Stri
 }
 
 /// Returns whether a scheduler checks for new jobs at this event.
-fn looks(event: &Event) -> bool {
+fn may_have_jobs(event: &Event) -> bool {
     matches!(event, Event::Wake | Event::Subscribed { .. })
 }
 
 /// Replaces the commands of launched workers, which are modelled, by a process that runs until it is killed.
-fn stand_in(calls: &mut [Call]) {
+fn replace_commands(calls: &mut [Call]) {
     let words = ["sleep", "infinity"].map(str::to_owned);
     let command = CommandInfo {
         shell: Some(false),
@@ -57,7 +57,7 @@ fn stand_in(calls: &mut [Call]) {
 }
 
 /// Returns the first field, if any, of jobs that describes tasks.
-fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
+fn task_field(kind: &JobKind) -> Option<&'static str> {
     let given = [
         ("tasks", kind.tasks != 1),
         ("tasks_mean", kind.tasks_mean.is_some()),
@@ -73,23 +73,23 @@ fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
 fn jobs_of_file<J>(
     n: usize,
     kind: &JobKind,
-    part: Part<'_>,
+    config: FrameworkConfig<'_>,
     read: fn(&str, &str, Syntax) -> Result<Vec<J>, Faults>,
-) -> Result<Vec<J>, Broken> {
+) -> Result<Vec<J>, InvalidField> {
     let at = |field: &str| format!("jobs.{n}.{field}");
     let Some(name) = kind.options.get("file").and_then(toml::Value::as_str) else {
-        return Err(Broken::new(at("options.file"), "must be the name of a job file"));
+        return Err(InvalidField::new(at("options.file"), "must be the name of a job file"));
     };
     if let Some(other) = kind.options.keys().find(|key| *key != "file") {
-        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file"));
+        return Err(InvalidField::new(at(&format!("options.{other}")), "stands in the job file"));
     }
-    if let Some(field) = said_of_tasks(kind) {
-        return Err(Broken::new(at(field), "stands in the job file"));
+    if let Some(field) = task_field(kind) {
+        return Err(InvalidField::new(at(field), "stands in the job file"));
     }
-    let path = part.file(name);
+    let path = config.file(name);
     let text = text_of(&at("options.file"), &path)?;
     let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
-    jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))
+    jobs.map_err(|faults| InvalidField::new(at("options.file"), faults.to_string().replace('\n', "; ")))
 }
 
 /// Formats the resources of a task as a scenario has them.
@@ -101,23 +101,23 @@ fn needs_text(need: &Need) -> String {
 
 /// Rejects fields of jobs that describe tasks, for frameworks that decide about the number of workers. `what` is the
 /// word for such a job.
-fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
-    match said_of_tasks(kind) {
+fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), InvalidField> {
+    match task_field(kind) {
         Some(field) => {
             let rule =
                 format!("a job here is {what}; how many tasks it has, and what they need, the framework decides");
-            Err(Broken::new(format!("jobs.{n}.{field}"), rule))
+            Err(InvalidField::new(format!("jobs.{n}.{field}"), rule))
         }
         None => Ok(()),
     }
 }
 
 /// Returns the base of the names of jobs, for which the frameworks have limits.
-fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, Broken> {
+fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, InvalidField> {
     const MOST: usize = 40;
     match &kind.name {
         Some(name) if name.len() > MOST => {
-            Err(Broken::new(format!("jobs.{n}.name"), format!("has {MOST} letters at most here")))
+            Err(InvalidField::new(format!("jobs.{n}.name"), format!("has {MOST} letters at most here")))
         }
         Some(name) => Ok(name.clone()),
         None => Ok(otherwise.to_owned()),
@@ -125,8 +125,9 @@ fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, Broken> 
 }
 
 /// Reads the text of a file that a scenario names in the field at `path`.
-fn text_of(path: &str, file: &Path) -> Result<String, Broken> {
-    std::fs::read_to_string(file).map_err(|why| Broken::new(path, format!("{} cannot be read: {why}", file.display())))
+fn text_of(path: &str, file: &Path) -> Result<String, InvalidField> {
+    std::fs::read_to_string(file)
+        .map_err(|why| InvalidField::new(path, format!("{} cannot be read: {why}", file.display())))
 }
 
 #[cfg(test)]

@@ -7,20 +7,23 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::lab::bundled::{Broken, Bundled, Desk, Diary, JobKind, Kind, Measure, Part, Ready, Sum, Word, options};
+use ::lab::bundled::{
+    Bundled, ConfiguredFramework, EventLog, FrameworkConfig, FrameworkEvent, InvalidField, JobKind, Kind, Measure,
+    SchedulerContext, Sum, options,
+};
 use ::lab::span::Span;
 use ::lab::users;
 use ::quality::allocate::Policy;
 use ::quality::job::{Job, parse};
 use ::quality::modelled::{Happening, Modelled};
-use ::quality::replay::{Curve, read_losses};
+use ::quality::replay::{RecordedJob, read_losses};
 use ::quality::scheduler::{Settings, Worker};
 use base::Time;
 use resources::{Amount, Name, Quantities};
 use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 
-use super::{looks, name_of, stand_in, text_of, without_tasks};
+use super::{may_have_jobs, name_of, replace_commands, text_of, without_tasks};
 
 /// The bundled framework `quality`.
 pub(super) struct Trainings;
@@ -83,8 +86,8 @@ impl Bundled for Trainings {
         "quality"
     }
 
-    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
-        let own: Options = options("options", part.options)?;
+    fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
+        let own: Options = options("options", config.options)?;
         let least = [
             ("epoch", !own.epoch.0.is_zero()),
             ("worker_cores", (1..=1024).contains(&own.worker_cores)),
@@ -94,10 +97,10 @@ impl Bundled for Trainings {
         if let Some((field, _)) = least.iter().find(|(_, good)| !good) {
             let rule =
                 "an epoch lasts some time, a worker has 1 to 1024 cores and some memory, and `cores` is enough for one";
-            return Err(Broken::new(format!("options.{field}"), rule));
+            return Err(InvalidField::new(format!("options.{field}"), rule));
         }
-        let templates = part.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, part));
-        Ok(Box::new(Training { own, templates: templates.collect::<Result<_, _>>()? }))
+        let templates = config.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, config));
+        Ok(Box::new(QualitySetup { own, templates: templates.collect::<Result<_, _>>()? }))
     }
 
     fn not_live(&self) -> Option<&'static str> {
@@ -108,11 +111,11 @@ impl Bundled for Trainings {
     }
 }
 
-fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken> {
+fn template(n: usize, kind: &JobKind, config: FrameworkConfig<'_>) -> Result<Template, InvalidField> {
     let at = |field: &str| format!("jobs.{n}.{field}");
     without_tasks(n, kind, "a training")?;
     if kind.time.is_none() {
-        return Err(Broken::new(
+        return Err(InvalidField::new(
             at("time"),
             "must say what one core computes in an iteration, as in `time = \"lognormal 20s 0.5\"`",
         ));
@@ -120,20 +123,20 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
     let own: JobOptions = options(&at("options"), &kind.options)?;
     if own.curves.is_empty() {
         let rule = "`curves` must name a file of recorded losses, such as lab/papers/data/slaq-curves.csv";
-        return Err(Broken::new(at("options"), rule));
+        return Err(InvalidField::new(at("options"), rule));
     }
     let path = at("options.curves");
-    let file = part.file(&own.curves);
-    let losses =
-        read_losses(&text_of(&path, &file)?).map_err(|why| Broken::new(path, format!("{}, {why}", file.display())))?;
+    let file = config.file(&own.curves);
+    let losses = read_losses(&text_of(&path, &file)?)
+        .map_err(|why| InvalidField::new(path, format!("{}, {why}", file.display())))?;
     let job = parse("a training", ANY).map(|mut jobs| jobs.remove(0));
-    let job = job.map_err(|why| Broken::new(at("options"), why.to_string()))?;
+    let job = job.map_err(|why| InvalidField::new(at("options"), why.to_string()))?;
     let template = Template { name: name_of(n, kind, "training")?, jobs: kind.clone(), own, losses, job };
     // The framework's own rules are checked for each training that can be drawn.
     for losses in &template.losses {
         let (job, curve) = template.training(0, losses, Duration::from_secs(1));
         let job = Job { iterations: curve.losses.len() as u64, ..job };
-        job.check().map_err(|why| Broken::new(at(&format!("options.{}", why.item)), why.rule))?;
+        job.check().map_err(|why| InvalidField::new(at(&format!("options.{}", why.item)), why.rule))?;
     }
     Ok(template)
 }
@@ -144,9 +147,9 @@ const ANY: &str = "[[job]]\nname = 'any'\nalgorithm = { kind = 'linear-regressio
 
 impl Template {
     /// Returns the training whose first task has this number.
-    fn training(&self, first: u64, losses: &[f64], work: Duration) -> (Job, Curve) {
+    fn training(&self, first: u64, losses: &[f64], work: Duration) -> (Job, RecordedJob) {
         let JobOptions { shards, max_cores, overhead, priority, .. } = self.own;
-        let curve = Curve {
+        let curve = RecordedJob {
             losses: losses.to_vec(),
             after: 0.0,
             priority,
@@ -162,12 +165,12 @@ impl Template {
 }
 
 /// The framework with the scenario's options.
-struct Training {
+struct QualitySetup {
     own: Options,
     templates: Rc<[Template]>,
 }
 
-impl Ready for Training {
+impl ConfiguredFramework for QualitySetup {
     fn kinds(&self) -> Vec<Kind> {
         Kind::each(self.templates.iter().map(|template| &template.jobs))
     }
@@ -176,7 +179,7 @@ impl Ready for Training {
         &MEASURES
     }
 
-    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
+    fn scheduler(&self, context: SchedulerContext) -> Box<dyn Scheduler> {
         let Options { policy, epoch, cores, worker_cores, worker_mem } = self.own.clone();
         let worker = Worker {
             command: vec!["worker".to_owned()],
@@ -186,13 +189,13 @@ impl Ready for Training {
             pace: None,
         };
         let workers_max = cores.map_or(u32::MAX, |cores| cores / worker_cores);
-        Box::new(Trainer {
+        Box::new(QualityScheduler {
             modelled: Modelled::new(Settings { policy, epoch: epoch.0, workers_max, worker }),
             templates: Rc::clone(&self.templates),
             needs: [(Name::Cpus, worker_cores), (Name::Mem, worker_mem)]
                 .map(|(name, amount)| (name, Amount::from_units(i64::from(amount)))),
             trainings: BTreeMap::new(),
-            desk,
+            context,
             left: None,
             wanted: 0,
         })
@@ -209,24 +212,24 @@ struct Submitted {
 }
 
 /// A scheduler of the framework that receives its trainings from the laboratory.
-struct Trainer {
+struct QualityScheduler {
     modelled: Modelled,
     templates: Rc<[Template]>,
     /// Resources of a worker.
     needs: [(Name, Amount); 2],
     trainings: BTreeMap<String, Submitted>,
-    desk: Desk,
+    context: SchedulerContext,
     /// Last reported mean of what is left to learn.
     left: Option<f64>,
     wanted: u32,
 }
 
-impl Trainer {
-    fn collect(&mut self, now: Time) {
-        let jobs: Vec<users::Job> = self.desk.inbox.borrow_mut().drain(..).collect();
+impl QualityScheduler {
+    fn submit_jobs(&mut self, now: Time) {
+        let jobs: Vec<users::Job> = self.context.inbox.borrow_mut().drain(..).collect();
         for job in jobs {
             let template = &self.templates[job.kind];
-            let draw = self.desk.seed.nth("curve", job.first as usize).number();
+            let draw = self.context.seed.nth("curve", job.first as usize).number();
             let losses = &template.losses[(draw % template.losses.len() as u64) as usize];
             let work = job.spans.first().copied().unwrap_or_default();
             let (own, curve) = template.training(job.first, losses, work);
@@ -235,51 +238,52 @@ impl Trainer {
         }
     }
 
-    /// Records what has happened in the laboratory's diary.
-    fn tell(&mut self, now: Time) {
-        let diary: &Diary = &self.desk.diary;
+    /// Records what has happened in the laboratory's event log.
+    fn log_events(&mut self, now: Time) {
+        let event_log: &EventLog = &self.context.event_log;
         for happening in self.modelled.take_happenings() {
             match happening {
                 Happening::Begun(name) => {
                     if let Some(training) = self.trainings.get(&name) {
-                        diary.write(now, Word::Begun(training.first));
+                        event_log.write(now, FrameworkEvent::JobStarted(training.first));
                     }
                 }
                 Happening::Iteration(name, left) => {
                     let Some(training) = self.trainings.get_mut(&name) else { continue };
                     while let Some((measure, _)) = SHARES.get(training.reported).filter(|(_, share)| left <= *share) {
-                        diary.write(now, Word::Found(*measure, now.since(training.at).as_secs_f64()));
+                        event_log
+                            .write(now, FrameworkEvent::MeasureSample(*measure, now.since(training.at).as_secs_f64()));
                         training.reported += 1;
                     }
                 }
                 Happening::Over(name, well) => {
                     if let Some(training) = self.trainings.remove(&name) {
-                        diary.write(now, Word::Over(training.first, well));
+                        event_log.write(now, FrameworkEvent::JobEnded(training.first, well));
                     }
                 }
             }
         }
         let (left, wanted) = (self.modelled.mean_left(), self.modelled.wanted());
         if left != self.left {
-            diary.write(now, Word::Level(0, left));
+            event_log.write(now, FrameworkEvent::MeasureChanged(0, left));
             self.left = left;
         }
         if wanted != self.wanted {
             let all = self.needs.iter().map(|(name, amount)| (name.clone(), amount.scaled(f64::from(wanted))));
-            diary.write(now, Word::Wants(all.collect::<Quantities>()));
+            event_log.write(now, FrameworkEvent::Demand(all.collect::<Quantities>()));
             self.wanted = wanted;
         }
     }
 }
 
-impl Scheduler for Trainer {
+impl Scheduler for QualityScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
-        if looks(&event) {
-            self.collect(now);
+        if may_have_jobs(&event) {
+            self.submit_jobs(now);
         }
         let before = calls.made().len();
         self.modelled.on_event(event, now, calls);
-        stand_in(&mut calls.made()[before..]);
-        self.tell(now);
+        replace_commands(&mut calls.made()[before..]);
+        self.log_events(now);
     }
 }

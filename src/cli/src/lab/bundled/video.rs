@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Measure, Part, Ready, Sum, Word, options};
+use ::lab::bundled::{
+    Bundled, ConfiguredFramework, FrameworkConfig, FrameworkEvent, InvalidField, JobKind, Kind, Measure,
+    SchedulerContext, Sum, options,
+};
 use ::lab::dist::Dist;
 use ::lab::span::Span;
 use ::lab::users;
@@ -23,7 +26,7 @@ use resources::{Amount, Name, Quantities};
 use sdk::{Calls, Event, Scheduler};
 use serde::Deserialize;
 
-use super::{looks, name_of, stand_in, without_tasks};
+use super::{may_have_jobs, name_of, replace_commands, without_tasks};
 
 /// The bundled framework `video`.
 pub(super) struct Queries;
@@ -87,14 +90,14 @@ impl Default for JobOptions {
 }
 
 /// The profiles of queries: the kind of each query, and its configurations from cheap to expensive.
-type Looks = Vec<(QueryKind, Vec<Point>)>;
+type Profiles = Vec<(QueryKind, Vec<Point>)>;
 
 /// The definition of queries of one kind.
 struct Template {
     jobs: JobKind,
     name: String,
     own: JobOptions,
-    profiles: Looks,
+    profiles: Profiles,
 }
 
 const MEASURES: [Measure; 4] = [
@@ -109,18 +112,18 @@ impl Bundled for Queries {
         "video"
     }
 
-    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
-        let own: Options = options("options", part.options)?;
+    fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
+        let own: Options = options("options", config.options)?;
         let least = [
             ("horizon", own.horizon.is_none_or(|span| !span.0.is_zero())),
             ("epoch", own.epoch.is_none_or(|span| !span.0.is_zero())),
             ("cores", own.cores.is_none_or(|cores| cores.is_finite() && cores > 0.0)),
         ];
         if let Some((field, _)) = least.iter().find(|(_, good)| !good) {
-            return Err(Broken::new(format!("options.{field}"), "must be more than 0"));
+            return Err(InvalidField::new(format!("options.{field}"), "must be more than 0"));
         }
-        let templates = part.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, part));
-        Ok(Box::new(Watching { own, templates: templates.collect::<Result<_, _>>()? }))
+        let templates = config.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, config));
+        Ok(Box::new(VideoSetup { own, templates: templates.collect::<Result<_, _>>()? }))
     }
 
     fn not_live(&self) -> Option<&'static str> {
@@ -131,32 +134,36 @@ impl Bundled for Queries {
     }
 }
 
-fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken> {
+fn template(n: usize, kind: &JobKind, config: FrameworkConfig<'_>) -> Result<Template, InvalidField> {
     let at = |field: &str| format!("jobs.{n}.{field}");
     without_tasks(n, kind, "a query")?;
     let own: JobOptions = options(&at("options"), &kind.options)?;
     if own.profiles.is_empty() {
         let rule = "`profiles` must name a profile, or a directory of them, such as lab/papers/data/video";
-        return Err(Broken::new(at("options"), rule));
+        return Err(InvalidField::new(at("options"), rule));
     }
     if !(own.times.is_finite() && own.times > 0.0) {
-        return Err(Broken::new(at("options.times"), "must be more than 0"));
+        return Err(InvalidField::new(at("options.times"), "must be more than 0"));
     }
     let [least, most] = own.min_quality;
     if !(0.0 <= least && least <= most && most <= 1.0) {
-        return Err(Broken::new(at("options.min_quality"), "must be from where to where, between 0 and 1: [0.5, 0.9]"));
+        return Err(InvalidField::new(
+            at("options.min_quality"),
+            "must be from where to where, between 0 and 1: [0.5, 0.9]",
+        ));
     }
-    let profiles = read(&part.file(&own.profiles), &own).map_err(|(field, rule)| Broken::new(at(field), rule))?;
+    let profiles =
+        read(&config.file(&own.profiles), &own).map_err(|(field, rule)| InvalidField::new(at(field), rule))?;
     let name = name_of(n, kind, "query")?;
     let template = Template { jobs: kind.clone(), name, own, profiles };
     let spec = template.spec(0, QueryKind::Cars, Goals { quality_weight: template.own.weight, ..Goals::default() });
-    spec.check().map_err(|(field, rule)| Broken::new(at(&format!("options.{field}")), rule))?;
+    spec.check().map_err(|(field, rule)| InvalidField::new(at(&format!("options.{field}")), rule))?;
     Ok(template)
 }
 
 /// Reads the profiles of a file or a directory, of the requested kinds. Returns the invalid option and the reason if
 /// that fails.
-fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> {
+fn read(path: &Path, own: &JobOptions) -> Result<Profiles, (&'static str, String)> {
     let wanted: Result<Vec<QueryKind>, UnknownKind> = own.kinds.iter().map(|kind| kind.parse()).collect();
     let wanted = wanted.map_err(|rule| ("options.kinds", rule.to_string()))?;
     let files = files(path).map_err(|why| ("options.profiles", format!("{} cannot be read: {why}", path.display())))?;
@@ -216,8 +223,8 @@ impl Template {
     }
 
     /// Returns the query whose first task has this number.
-    fn query(&self, desk: &Desk, job: &users::Job) -> Submission {
-        let seed = desk.seed.nth("query", job.first as usize);
+    fn query(&self, context: &SchedulerContext, job: &users::Job) -> Submission {
+        let seed = context.seed.nth("query", job.first as usize);
         let part = |name: &str| base::fraction(seed.child(name).number());
         let (kind, points) = &self.profiles[(part("profile") * self.profiles.len() as f64) as usize];
         let [least, most] = self.own.min_quality;
@@ -237,12 +244,12 @@ impl Template {
 }
 
 /// The framework with the scenario's options.
-struct Watching {
+struct VideoSetup {
     own: Options,
     templates: Rc<[Template]>,
 }
 
-impl Ready for Watching {
+impl ConfiguredFramework for VideoSetup {
     fn kinds(&self) -> Vec<Kind> {
         Kind::each(self.templates.iter().map(|template| &template.jobs))
     }
@@ -251,12 +258,12 @@ impl Ready for Watching {
         &MEASURES
     }
 
-    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
-        Box::new(Watcher {
+    fn scheduler(&self, context: SchedulerContext) -> Box<dyn Scheduler> {
+        Box::new(VideoScheduler {
             modelled: Modelled::new(self.own.settings()),
             templates: Rc::clone(&self.templates),
             queries: BTreeMap::new(),
-            desk,
+            context,
             means: None,
             wanted: 0.0,
         })
@@ -264,43 +271,43 @@ impl Ready for Watching {
 }
 
 /// A scheduler of the framework that receives its queries from the laboratory.
-struct Watcher {
+struct VideoScheduler {
     modelled: Modelled,
     templates: Rc<[Template]>,
     /// Number of the only task of each query.
     queries: BTreeMap<String, u64>,
-    desk: Desk,
+    context: SchedulerContext,
     /// Last reported means of quality, lag and lateness.
     means: Option<[f64; 3]>,
     wanted: f64,
 }
 
-impl Watcher {
-    fn collect(&mut self) {
-        let jobs: Vec<users::Job> = self.desk.inbox.borrow_mut().drain(..).collect();
+impl VideoScheduler {
+    fn submit_jobs(&mut self) {
+        let jobs: Vec<users::Job> = self.context.inbox.borrow_mut().drain(..).collect();
         for job in jobs {
-            let query = self.templates[job.kind].query(&self.desk, &job);
+            let query = self.templates[job.kind].query(&self.context, &job);
             self.queries.insert(query.spec.name.clone(), job.first);
             self.modelled.submit(query);
         }
     }
 
-    /// Records what has happened in the laboratory's diary.
-    fn tell(&mut self, now: Time) {
-        let diary = &self.desk.diary;
+    /// Records what has happened in the laboratory's event log.
+    fn log_events(&mut self, now: Time) {
+        let event_log = &self.context.event_log;
         for happening in self.modelled.take_happenings() {
             match happening {
                 Happening::Begun(name) => {
                     if let Some(first) = self.queries.get(&name) {
-                        diary.write(now, Word::Begun(*first));
+                        event_log.write(now, FrameworkEvent::JobStarted(*first));
                     }
                 }
                 Happening::Over(name, life) => {
                     if let Some(life) = life {
-                        diary.write(now, Word::Found(3, life.quality));
+                        event_log.write(now, FrameworkEvent::MeasureSample(3, life.quality));
                     }
                     if let Some(first) = self.queries.remove(&name) {
-                        diary.write(now, Word::Over(first, life.is_some()));
+                        event_log.write(now, FrameworkEvent::JobEnded(first, life.is_some()));
                     }
                 }
             }
@@ -308,26 +315,26 @@ impl Watcher {
         let (means, wanted) = (self.modelled.means(now), self.modelled.wanted(now));
         if means != self.means {
             for measure in 0..3 {
-                diary.write(now, Word::Level(measure, means.map(|means| means[measure])));
+                event_log.write(now, FrameworkEvent::MeasureChanged(measure, means.map(|means| means[measure])));
             }
             self.means = means;
         }
         if wanted != self.wanted {
             let wants = Quantities::from_iter([(Name::Cpus, Amount::from_f64(wanted))]);
-            diary.write(now, Word::Wants(wants));
+            event_log.write(now, FrameworkEvent::Demand(wants));
             self.wanted = wanted;
         }
     }
 }
 
-impl Scheduler for Watcher {
+impl Scheduler for VideoScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
-        if looks(&event) {
-            self.collect();
+        if may_have_jobs(&event) {
+            self.submit_jobs();
         }
         let before = calls.made().len();
         self.modelled.on_event(event, now, calls);
-        stand_in(&mut calls.made()[before..]);
-        self.tell(now);
+        replace_commands(&mut calls.made()[before..]);
+        self.log_events(now);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::lab::live::{Pace, sped};
+use ::lab::live::{Pace, scaled};
 use ::lab::scenario::{AgentGroup, Scenario, quotas};
 use anyhow::{Context, Result, bail};
 use protos::mesos::quota::QuotaConfig;
@@ -15,7 +15,7 @@ use crate::embedded::{Cluster, ClusterOptions, start_cluster};
 use crate::read::model::{Agents, Frameworks};
 
 /// The cluster on which a scenario is run.
-pub(super) struct Place {
+pub(super) struct LiveCluster {
     pub reader: MasterArgs,
     pub agents: usize,
     /// Total resources of the cluster's agents.
@@ -28,7 +28,7 @@ pub(super) struct Place {
 pub(super) fn start(scenario: &Scenario, pace: Pace) -> Result<Box<dyn Cluster>> {
     let agent_flags: Vec<_> = scenario.agents.iter().flat_map(flags_of_group).collect();
     let policies = &scenario.master.policies;
-    let policies = (*policies != Default::default()).then(|| serde_json::to_string(&sped(policies, pace)));
+    let policies = (*policies != Default::default()).then(|| serde_json::to_string(&scaled(policies, pace)));
     let options = ClusterOptions {
         agents: agent_flags.len(),
         resources: String::new(),
@@ -91,7 +91,7 @@ fn domain(group: &AgentGroup) -> Option<String> {
 }
 
 /// Waits until a started cluster has the scenario's agents.
-pub(super) async fn ready(scenario: &Scenario, reader: MasterArgs) -> Result<Place> {
+pub(super) async fn ready(scenario: &Scenario, reader: MasterArgs) -> Result<LiveCluster> {
     let agents = scenario.agents.iter().map(|group| group.count as usize).sum();
     reader.wait_for_agents(agents, READY).await?;
     let configs: Vec<Value> = quotas(scenario).iter().map(quota).collect();
@@ -104,7 +104,7 @@ pub(super) async fn ready(scenario: &Scenario, reader: MasterArgs) -> Result<Pla
         let one = parse_text(&group.resources, &Role::star()).unwrap_or_default().quantities();
         (0..group.count).for_each(|_| total += &one);
     }
-    Ok(Place { reader, agents, total, foreign: false })
+    Ok(LiveCluster { reader, agents, total, foreign: false })
 }
 
 fn quota(config: &QuotaConfig) -> Value {
@@ -115,7 +115,7 @@ fn quota(config: &QuotaConfig) -> Value {
 }
 
 /// Examines an existing cluster.
-pub(super) async fn join(reader: MasterArgs) -> Result<Place> {
+pub(super) async fn join(reader: MasterArgs) -> Result<LiveCluster> {
     let agents = reader.read::<Agents>("/slaves").await?.slaves;
     let active: Vec<_> = agents.iter().filter(|agent| agent.active).collect();
     if active.is_empty() {
@@ -130,5 +130,5 @@ pub(super) async fn join(reader: MasterArgs) -> Result<Place> {
     if others > 0 {
         stdio::err!("tepui: {others} other frameworks use this cluster; shares and waits are what they leave");
     }
-    Ok(Place { agents: active.len(), reader, total, foreign: true })
+    Ok(LiveCluster { agents: active.len(), reader, total, foreign: true })
 }

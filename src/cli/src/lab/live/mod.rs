@@ -16,11 +16,11 @@ use anyhow::{Context, Result};
 
 use super::bundled::CATALOG;
 use crate::connect::MasterArgs;
-pub(super) use play::{Glance, Played};
+pub(super) use play::{Played, RunState};
 
 /// Where a live run takes place, and how.
 #[derive(Clone, Debug, clap::Args)]
-pub struct PlaceArgs {
+pub struct ClusterArgs {
     /// Use the cluster of this master (host:port, a list h1:port,h2:port, or zk://...) instead of starting one
     #[arg(long, short, value_name = "MASTER")]
     pub master: Option<String>,
@@ -44,7 +44,7 @@ pub(super) fn speed(text: &str) -> Result<f64, String> {
     read.ok_or_else(|| format!("'{text}' is not a speed: a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
 }
 
-impl PlaceArgs {
+impl ClusterArgs {
     /// Checks a scenario before anything runs, and prints warnings about parts that are left out.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl PlaceArgs {
     }
 
     /// Describes how runs are made, so that their results are not mistaken for others.
-    pub(super) fn way(&self, speed: f64) -> String {
+    pub(super) fn mode(&self, speed: f64) -> String {
         let cluster = self.master.as_deref().unwrap_or("a cluster of its own");
         format!("run live on {cluster}, speed {speed}{}", if self.burn { ", burning" } else { "" })
     }
@@ -80,7 +80,7 @@ impl PlaceArgs {
         seed: u64,
         directory: &Path,
         speed: f64,
-        look: &mut dyn FnMut(&Glance<'_>) -> bool,
+        look: &mut dyn FnMut(&RunState<'_>) -> bool,
     ) -> Result<Played> {
         // Every agent of a started cluster, and every framework, needs open files.
         if let Err(error) = wire::raise_open_files_limit() {
@@ -89,14 +89,14 @@ impl PlaceArgs {
         let pace = self.pace(speed);
         match &self.master {
             Some(address) => crate::block_on(async {
-                let place = cluster::join(self.master(address.clone())).await?;
-                play::play(scenario, seed, directory, &place, pace, look).await
+                let cluster = cluster::join(self.master(address.clone())).await?;
+                play::play(scenario, seed, directory, &cluster, pace, look).await
             }),
             None => {
                 let own = cluster::start(scenario, pace).context("cannot start a cluster")?;
                 let result = crate::block_on(async {
-                    let place = cluster::ready(scenario, self.master(own.master())).await?;
-                    play::play(scenario, seed, directory, &place, pace, look).await
+                    let cluster = cluster::ready(scenario, self.master(own.master())).await?;
+                    play::play(scenario, seed, directory, &cluster, pace, look).await
                 });
                 own.stop(false)?;
                 result
@@ -115,7 +115,7 @@ impl PlaceArgs {
     ) -> Result<Outcome, CampaignError> {
         let all = scenario.duration.0.as_secs_f64();
         let played = self
-            .play(scenario, seed, directory, speed, &mut |glance| progress(glance.now.as_secs_f64() / all))
+            .play(scenario, seed, directory, speed, &mut |run_state| progress(run_state.now.as_secs_f64() / all))
             .map_err(|error| CampaignError::Run(error.into()))?;
         played.warn();
         Ok(played.outcome)

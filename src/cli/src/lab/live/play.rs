@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::lab::live::{Control, Pace, Player, Session, Setting};
+use ::lab::live::{Control, LiveFramework, Pace, Session, SessionOptions};
 use ::lab::measure::{Live, Outcome, Recorder};
 use ::lab::scenario::Scenario;
 use anyhow::{Result, bail};
@@ -16,22 +16,22 @@ use sdk::{Ending, Scheduler};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
-use super::cluster::Place;
+use super::cluster::LiveCluster;
 use crate::execute::user;
 
 /// Interval between calls of `look`.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time limit for the first subscription.
-const PATIENCE: Duration = Duration::from_secs(20);
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for the frameworks to leave the master.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// The state of a run.
-pub struct Glance<'a> {
+pub struct RunState<'a> {
     /// Time of the scenario that has passed.
     pub now: Duration,
     /// Records of the run so far.
-    pub books: &'a Recorder,
+    pub recorder: &'a Recorder,
 }
 
 /// The results of a run.
@@ -39,14 +39,14 @@ pub struct Played {
     /// Outcome in the form of a run under virtual time.
     pub outcome: Outcome,
     /// Times of all tasks.
-    pub books: Books,
+    pub task_times: TaskTimes,
     /// Names of frameworks that could not be told to disconnect.
     pub left: Vec<String>,
 }
 
 /// The times of tasks of all frameworks, in seconds of the scenario.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct TaskTimes {
     /// Times from submission to the report that the task runs.
     pub wait: Vec<f64>,
     /// Times from launch to the report that the task runs.
@@ -57,25 +57,25 @@ pub struct Books {
     pub ran: Vec<f64>,
 }
 
-impl Books {
+impl TaskTimes {
     /// Returns the number of tasks that had started to run by then.
     pub fn started_by(&self, seconds: f64) -> usize {
         self.ran.iter().filter(|at| **at <= seconds).count()
     }
 
-    fn of(recorder: &Recorder) -> Books {
-        let mut books = Books::default();
-        for task in (0..recorder.frameworks()).flat_map(|who| recorder.tasks(who)) {
+    fn of(recorder: &Recorder) -> TaskTimes {
+        let mut task_times = TaskTimes::default();
+        for task in (0..recorder.frameworks()).flat_map(|framework| recorder.tasks(framework)) {
             if task.running.is_finite() {
-                books.wait.push(task.running - task.submitted);
-                books.ran.push(task.running);
-                books.start.extend(Some(task.running - task.launched).filter(|time| time.is_finite()));
+                task_times.wait.push(task.running - task.submitted);
+                task_times.ran.push(task.running);
+                task_times.start.extend(Some(task.running - task.launched).filter(|time| time.is_finite()));
             }
             if task.finished {
-                books.whole.push(task.ended - task.submitted);
+                task_times.whole.push(task.ended - task.submitted);
             }
         }
-        books
+        task_times
     }
 }
 
@@ -99,12 +99,12 @@ struct Member {
     control: Rc<Control>,
     nudge: Arc<Notify>,
     driver: JoinHandle<()>,
-    driven: Rc<RefCell<Driven>>,
+    driver_state: Rc<RefCell<DriverState>>,
 }
 
 /// State of a framework's driver.
 #[derive(Debug)]
-enum Driven {
+enum DriverState {
     /// The framework's start time has not come.
     Waits,
     Runs,
@@ -113,12 +113,12 @@ enum Driven {
 
 impl Member {
     fn runs(&self) -> bool {
-        matches!(*self.driven.borrow(), Driven::Runs)
+        matches!(*self.driver_state.borrow(), DriverState::Runs)
     }
 
     /// Returns why the framework has ended, in words; `None` if it has not.
     fn ended(&self) -> Option<String> {
-        let Driven::Ended(ending) = &*self.driven.borrow() else { return None };
+        let DriverState::Ended(ending) = &*self.driver_state.borrow() else { return None };
         Some(match ending {
             Ending::Stopped => "it has stopped".to_owned(),
             Ending::Error(why) => format!("the master refuses it: {why}"),
@@ -133,32 +133,42 @@ pub(super) async fn play(
     scenario: &Scenario,
     seed: u64,
     directory: &Path,
-    place: &Place,
+    cluster: &LiveCluster,
     pace: Pace,
-    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+    look: &mut dyn FnMut(&RunState<'_>) -> bool,
 ) -> Result<Played> {
-    LocalSet::new().run_until(on_stage(scenario, seed, directory, place, pace, look)).await
+    LocalSet::new().run_until(play_locally(scenario, seed, directory, cluster, pace, look)).await
 }
 
-async fn on_stage(
+async fn play_locally(
     scenario: &Scenario,
     seed: u64,
     directory: &Path,
-    place: &Place,
+    cluster: &LiveCluster,
     pace: Pace,
-    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+    look: &mut dyn FnMut(&RunState<'_>) -> bool,
 ) -> Result<Played> {
     let began = now();
     let clock = move || pace.simulated(began.elapsed());
-    let setting =
-        Setting { scenario, seed, directory, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
-    let (mut session, players) = Session::new(setting)?;
+    let setting = SessionOptions {
+        scenario,
+        seed,
+        directory,
+        total: cluster.total.clone(),
+        pace,
+        user: user(),
+        clock: Rc::new(clock),
+    };
+    let (mut session, live_frameworks) = Session::new(setting)?;
     // Jobs that arrive at time zero are present when the frameworks subscribe, as under virtual time.
     session.step(Duration::ZERO);
-    let members: Vec<Member> = players.into_iter().map(|player| member(player, place, pace)).collect::<Result<_>>()?;
+    let members: Vec<Member> = live_frameworks
+        .into_iter()
+        .map(|live_framework| member(live_framework, cluster, pace))
+        .collect::<Result<_>>()?;
     let result = perform(&mut session, &members, pace, &clock, look).await;
     let end = clock().min(scenario.duration.0);
-    let books = Books::of(&session.books());
+    let task_times = TaskTimes::of(&session.recorder());
     let left = leave(&members).await;
     result?;
     let refused = members.iter().map(|member| member.control.refused());
@@ -166,11 +176,11 @@ async fn on_stage(
     let live = Live {
         speed: pace.speed,
         burn: pace.burn,
-        agents: place.agents,
-        master: place.foreign.then(|| place.reader.master.clone()),
+        agents: cluster.agents,
+        master: cluster.foreign.then(|| cluster.reader.master.clone()),
         refused,
     };
-    Ok(Played { outcome: session.outcome(end, live), books, left })
+    Ok(Played { outcome: session.outcome(end, live), task_times, left })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a live run takes real time")]
@@ -179,24 +189,24 @@ fn now() -> Instant {
 }
 
 /// Starts a task that runs the driver of a framework at the framework's start time.
-fn member(player: Player, place: &Place, pace: Pace) -> Result<Member> {
-    let Player { start, info, scheduler, control } = player;
+fn member(live_framework: LiveFramework, cluster: &LiveCluster, pace: Pace) -> Result<Member> {
+    let LiveFramework { start, info, scheduler, control } = live_framework;
     let (name, nudge) = (info.name.clone(), Arc::new(Notify::new()));
-    let info = sdk::v1::FrameworkInfo { principal: place.reader.principal.clone(), ..info };
-    let mut options = Options::new(&place.reader.master, info)?;
-    options.credential = place.reader.credential();
-    options.give_up_after = Some(PATIENCE);
+    let info = sdk::v1::FrameworkInfo { principal: cluster.reader.principal.clone(), ..info };
+    let mut options = Options::new(&cluster.reader.master, info)?;
+    options.credential = cluster.reader.credential();
+    options.give_up_after = Some(SUBSCRIBE_TIMEOUT);
     options.nudge = Some(Arc::clone(&nudge));
-    let driven = Rc::new(RefCell::new(Driven::Waits));
-    let driver = spawn_local(drive(scheduler, options, pace.real(start), Rc::clone(&driven)));
-    Ok(Member { name, control, nudge, driver, driven })
+    let driver_state = Rc::new(RefCell::new(DriverState::Waits));
+    let driver = spawn_local(drive(scheduler, options, pace.real(start), Rc::clone(&driver_state)));
+    Ok(Member { name, control, nudge, driver, driver_state })
 }
 
-async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, driven: Rc<RefCell<Driven>>) {
+async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, driver_state: Rc<RefCell<DriverState>>) {
     tokio::time::sleep(start).await;
-    driven.replace(Driven::Runs);
+    driver_state.replace(DriverState::Runs);
     let Finished { ending, .. } = run(scheduler, options).await;
-    driven.replace(Driven::Ended(ending));
+    driver_state.replace(DriverState::Ended(ending));
 }
 
 /// Runs the events of the session at their time, until the run ends.
@@ -205,21 +215,21 @@ async fn perform(
     members: &[Member],
     pace: Pace,
     clock: &dyn Fn() -> Duration,
-    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+    look: &mut dyn FnMut(&RunState<'_>) -> bool,
 ) -> Result<()> {
     while let Some(next) = session.next_at() {
         let passed = clock();
         if next <= passed {
-            session.step(passed).into_iter().for_each(|who| members[who].nudge.notify_one());
+            session.step(passed).into_iter().for_each(|framework| members[framework].nudge.notify_one());
         }
         if let Some((name, why)) = members.iter().find_map(|member| Some((&member.name, member.ended()?))) {
             bail!("the framework {name} cannot go on: {why}");
         }
-        if session.is_over() || !look(&Glance { now: passed, books: &session.books() }) {
+        if session.is_over() || !look(&RunState { now: passed, recorder: &session.recorder() }) {
             break;
         }
         let next = session.next_at().map_or(Duration::ZERO, |next| pace.real(next.saturating_sub(clock())));
-        tokio::time::sleep(next.min(LOOK)).await;
+        tokio::time::sleep(next.min(CHECK_INTERVAL)).await;
     }
     Ok(())
 }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_refused() {
+    fn loads_beyond_the_limits_are_rejected() {
         plan().check(true).unwrap();
         for (plan, word) in [
             (Plan { duration: Duration::from_secs(864_000), ..plan() }, "1000000 at most"),

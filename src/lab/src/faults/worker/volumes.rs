@@ -6,10 +6,10 @@ use sdk::v1::offer::{Operation, operation};
 use sdk::v1::{Offer, TaskInfo};
 use sdk::{Calls, task};
 
-use super::super::volume_slots::{self, GIVEN_UP, IDLE, Slot};
-use super::{Worker, task_id};
+use super::super::volume_slots::{self, ABANDON_AFTER, IDLE, Slot};
+use super::{CampaignScheduler, task_id};
 
-impl Worker {
+impl CampaignScheduler {
     /// Returns the slot whose volume a job uses, if it uses one.
     pub(super) fn slot_of(&self, job: usize) -> Option<usize> {
         let slot = job % (self.slots.len() + 1);
@@ -33,7 +33,7 @@ impl Worker {
         let mut left = task::from_v1(&offer.resources).unwrap_or_default().unallocated();
         let (mut operations, mut tasks) = (Vec::new(), Vec::new());
         for volume in &left.persistent_volumes() {
-            let Some((slot, attempt)) = volume_slots::read_id(self.who, volume) else { continue };
+            let Some((slot, attempt)) = volume_slots::read_id(self.framework, volume) else { continue };
             let Some(known) = self.slots.get(slot).copied() else { continue };
             let present = attempt == known.attempt;
             let useless = known.idle.is_some_and(|since| since + IDLE <= now);
@@ -63,8 +63,11 @@ impl Worker {
             (Some(slot), kept) if room && (kept.is_some() || plain) => {
                 let attempt = self.slots[slot].attempt + 1;
                 self.put(slot, Slot { attempt, live: true, seen: Some(now), idle: None }, calls);
-                let volume =
-                    volume_slots::volume(role, &volume_slots::volume_id(self.who, slot, attempt), self.plan.shared);
+                let volume = volume_slots::volume(
+                    role,
+                    &volume_slots::volume_id(self.framework, slot, attempt),
+                    self.plan.shared,
+                );
                 operations.extend(volume_slots::make(role, volume.clone(), kept.is_some()));
                 if self.rng.chance(50) {
                     tasks.extend(self.tasks(role, slot, &volume, &mut left, calls));
@@ -124,14 +127,14 @@ impl Worker {
         }
     }
 
-    /// Abandons volumes that have not been seen for [`GIVEN_UP`]. Returns when to check again.
+    /// Abandons volumes that have not been seen for [`ABANDON_AFTER`]. Returns when to check again.
     pub(super) fn miss_volumes(&mut self, now: Time, calls: &mut Calls) -> Option<Time> {
         let mut next = None;
         for slot in 0..self.slots.len() {
             let known = self.slots[slot];
             if (0..self.jobs.len()).any(|n| self.jobs[n].running && self.slot_of(n) == Some(slot)) {
                 self.slots[slot].seen = Some(now);
-            } else if let Some(at) = known.seen.map(|seen| seen + GIVEN_UP).filter(|_| known.live) {
+            } else if let Some(at) = known.seen.map(|seen| seen + ABANDON_AFTER).filter(|_| known.live) {
                 if at <= now {
                     self.put(slot, Slot { live: false, ..known }, calls);
                 } else {

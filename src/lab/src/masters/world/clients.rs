@@ -8,14 +8,14 @@ use super::defect::Defect;
 use super::host::Job;
 use super::{Event, World};
 use crate::faults::rng::FaultRng;
-use crate::masters::history::{Operate, Operation};
+use crate::masters::history::{Operation, OperationKind};
 
 /// Number of keys that clients share.
 const KEYS: u64 = 3;
 /// The longest time between two operations of a client.
 const THINKING: Duration = Duration::from_millis(400);
 /// Time for which a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A client of the registry.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Client {
 }
 
 /// Returns the key that only this write sets and that no operation deletes.
-pub(super) fn mark(operation: usize) -> String {
+pub(super) fn write_marker(operation: usize) -> String {
     format!("w{operation}")
 }
 
@@ -51,8 +51,8 @@ impl World {
             false => answering[pick as usize % answering.len()],
         };
         match kind {
-            0..5 => drop(self.ask_to_write(at, &key, false, Some(client))),
-            5 => drop(self.ask_to_write(at, &key, true, Some(client))),
+            0..5 => drop(self.start_write(at, &key, false, Some(client))),
+            5 => drop(self.start_write(at, &key, true, Some(client))),
             _ => self.read(at, &key),
         }
         if self.clients[client].waits_for.is_none() {
@@ -75,25 +75,25 @@ impl World {
     }
 
     /// Asks a master to write or delete a key. Returns the number of the operation, if the master answers clients.
-    pub(super) fn ask_to_write(&mut self, at: usize, key: &str, deletes: bool, client: Option<usize>) -> Option<usize> {
+    pub(super) fn start_write(&mut self, at: usize, key: &str, deletes: bool, client: Option<usize>) -> Option<usize> {
         if !self.answers(at) {
             return None;
         }
         let operation = self.rules.history.len();
         let value = (!deletes).then_some(operation as u64);
         let called = self.next_step();
-        let kind = Operate::Write(value);
+        let kind = OperationKind::Write(value);
         self.rules.history.push(Operation { key: key.to_owned(), kind, called, answered: None });
         let bytes = value.map(|value| value.to_le_bytes().to_vec());
-        let changes = vec![(key.to_owned(), bytes), (mark(operation), Some(Vec::new()))];
+        let changes = vec![(key.to_owned(), bytes), (write_marker(operation), Some(Vec::new()))];
         if let Some(client) = client {
             self.clients[client].waits_for = Some(operation);
-            self.after(PATIENCE, Event::GiveUp { client, operation });
+            self.after(CLIENT_TIMEOUT, Event::GiveUp { client, operation });
         }
         self.log.line(self.now, || {
             let what = if deletes { "deletes" } else { "writes" };
-            let who = client.map_or("end     ".to_owned(), |client| format!("client {client}"));
-            format!("{who} >  {what} {key} as #{operation} at master {at}")
+            let caller = client.map_or("end     ".to_owned(), |client| format!("client {client}"));
+            format!("{caller} >  {what} {key} as #{operation} at master {at}")
         });
         self.push(at, Job::Write(changes, operation));
         Some(operation)
@@ -118,7 +118,7 @@ impl World {
             let seen = value.map_or("nothing".to_owned(), |value| format!("what #{value} wrote"));
             format!("a client <  reads {key} at master {at}: {seen}")
         });
-        self.rules.history.push(Operation { key: key.to_owned(), kind: Operate::Read(value), called, answered });
+        self.rules.history.push(Operation { key: key.to_owned(), kind: OperationKind::Read(value), called, answered });
     }
 
     /// Records that a write was acknowledged.
@@ -132,7 +132,7 @@ impl World {
     }
 
     /// Records that it stays unknown whether a write has happened.
-    pub(super) fn left_open(&mut self, operation: usize) {
+    pub(super) fn outcome_unknown(&mut self, operation: usize) {
         self.log.line(self.now, || format!("a client <  #{operation} is done or not"));
         self.stop_waiting(operation);
     }
@@ -147,7 +147,7 @@ impl World {
     /// Returns the first acknowledged write that is missing in a master's registry.
     pub(super) fn lost_write(&self, at: usize) -> Option<u64> {
         let state = self.hosts[at].process.as_ref().and_then(|process| process.peer.state())?;
-        let lacks = |operation: &&u64| !state.entries.contains_key(&mark(**operation as usize));
+        let lacks = |operation: &&u64| !state.entries.contains_key(&write_marker(**operation as usize));
         self.rules.acknowledged.iter().find(lacks).copied()
     }
 
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Returns the latest time until which clients that wait now do so.
-    pub(super) fn patience(&self) -> Time {
-        self.now + PATIENCE
+    pub(super) fn client_deadline(&self) -> Time {
+        self.now + CLIENT_TIMEOUT
     }
 }

@@ -12,12 +12,12 @@ use peers::{Change, Leader, Peer, Records, Settings, Standing, Stored, Write};
 
 use super::defect::{Defect, forgetful};
 use super::disk::Disk;
-use super::operator::Act;
+use super::operator::OperatorAction;
 use super::{Event, LEASE, World};
 use crate::world::clock::Clock;
 
 /// The most jobs that are handled before the core's output is processed.
-const TOGETHER: usize = 256;
+const JOBS_MAX: usize = 256;
 /// The most queued jobs; messages beyond it are dropped. It is less than in the daemon, so that drops happen.
 const WAITING_MAX: usize = 512;
 /// Time until a process is started again that could not start, or has ended by itself.
@@ -35,17 +35,17 @@ pub(super) struct Host {
     /// Content of the disk for the process that is being started.
     opening: Option<Stored>,
     /// Number of processes that were started.
-    pub lives: u64,
+    pub generation: u64,
     pub stopped_until: Time,
     /// Set if the process will crash in its next write: the number of durable parts, and the time until it is started
     /// again.
-    pub doom: Option<(u32, Duration)>,
+    pub planned_crash: Option<(u32, Duration)>,
     /// Whether the master was removed from the group. It is not started before its disk is emptied.
     pub removed: bool,
     /// Registry that the master brings into a new group.
     pub registry: Option<BTreeMap<String, Vec<u8>>>,
     /// Number of the former disk and of its starts, for the defect that uses them again.
-    pub former: Option<(u64, u64)>,
+    pub reused_disk: Option<(u64, u64)>,
 }
 
 /// Messages with the addresses of their receivers.
@@ -71,7 +71,7 @@ pub(super) struct Process {
     /// Whether the process has handed the lead over, and will end.
     pub has_resigned: bool,
     /// Notes of the core that were logged; repetitions are not logged.
-    said: BTreeSet<String>,
+    logged_notes: BTreeSet<String>,
     /// Writes that are not decided: their numbers, their operations, and their changes.
     waiting: VecDeque<(u64, usize, Vec<Change>)>,
 }
@@ -81,7 +81,7 @@ pub(super) enum Job {
     Message(Vec<u8>),
     Load,
     Write(Vec<Change>, usize),
-    Change(Act),
+    Change(OperatorAction),
 }
 
 impl Host {
@@ -112,7 +112,7 @@ impl World {
                 return;
             }
         };
-        if let Some((disk, starts)) = host.former.filter(|_| host.disk.is_empty()) {
+        if let Some((disk, starts)) = host.reused_disk.filter(|_| host.disk.is_empty()) {
             (stored.disk, stored.starts) = (disk, starts + 1);
         }
         if let Err(error) = host.disk.begin(Write::Anew(stored.file()), now) {
@@ -120,10 +120,10 @@ impl World {
             self.after(RESTART, Event::Start(at));
             return;
         }
-        host.lives += 1;
+        host.generation += 1;
         host.opening = Some(stored);
-        let life = host.lives;
-        self.after(time, Event::Written { at, life });
+        let generation = host.generation;
+        self.after(time, Event::Written { at, generation });
     }
 
     /// Begins a process whose journal is open.
@@ -158,7 +158,7 @@ impl World {
             view: None,
             began: self.now,
             has_resigned: false,
-            said: BTreeSet::new(),
+            logged_notes: BTreeSet::new(),
             waiting: VecDeque::new(),
         });
         self.log.line(self.now, || format!("master {at}   starts (disk {disk:x}, process {starts} of it)"));
@@ -166,12 +166,12 @@ impl World {
     }
 
     /// Ends the process of a master; this many parts of a write in progress are durable. It is started again after
-    /// `away`.
-    pub(super) fn end(&mut self, at: usize, part: u32, away: Option<Duration>, why: &str) {
+    /// `downtime`.
+    pub(super) fn end(&mut self, at: usize, part: u32, downtime: Option<Duration>, why: &str) {
         let host = &mut self.hosts[at];
         host.disk.tear(part);
         (host.opening, host.stopped_until) = (None, Time::EPOCH);
-        host.lives += 1;
+        host.generation += 1;
         if let Some(process) = host.process.take() {
             self.log.line(self.now, || format!("master {at}   ends: {why}"));
             let queued = process.inbox.into_iter().filter_map(|job| match job {
@@ -179,10 +179,10 @@ impl World {
                 _ => None,
             });
             let waiting = process.waiting.into_iter().map(|(_, operation, _)| operation);
-            waiting.chain(queued).collect::<Vec<_>>().into_iter().for_each(|operation| self.left_open(operation));
+            waiting.chain(queued).collect::<Vec<_>>().into_iter().for_each(|operation| self.outcome_unknown(operation));
         }
-        if let Some(away) = away {
-            self.after(away, Event::Start(at));
+        if let Some(downtime) = downtime {
+            self.after(downtime, Event::Start(at));
         }
     }
 
@@ -195,10 +195,10 @@ impl World {
         }
     }
 
-    /// Completes a write of the process with number `life`.
-    pub(super) fn written(&mut self, at: usize, life: u64) {
+    /// Completes a write of the process with number `generation`.
+    pub(super) fn written(&mut self, at: usize, generation: u64) {
         let host = &mut self.hosts[at];
-        if host.lives != life {
+        if host.generation != generation {
             return;
         }
         host.disk.complete();
@@ -212,9 +212,9 @@ impl World {
     }
 
     /// Runs the thread if its tick is due.
-    pub(super) fn wake(&mut self, at: usize, life: u64) {
+    pub(super) fn wake(&mut self, at: usize, generation: u64) {
         let host = &self.hosts[at];
-        let Some(process) = host.process.as_ref().filter(|_| host.lives == life) else { return };
+        let Some(process) = host.process.as_ref().filter(|_| host.generation == generation) else { return };
         match host.shown(self.now) < process.next_tick {
             // The clock runs slower than when this wake-up was planned.
             true => self.plan_tick(at),
@@ -226,8 +226,8 @@ impl World {
         let host = &self.hosts[at];
         let Some(process) = &host.process else { return };
         let when = host.clock.map_or(process.next_tick, |clock| clock.when(process.next_tick));
-        let life = host.lives;
-        self.queue.push(when.max(self.now), Event::Wake { at, life });
+        let generation = host.generation;
+        self.queue.push(when.max(self.now), Event::Wake { at, generation });
     }
 
     /// Runs the thread until it has no work, or waits for the disk.
@@ -249,7 +249,7 @@ impl World {
             if process.inbox.is_empty() && !is_due {
                 return;
             }
-            for _ in 0..TOGETHER {
+            for _ in 0..JOBS_MAX {
                 let job = self.hosts[at].process.as_mut().and_then(|process| process.inbox.pop_front());
                 let Some(job) = job else { break };
                 self.handle(at, job, now);
@@ -285,9 +285,9 @@ impl World {
                         self.answered(operation);
                     }
                 }
-                Err(_) => self.left_open(operation),
+                Err(_) => self.outcome_unknown(operation),
             },
-            Job::Change(act) => self.change(at, act, now),
+            Job::Change(action) => self.change(at, action, now),
         }
     }
 
@@ -301,29 +301,29 @@ impl World {
             true => process.records.next(output.anew, output.changes, || process.peer.stored()),
             false => None,
         };
-        self.rules.look((at, host.lives), &process.peer);
+        self.rules.look((at, host.generation), &process.peer);
         for note in output.notes.iter().map(ToString::to_string) {
-            if process.said.insert(note.clone()) {
+            if process.logged_notes.insert(note.clone()) {
                 self.log.line(now, || format!("master {at}   says: {note}"));
             }
         }
         let Some(write) = write else { return self.publish(at, output.messages) };
         let refused = host.disk.begin(write, now).err();
-        let (life, doom) = (host.lives, host.doom);
+        let (generation, planned_crash) = (host.generation, host.planned_crash);
         if self.setup.defect == Some(Defect::SendBeforeDurable) {
             self.send(at, std::mem::take(&mut output.messages));
         }
         if let Some(error) = refused {
             return self.end(at, 0, Some(RESTART), &format!("the disk refuses with {error}"));
         }
-        if let Some((part, away)) = doom {
-            self.hosts[at].doom = None;
-            return self.end(at, part, Some(away), "a crash in a write");
+        if let Some((part, downtime)) = planned_crash {
+            self.hosts[at].planned_crash = None;
+            return self.end(at, part, Some(downtime), "a crash in a write");
         }
         if let Some(process) = &mut self.hosts[at].process {
             process.writing = Some((output.messages, false));
         }
-        self.after(time, Event::Written { at, life });
+        self.after(time, Event::Written { at, generation });
     }
 
     fn send(&mut self, from: usize, messages: Messages) {
@@ -360,15 +360,15 @@ impl World {
         for (operation, is_written) in done {
             match is_written {
                 true => self.answered(operation),
-                false => self.left_open(operation),
+                false => self.outcome_unknown(operation),
             }
         }
-        self.tell(at);
+        self.publish_lead(at);
         self.answers(at);
     }
 
     /// Publishes whether this process leads.
-    fn tell(&mut self, at: usize) {
+    fn publish_lead(&mut self, at: usize) {
         let now = self.hosts[at].shown(self.now);
         let host = &mut self.hosts[at];
         let Some(process) = &mut host.process else { return };
@@ -391,8 +391,8 @@ impl World {
         process.view = None;
         self.log.line(self.now, || format!("master {at}   does not lead any more"));
         if self.setup.ends_when_deposed || process.has_resigned {
-            let life = host.lives;
-            self.after(ENDING, Event::Ends { at, life });
+            let generation = host.generation;
+            self.after(ENDING, Event::Ends { at, generation });
         }
     }
 
@@ -402,7 +402,7 @@ impl World {
         let Some(process) = host.process.as_ref().filter(|_| self.is_running(at)) else { return false };
         let Some((epoch, _)) = process.view else { return false };
         let holds = host.shown(self.now) < process.lease || self.setup.defect == Some(Defect::IgnoredLease);
-        if holds && self.rules.answers((at, host.lives), epoch) {
+        if holds && self.rules.answers((at, host.generation), epoch) {
             self.took_over(at);
         }
         holds

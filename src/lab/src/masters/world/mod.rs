@@ -21,7 +21,7 @@ use base::Time;
 use peers::{Configuration, Peer, Standing};
 
 use crate::dist::Dist;
-use crate::faults::Broken;
+use crate::faults::Violation;
 use crate::faults::log::Log;
 use crate::faults::rng::FaultRng;
 use crate::masters::history::Operation;
@@ -34,7 +34,7 @@ pub use defect::Defect;
 pub use disk::PARTS;
 use host::Host;
 use network::Network;
-pub use operator::Act;
+pub use operator::OperatorAction;
 use operator::Task;
 use rules::Rules;
 
@@ -68,17 +68,17 @@ enum Event {
     /// A process that has lost the lead ends.
     Ends {
         at: usize,
-        life: u64,
+        generation: u64,
     },
     /// A write to the disk is complete.
     Written {
         at: usize,
-        life: u64,
+        generation: u64,
     },
     /// The tick of a process may be due.
     Wake {
         at: usize,
-        life: u64,
+        generation: u64,
     },
     /// A stopped process continues.
     Resume(usize),
@@ -120,9 +120,9 @@ pub struct World {
     events: u64,
     digest: u64,
     /// Times when a master began to answer, each with the master.
-    led: Vec<(Time, usize)>,
+    takeovers: Vec<(Time, usize)>,
     /// Messages that were delivered to masters that are not founders.
-    heard: BTreeMap<usize, Vec<Vec<u8>>>,
+    received_by_spares: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
 impl World {
@@ -146,8 +146,8 @@ impl World {
             log: Log::new(keep_log),
             events: 0,
             digest: 0xcbf2_9ce4_8422_2325,
-            led: Vec::new(),
-            heard: BTreeMap::new(),
+            takeovers: Vec::new(),
+            received_by_spares: BTreeMap::new(),
             setup,
         };
         for (at, host) in world.hosts.iter_mut().enumerate() {
@@ -188,14 +188,14 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Start(at) => self.start(at),
-            Event::Ends { at, life } => {
-                if self.hosts[at].lives == life {
+            Event::Ends { at, generation } => {
+                if self.hosts[at].generation == generation {
                     let part = self.chance.within(0, u64::from(PARTS)) as u32;
                     self.end(at, part, Some(host::RESTART), "it has lost the lead");
                 }
             }
-            Event::Written { at, life } => self.written(at, life),
-            Event::Wake { at, life } => self.wake(at, life),
+            Event::Written { at, generation } => self.written(at, generation),
+            Event::Wake { at, generation } => self.wake(at, generation),
             Event::Resume(at) => self.run_thread(at),
             Event::Arrive { from, to, epoch, bytes } => self.arrive((from, to, epoch), bytes),
             Event::Client(client) => self.client_acts(client),
@@ -211,14 +211,14 @@ impl World {
         rules::fold(&mut self.digest, &self.now.since(BEGIN).as_nanos().to_le_bytes());
         rules::fold(&mut self.digest, &bytes);
         if to >= self.setup.founders {
-            self.heard.entry(to).or_default().push(bytes.clone());
+            self.received_by_spares.entry(to).or_default().push(bytes.clone());
         }
         self.push(to, host::Job::Message(bytes));
     }
 
     /// Records that a process answers clients for the first time.
     fn took_over(&mut self, at: usize) {
-        self.led.push((self.now, at));
+        self.takeovers.push((self.now, at));
     }
 
     /// Returns the time of the virtual clock.
@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Returns the first broken rule.
-    pub fn broken(&self) -> Option<&Broken> {
+    pub fn broken(&self) -> Option<&Violation> {
         self.rules.broken.as_ref()
     }
 
@@ -253,7 +253,7 @@ impl World {
 
     /// Returns the number of times that a master has begun to lead.
     pub fn leaders(&self) -> usize {
-        self.led.len()
+        self.takeovers.len()
     }
 
     /// Adds a line to the log.
@@ -270,14 +270,14 @@ impl World {
 /// Methods that inject and end faults.
 impl World {
     /// Crashes the process of a master; this many parts of a write in progress are durable. It is started again after
-    /// `away`.
-    pub fn crash(&mut self, at: usize, part: u32, away: Option<Duration>) {
-        self.end(at, part, away, "a crash");
+    /// `downtime`.
+    pub fn crash(&mut self, at: usize, part: u32, downtime: Option<Duration>) {
+        self.end(at, part, downtime, "a crash");
     }
 
     /// Crashes the process of a master in its next write.
-    pub fn doom(&mut self, at: usize, part: u32, away: Duration) {
-        self.hosts[at].doom = Some((part, away));
+    pub fn plan_crash(&mut self, at: usize, part: u32, downtime: Duration) {
+        self.hosts[at].planned_crash = Some((part, downtime));
     }
 
     /// Starts the process of a master, unless there is one.
@@ -297,10 +297,10 @@ impl World {
     }
 
     /// Loses the messages from one master to another one for a while; if `arrives`, delays them instead.
-    pub fn part(&mut self, from: usize, to: usize, span: Duration, arrives: bool) {
+    pub fn partition(&mut self, from: usize, to: usize, span: Duration, arrives: bool) {
         match arrives {
             true => self.network.stall(from, to, self.now + span),
-            false => self.network.part(from, to, self.now + span),
+            false => self.network.partition(from, to, self.now + span),
         }
     }
 
@@ -339,7 +339,7 @@ impl World {
         for at in 0..self.hosts.len() {
             let host = &mut self.hosts[at];
             host.disk.heal();
-            host.doom = None;
+            host.planned_crash = None;
             host.stopped_until = Time::EPOCH;
             self.run_thread(at);
             let is_member = at < self.setup.founders || !self.hosts[at].disk.is_empty();
@@ -355,7 +355,7 @@ impl World {
     /// Makes clients start no more operations. Returns the time by which none waits for an answer.
     pub fn rest(&mut self) -> Time {
         self.at_rest = true;
-        self.patience()
+        self.client_deadline()
     }
 
     /// Returns a master that answers clients.
@@ -371,7 +371,7 @@ impl World {
     /// Writes a key through the leading master. Returns the number of the operation.
     pub fn write(&mut self, key: &str) -> Option<usize> {
         let leader = self.leader()?;
-        self.ask_to_write(leader, key, false, None)
+        self.start_write(leader, key, false, None)
     }
 
     /// Reads a key through the leading master.
@@ -408,13 +408,13 @@ impl World {
 
     /// Returns the next action of an operator towards a group in which every master is a member with its present disk;
     /// `None` if they all are.
-    pub fn next_repair(&self) -> Option<Act> {
+    pub fn next_repair(&self) -> Option<OperatorAction> {
         let members = self.rules.newest.as_ref()?;
         let member = |at: &usize| members.at(&self.hosts[*at].address);
         let all = || 0..self.hosts.len();
         let absent = all().find(|at| member(at).is_none());
         let stored = |at: usize| self.hosts[at].disk.stored().map(|stored| stored.disk);
         let stale = all().find(|at| member(at).is_some_and(|member| stored(*at) != Some(member.disk)));
-        absent.map(Act::Add).or(stale.map(Act::Remove))
+        absent.map(OperatorAction::Add).or(stale.map(OperatorAction::Remove))
     }
 }

@@ -1,5 +1,5 @@
 //! The connections between masters: one in each direction of each pair, which keeps the order, stalls and breaks as
-//! those of the lab's other processes do ([`Lane`]).
+//! those of the lab's other processes do ([`OneWayConnection`]).
 //!
 //! In addition, a message may be dropped as by a full queue, and arrive late over a former connection.
 
@@ -10,7 +10,7 @@ use base::Time;
 use crate::dist::Dist;
 use crate::faults::rng::FaultRng;
 use crate::seeds::{Rng, Seed};
-use crate::world::network::Lane;
+use crate::world::network::OneWayConnection;
 
 /// The longest latency of a network without faults. Latencies are drawn from distributions without a limit, and later
 /// messages of the same connection wait: one draw in millions would be a fault of many seconds.
@@ -24,7 +24,7 @@ const LATE_BY: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub(super) struct Network {
     /// Connections by sender and receiver.
-    lanes: Vec<Vec<Lane>>,
+    connections: Vec<Vec<OneWayConnection>>,
     latency: Dist,
     /// Additional latency of all messages until a time.
     slow: (Duration, Time),
@@ -45,7 +45,7 @@ pub(super) struct Sent {
 impl Network {
     pub fn new(hosts: usize, latency: Dist, seed: Seed) -> Network {
         Network {
-            lanes: vec![vec![Lane::default(); hosts]; hosts],
+            connections: vec![vec![OneWayConnection::default(); hosts]; hosts],
             latency,
             slow: (Duration::ZERO, Time::EPOCH),
             loss: (0, Time::EPOCH),
@@ -63,34 +63,34 @@ impl Network {
         if now < self.loss.1 && self.chance.chance(self.loss.0) {
             return None;
         }
-        let lane = &mut self.lanes[from][to];
+        let connection = &mut self.connections[from][to];
         // A message that is lost here is not repeated over the next connection.
-        let in_order = lane.send(now, at)?;
+        let in_order = connection.send(now, at)?;
         if self.chance.chance(LATE) {
             return Some(Sent { at: in_order + self.chance.span(LATE_BY), epoch: None });
         }
-        Some(Sent { at: in_order, epoch: Some(lane.epoch()) })
+        Some(Sent { at: in_order, epoch: Some(connection.epoch()) })
     }
 
     /// Returns whether a message of this epoch still arrives.
     pub fn carries(&self, from: usize, to: usize, epoch: Option<u32>) -> bool {
-        epoch.is_none_or(|epoch| self.lanes[from][to].carries(epoch))
+        epoch.is_none_or(|epoch| self.connections[from][to].carries(epoch))
     }
 
     /// Breaks both connections between two masters and loses the messages on their way.
     pub fn cut(&mut self, one: usize, other: usize) {
-        self.lanes[one][other].cut();
-        self.lanes[other][one].cut();
+        self.connections[one][other].cut();
+        self.connections[other][one].cut();
     }
 
     /// Loses the messages that are sent until a time.
-    pub fn part(&mut self, from: usize, to: usize, until: Time) {
-        self.lanes[from][to].part(until);
+    pub fn partition(&mut self, from: usize, to: usize, until: Time) {
+        self.connections[from][to].partition(until);
     }
 
     /// Delays the messages that are sent until a time to that time.
     pub fn stall(&mut self, from: usize, to: usize, until: Time) {
-        self.lanes[from][to].stall(until);
+        self.connections[from][to].stall(until);
     }
 
     /// Loses `percent` of a hundred messages until a time.
@@ -105,10 +105,10 @@ impl Network {
 
     /// Ends all faults of the network. Connections with delayed messages are replaced by new ones.
     pub fn heal(&mut self, now: Time) {
-        for lane in self.lanes.iter_mut().flatten() {
-            lane.heal();
-            if lane.last() > now {
-                lane.cut();
+        for connection in self.connections.iter_mut().flatten() {
+            connection.heal();
+            if connection.last() > now {
+                connection.cut();
             }
         }
         (self.loss, self.slow) = ((0, Time::EPOCH), (Duration::ZERO, Time::EPOCH));

@@ -14,13 +14,13 @@ use super::host::Job;
 use super::{Event, LEASE, World};
 
 /// Interval at which an operator checks whether an action is done.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Time after which an operator gives up.
-const PATIENCE: Duration = Duration::from_secs(8);
+const OPERATOR_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// An action of an operator. Masters are identified by their numbers in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum OperatorAction {
     /// Starts a master with an empty disk, unless it runs, and adds it to the members.
     Add(usize),
     /// Removes a master from the members.
@@ -29,13 +29,13 @@ pub enum Act {
     HandOver(Option<usize>),
 }
 
-impl fmt::Display for Act {
+impl fmt::Display for OperatorAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Act::Add(at) => write!(f, "adds master {at}"),
-            Act::Remove(at) => write!(f, "removes master {at}"),
-            Act::HandOver(Some(at)) => write!(f, "has the lead handed over to master {at}"),
-            Act::HandOver(None) => f.write_str("has the lead handed over"),
+            OperatorAction::Add(at) => write!(f, "adds master {at}"),
+            OperatorAction::Remove(at) => write!(f, "removes master {at}"),
+            OperatorAction::HandOver(Some(at)) => write!(f, "has the lead handed over to master {at}"),
+            OperatorAction::HandOver(None) => f.write_str("has the lead handed over"),
         }
     }
 }
@@ -43,55 +43,55 @@ impl fmt::Display for Act {
 /// The actions that an operator performs one after the other.
 #[derive(Debug)]
 pub(super) struct Task {
-    acts: VecDeque<Act>,
+    actions: VecDeque<OperatorAction>,
     until: Time,
 }
 
 impl World {
     /// Starts an operator that performs these actions one after the other.
-    pub fn operate(&mut self, acts: &[Act]) {
-        self.tasks.push(Task { acts: acts.iter().copied().collect(), until: self.now + PATIENCE });
+    pub fn operate(&mut self, actions: &[OperatorAction]) {
+        self.tasks.push(Task { actions: actions.iter().copied().collect(), until: self.now + OPERATOR_TIMEOUT });
         let task = self.tasks.len() - 1;
         self.queue.push(self.now, Event::Operator(task));
     }
 
     /// Returns whether all operators have finished.
     pub fn operators_rest(&self) -> bool {
-        self.tasks.iter().all(|task| task.acts.is_empty())
+        self.tasks.iter().all(|task| task.actions.is_empty())
     }
 
     /// Checks whether the current action of an operator is done, and requests it from the leader otherwise.
     pub(super) fn operator_looks(&mut self, task: usize) {
         let now = self.now;
-        let Some(act) = self.tasks[task].acts.front().copied() else { return };
-        if self.is_done(act) {
-            self.log.line(now, || format!("operator <  done: {act}"));
-            self.tasks[task].acts.pop_front();
+        let Some(action) = self.tasks[task].actions.front().copied() else { return };
+        if self.is_done(action) {
+            self.log.line(now, || format!("operator <  done: {action}"));
+            self.tasks[task].actions.pop_front();
             return self.queue.push(now, Event::Operator(task));
         }
         if self.tasks[task].until < now {
-            self.log.line(now, || format!("operator <  gives up: {act}"));
-            return self.tasks[task].acts.clear();
+            self.log.line(now, || format!("operator <  gives up: {action}"));
+            return self.tasks[task].actions.clear();
         }
-        if let Act::Add(at) = act {
+        if let OperatorAction::Add(at) = action {
             // The leader has added a disk that does not exist any more.
             if self.rules.newest.as_ref().is_some_and(|members| self.member_at(at, members).is_some()) {
-                self.tasks[task].acts.push_front(Act::Remove(at));
+                self.tasks[task].actions.push_front(OperatorAction::Remove(at));
                 return self.queue.push(now, Event::Operator(task));
             }
             self.prepare(at);
             // Until the process has run for a lease, the leader may know only the master's former disk.
             if self.hosts[at].process.as_ref().is_none_or(|process| now.since(process.began) <= LEASE) {
-                return self.after(LOOK, Event::Operator(task));
+                return self.after(CHECK_INTERVAL, Event::Operator(task));
             }
         }
         if let Some(leader) = (0..self.hosts.len()).find(|at| self.answers(*at)) {
-            if matches!(act, Act::HandOver(_)) {
-                self.tasks[task].acts.pop_front();
+            if matches!(action, OperatorAction::HandOver(_)) {
+                self.tasks[task].actions.pop_front();
             }
-            self.push(leader, Job::Change(act));
+            self.push(leader, Job::Change(action));
         }
-        self.after(LOOK, Event::Operator(task));
+        self.after(CHECK_INTERVAL, Event::Operator(task));
     }
 
     /// Returns the number of a master's disk, if it has one.
@@ -104,12 +104,14 @@ impl World {
     }
 
     /// Returns whether the members are as an action requires.
-    fn is_done(&self, act: Act) -> bool {
+    fn is_done(&self, action: OperatorAction) -> bool {
         let Some(members) = &self.rules.newest else { return false };
-        match act {
-            Act::Add(at) => self.member_at(at, members).is_some_and(|member| Some(member.disk) == self.disk_of(at)),
-            Act::Remove(at) => self.member_at(at, members).is_none(),
-            Act::HandOver(_) => false,
+        match action {
+            OperatorAction::Add(at) => {
+                self.member_at(at, members).is_some_and(|member| Some(member.disk) == self.disk_of(at))
+            }
+            OperatorAction::Remove(at) => self.member_at(at, members).is_none(),
+            OperatorAction::HandOver(_) => false,
         }
     }
 
@@ -128,10 +130,11 @@ impl World {
         if !self.survives_without(at) {
             return false;
         }
-        let (keeps, former) = (self.setup.defect == Some(super::Defect::EmptyDiskLetIn), self.hosts[at].disk.stored());
+        let (keeps, reused_disk) =
+            (self.setup.defect == Some(super::Defect::EmptyDiskLetIn), self.hosts[at].disk.stored());
         let host = &mut self.hosts[at];
         if keeps && !host.removed {
-            host.former = former.map(|stored| (stored.disk, stored.starts));
+            host.reused_disk = reused_disk.map(|stored| (stored.disk, stored.starts));
         }
         host.disk.replace();
         host.removed = false;
@@ -139,14 +142,14 @@ impl World {
         true
     }
 
-    /// Replaces the disk of a master by an empty one and ends its process, which is started again after `away`. Does
-    /// nothing if the group would not survive that.
-    pub fn replace_disk(&mut self, at: usize, away: Duration) {
+    /// Replaces the disk of a master by an empty one and ends its process, which is started again after `downtime`.
+    /// Does nothing if the group would not survive that.
+    pub fn replace_disk(&mut self, at: usize, downtime: Duration) {
         // A write in progress does not count as durable.
         if !self.survives_without(at) {
             return self.log.line(self.now, || format!("master {at}   keeps its disk: the group would not survive"));
         }
-        self.end(at, 0, Some(away), "its disk is lost");
+        self.end(at, 0, Some(downtime), "its disk is lost");
         self.empty(at);
     }
 
@@ -168,47 +171,49 @@ impl World {
             let is_new = self.rules.newest.as_ref().is_some_and(|newest| newest.with_disk(member.disk).is_none());
             host.disk.stored().is_some_and(|stored| {
                 let entered = stored.configuration.map_or(0, |members| members.number);
-                stored.disk == member.disk && (entered >= newest || is_new) && self.hosts[at].former.is_none()
+                stored.disk == member.disk && (entered >= newest || is_new) && self.hosts[at].reused_disk.is_none()
             })
         };
         members.members.iter().filter(is_whole).count() >= members.majority()
     }
 
     /// Performs an action of an operator at a master, if it leads.
-    pub(super) fn change(&mut self, at: usize, act: Act, now: Time) {
+    pub(super) fn change(&mut self, at: usize, action: OperatorAction, now: Time) {
         let address = |of: usize| self.hosts[of].address.clone();
         let Some(peer) = self.hosts[at].process.as_ref().map(|process| &process.peer) else { return };
         let Some((members, _)) = peer.members() else { return };
-        let next = match act {
-            Act::Add(of) => self.disk_of(of).and_then(|disk| members.adding(&address(of), disk).ok()),
-            Act::Remove(of) => members.removing(&address(of)).ok(),
-            Act::HandOver(_) => None,
+        let next = match action {
+            OperatorAction::Add(of) => self.disk_of(of).and_then(|disk| members.adding(&address(of), disk).ok()),
+            OperatorAction::Remove(of) => members.removing(&address(of)).ok(),
+            OperatorAction::HandOver(_) => None,
         };
         if next.as_ref().is_some_and(|next| !self.survives(next, None)) {
-            return self.log.line(self.now, || format!("operator <  waits: no group would survive if it {act}"));
+            return self.log.line(self.now, || format!("operator <  waits: no group would survive if it {action}"));
         }
-        let to = match act {
-            Act::Add(of) | Act::Remove(of) | Act::HandOver(Some(of)) => Some(address(of)),
-            Act::HandOver(None) => None,
+        let to = match action {
+            OperatorAction::Add(of) | OperatorAction::Remove(of) | OperatorAction::HandOver(Some(of)) => {
+                Some(address(of))
+            }
+            OperatorAction::HandOver(None) => None,
         };
         let to = to.as_deref();
         let Some(process) = &mut self.hosts[at].process else { return };
-        let outcome = match act {
-            Act::Add(_) => process.peer.add(to.unwrap_or_default(), now),
-            Act::Remove(_) => process.peer.remove(to.unwrap_or_default(), now),
-            Act::HandOver(_) => process.peer.hand_over(to, now),
+        let outcome = match action {
+            OperatorAction::Add(_) => process.peer.add(to.unwrap_or_default(), now),
+            OperatorAction::Remove(_) => process.peer.remove(to.unwrap_or_default(), now),
+            OperatorAction::HandOver(_) => process.peer.hand_over(to, now),
         };
         // Publishes the lease at once: it may end before the caller learns the outcome.
         process.lease = process.peer.lease();
-        process.has_resigned |= outcome.is_ok() && matches!(act, Act::HandOver(_));
+        process.has_resigned |= outcome.is_ok() && matches!(action, OperatorAction::HandOver(_));
         if outcome.is_ok() {
             self.changes.extend(next);
         }
         let text = outcome.as_ref().err().map_or("begun".to_owned(), ToString::to_string);
-        self.log.line(self.now, || format!("operator <  {act}: {text}"));
+        self.log.line(self.now, || format!("operator <  {action}: {text}"));
         self.outcomes.push(text);
-        if matches!((outcome, act), (Err(ChangeError::Leads(_)), Act::Remove(_))) {
-            self.operate(&[Act::HandOver(None)]);
+        if matches!((outcome, action), (Err(ChangeError::Leads(_)), OperatorAction::Remove(_))) {
+            self.operate(&[OperatorAction::HandOver(None)]);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use peers::{Configuration, Peer, State};
 
-use crate::faults::Broken;
+use crate::faults::Violation;
 use crate::masters::history::Operation;
 
 /// Identifies a process of a master by its host and its number there.
@@ -18,7 +18,7 @@ type Reached = ((u64, u64), (u32, usize));
 /// What is known of all members, and the first broken rule.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     /// Processes that have answered, by epoch.
     leaders: BTreeMap<u64, ProcessName>,
     /// Hashes of the states of all members, by configuration and number of entries.
@@ -35,7 +35,7 @@ pub(super) struct Rules {
 
 impl Rules {
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
-        self.broken.get_or_insert_with(|| Broken { rule, text: text() });
+        self.broken.get_or_insert_with(|| Violation { rule, text: text() });
     }
 
     /// Records that a process which took the registry over in this epoch answers clients. Returns whether it is the

@@ -81,7 +81,7 @@ fn a_leader_hands_over_without_a_pause() {
     let mut at_once = 0;
     for seed in 0..50 {
         let (mut world, leader) = group(seed, 3, 0);
-        world.operate(&[Act::HandOver(None)]);
+        world.operate(&[OperatorAction::HandOver(None)]);
         let asked = world.now();
         let step = Duration::from_millis(5);
         until(&mut world, step, LEASE, &format!("seed {seed}: it hands over"), |world| !world.answers(leader));
@@ -97,7 +97,7 @@ fn the_named_member_leads_next() {
     for seed in 0..300 {
         let (mut world, leader) = group(seed, 3, 0);
         let chosen = (leader + 1 + (seed % 2) as usize) % 3;
-        world.operate(&[Act::HandOver(Some(chosen))]);
+        world.operate(&[OperatorAction::HandOver(Some(chosen))]);
         let step = Duration::from_micros(100);
         until(&mut world, step, LEASE, &format!("seed {seed}: it hands over"), |world| !world.answers(leader));
         world.crash(leader, 0, None);
@@ -122,12 +122,12 @@ fn members_come_and_go() {
     world.restart(3);
     world.run(LEASE);
     assert_eq!(world.standing(3), stranger());
-    world.operate(&[Act::Add(3)]);
+    world.operate(&[OperatorAction::Add(3)]);
     world.run(LEASE * 2);
     assert_eq!((world.standing(3), world.operators_rest()), (Some(Standing::Member), true));
 
     let leaving = (leader + 1) % 3;
-    world.operate(&[Act::Remove(leaving)]);
+    world.operate(&[OperatorAction::Remove(leaving)]);
     world.run(LEASE * 2);
     assert!(world.operators_rest() && world.hosts[leaving].removed, "it knows that it was removed");
     assert_eq!(world.leader(), Some(leader), "a change of the members replaces no leader");
@@ -167,15 +167,15 @@ fn partitions_leave_a_leader_that_reaches_a_majority() {
     for cut in 0..6 {
         let (mut world, _) = group(20 + cut, 3, 0);
         let (from, to) = ((cut / 2) as usize, ((cut / 2 + 1 + cut % 2) % 3) as usize);
-        world.part(from, to, LEASE * 60, false);
+        world.partition(from, to, LEASE * 60, false);
         world.run(LEASE * 8);
         assert!(world.leader().is_some(), "{from} does not reach {to}, and there is no leader");
         settle(world, &format!("{from} did not reach {to}"));
     }
     let (mut world, leader) = group(30, 5, 0);
     for other in (0..5).filter(|other| *other != leader) {
-        world.part(leader, other, LEASE * 60, false);
-        world.part(other, leader, LEASE * 60, false);
+        world.partition(leader, other, LEASE * 60, false);
+        world.partition(other, leader, LEASE * 60, false);
     }
     world.run(LEASE * 5);
     assert!(world.leader().is_some_and(|next| next != leader));
@@ -226,9 +226,9 @@ fn a_process_outside_learns_addresses_only_and_changes_nothing() {
     let write = world.write("k0").unwrap();
     world.restart(3);
     world.run(LEASE * 2);
-    let heard = world.heard.get(&3).cloned().unwrap_or_default();
-    assert!(!heard.is_empty());
-    for message in heard {
+    let received_by_spares = world.received_by_spares.get(&3).cloned().unwrap_or_default();
+    assert!(!received_by_spares.is_empty());
+    for message in received_by_spares {
         assert!(message.len() < 120, "an address list is short: {}", message.len());
     }
     assert_eq!((world.leader(), world.standing(leader)), (Some(leader), Some(Standing::Member)));

@@ -3,12 +3,12 @@
 use super::cells::moment;
 use super::*;
 
-fn told<'a>(shape: Option<&'a str>, machine: &str) -> TraceSettings<'a> {
+fn settings<'a>(shape: Option<&'a str>, machine: &str) -> TraceSettings<'a> {
     TraceSettings { shape, machine: parse_quantities(machine).ok(), needs: false, time: false }
 }
 
 fn plain(text: &str) -> Result<Vec<Row>, Wrong> {
-    parse(text, &told(None, ""))
+    parse(text, &settings(None, ""))
 }
 
 /// Returns arrival and duration in seconds, tasks, CPUs, megabytes and GPUs of each row.
@@ -80,7 +80,7 @@ fn pollux_mixes_are_gangs_of_gpus_without_a_duration() {
 
 #[test]
 fn tasks_of_alibaba_2018_are_jobs_of_their_instances() {
-    let of_2018 = told(Some("alibaba-2018"), "mem:100000");
+    let of_2018 = settings(Some("alibaba-2018"), "mem:100000");
     // In order: a normal task, one of unknown memory, one that has not ended, one from before the trace, one without
     // amounts.
     let text = "M2_1,20,j_1,1,Terminated,86500,86560,100,0.5\nM1,3,j_1,1,Terminated,86400,86410,50,101\n\
@@ -99,14 +99,14 @@ fn tasks_of_alibaba_2018_are_jobs_of_their_instances() {
         ),
         ("a,1,j,1,T,1,2,1,102\n", "alibaba-2018", "mem:1", 1, "column 9 (plan_mem): '102'"),
     ] {
-        let (at, rule) = parse(text, &told(Some(shape), machine)).unwrap_err();
+        let (at, rule) = parse(text, &settings(Some(shape), machine)).unwrap_err();
         assert!(at == line && rule.contains(word), "{text}: {at} {rule}");
     }
 }
 
 #[test]
 fn machines_of_azure_work_until_they_are_deleted() {
-    let of_azure = told(Some("azure-vm"), "");
+    let of_azure = settings(Some("azure-vm"), "");
     let text = "a,s,d,600,1200,90.1,3.2,80,Interactive,4,32\nb,s,d,300,2591400,90.1,3.2,80,Unknown,>24,>64\n\
                 c,s,d,600,600,1,1,1,Delay-insensitive,1,1.75\n";
     let rows = short(&parse(text, &of_azure).unwrap());
@@ -139,7 +139,7 @@ fn requests_are_arrivals_only() {
 
 #[test]
 fn events_of_google_2011_make_jobs() {
-    let of_google = told(Some("google-2011"), "cpus:32;mem:1000");
+    let of_google = settings(Some("google-2011"), "cpus:32;mem:1000");
     // Task 0 waits 2 s, is evicted after 3 s, is submitted again and finishes; task 1 never ends; task 2 existed before
     // the trace.
     let text = "600000000,,7,0,,0,u,2,9,0.125,0.5,0.001,0\n600000000,,7,1,,0,u,2,9,0.125,0.5,0.001,0\n\
@@ -149,7 +149,7 @@ fn events_of_google_2011_make_jobs() {
                 9223372036854775807,,7,1,5,4,u,2,9,0.125,0.5,0.001,0\n";
     let rows = short(&parse(text, &of_google).unwrap());
     assert_eq!(rows, [(0, Some(3), 1, 4.0, 500.0, 0.0), (5, Some(1), 1, 4.0, 0.0, 0.0)]);
-    assert!(parse(text, &told(Some("google-2011"), "cpus:32")).unwrap_err().1.contains("`machine` must say"));
+    assert!(parse(text, &settings(Some("google-2011"), "cpus:32")).unwrap_err().1.contains("`machine` must say"));
     let (at, rule) = parse("1,,7,0,,9,u,2,9,0.1,0.1,0.1,0\n", &of_google).unwrap_err();
     assert!(at == 1 && rule.contains("column 6 (event_type): '9' is not a number from 0 to 8"), "{rule}");
     let (_, rule) = parse("1,,7,0,,0,u,2,9,2,0.1,0.1,0\n", &of_google).unwrap_err();
@@ -166,10 +166,10 @@ fn events_of_google_2019_make_jobs() {
          602000000,3,7,0,0.125,0.5\n603000000,10,7,0,0.25,0.5\n605000000,6,7,0,0.125,0.5\n\
          600000000,0,7,1,,0.25\n601000000,3,7,1,,0.25\n602000000,4,7,1,,0.25\n603000000,0,7,1,,0.25\n603000000,8,7,1,,\n"
     );
-    let rows = short(&parse(&text, &told(None, "cpus:32;mem:1000")).unwrap());
+    let rows = short(&parse(&text, &settings(None, "cpus:32;mem:1000")).unwrap());
     assert_eq!(rows, [(0, Some(3), 1, 4.0, 500.0, 0.0), (0, Some(1), 1, 0.0, 250.0, 0.0)]);
     assert!(plain(&text).unwrap_err().1.contains("`machine` must say"));
-    let (at, rule) = parse(&format!("{header}1,11,7,0,0.1,0.1\n"), &told(None, "cpus:1;mem:1")).unwrap_err();
+    let (at, rule) = parse(&format!("{header}1,11,7,0,0.1,0.1\n"), &settings(None, "cpus:1;mem:1")).unwrap_err();
     assert!(at == 2 && rule.contains("column 2 (type): '11' is not a number from 0 to 10"), "{rule}");
 }
 
@@ -178,17 +178,17 @@ fn tasks_of_alibaba_2017_are_jobs_of_their_instances() {
     // A task that ended, one that failed, one from before the trace.
     let text =
         "10718,11088,3,12,5,Terminated,1,0.25\n10700,10800,3,13,5,Failed,1,0.25\n0,100,4,1,1,Terminated,1,0.25\n";
-    let rows = short(&parse(text, &told(Some("alibaba-2017"), "mem:1000")).unwrap());
+    let rows = short(&parse(text, &settings(Some("alibaba-2017"), "mem:1000")).unwrap());
     assert_eq!(rows, [(0, Some(370), 5, 1.0, 250.0, 0.0)]);
-    let (at, rule) = parse(text, &told(Some("alibaba-2017"), "")).unwrap_err();
+    let (at, rule) = parse(text, &settings(Some("alibaba-2017"), "")).unwrap_err();
     assert!(at == 1 && rule.contains("`machine` must say"), "{rule}");
-    let (_, rule) = parse("1,2,3,4,5,Terminated,1,7\n", &told(Some("alibaba-2017"), "mem:1000")).unwrap_err();
+    let (_, rule) = parse("1,2,3,4,5,Terminated,1,7\n", &settings(Some("alibaba-2017"), "mem:1000")).unwrap_err();
     assert!(rule.contains("column 8 (plan_mem): '7' is not a number from 0 to 1"), "{rule}");
 }
 
 #[test]
 fn tasks_of_alibaba_gpu_2020_are_jobs_of_their_instances() {
-    let of_2020 = told(Some("alibaba-gpu-2020"), "");
+    let of_2020 = settings(Some("alibaba-gpu-2020"), "");
     // A task with half a GPU for each of two workers, a server without any, one that has not ended.
     let text = "a,worker,2.0,Terminated,1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n\
                 a,ps,1.0,Terminated,1739162.0,1739201.0,400.0,2.0,,CPU\nb,worker,1.0,Running,1739163.0,,600.0,29.3,100.0,V100\n";
@@ -233,10 +233,10 @@ fn training_jobs_of_blox_and_gavel() {
     assert_eq!(short(&plain(blox).unwrap())[1], (103, Some(1942), 1, 0.0, 0.0, 2.0));
     let gavel = "ResNet-18 (batch size 128)\tcd %s/a && python3 main.py, -b\t--num_steps\t1\t10288513\t291278.000000\t4\n\
                  A3C\tcd %s/rl\t--max-steps\t0\t1934260\t291280.000000\t1\n";
-    let rows = parse(gavel, &TraceSettings { time: true, ..told(Some("gavel"), "") }).unwrap();
+    let rows = parse(gavel, &TraceSettings { time: true, ..settings(Some("gavel"), "") }).unwrap();
     assert_eq!(short(&rows), [(0, None, 4, 0.0, 0.0, 1.0), (2, None, 1, 0.0, 0.0, 1.0)]);
-    assert!(parse(gavel, &told(Some("gavel"), "")).unwrap_err().1.contains("`time` must say"));
-    let comma = TraceSettings { time: true, ..told(Some("gavel"), "") };
+    assert!(parse(gavel, &settings(Some("gavel"), "")).unwrap_err().1.contains("`time` must say"));
+    let comma = TraceSettings { time: true, ..settings(Some("gavel"), "") };
     assert!(parse("a,b,c,1,2,3,4\n", &comma).unwrap_err().1.contains("has 1 columns, and must have 7"));
 }
 

@@ -9,8 +9,8 @@ use sdk::v1::offer::{Operation, operation};
 use sdk::v1::{CommandInfo, Label, Labels, Offer, OfferId, TaskId, TaskInfo, TaskStatus};
 use sdk::{Calls, Event, Scheduler, is_terminal};
 
-use super::held::{Held, choose};
-use super::script::{Deed, Script, Step};
+use super::held::{HeldOffer, choose};
+use super::script::{Script, ScriptAction, Step};
 use super::{Behaviour, Inbox, Job, Needs, is_tried_again, task_id, task_number};
 use crate::seeds::Rng;
 use crate::work::Work;
@@ -18,7 +18,7 @@ use crate::work::Work;
 /// The most tasks that fit on no offer and are skipped in one decision.
 const PASSED_OVER: usize = 16;
 /// Hold time of offers that are hoarded.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+const HOARD_TIME: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A task that waits for its launch, or runs.
 #[derive(Clone, Debug)]
@@ -36,30 +36,30 @@ struct Pending {
 
 /// A modelled framework, which follows its behaviour.
 #[derive(Debug)]
-pub struct User {
+pub struct ModelledScheduler {
     conduct: Behaviour,
     inbox: Inbox,
     rng: Rng,
     waiting: VecDeque<Pending>,
     running: FxHashMap<u64, Pending>,
-    held: Vec<Held>,
+    held: Vec<HeldOffer>,
     /// Time at which the current decision takes effect.
     decides: Option<Time>,
     /// Number of tasks that the current decision considers.
-    about: usize,
+    tasks_in_decision: usize,
     /// Whether work has arrived since the last decision.
     more: bool,
     suppressed: bool,
     /// Whether the script has suppressed offers.
-    muted: bool,
+    suppressed_by_script: bool,
     script: Script,
     jobs: u64,
 }
 
-impl User {
+impl ModelledScheduler {
     /// Creates a framework that takes its jobs from `inbox`.
-    pub fn new(conduct: Behaviour, inbox: Inbox, rng: Rng) -> User {
-        User {
+    pub fn new(conduct: Behaviour, inbox: Inbox, rng: Rng) -> ModelledScheduler {
+        ModelledScheduler {
             conduct,
             inbox,
             rng,
@@ -67,10 +67,10 @@ impl User {
             running: FxHashMap::default(),
             held: Vec::new(),
             decides: None,
-            about: 0,
+            tasks_in_decision: 0,
             more: false,
             suppressed: false,
-            muted: false,
+            suppressed_by_script: false,
             script: Script::default(),
             jobs: 0,
         }
@@ -78,8 +78,8 @@ impl User {
 
     /// Returns the framework with a script.
     #[must_use]
-    pub fn with_script(self, script: Script) -> User {
-        User { script, ..self }
+    pub fn with_script(self, script: Script) -> ModelledScheduler {
+        ModelledScheduler { script, ..self }
     }
 
     /// Performs a step of the script.
@@ -87,20 +87,20 @@ impl User {
         self.conduct = step.conduct;
         // Decides again with the new behaviour.
         (self.decides, self.more) = (None, true);
-        match step.deed {
-            Some(Deed::Suppress) => {
-                self.muted = true;
+        match step.action {
+            Some(ScriptAction::Suppress) => {
+                self.suppressed_by_script = true;
                 calls.suppress();
             }
-            Some(Deed::Revive) => {
-                (self.muted, self.suppressed) = (false, false);
+            Some(ScriptAction::Revive) => {
+                (self.suppressed_by_script, self.suppressed) = (false, false);
                 calls.revive();
             }
-            Some(Deed::GiveBack) => {
+            Some(ScriptAction::GiveBack) => {
                 let held = std::mem::take(&mut self.held);
                 calls.decline(held.into_iter().map(|offer| offer.id).collect(), self.conduct.refuse);
             }
-            Some(Deed::Leave) => calls.teardown(),
+            Some(ScriptAction::Leave) => calls.teardown(),
             None => {}
         }
     }
@@ -128,8 +128,8 @@ impl User {
         any
     }
 
-    fn work_came(&mut self, calls: &mut Calls) {
-        if !self.muted && (self.suppressed || self.conduct.revive) {
+    fn revive_for_work(&mut self, calls: &mut Calls) {
+        if !self.suppressed_by_script && (self.suppressed || self.conduct.revive) {
             self.suppressed = false;
             calls.revive();
         }
@@ -137,8 +137,8 @@ impl User {
 
     fn offers(&mut self, offers: Vec<Offer>, now: Time) {
         for offer in offers {
-            let hold = if self.conduct.hoard { FOR_EVER } else { self.conduct.hold.draw(&mut self.rng) };
-            self.held.push(Held::new(offer, now + hold));
+            let hold = if self.conduct.hoard { HOARD_TIME } else { self.conduct.hold.draw(&mut self.rng) };
+            self.held.push(HeldOffer::new(offer, now + hold));
         }
     }
 
@@ -158,7 +158,7 @@ impl User {
             task.attempt += 1;
             task.with = 0;
             self.waiting.push_back(task);
-            self.work_came(calls);
+            self.revive_for_work(calls);
         }
     }
 
@@ -183,7 +183,7 @@ impl User {
     }
 
     /// Returns the number of tasks that the next decision considers.
-    fn looked_at(&self) -> usize {
+    fn tasks_considered(&self) -> usize {
         let of_job = match (self.conduct.job_at_a_time, self.waiting.front()) {
             (true, Some(first)) => self.waiting.iter().take_while(|task| task.job == first.job).count(),
             _ => self.waiting.len(),
@@ -195,7 +195,7 @@ impl User {
     fn act(&mut self, now: Time, calls: &mut Calls) {
         if self.decides.is_some_and(|at| at <= now) {
             self.decides = None;
-            self.decide(self.about, calls);
+            self.decide(self.tasks_in_decision, calls);
         }
         self.give_back(now, calls);
         if self.decides.is_none() && std::mem::take(&mut self.more) {
@@ -204,17 +204,17 @@ impl User {
             self.held.iter_mut().for_each(|offer| offer.seen = false);
         }
         if self.decides.is_none() && !self.held.is_empty() && !self.waiting.is_empty() {
-            let looked_at = self.looked_at();
-            let tasks = u32::try_from(looked_at).unwrap_or(u32::MAX);
+            let tasks_considered = self.tasks_considered();
+            let tasks = u32::try_from(tasks_considered).unwrap_or(u32::MAX);
             let think = self.conduct.think + self.conduct.think_per_task.saturating_mul(tasks);
             // Offers that did not fit are examined again only together with a new one.
             let news = self.held.iter().any(|offer| !offer.seen);
             self.held.iter_mut().for_each(|offer| offer.seen = true);
             if think.is_zero() {
-                self.decide(looked_at, calls);
+                self.decide(tasks_considered, calls);
                 self.give_back(now, calls);
             } else if news {
-                (self.decides, self.about) = (Some(now + think), looked_at);
+                (self.decides, self.tasks_in_decision) = (Some(now + think), tasks_considered);
             }
         }
         let due = self.held.iter().map(|offer| offer.until).filter(|_| self.decides.is_none()).min();
@@ -234,7 +234,7 @@ impl User {
         }
         let mut used = vec![0; self.held.len()];
         let mut launches: Vec<Vec<TaskInfo>> = vec![Vec::new(); self.held.len()];
-        let (mut left, mut at, mut passed) = (self.looked_at().min(tasks), 0, 0);
+        let (mut left, mut at, mut passed) = (self.tasks_considered().min(tasks), 0, 0);
         while left > 0 && at < self.waiting.len() && passed <= PASSED_OVER {
             let group = self.waiting[at].with.max(1) as usize;
             let places = self.place(at, group, &mut used);
@@ -274,7 +274,7 @@ impl User {
             let Some(place) = choose(&self.held, used, most, &task.needs, self.conduct.place) else {
                 // All or none: returns what the first tasks have taken to the offers.
                 for (place, task) in places.iter().zip(self.waiting.range(at..)) {
-                    let held: &mut Held = &mut self.held[*place];
+                    let held: &mut HeldOffer = &mut self.held[*place];
                     task.needs.iter().for_each(|(name, amount)| held.left.add(&name, amount));
                     used[*place] -= 1;
                 }
@@ -325,14 +325,14 @@ impl User {
     }
 }
 
-impl Scheduler for User {
+impl Scheduler for ModelledScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         while let Some(step) = self.script.due(now) {
             self.perform(step, calls);
         }
         match event {
             Event::Subscribed { .. } | Event::Disconnected { .. } => {
-                if self.muted && matches!(event, Event::Subscribed { .. }) {
+                if self.suppressed_by_script && matches!(event, Event::Subscribed { .. }) {
                     calls.suppress();
                 }
                 self.held.clear();
@@ -345,7 +345,7 @@ impl Scheduler for User {
             Event::Update(status) => self.updated(&status, calls),
             Event::Wake => {
                 if self.collect() {
-                    self.work_came(calls);
+                    self.revive_for_work(calls);
                     self.more = true;
                 }
             }

@@ -82,7 +82,7 @@ enum Due {
     Quiet(u64, u32),
 }
 
-struct Player {
+struct Evaluation {
     ends: Ends,
     frozen: Option<Ends>,
     jobs: BTreeMap<u64, Job>,
@@ -96,13 +96,13 @@ struct Player {
 ///
 /// # Errors
 /// Returns an error if an event cannot be read.
-pub fn study(
+pub fn evaluate(
     events: impl Iterator<Item = Result<GoogleEvent, ScenarioError>>,
     from: f64,
     seed: u64,
 ) -> Result<Outcome, ScenarioError> {
     let running = AGES.map(|age| Running { age, ..Running::default() }).to_vec();
-    let mut player = Player {
+    let mut evaluation = Evaluation {
         ends: Ends::new(seed),
         frozen: None,
         jobs: BTreeMap::new(),
@@ -112,14 +112,14 @@ pub fn study(
     };
     for event in events {
         let event = event?;
-        player.until(event.time);
-        if event.time >= from && player.frozen.is_none() {
-            player.frozen = Some(player.ends.clone());
+        evaluation.until(event.time);
+        if event.time >= from && evaluation.frozen.is_none() {
+            evaluation.frozen = Some(evaluation.ends.clone());
         }
-        player.take(&event);
+        evaluation.take(&event);
     }
-    player.until(f64::INFINITY);
-    Ok(player.outcome)
+    evaluation.until(f64::INFINITY);
+    Ok(evaluation.outcome)
 }
 
 /// Returns a number for a user, whom the trace identifies by name.
@@ -127,7 +127,7 @@ fn number(user: &str) -> u64 {
     user.bytes().fold(0, |hash, byte| base::scramble(hash ^ u64::from(byte)))
 }
 
-impl Player {
+impl Evaluation {
     fn take(&mut self, event: &GoogleEvent) {
         let end = match event.event {
             TaskEvent::Submit => return self.submit(event),
@@ -235,13 +235,13 @@ impl Player {
         {
             self.due.pop();
             match due {
-                Due::Age(job, task, attempt) => self.look_again(job, task, attempt, f64::from_bits(at)),
+                Due::Age(job, task, attempt) => self.predict_again(job, task, attempt, f64::from_bits(at)),
                 Due::Quiet(job, quiets) => self.end_job(job, quiets, f64::from_bits(at)),
             }
         }
     }
 
-    fn look_again(&mut self, job: u64, task: u32, attempt: u32, now: f64) {
+    fn predict_again(&mut self, job: u64, task: u32, attempt: u32, now: f64) {
         let Some(open) = self.open.get_mut(&(job, task)).filter(|open| open.launch.attempts + 1 == attempt) else {
             return;
         };

@@ -12,11 +12,11 @@ const INNER: f32 = 0.7;
 
 /// A colour histogram whose bins sum to 1 for each of the three planes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look([f32; BINS.0 + 2 * BINS.1]);
+pub struct Appearance([f32; BINS.0 + 2 * BINS.1]);
 
-impl Look {
+impl Appearance {
     /// Returns the histogram of the object in a box.
-    pub fn of(frame: &Frame, place: &Rect) -> Look {
+    pub fn of(frame: &Frame, place: &Rect) -> Appearance {
         let (w, h) = (frame.width(), frame.height());
         let mut bins = [0.0; BINS.0 + 2 * BINS.1];
         let one = 1.0 / (POINTS * POINTS) as f32;
@@ -36,17 +36,17 @@ impl Look {
                 bins[BINS.0 + BINS.1 + chroma(frame.v[pair])] += one;
             }
         }
-        Look(bins)
+        Appearance(bins)
     }
 
     /// Returns the distance of two histograms, 0 to 1 (one minus the Bhattacharyya coefficient).
-    pub fn distance(&self, other: &Look) -> f32 {
+    pub fn distance(&self, other: &Appearance) -> f32 {
         let alike: f32 = self.0.iter().zip(&other.0).map(|(a, b)| (a * b).sqrt()).sum();
         (1.0 - alike / 3.0).max(0.0)
     }
 
     /// Moves the histogram towards a newer one.
-    pub(super) fn follow(&mut self, newer: &Look, rate: f32) {
+    pub(super) fn follow(&mut self, newer: &Appearance, rate: f32) {
         for (bin, new) in self.0.iter_mut().zip(&newer.0) {
             *bin += rate * (new - *bin);
         }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn colours_that_differ_are_far_apart() {
         let whole = Rect { x: 0.0, y: 0.0, w: 1.0, h: 1.0 };
-        let of = |r, g, b| Look::of(&Frame::filled(32, 32, Colour::rgb(r, g, b)), &whole);
+        let of = |r, g, b| Appearance::of(&Frame::filled(32, 32, Colour::rgb(r, g, b)), &whole);
         assert!(of(200, 20, 20).distance(&of(200, 20, 20)) < 1e-5);
         assert!(of(200, 20, 20).distance(&of(20, 20, 200)) > 0.6);
         assert!(of(200, 20, 20).distance(&of(196, 22, 24)) < of(200, 20, 20).distance(&of(20, 200, 20)));

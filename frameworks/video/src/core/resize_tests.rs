@@ -148,7 +148,7 @@ fn many_that_wait_start_soon_and_tasks_shrink_once() {
 
 /// A query that cannot pause keeps its task as long as another one that can pause has cores to release.
 #[test]
-fn those_that_bear_a_pause_give_way() {
+fn tasks_of_queries_that_can_pause_shrink_first() {
     let mut cluster = Cluster::new(vec![2.0]);
     cluster.submit(&[("hasty".to_owned(), 1.0), ("patient".to_owned(), 60.0)]);
     (0..20).for_each(|_| cluster.pass());

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::common::{Common, Looked};
-use super::drive::Drive;
+use super::common::{Common, DataDescription};
+use super::learner_driver::LearnerDriver;
 use super::listener::{EVENTS_MAX, Event};
 use super::worker;
 use crate::frame::{ToWorker, decode};
 use crate::job::{Job, Prepared, parse};
-use crate::learn::{Local, Memory, partial, score};
+use crate::learn::{LocalTraining, ShardCache, partial, score};
 use crate::scheduler::{Answer, Directive, Iteration, Outcome, Question};
 
 const JOB: &str = r#"
@@ -40,8 +40,8 @@ fn driven(
     let prepared = worker::prepare(job, None).unwrap();
     let (events, heard) = mpsc::channel(EVENTS_MAX);
     let (classes, schema) = (prepared.classes().to_vec(), prepared.schema().clone());
-    let known = Looked { shape: prepared.shape(), classes, schema };
-    let drive = Drive::new(common, job.clone(), known, heard, age).unwrap();
+    let known = DataDescription { shape: prepared.shape(), classes, schema };
+    let driver = LearnerDriver::new(common, job.clone(), known, heard, age).unwrap();
     let mut iterations = Vec::new();
     let scheduler = async {
         loop {
@@ -62,7 +62,7 @@ fn driven(
             nudge.notified().await;
         }
     };
-    let others = async { tokio::join!(drive.run(None), worker(job, prepared, events)) };
+    let others = async { tokio::join!(driver.run(None), worker(job, prepared, events)) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(async {
         tokio::pin!(others);
@@ -84,10 +84,10 @@ async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
         for shard in shards {
             let held = (shard as usize).checked_sub(job.shards);
             let data = || match held {
-                Some(held) => prepared.held_shard(&job.algorithm, held, job.validation_shards()).unwrap(),
+                Some(held) => prepared.validation_shard(&job.algorithm, held, job.validation_shards()).unwrap(),
                 None => prepared.shard(&job.algorithm, shard as usize, job.shards).unwrap(),
             };
-            let (data, memory) = kept.entry(shard).or_insert_with(|| (data(), Memory::default()));
+            let (data, memory) = kept.entry(shard).or_insert_with(|| (data(), ShardCache::default()));
             let compute = if held.is_some() { score } else { partial };
             let values = compute(&job.algorithm, &prepared.shape(), &parameters, data, memory).unwrap();
             let partial = Event::Partial { connection: 1, round, shard, micros: 1, values };
@@ -102,7 +102,7 @@ async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
 fn trained(job: &Job) -> Vec<(f64, f64)> {
     let prepared = worker::prepare(job, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap());
-    let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards.collect()).unwrap();
+    let mut local = LocalTraining::new(job.algorithm.clone(), prepared.shape(), shards.collect()).unwrap();
     (0..job.iterations).map(|_| local.iterate().map(|(_, loss, accuracy)| (loss, accuracy.unwrap())).unwrap()).collect()
 }
 
@@ -193,7 +193,7 @@ fn a_job_is_measured_on_rows_that_it_does_not_learn_from() {
     let data = whole.shard(&job.algorithm, 3, 4).unwrap();
     let prepared = worker::prepare(&job, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap());
-    let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards.collect()).unwrap();
+    let mut local = LocalTraining::new(job.algorithm.clone(), prepared.shape(), shards.collect()).unwrap();
     (0..job.iterations).for_each(|_| assert!(local.iterate().is_ok()));
     let model = local.learner().model().unwrap();
     let right = data.rows().zip(&data.labels).filter(|(row, label)| model.predict(row) == **label).count();

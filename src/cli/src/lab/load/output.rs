@@ -8,11 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::plan::Plan;
-use crate::lab::live::{Glance, Played};
+use crate::lab::live::{Played, RunState};
 use crate::read::table::{number, table};
 
 /// Interval between updates of the line.
-const ANEW: Duration = Duration::from_millis(500);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of the newest tasks of each framework whose waits the line shows.
 const NEWEST: usize = 200;
 
@@ -33,15 +33,15 @@ impl Line {
         Line { bar, next: Cell::new(Duration::ZERO), before: Cell::new((0, Duration::ZERO)) }
     }
 
-    pub fn show(&self, glance: &Glance<'_>) {
-        if glance.now < self.next.get() || self.bar.is_hidden() {
+    pub fn show(&self, run_state: &RunState<'_>) {
+        if run_state.now < self.next.get() || self.bar.is_hidden() {
             return;
         }
-        self.next.set(glance.now + ANEW);
+        self.next.set(run_state.now + UPDATE_INTERVAL);
         let (mut submitted, mut waiting, mut left, mut offers) = (0, 0, 0, 0);
         let mut waits = Vec::new();
-        for who in 0..glance.books.frameworks() {
-            let (state, tasks) = (glance.books.state(who), glance.books.tasks(who));
+        for framework in 0..run_state.recorder.frameworks() {
+            let (state, tasks) = (run_state.recorder.state(framework), run_state.recorder.tasks(framework));
             submitted += tasks.len() as u64;
             waiting += state.waiting_tasks;
             left += state.waiting_tasks + state.running_tasks;
@@ -49,13 +49,13 @@ impl Line {
             let newest = tasks.iter().rev().take(NEWEST).filter(|task| task.running.is_finite());
             waits.extend(newest.map(|task| task.running - task.submitted));
         }
-        let (before, since) = self.before.replace((offers, glance.now));
-        let seconds = (glance.now - since).as_secs_f64().max(1e-3);
+        let (before, since) = self.before.replace((offers, run_state.now));
+        let seconds = (run_state.now - since).as_secs_f64().max(1e-3);
         let waits = Summary::of(waits);
-        self.bar.set_position(glance.now.as_millis() as u64);
+        self.bar.set_position(run_state.now.as_millis() as u64);
         self.bar.set_message(format!(
             "{:.0} s, {submitted} submitted, {waiting} wait, {} run, {} ended; newest wait {} ms (p99 {}); {:.0} offers/s",
-            glance.now.as_secs_f64(),
+            run_state.now.as_secs_f64(),
             left - waiting,
             submitted - left,
             millis(waits.p50),
@@ -105,7 +105,7 @@ pub(super) struct LoadReport {
 
 impl LoadReport {
     pub fn of(played: &Played, plan: &Plan, interrupted: bool) -> LoadReport {
-        let (outcome, books) = (&played.outcome, &played.books);
+        let (outcome, task_times) = (&played.outcome, &played.task_times);
         let sum = |of: fn(&::lab::measure::FrameworkOutcome) -> u64| outcome.frameworks.iter().map(of).sum::<u64>();
         let seconds = outcome.seconds.max(1e-3);
         let submitting = plan.duration.as_secs_f64().min(seconds);
@@ -119,13 +119,13 @@ impl LoadReport {
             finished: sum(|framework| framework.finished),
             failed: sum(|framework| framework.failed),
             left: sum(|framework| framework.left),
-            started_per_second: books.started_by(submitting) as f64 / submitting,
+            started_per_second: task_times.started_by(submitting) as f64 / submitting,
             offers_per_second: sum(|framework| framework.offers_received) as f64 / seconds,
             accepted: sum(|framework| framework.offers_accepted),
             declined: sum(|framework| framework.offers_declined),
-            submit_to_running: Summary::of(books.wait.clone()),
-            launch_to_running: Summary::of(books.start.clone()),
-            submit_to_finished: Summary::of(books.whole.clone()),
+            submit_to_running: Summary::of(task_times.wait.clone()),
+            launch_to_running: Summary::of(task_times.start.clone()),
+            submit_to_finished: Summary::of(task_times.whole.clone()),
         }
     }
 

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 
 use super::recorder::Recorder;
 use super::recorder::seconds;
-use crate::bundled::{Entry, Word};
+use crate::bundled::{FrameworkEvent, TimedEvent};
 
 /// A task that was not submitted: a worker of a job that takes as many as the offers allow.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct UnsubmittedTask {
     pub needs: Quantities,
     pub launched: f64,
     pub agent: u32,
@@ -41,12 +41,12 @@ impl Level {
 
 /// Records that only bundled frameworks have.
 #[derive(Debug, Default)]
-pub(super) struct Own {
+pub(super) struct BundledRecords {
     /// Number and attempt of tasks whose ids do not contain them.
     pub names: FxHashMap<String, (u64, u32)>,
     /// Id of the last launch of each task, by its number.
     pub newest: FxHashMap<u64, String>,
-    pub hands: FxHashMap<String, Hand>,
+    pub unsubmitted_tasks: FxHashMap<String, UnsubmittedTask>,
     levels: BTreeMap<usize, Level>,
     /// Sum and number of the values that were found, by measure.
     found: BTreeMap<usize, (f64, u64)>,
@@ -54,31 +54,34 @@ pub(super) struct Own {
 
 impl Recorder {
     /// Records an event of a bundled framework.
-    pub(crate) fn said(&mut self, who: usize, entry: Entry) {
+    pub(crate) fn record_event(&mut self, framework: usize, entry: TimedEvent) {
         let now = seconds(entry.at);
-        let books = &mut self.books[who];
-        match entry.word {
-            Word::Begun(task) => books.begun(task, now),
-            Word::Over(task, well) => books.over(task, well, now),
-            Word::Wants(wanted) => books.waiting = wanted,
-            Word::Level(measure, value) => books.own.levels.entry(measure).or_default().set(value, now),
-            Word::Found(measure, value) => {
-                let (sum, count) = books.own.found.entry(measure).or_default();
+        let records = &mut self.records[framework];
+        match entry.event {
+            FrameworkEvent::JobStarted(task) => records.job_started(task, now),
+            FrameworkEvent::JobEnded(task, well) => records.job_ended(task, well, now),
+            FrameworkEvent::Demand(wanted) => records.waiting = wanted,
+            FrameworkEvent::MeasureChanged(measure, value) => {
+                records.bundled.levels.entry(measure).or_default().set(value, now)
+            }
+            FrameworkEvent::MeasureSample(measure, value) => {
+                let (sum, count) = records.bundled.found.entry(measure).or_default();
                 (*sum, *count) = (*sum + value, *count + 1);
             }
         }
     }
 
     /// Returns the current value of the measure with this index.
-    pub fn level(&self, who: usize, measure: usize) -> Option<f64> {
-        self.books[who].own.levels.get(&measure)?.value
+    pub fn level(&self, framework: usize, measure: usize) -> Option<f64> {
+        self.records[framework].bundled.levels.get(&measure)?.value
     }
 
     /// Returns the mean of the measure with this index: over time, or over the values that were found.
-    pub fn mean_of(&self, who: usize, measure: usize, now: f64) -> Option<f64> {
-        let own = &self.books[who].own;
-        let over_time = own.levels.get(&measure).map(|level| level.until(now)).map(|level| (level.sum, level.seconds));
-        let each = own.found.get(&measure).map(|(sum, count)| (*sum, *count as f64));
+    pub fn mean_of(&self, framework: usize, measure: usize, now: f64) -> Option<f64> {
+        let bundled = &self.records[framework].bundled;
+        let over_time =
+            bundled.levels.get(&measure).map(|level| level.until(now)).map(|level| (level.sum, level.seconds));
+        let each = bundled.found.get(&measure).map(|(sum, count)| (*sum, *count as f64));
         let (sum, of) = over_time.or(each).filter(|(_, of)| *of > 0.0)?;
         Some(sum / of)
     }

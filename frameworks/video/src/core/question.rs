@@ -78,7 +78,7 @@ pub enum Answer {
     Orders(Orders),
     /// Tells a worker of this framework that its query has ended, or that another task has taken over. The worker exits
     /// with success.
-    Over,
+    QueryEnded,
     /// Tells a worker that there is no such task.
     Unknown,
 }

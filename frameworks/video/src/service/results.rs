@@ -24,14 +24,14 @@ const MEASURE_SECONDS: f64 = 60.0;
 
 /// The results of all queries.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct ResultsStore {
     directory: Option<PathBuf>,
-    pages: Mutex<BTreeMap<String, Page>>,
+    queries: Mutex<BTreeMap<String, QueryResults>>,
     alerts: Option<Alerts>,
 }
 
 #[derive(Debug)]
-struct Page {
+struct QueryResults {
     spec: QuerySpec,
     file: Option<File>,
     recent: VecDeque<Finding>,
@@ -39,27 +39,27 @@ struct Page {
     /// Position in the stream from which on findings are complete.
     from: f64,
     /// Whether a picture was requested, and the last one as a PNG file.
-    asked: bool,
+    picture_requested: bool,
     picture: Option<Vec<u8>>,
 }
 
-impl Book {
-    pub(super) fn new(directory: Option<PathBuf>, alerts: Option<Alerts>) -> Result<Book, Error> {
+impl ResultsStore {
+    pub(super) fn new(directory: Option<PathBuf>, alerts: Option<Alerts>) -> Result<ResultsStore, Error> {
         if let Some(directory) = &directory {
             fs::create_dir_all(directory).map_err(io(format!("cannot make the directory {}", directory.display())))?;
         }
-        Ok(Book { directory, pages: Mutex::default(), alerts })
+        Ok(ResultsStore { directory, queries: Mutex::default(), alerts })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Page>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, QueryResults>> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the results of a query, if they are not open. Findings that are already in its file are read, and new ones
     /// appended.
     pub(super) fn open(&self, spec: &QuerySpec) -> Result<(), Error> {
-        let mut pages = self.lock();
-        if pages.contains_key(&spec.name) {
+        let mut queries = self.lock();
+        if queries.contains_key(&spec.name) {
             return Ok(());
         }
         let mut recent = VecDeque::new();
@@ -81,8 +81,9 @@ impl Book {
         };
         let truth = spec.truth.as_ref().and_then(|path| read_truth(path).ok());
         let from = recent.front().map_or(0.0, |f: &Finding| f.at);
-        let page = Page { spec: spec.clone(), file, recent, truth, from, asked: false, picture: None };
-        pages.insert(spec.name.clone(), page);
+        let results =
+            QueryResults { spec: spec.clone(), file, recent, truth, from, picture_requested: false, picture: None };
+        queries.insert(spec.name.clone(), results);
         Ok(())
     }
 
@@ -117,27 +118,27 @@ impl Book {
 
     /// Writes findings. Known ones, which are repeated because an answer was lost, are skipped.
     pub(super) fn add(&self, query: &str, findings: Vec<Finding>) {
-        let mut pages = self.lock();
-        let Some(page) = pages.get_mut(query) else { return };
+        let mut queries = self.lock();
+        let Some(results) = queries.get_mut(query) else { return };
         let mut lines = Vec::new();
         for finding in findings {
-            if page.recent.contains(&finding) {
+            if results.recent.contains(&finding) {
                 continue;
             }
-            if let Some(alerts) = self.alerts.as_ref().filter(|_| page.spec.alert) {
+            if let Some(alerts) = self.alerts.as_ref().filter(|_| results.spec.alert) {
                 alerts.raise(query, &finding);
             }
-            if page.file.is_some() && serde_json::to_writer(&mut lines, &finding).is_ok() {
+            if results.file.is_some() && serde_json::to_writer(&mut lines, &finding).is_ok() {
                 lines.push(b'\n');
             }
-            page.recent.push_back(finding);
-            if page.recent.len() > RECENT_MAX
-                && let Some(gone) = page.recent.pop_front()
+            results.recent.push_back(finding);
+            if results.recent.len() > RECENT_MAX
+                && let Some(gone) = results.recent.pop_front()
             {
-                page.from = page.from.max(gone.at);
+                results.from = results.from.max(gone.at);
             }
         }
-        if let Some(file) = &mut page.file
+        if let Some(file) = &mut results.file
             && let Err(error) = file.write_all(&lines)
         {
             tracing::warn!(%query, %error, "results cannot be written");
@@ -145,34 +146,34 @@ impl Book {
     }
 
     /// Requests a picture from the worker of a query. Returns whether there is such a query.
-    pub(super) fn ask(&self, query: &str) -> bool {
-        let mut pages = self.lock();
-        let Some(page) = pages.get_mut(query) else { return false };
-        page.asked = true;
-        page.picture = None;
+    pub(super) fn request_picture(&self, query: &str) -> bool {
+        let mut queries = self.lock();
+        let Some(results) = queries.get_mut(query) else { return false };
+        results.picture_requested = true;
+        results.picture = None;
         true
     }
 
     /// Returns whether a picture is requested from the worker of this query.
-    pub(super) fn asks(&self, query: &str) -> bool {
-        self.lock().get_mut(query).is_some_and(|page| std::mem::take(&mut page.asked))
+    pub(super) fn take_picture_request(&self, query: &str) -> bool {
+        self.lock().get_mut(query).is_some_and(|results| std::mem::take(&mut results.picture_requested))
     }
 
     /// Records that a picture has arrived.
-    pub(super) fn drawn(&self, query: &str, picture: Vec<u8>) {
-        if let Some(page) = self.lock().get_mut(query) {
-            page.picture = Some(picture);
+    pub(super) fn set_picture(&self, query: &str, picture: Vec<u8>) {
+        if let Some(results) = self.lock().get_mut(query) {
+            results.picture = Some(picture);
         }
     }
 
     /// Returns the requested picture; `None` until it has arrived.
     pub(super) fn picture(&self, query: &str) -> Option<Vec<u8>> {
-        self.lock().get(query).and_then(|page| page.picture.clone())
+        self.lock().get(query).and_then(|results| results.picture.clone())
     }
 
     /// Returns the specification of a query whose results are open.
     pub(super) fn spec(&self, query: &str) -> Option<QuerySpec> {
-        self.lock().get(query).map(|page| page.spec.clone())
+        self.lock().get(query).map(|results| results.spec.clone())
     }
 
     pub(super) fn recent(&self, query: &str) -> Vec<Finding> {
@@ -182,17 +183,17 @@ impl Book {
     /// Returns the F1 score against the ground truth up to a position of the stream; `None` without a ground truth, or
     /// too early.
     pub(super) fn measured(&self, query: &str, position: f64) -> Option<f64> {
-        let pages = self.lock();
-        let page = pages.get(query)?;
-        let truth = page.truth.as_ref()?;
+        let queries = self.lock();
+        let results = queries.get(query)?;
+        let truth = results.truth.as_ref()?;
         let to = position - SETTLE_SECONDS;
-        let from = page.from.max(to - MEASURE_SECONDS).max(1.0);
+        let from = results.from.max(to - MEASURE_SECONDS).max(1.0);
         if to <= from {
             return None;
         }
         let within = |f: &&Finding| f.at >= from && f.at < to;
-        let found: Vec<Finding> = page.recent.iter().filter(within).cloned().collect();
-        let kind = page.spec.kind;
+        let found: Vec<Finding> = results.recent.iter().filter(within).cloned().collect();
+        let kind = results.spec.kind;
         Some(score(kind, &found, &true_findings(truth, kind, from, to)).f1())
     }
 }

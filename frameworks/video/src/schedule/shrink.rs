@@ -10,13 +10,13 @@ const OVER: f64 = 1.2;
 
 /// The cores of a running query's task.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Holding {
+pub struct ShrinkableTask {
     /// Number of cores that the task holds.
     pub held: f64,
     /// Least number of cores that the task must keep.
     pub least: f64,
     /// Largest share of cores that the query had recently.
-    pub given: f64,
+    pub recent_share: f64,
     /// Whether the query meets its lag goal and loses nothing while a worker ends and the next one starts.
     pub can_pause: bool,
 }
@@ -27,9 +27,9 @@ pub struct Holding {
 /// First come those whose queries can pause and were given less than they hold, then those whose queries can pause.
 /// Only when none of them has cores to release do the others come, in the same order. Those with the most to release
 /// come first.
-pub fn give_back(tasks: &[Holding], missing: f64, most: usize) -> Vec<(usize, f64)> {
+pub fn tasks_to_shrink(tasks: &[ShrinkableTask], missing: f64, most: usize) -> Vec<(usize, f64)> {
     for (can_pause, all_but_least) in [(true, false), (true, true), (false, false), (false, true)] {
-        let keeps = |task: &Holding| if all_but_least { task.least } else { task.least.max(task.given) };
+        let keeps = |task: &ShrinkableTask| if all_but_least { task.least } else { task.least.max(task.recent_share) };
         let willing = tasks.iter().enumerate().filter(|(_, task)| task.can_pause == can_pause);
         let mut over: Vec<(usize, f64, f64)> = willing
             .map(|(index, task)| (index, keeps(task), task.held - keeps(task)))
@@ -56,41 +56,41 @@ mod tests {
 
     use super::*;
 
-    fn holding(held: f64, least: f64, given: f64, can_pause: bool) -> Holding {
-        Holding { held, least, given, can_pause }
+    fn shrinkable(held: f64, least: f64, recent_share: f64, can_pause: bool) -> ShrinkableTask {
+        ShrinkableTask { held, least, recent_share, can_pause }
     }
 
     #[test]
     fn those_that_can_pause_and_were_given_less_go_first() {
         let tasks = [
-            holding(1.0, 0.1, 0.1, false),
-            holding(0.8, 0.2, 0.7, true),
-            holding(0.6, 0.2, 0.3, true),
-            holding(0.5, 0.3, 0.0, true),
+            shrinkable(1.0, 0.1, 0.1, false),
+            shrinkable(0.8, 0.2, 0.7, true),
+            shrinkable(0.6, 0.2, 0.3, true),
+            shrinkable(0.5, 0.3, 0.0, true),
         ];
-        assert_eq!(give_back(&tasks, 0.1, 9), [(2, 0.3)]);
-        assert_eq!(give_back(&tasks, 0.4, 9), [(2, 0.3), (3, 0.3)]);
-        assert_eq!(give_back(&tasks, 0.4, 1), [(2, 0.3)]);
-        assert_eq!(give_back(&tasks[..2], 0.1, 9), [(1, 0.2)], "it uses it, and can do without");
-        assert_eq!(give_back(&tasks[..1], 0.1, 9), [(0, 0.1)], "there is no other");
+        assert_eq!(tasks_to_shrink(&tasks, 0.1, 9), [(2, 0.3)]);
+        assert_eq!(tasks_to_shrink(&tasks, 0.4, 9), [(2, 0.3), (3, 0.3)]);
+        assert_eq!(tasks_to_shrink(&tasks, 0.4, 1), [(2, 0.3)]);
+        assert_eq!(tasks_to_shrink(&tasks[..2], 0.1, 9), [(1, 0.2)], "it uses it, and can do without");
+        assert_eq!(tasks_to_shrink(&tasks[..1], 0.1, 9), [(0, 0.1)], "there is no other");
     }
 
     #[test]
-    fn little_is_not_worth_a_start_and_nothing_is_given_for_nothing() {
-        assert_eq!(give_back(&[holding(0.35, 0.3, 0.0, true)], 1.0, 9), []);
-        assert_eq!(give_back(&[holding(1.0, 0.3, 0.0, true)], 0.0, 9), []);
-        assert_eq!(give_back(&[], 1.0, 9), []);
+    fn a_small_release_is_not_worth_a_restart() {
+        assert_eq!(tasks_to_shrink(&[shrinkable(0.35, 0.3, 0.0, true)], 1.0, 9), []);
+        assert_eq!(tasks_to_shrink(&[shrinkable(1.0, 0.3, 0.0, true)], 0.0, 9), []);
+        assert_eq!(tasks_to_shrink(&[], 1.0, 9), []);
     }
 
     proptest! {
         #[test]
-        fn a_round_takes_no_more_than_can_be_given(
+        fn a_round_releases_no_more_than_queries_can_spare(
             tasks in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64, 0.0..1.0f64, any::<bool>()), 0..40),
             missing in 0.0..5.0f64,
             most in 0..10usize,
         ) {
-            let tasks: Vec<Holding> = tasks.into_iter().map(|(h, l, g, p)| holding(h, l, g, p)).collect();
-            let chosen = give_back(&tasks, missing, most);
+            let tasks: Vec<ShrinkableTask> = tasks.into_iter().map(|(h, l, g, p)| shrinkable(h, l, g, p)).collect();
+            let chosen = tasks_to_shrink(&tasks, missing, most);
             prop_assert!(chosen.len() <= most);
             for (index, size) in &chosen {
                 prop_assert!(*size >= tasks[*index].least && *size * OVER < tasks[*index].held);

@@ -9,7 +9,7 @@ use sdk::base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::Quality;
-use super::entry::{Entry, Hand};
+use super::entry::{Entry, WorkerTask};
 use super::status::State;
 use super::workers::{PLACES, WORKER};
 use crate::job::Job;
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 32;
 
 /// The stored form of a job.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct SavedJob {
     job: Job,
     token: String,
     number: u64,
@@ -51,8 +51,8 @@ impl Quality {
         }
         for (key, bytes) in entries.iter().filter(|(k, _)| k.starts_with(JOB)) {
             // A job that cannot be read is of another version. The loop below kills its tasks.
-            let kept = match serde_json::from_slice::<Kept>(bytes) {
-                Ok(kept) => kept,
+            let saved = match serde_json::from_slice::<SavedJob>(bytes) {
+                Ok(saved) => saved,
                 Err(error) => {
                     self.lost
                         .push(format!("'{key}' cannot be read, the job is forgotten and its workers end: {error}"));
@@ -61,18 +61,18 @@ impl Quality {
                     continue;
                 }
             };
-            let mut entry = Entry::new(kept.job, kept.token, kept.number, now);
-            entry.submitted = time(kept.submitted);
-            entry.state = kept.state;
-            entry.reason = kept.reason;
+            let mut entry = Entry::new(saved.job, saved.token, saved.number, now);
+            entry.submitted = time(saved.submitted);
+            entry.state = saved.state;
+            entry.reason = saved.reason;
             let results = format!("{RESULTS}{}", entry.job.name);
             match entries.get(&results).map(|b| postcard::from_bytes(b)) {
                 Some(Ok(results)) => entry.results = results,
                 Some(Err(error)) => self.lost.push(format!("'{results}' cannot be read, it is empty now: {error}")),
                 None => {}
             }
-            entry.kept = (entry.results.iteration, now);
-            entry.forecaster.takes(entry.results.time);
+            entry.saved = (entry.results.iteration, now);
+            entry.forecaster.set_time_model(entry.results.time);
             self.jobs.insert(entry.job.name.clone(), entry);
         }
         let tasks: Vec<(String, sdk::Entry)> = calls.tasks().iter().map(|(id, e)| (id.to_owned(), e.clone())).collect();
@@ -82,24 +82,26 @@ impl Quality {
                 Some(entry) => {
                     let running = task.state == sdk::v1::TaskState::TaskRunning;
                     let places = text(&format!("{PLACES}{id}")).and_then(|t| t.parse().ok()).unwrap_or(1);
-                    let hand = Hand { running, ..Hand::new(task.agent_id, places, now) };
-                    self.hired.insert(id.clone(), entry.job.name.clone());
-                    entry.workers.insert(id, hand);
+                    let worker = WorkerTask { running, ..WorkerTask::new(task.agent_id, places, now) };
+                    self.job_of_worker.insert(id.clone(), entry.job.name.clone());
+                    entry.workers.insert(id, worker);
                     entry.target = entry.staying();
                 }
                 None => calls.kill(&id, None),
             }
         }
-        let ended = entries.keys().filter_map(|k| k.strip_prefix(WORKER)).filter(|id| !self.hired.contains_key(*id));
+        let ended =
+            entries.keys().filter_map(|k| k.strip_prefix(WORKER)).filter(|id| !self.job_of_worker.contains_key(*id));
         ended.for_each(|id| calls.forget(&format!("{WORKER}{id}")));
-        let sized = entries.keys().filter_map(|k| k.strip_prefix(PLACES)).filter(|id| !self.hired.contains_key(*id));
+        let sized =
+            entries.keys().filter_map(|k| k.strip_prefix(PLACES)).filter(|id| !self.job_of_worker.contains_key(*id));
         sized.for_each(|id| calls.forget(&format!("{PLACES}{id}")));
     }
 
     /// Saves the current state of a job.
-    pub(super) fn keep(&mut self, name: &str, now: Time, calls: &mut Calls) {
+    pub(super) fn save(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get(name) else { return };
-        let kept = Kept {
+        let saved = SavedJob {
             job: entry.job.clone(),
             token: entry.token.clone(),
             number: entry.number,
@@ -108,25 +110,25 @@ impl Quality {
             reason: entry.reason.clone(),
         };
         // Plain data with text as keys can always be serialized.
-        calls.save(&format!("{JOB}{name}"), serde_json::to_vec(&kept).unwrap_or_default());
-        self.keep_results(name, now, calls);
+        calls.save(&format!("{JOB}{name}"), serde_json::to_vec(&saved).unwrap_or_default());
+        self.save_results(name, now, calls);
     }
 
     /// Saves a job's results so far.
-    pub(super) fn keep_results(&mut self, name: &str, now: Time, calls: &mut Calls) {
+    pub(super) fn save_results(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get_mut(name) else { return };
-        entry.kept = (entry.results.iteration, now);
+        entry.saved = (entry.results.iteration, now);
         // Numbers can always be serialized.
-        calls.save(&format!("{RESULTS}{name}"), postcard::to_stdvec(&entry.results.kept()).unwrap_or_default());
+        calls.save(&format!("{RESULTS}{name}"), postcard::to_stdvec(&entry.results.to_save()).unwrap_or_default());
     }
 
     /// Saves the results of jobs that have made progress, those first that were saved longest ago.
-    pub(super) fn keep_running(&mut self, now: Time, calls: &mut Calls) {
-        let fresh = |e: &&Entry| e.is_active() && e.kept.0 != e.results.iteration && now.since(e.kept.1) >= EVERY;
+    pub(super) fn save_running(&mut self, now: Time, calls: &mut Calls) {
+        let fresh = |e: &&Entry| e.is_active() && e.saved.0 != e.results.iteration && now.since(e.saved.1) >= EVERY;
         let mut entries: Vec<&Entry> = self.jobs.values().filter(fresh).collect();
-        entries.sort_by_key(|e| (e.kept.1, e.number));
+        entries.sort_by_key(|e| (e.saved.1, e.number));
         let names: Vec<String> = entries.into_iter().take(AT_ONCE).map(|e| e.job.name.clone()).collect();
-        names.iter().for_each(|name| self.keep_results(name, now, calls));
+        names.iter().for_each(|name| self.save_results(name, now, calls));
     }
 
     /// Removes a job and its saved state.

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::common::{Common, Looked, tell_end};
+use super::common::{Common, DataDescription, report_end};
 use super::files::Checkpoint;
 use super::listener::Event;
 use super::saved_model::SavedModel;
-use super::stop::Stopping;
+use super::stop::StopConditions;
 use super::worker_pool::{WorkerPool, encoded};
 use crate::frame::ToWorker;
 use crate::job::Job;
@@ -31,10 +31,10 @@ const LATE_FACTOR: u32 = 10;
 const LATE: Duration = Duration::from_secs(20);
 
 /// The driver of a job that an algorithm of this framework trains.
-pub(super) struct Drive {
+pub(super) struct LearnerDriver {
     common: Common,
     job: Job,
-    looked: Looked,
+    description: DataDescription,
     /// State of the training; `None` while a thread makes a step with it.
     learner: Option<Learner>,
     events: mpsc::Receiver<Event>,
@@ -48,7 +48,7 @@ pub(super) struct Drive {
     before: f64,
     since: Instant,
     written: Instant,
-    stopping: Stopping,
+    stopping: StopConditions,
     /// Score of the current iteration on validation data, and the parameters for which it was computed.
     scored: Option<(Score, Vec<f64>)>,
     measure: Measure,
@@ -85,25 +85,25 @@ impl Measure {
     }
 }
 
-impl Drive {
+impl LearnerDriver {
     /// Creates a driver that continues from the job's checkpoint, if there is one; `age` is the time since the
     /// submission in seconds.
     pub(super) fn new(
         common: Common,
         job: Job,
-        looked: Looked,
+        description: DataDescription,
         events: mpsc::Receiver<Event>,
         age: f64,
-    ) -> Result<Drive, LearnError> {
+    ) -> Result<LearnerDriver, LearnError> {
         let path = common.checkpoint_path(&job.name);
         let text = serde_json::to_string(&job).unwrap_or_default();
-        let mut drive = Drive {
-            learner: Some(Learner::new(&job.algorithm, looked.shape)?.on_critical_rows(
+        let mut driver = LearnerDriver {
+            learner: Some(Learner::new(&job.algorithm, description.shape)?.on_critical_rows(
                 job.critical_rows,
                 &job.algorithm,
-                &looked.shape,
+                &description.shape,
             )?),
-            setup: encoded(&ToWorker::Setup { job: text, shape: looked.shape }),
+            setup: encoded(&ToWorker::Setup { job: text, shape: description.shape }),
             events,
             pool: WorkerPool::default(),
             losses: Vec::new(),
@@ -112,21 +112,21 @@ impl Drive {
             before: age,
             since: now(),
             written: now(),
-            stopping: Stopping::default(),
+            stopping: StopConditions::default(),
             scored: None,
             measure: Measure::start(&WorkerPool::default()),
             common,
             job,
-            looked,
+            description,
         };
-        if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &drive.job)) {
-            drive.learner = Some(checkpoint.learner);
-            drive.losses = checkpoint.losses;
-            drive.last = checkpoint.last;
-            drive.iterations = checkpoint.iterations;
-            drive.stopping = checkpoint.stopping;
+        if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &driver.job)) {
+            driver.learner = Some(checkpoint.learner);
+            driver.losses = checkpoint.losses;
+            driver.last = checkpoint.last;
+            driver.iterations = checkpoint.iterations;
+            driver.stopping = checkpoint.stopping;
         }
-        Ok(drive)
+        Ok(driver)
     }
 
     /// Trains until the job ends, reports to the scheduler, and stores the model. `first` has been received already.
@@ -137,11 +137,11 @@ impl Drive {
             None => self.train().await,
         };
         if !matches!(outcome, Outcome::Failed(_))
-            && let Err(why) = self.keep_model().await
+            && let Err(why) = self.save_model().await
         {
             outcome = Outcome::Failed(format!("the model could not be kept: {why}"));
         }
-        let answer = tell_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
+        let answer = report_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
         if let Some(Answer::Directive(directive)) = &answer {
             self.pool.dismiss(directive);
         }
@@ -177,7 +177,7 @@ impl Drive {
 
     /// Waits until the results of all shards of the round have arrived.
     async fn collect(&mut self) -> Option<Outcome> {
-        let (mut progress, mut looked) = (now(), now());
+        let (mut progress, mut last_check) = (now(), now());
         while !self.pool.is_complete() {
             let outcome = self.deadline();
             if outcome.is_some() {
@@ -198,9 +198,9 @@ impl Drive {
                 Err(_) => {}
             }
             // The check also runs while events arrive all the time.
-            if looked.elapsed() >= LOOK {
-                looked = now();
-                if let Some(outcome) = self.look_around().await {
+            if last_check.elapsed() >= LOOK {
+                last_check = now();
+                if let Some(outcome) = self.check_periodically().await {
                     return Some(outcome);
                 }
                 let usual = self.last.map_or(0.0, |i| i.seconds);
@@ -230,7 +230,7 @@ impl Drive {
             Event::Joined { connection, task, cores, frames } => {
                 self.pool.join(connection, task, cores, frames);
                 self.pool.set_up(connection, &self.setup);
-                self.pool.hand_out();
+                self.pool.assign_shards();
             }
             Event::Partial { connection, round, shard, micros, values } => {
                 if self.pool.take(connection, round, shard, values) {
@@ -238,12 +238,12 @@ impl Drive {
                 }
             }
             Event::Gone { connection } => {
-                if self.pool.drop_one(connection).is_some() {
-                    self.pool.hand_out();
+                if self.pool.remove(connection).is_some() {
+                    self.pool.assign_shards();
                 }
             }
             Event::Failed { connection, why } => {
-                let task = self.pool.drop_one(connection).map_or_else(String::new, |h| h.task);
+                let task = self.pool.remove(connection).map_or_else(String::new, |h| h.task);
                 return Some(Outcome::Failed(format!("worker {task}: {why}")));
             }
             Event::Stop => return Some(Outcome::Stopped),
@@ -254,18 +254,18 @@ impl Drive {
     }
 
     fn drop_late(&mut self) {
-        for connection in self.pool.late() {
-            if let Some(hand) = self.pool.drop_one(connection) {
-                tracing::warn!(job = self.job.name, task = hand.task, "a worker is silent; others do its work");
+        for connection in self.pool.unfinished() {
+            if let Some(worker) = self.pool.remove(connection) {
+                tracing::warn!(job = self.job.name, task = worker.task, "a worker is silent; others do its work");
             }
         }
-        self.pool.hand_out();
+        self.pool.assign_shards();
     }
 
     /// Checks periodically which workers can be released, and whether the scheduler has given the job up.
-    async fn look_around(&mut self) -> Option<Outcome> {
+    async fn check_periodically(&mut self) -> Option<Outcome> {
         // No worker leaves in the middle of an iteration while there is work.
-        let free = if self.pool.late().is_empty() { self.pool.tasks() } else { Vec::new() };
+        let free = if self.pool.unfinished().is_empty() { self.pool.tasks() } else { Vec::new() };
         let directive = self.common.report(&self.job.name, Progress { free, ..Progress::default() }).await;
         self.pool.dismiss(&directive);
         directive.give_up.map(Outcome::Failed)
@@ -337,7 +337,7 @@ impl Drive {
     fn measured(&mut self, reason: Option<String>) -> Option<String> {
         let Some(learner) = self.learner.as_mut().filter(|learner| learner.has_skipped()) else { return reason };
         if reason.is_some() || self.iterations + 1 == self.job.iterations {
-            learner.measure();
+            learner.use_all_rows_next();
         }
         None
     }
@@ -366,22 +366,22 @@ impl Drive {
     }
 
     /// Writes the model on a thread that may block. Returns the reason in words if that fails.
-    async fn keep_model(&self) -> Result<(), String> {
+    async fn save_model(&self) -> Result<(), String> {
         let best = self.stopping.best(&self.job);
         let (model, iteration) = match best {
             Some(best) => {
                 let of = if self.job.critical_rows.is_some() { model_of_critical } else { model_of };
-                (of(&self.job.algorithm, &self.looked.shape, &best.parameters), Some(&best.iteration))
+                (of(&self.job.algorithm, &self.description.shape, &best.parameters), Some(&best.iteration))
             }
             None => (self.learner.as_ref().and_then(Learner::model), self.last.as_ref()),
         };
         let (Some(directory), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
         let rows = self.learner.as_ref().and_then(Learner::mean_row_share);
-        let saved = SavedModel::new(&self.job, &self.looked, iteration, model).over_rows(rows);
+        let saved = SavedModel::new(&self.job, &self.description, iteration, model).over_rows(rows);
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;
-        tracing::debug!(job = self.job.name, columns = self.looked.shape.columns, "the model is kept");
+        tracing::debug!(job = self.job.name, columns = self.description.shape.columns, "the model is kept");
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ const FAILURES_MAX: u32 = 4;
 
 /// Size and seed of a generated trace.
 #[derive(Clone, Copy, Debug)]
-pub struct MadeTrace {
+pub struct GeneratedTrace {
     /// Number of jobs.
     pub jobs: usize,
     /// Number of days over which the jobs arrive.
@@ -39,9 +39,9 @@ pub struct MadeTrace {
     pub seed: u64,
 }
 
-impl Default for MadeTrace {
-    fn default() -> MadeTrace {
-        MadeTrace { jobs: 8_000, days: 7.0, seed: 1 }
+impl Default for GeneratedTrace {
+    fn default() -> GeneratedTrace {
+        GeneratedTrace { jobs: 8_000, days: 7.0, seed: 1 }
     }
 }
 
@@ -60,7 +60,7 @@ struct Kind {
 /// the time.
 type Line = Reverse<(u64, u64, String)>;
 
-struct Maker {
+struct TraceGenerator {
     rng: Rng,
     /// Begin and end of each machine's broken period, in seconds, and the phase of its day.
     machines: Vec<([f64; 2], f64)>,
@@ -69,11 +69,11 @@ struct Maker {
 }
 
 /// Returns the text of a generated trace.
-pub fn made_trace(made: &MadeTrace) -> String {
+pub fn generate_trace(made: &GeneratedTrace) -> String {
     let seed = Seed::root(made.seed);
     let mut users = seed.child("users").rng();
     let kinds: Vec<Vec<Kind>> = (0..USERS).map(|_| kinds(&mut users)).collect();
-    let mut maker = Maker::new(seed.child("tasks").rng(), made.days * DAY);
+    let mut generator = TraceGenerator::new(seed.child("tasks").rng(), made.days * DAY);
     let (mut now, mut user, mut kind) = (0.0, 0, 0);
     for job in 0..made.jobs {
         now += exponential(&mut users) * made.days * DAY / made.jobs as f64;
@@ -82,9 +82,9 @@ pub fn made_trace(made: &MadeTrace) -> String {
             user = below(&mut users, USERS);
             kind = below(&mut users, kinds[user].len());
         }
-        maker.job(6_000_000_000 + job as u64, user, &kinds[user][kind], now);
+        generator.job(6_000_000_000 + job as u64, user, &kinds[user][kind], now);
     }
-    maker.text()
+    generator.text()
 }
 
 fn share(rng: &mut Rng) -> f64 {
@@ -126,15 +126,15 @@ fn kinds(rng: &mut Rng) -> Vec<Kind> {
         .collect()
 }
 
-impl Maker {
-    fn new(mut rng: Rng, length: f64) -> Maker {
+impl TraceGenerator {
+    fn new(mut rng: Rng, length: f64) -> TraceGenerator {
         let machine = |_| {
             let begin = share(&mut rng) * length;
             let hours = if share(&mut rng) < 1.0 / 30.0 { (6.0 + 30.0 * share(&mut rng)) * 3_600.0 } else { 0.0 };
             ([begin, begin + hours], share(&mut rng))
         };
         let machines = (0..MACHINES).map(machine).collect();
-        Maker { rng, machines, lines: BinaryHeap::new(), written: 0 }
+        TraceGenerator { rng, machines, lines: BinaryHeap::new(), written: 0 }
     }
 
     fn job(&mut self, job: u64, user: usize, kind: &Kind, submitted: f64) {
