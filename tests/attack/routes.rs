@@ -1,7 +1,7 @@
 //! Sends every endpoint and every call of both daemons: without credentials, and as a user without permissions, with
 //! the ids of the tenant.
 
-use daemon::master::own_calls;
+use daemon::master::tepui_calls;
 use protos::mesos::{agent, executor, master, scheduler};
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ fn operators_calls_to_the_master() {
             _ => return None,
         })
     };
-    send_all(&cluster.master, "/api/v1", &own_calls().collect::<Vec<_>>(), case);
+    send_all(&cluster.master, "/api/v1", &tepui_calls().collect::<Vec<_>>(), case);
     cluster.is_untouched();
 }
 

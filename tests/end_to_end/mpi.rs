@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use binpack::Knobs;
-use binpack::core::{Happening, JobView, Outcome};
+use binpack::core::{JobEvent, JobView, Outcome};
 use binpack::job::{self, Syntax};
 use binpack::service::{self, MEASURE_EVERY, Options, Service};
 use jobs::service::Handle as _;
@@ -59,7 +59,7 @@ async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
     let mut follower = service.handle().follow();
     service.handle().submit(jobs).await.unwrap();
     loop {
-        if let Happening::Ended { outcome, .. } = &*follower.next().await.unwrap().unwrap() {
+        if let JobEvent::Ended { outcome, .. } = &*follower.next().await.unwrap().unwrap() {
             return (*outcome, service.handle().show("ring").await.unwrap());
         }
     }

@@ -101,7 +101,7 @@ impl Scheduler for Shared {
             // After a restart the job exists already.
             assert!(core.request(Request::Resume(jobs), now, calls).is_ok());
         }
-        core.take_happenings();
+        core.take_events();
     }
 }
 

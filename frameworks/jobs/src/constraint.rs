@@ -97,7 +97,7 @@ impl Constraint {
     }
 
     /// Returns whether the constraint depends on the job's other tasks.
-    pub fn looks_at_others(&self) -> bool {
+    pub fn depends_on_other_tasks(&self) -> bool {
         !matches!(self.operator, Operator::Equal(_) | Operator::Like(_) | Operator::Unlike(_))
     }
 }
@@ -175,12 +175,12 @@ impl Checker {
     }
 
     /// Returns whether a constraint depends on the job's other tasks.
-    pub fn looks_at_others(&self) -> bool {
-        self.rules.iter().any(|(c, _)| c.looks_at_others())
+    pub fn depends_on_other_tasks(&self) -> bool {
+        self.rules.iter().any(|(c, _)| c.depends_on_other_tasks())
     }
 
     /// Records the values of an agent for `group_by`, so that tasks are reserved for them.
-    pub fn seen(&mut self, place: &impl Place) {
+    pub fn note_agent(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
             if matches!(rule.operator, Operator::GroupBy(_))
                 && let Some(value) = place.value(&rule.field)
@@ -193,7 +193,7 @@ impl Checker {
     /// Counts a task of the job on this agent.
     pub fn placed(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
-            if rule.looks_at_others()
+            if rule.depends_on_other_tasks()
                 && let Some(value) = place.value(&rule.field)
             {
                 *counts.entry(value.to_owned()).or_default() += 1;
@@ -204,7 +204,7 @@ impl Checker {
     /// Removes a task of the job that was counted on this agent.
     pub fn taken_back(&mut self, place: &impl Place) {
         for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
-            if rule.looks_at_others()
+            if rule.depends_on_other_tasks()
                 && let Some(count) = place.value(&rule.field).and_then(|value| counts.get_mut(value))
             {
                 *count = count.saturating_sub(1);
@@ -228,7 +228,8 @@ impl Checker {
     }
 
     fn first_broken(&self, place: &impl Place, others: bool) -> Option<&Constraint> {
-        let mut rules = self.rules.iter().zip(&self.counts).filter(|((rule, _), _)| rule.looks_at_others() == others);
+        let mut rules =
+            self.rules.iter().zip(&self.counts).filter(|((rule, _), _)| rule.depends_on_other_tasks() == others);
         let broken = rules
             .find(|((rule, regex), counts)| !allows(&rule.operator, regex.as_ref(), counts, place.value(&rule.field)));
         broken.map(|((rule, _), _)| rule)
@@ -313,7 +314,7 @@ mod tests {
         let mut even = checker(&["rack", "group_by"]);
         even.placed(&a);
         assert!(even.broken_by(&a).is_none(), "no other value is known");
-        even.seen(&b);
+        even.note_agent(&b);
         assert!(even.broken_by(&a).is_some() && even.broken_by(&b).is_none());
         even.placed(&b);
         assert!(even.broken_by(&a).is_none());

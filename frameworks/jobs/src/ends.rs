@@ -17,7 +17,7 @@ pub enum End {
     /// The task failed and may be tried again.
     Failed,
     /// The task failed and would fail in the same way again.
-    Hopeless,
+    FailedPermanently,
     /// The task ended for a reason outside of it, such as a lost agent.
     Lost,
 }
@@ -27,7 +27,7 @@ impl End {
     pub fn of(state: TaskState) -> End {
         match state {
             TaskState::TaskFinished => End::Finished,
-            TaskState::TaskError => End::Hopeless,
+            TaskState::TaskError => End::FailedPermanently,
             TaskState::TaskFailed | TaskState::TaskKilled => End::Failed,
             _ => End::Lost,
         }
@@ -38,7 +38,7 @@ impl End {
 ///
 /// A kill of a task on an unreachable agent is answered with the task's state. So only reachable tasks are killed; the
 /// session repeats the kill, and the master does when the agent returns.
-pub fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
+pub fn kill_unneeded(status: &TaskStatus, now: Time, calls: &mut Calls) {
     let id = &status.task_id.value;
     match status.state() {
         // The master does not know the agent any more: no further update will arrive.
@@ -56,7 +56,7 @@ pub fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
 }
 
 /// Returns the state and the message of an update as text.
-pub fn said(status: &TaskStatus) -> String {
+pub fn state_and_message(status: &TaskStatus) -> String {
     match status.message.as_deref() {
         Some(message) if !message.is_empty() => format!("{}: {message}", status.state().as_str_name()),
         _ => status.state().as_str_name().to_owned(),

@@ -33,9 +33,9 @@ impl<E: Clone> Default for Followers<E> {
 
 impl<E: Clone> Followers<E> {
     /// Sends an event to all followers.
-    pub fn tell(&self, happening: E) {
+    pub fn send(&self, event: E) {
         // There may be no follower.
-        let _ = self.0.send(Arc::new(happening));
+        let _ = self.0.send(Arc::new(event));
     }
 
     /// Returns a follower of all events from now on.

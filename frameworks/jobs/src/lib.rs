@@ -2,10 +2,10 @@
 //!
 //! - [`file`] parses job files: TOML or JSON, with the line and rule of every fault.
 //! - [`Need`], [`constraint`] and [`place`] have the needs of tasks, their placement constraints and their placement.
-//! - [`offers`] holds the current offers, [`attention`] suppresses and revives them, [`seen`] records what agents have
-//!   offered so far, [`silent`] the tasks on unreachable agents.
+//! - [`offers`] holds the current offers, [`offer_state`] suppresses and revives them, [`known_agents`] records what
+//!   agents have offered so far, [`unreachable_tasks`] the tasks on unreachable agents.
 //! - [`launch`] builds the messages of a launch, [`ends`] classifies the end of a task.
-//! - [`served`] answers requests of other threads.
+//! - [`request_handler`] answers requests of other threads.
 //! - `service` (feature `service`) runs a framework on a cluster, `follow` distributes events, `http` has the common
 //!   parts of the HTTP APIs.
 //! - `testing` (feature `testing`) is a cluster without I/O for the tests of schedulers.
@@ -13,7 +13,6 @@
 //! Each framework defines its jobs and decides about them.
 #![forbid(unsafe_code)]
 
-pub mod attention;
 pub mod constraint;
 mod containerizer;
 pub mod ends;
@@ -22,19 +21,20 @@ pub mod file;
 pub mod follow;
 #[cfg(feature = "service")]
 pub mod http;
+pub mod known_agents;
 pub mod launch;
 pub mod need;
+pub mod offer_state;
 pub mod offers;
 pub mod place;
+pub mod request_handler;
 mod run;
-pub mod seen;
-pub mod served;
 #[cfg(feature = "service")]
 pub mod service;
-pub mod silent;
 pub mod stamp;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod unreachable_tasks;
 
 pub use containerizer::Containerizer;
 pub use need::{NAMES, Need};

@@ -21,21 +21,21 @@ pub const OFFERS_MAX: usize = 100_000;
 
 /// Identity and attributes of an agent, as constraints see it.
 #[derive(Clone, Debug, Default)]
-pub struct Site {
+pub struct AgentIdentity {
     /// Id of the agent.
     pub agent_id: String,
     /// Host name of the agent.
     pub host: String,
     /// Address of the agent's API as `host:port`; empty if its offers do not have it.
-    pub agent: String,
+    pub address: String,
     attributes: BTreeMap<String, String>,
 }
 
 /// The combined offers of one agent for one role.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct AgentOffers {
     /// Agent of the offers.
-    pub site: Arc<Site>,
+    pub identity: Arc<AgentIdentity>,
     role: Option<Role>,
     /// Ids of the combined offers.
     pub offers: Vec<OfferId>,
@@ -46,14 +46,14 @@ pub struct Room {
     pub kept: Option<Time>,
 }
 
-impl Site {
+impl AgentIdentity {
     /// Creates the site of an agent that has made no offer: its address is not known.
-    pub fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> Site {
-        Site { agent_id, host, agent: String::new(), attributes }
+    pub fn new(agent_id: String, host: String, attributes: BTreeMap<String, String>) -> AgentIdentity {
+        AgentIdentity { agent_id, host, address: String::new(), attributes }
     }
 }
 
-impl Place for Site {
+impl Place for AgentIdentity {
     fn value(&self, field: &str) -> Option<&str> {
         if field == HOSTNAME { Some(&self.host) } else { self.attributes.get(field).map(String::as_str) }
     }
@@ -67,23 +67,23 @@ fn address_text(address: &Address) -> String {
 
 /// Resources that were taken out of a room for one task.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct TaskResources {
     resources: Resources,
     /// Port numbers among them.
     pub ports: Vec<u64>,
 }
 
-impl Room {
-    fn new(offer: &Offer) -> Room {
+impl AgentOffers {
+    fn new(offer: &Offer) -> AgentOffers {
         let role = offer.allocation_info.as_ref().and_then(|a| a.role.as_deref());
-        let site = Site {
+        let identity = AgentIdentity {
             agent_id: offer.agent_id.value.to_string(),
             host: offer.hostname.clone(),
-            agent: offer.url.as_ref().map(|url| address_text(&url.address)).unwrap_or_default(),
+            address: offer.url.as_ref().map(|url| address_text(&url.address)).unwrap_or_default(),
             attributes: offer.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
         };
-        Room {
-            site: Arc::new(site),
+        AgentOffers {
+            identity: Arc::new(identity),
             role: role.and_then(|r| Role::parse(r).ok()),
             offers: Vec::new(),
             left: Resources::new(),
@@ -94,7 +94,7 @@ impl Room {
 
     /// Returns the free amounts.
     pub fn free(&self) -> Need {
-        room_in(&self.left)
+        usable_amounts(&self.left)
     }
 
     fn ports(&self) -> Ranges {
@@ -103,7 +103,7 @@ impl Room {
 
     /// Takes the resources that a task needs, reserved ones and the lowest ports first; `None` if they are not all
     /// free.
-    pub fn take(&mut self, need: &Need) -> Option<Taken> {
+    pub fn take(&mut self, need: &Need) -> Option<TaskResources> {
         let mut wanted = Resources::new();
         for (name, thousandths) in Name::COMMON.iter().zip(need.0) {
             if thousandths > 0 {
@@ -127,16 +127,16 @@ impl Room {
             _ => steady.find(&wanted)?,
         };
         self.left -= &resources;
-        Some(Taken { resources, ports })
+        Some(TaskResources { resources, ports })
     }
 
     /// Returns resources that were taken to the room.
-    pub fn put_back(&mut self, taken: Taken) {
+    pub fn put_back(&mut self, taken: TaskResources) {
         self.left += taken.resources;
     }
 
     /// Converts taken resources to messages as the master offered them: allocated to the same role.
-    pub fn messages(&self, taken: &Taken) -> Vec<v1::Resource> {
+    pub fn messages(&self, taken: &TaskResources) -> Vec<v1::Resource> {
         match &self.role {
             Some(role) => to_v1(&taken.resources.allocated(role)),
             None => to_v1(&taken.resources),
@@ -146,7 +146,7 @@ impl Room {
 
 /// Returns the amounts of resources that tasks can use. Volumes, disks with a path and revocable resources do not
 /// count.
-pub fn room_in(resources: &Resources) -> Need {
+pub fn usable_amounts(resources: &Resources) -> Need {
     let mut free = [0; KINDS];
     for resource in resources.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
         if let (Some(place), Some(amount)) = (resource.name().common_index(), resource.amount()) {
@@ -187,7 +187,7 @@ pub struct Hold {
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
     /// Combined offers, one entry for each agent and role.
-    pub rooms: Vec<Room>,
+    pub rooms: Vec<AgentOffers>,
     /// Index of the room of each agent and role.
     places: BTreeMap<(String, Option<Role>), usize>,
     /// Index of the room of each offer.
@@ -209,10 +209,10 @@ impl Offers {
             return None;
         }
         let resources = from_v1(&offer.resources).ok()?;
-        let fresh = Room::new(&offer);
+        let fresh = AgentOffers::new(&offer);
         self.seen += 1;
         let until = now + hold.least + jitter(hold.jitter, hold.seed, self.seen);
-        let key = (fresh.site.agent_id.clone(), fresh.role.clone());
+        let key = (fresh.identity.agent_id.clone(), fresh.role.clone());
         let place = *self.places.entry(key).or_insert(self.rooms.len());
         if place == self.rooms.len() {
             self.rooms.push(fresh);
@@ -235,7 +235,7 @@ impl Offers {
         // The room stays empty, so that the indices of the others do not change.
         let offers = std::mem::take(&mut room.offers);
         room.left = Resources::new();
-        self.places.remove(&(room.site.agent_id.clone(), room.role.clone()));
+        self.places.remove(&(room.identity.agent_id.clone(), room.role.clone()));
         for offer in &offers {
             self.of.remove(offer.value.as_str());
         }
@@ -248,9 +248,9 @@ impl Offers {
     }
 
     /// Replaces all rooms by these, without the empty ones.
-    pub fn set(&mut self, mut rooms: Vec<Room>) {
+    pub fn set(&mut self, mut rooms: Vec<AgentOffers>) {
         rooms.retain(|room| !room.offers.is_empty());
-        self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
+        self.places = rooms.iter().map(|r| (r.identity.agent_id.clone(), r.role.clone())).zip(0..).collect();
         self.of = (0..).zip(&rooms).flat_map(|(n, r)| r.offers.iter().map(move |o| (o.value.to_string(), n))).collect();
         self.due = rooms.iter().map(|r| r.kept.unwrap_or(r.until)).min();
         self.void = 0;

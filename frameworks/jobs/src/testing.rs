@@ -17,15 +17,15 @@ use sdk::v1::{Address, AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState, Tas
 use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session, Settings};
 
 use crate::need::{NAMES, Need};
-use crate::served::Asked;
+use crate::request_handler::RequestHandler;
 
 /// A scheduler with its queue of requests, and a callback after each event.
-pub type Served<C> = crate::served::Served<C, Box<dyn FnMut(&mut C)>>;
+pub type RequestServer<C> = crate::request_handler::RequestServer<C, Box<dyn FnMut(&mut C)>>;
 
 /// A scheduler that stays accessible while the session owns it.
-struct Shared<C: Asked>(Rc<RefCell<Served<C>>>);
+struct Shared<C: RequestHandler>(Rc<RefCell<RequestServer<C>>>);
 
-impl<C: Asked> Scheduler for Shared<C> {
+impl<C: RequestHandler> Scheduler for Shared<C> {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         self.0.borrow_mut().on_event(event, now, calls);
     }
@@ -63,9 +63,9 @@ pub struct Task {
 }
 
 /// A simulated cluster with its scheduler.
-pub struct Cluster<C: Asked> {
+pub struct Cluster<C: RequestHandler> {
     session: Session<Shared<C>>,
-    served: Rc<RefCell<Served<C>>>,
+    served: Rc<RefCell<RequestServer<C>>>,
     /// Current time.
     pub now: Time,
     /// Agents of the cluster. Their ids are `S0`, `S1`, ...
@@ -73,7 +73,7 @@ pub struct Cluster<C: Asked> {
     /// Tasks that have not ended.
     pub tasks: BTreeMap<String, Task>,
     /// Tasks that were killed and have not ended.
-    pub unwanted: BTreeSet<String>,
+    pub killed: BTreeSet<String>,
     /// Number of KILL calls.
     pub kills: usize,
     /// Ids of all launched tasks, in order.
@@ -96,9 +96,9 @@ pub struct Cluster<C: Asked> {
     uuids: u64,
 }
 
-impl<C: Asked> Cluster<C> {
+impl<C: RequestHandler> Cluster<C> {
     /// Creates a cluster of agents with these resources, to which the scheduler is subscribed.
-    pub fn new(served: Served<C>, agents: impl IntoIterator<Item = String>) -> Cluster<C> {
+    pub fn new(served: RequestServer<C>, agents: impl IntoIterator<Item = String>) -> Cluster<C> {
         let agent = |total| Agent { total, ..Agent::default() };
         let now = Time::from_secs(1_000);
         let (session, served) = session(served, now);
@@ -108,7 +108,7 @@ impl<C: Asked> Cluster<C> {
             now,
             agents: agents.into_iter().map(agent).collect(),
             tasks: BTreeMap::new(),
-            unwanted: BTreeSet::new(),
+            killed: BTreeSet::new(),
             kills: 0,
             launched: Vec::new(),
             store: BTreeMap::new(),
@@ -141,7 +141,7 @@ impl<C: Asked> Cluster<C> {
     }
 
     /// Ends the scheduler and starts another one with its saved state; tasks keep running.
-    pub fn restart(&mut self, served: Served<C>) {
+    pub fn restart(&mut self, served: RequestServer<C>) {
         (self.session, self.served) = session(served, self.now);
         for agent in &mut self.agents {
             (agent.offered, agent.refused) = (None, Time::EPOCH);
@@ -326,7 +326,7 @@ impl<C: Asked> Cluster<C> {
             }
             call::Type::Kill => {
                 let id = call.kill.unwrap().task_id.value.to_string();
-                self.unwanted.insert(id.clone());
+                self.killed.insert(id.clone());
                 self.kills += 1;
                 assert!(self.kills < 10_000, "{id} is killed again and again");
                 // A task that the master does not know is reconciled instead.
@@ -390,7 +390,10 @@ impl<C: Asked> Cluster<C> {
     }
 }
 
-fn session<C: Asked>(served: Served<C>, now: Time) -> (Session<Shared<C>>, Rc<RefCell<Served<C>>>) {
+fn session<C: RequestHandler>(
+    served: RequestServer<C>,
+    now: Time,
+) -> (Session<Shared<C>>, Rc<RefCell<RequestServer<C>>>) {
     let served = Rc::new(RefCell::new(served));
     (Session::new(Shared(served.clone()), Settings::new(Default::default()), now), served)
 }

@@ -22,13 +22,13 @@ const REMEMBERED: usize = 1000;
 
 /// An event of a training.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
+pub enum TrainingEvent {
     /// The first worker of this training has connected.
-    Begun(String),
+    Started(String),
     /// An iteration of this training is done; the number is the share of the loss reduction that is left.
     Iteration(String, f64),
     /// This training has ended; the flag tells whether all its iterations are done.
-    Over(String, bool),
+    Ended(String, bool),
 }
 
 /// A modelled training.
@@ -111,7 +111,7 @@ pub struct Modelled {
     /// Workers that were launched and are not running yet, with the job of each.
     coming: BTreeMap<String, String>,
     ended: VecDeque<String>,
-    happened: Vec<Happening>,
+    events: Vec<TrainingEvent>,
 }
 
 impl Modelled {
@@ -127,7 +127,7 @@ impl Modelled {
             asked: Vec::new(),
             coming: BTreeMap::new(),
             ended: VecDeque::new(),
-            happened: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -154,8 +154,8 @@ impl Modelled {
     }
 
     /// Returns the events since the last call.
-    pub fn take_happenings(&mut self) -> Vec<Happening> {
-        std::mem::take(&mut self.happened)
+    pub fn take_events(&mut self) -> Vec<TrainingEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// Returns the share of the loss reduction that is left, as a mean over the active trainings.
@@ -200,7 +200,7 @@ impl Modelled {
         training.advance(now, self.cores);
         training.workers.insert(task.to_owned());
         if !std::mem::replace(&mut training.begun, true) {
-            self.happened.push(Happening::Begun(job.to_owned()));
+            self.events.push(TrainingEvent::Started(job.to_owned()));
         }
     }
 
@@ -229,7 +229,7 @@ impl Modelled {
             match (why, answer) {
                 (Purpose::Submitted(job), Answer::Submitted(Err(_))) => {
                     self.trainings.remove(&job);
-                    self.happened.push(Happening::Over(job, false));
+                    self.events.push(TrainingEvent::Ended(job, false));
                 }
                 (Purpose::Progress(job), Answer::Directive(directive)) => {
                     self.apply_directive(&job, &directive, now, calls);
@@ -287,7 +287,7 @@ impl Modelled {
         let Some(training) = self.trainings.remove(job) else { return };
         training.workers.iter().for_each(|task| calls.kill(task, None));
         let well = training.done == training.curve.losses.len();
-        self.happened.push(Happening::Over(job.to_owned(), well));
+        self.events.push(TrainingEvent::Ended(job.to_owned(), well));
         self.ended.push_back(job.to_owned());
         if self.ended.len() > REMEMBERED
             && let Some(oldest) = self.ended.pop_front()
@@ -318,7 +318,7 @@ impl Modelled {
             training.done += 1;
             training.asking = true;
             let free = training.workers.iter().cloned().collect();
-            self.happened.push(Happening::Iteration(name.clone(), training.curve.left(training.done)));
+            self.events.push(TrainingEvent::Iteration(name.clone(), training.curve.left(training.done)));
             let progress = Progress { job: name.clone(), iteration: Some(iteration), free, ..Progress::default() };
             self.ask(Purpose::Progress(name), Question::Progress(Box::new(progress)));
         }

@@ -16,11 +16,11 @@ use crate::worker::REPORT_EVERY;
 
 /// An event in the life of a modelled query.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
+pub enum QueryEvent {
     /// The first worker of the query of this name has started.
-    Begun(String),
+    Started(String),
     /// The query of this name has ended, with its means if it was processed to its end.
-    Over(String, Option<QueryMeans>),
+    Ended(String, Option<QueryMeans>),
 }
 
 /// Means over the stream of a query.
@@ -104,7 +104,7 @@ pub struct Modelled {
     asked: Vec<(Purpose, sdk::Answer<Answer>)>,
     /// Time of the next reports. All workers report at once, which makes no difference to them.
     reports: Time,
-    happened: Vec<Happening>,
+    events: Vec<QueryEvent>,
 }
 
 impl Modelled {
@@ -120,7 +120,7 @@ impl Modelled {
             coming: BTreeMap::new(),
             asked: Vec::new(),
             reports: Time::EPOCH,
-            happened: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -143,8 +143,8 @@ impl Modelled {
     }
 
     /// Returns the events since the last call.
-    pub fn take_happenings(&mut self) -> Vec<Happening> {
-        std::mem::take(&mut self.happened)
+    pub fn take_events(&mut self) -> Vec<QueryEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// Returns means over the queries that have begun, at this time: the quality of their configurations (0 while they
@@ -200,7 +200,7 @@ impl Modelled {
             match (why, answer) {
                 (Purpose::Submitted(name), Ok(Answer::Refused(_))) => {
                     self.queries.remove(&name);
-                    self.happened.push(Happening::Over(name, None));
+                    self.events.push(QueryEvent::Ended(name, None));
                 }
                 (Purpose::Worker(task), Ok(Answer::Start(start))) => self.start(&task, start.orders, now),
                 (Purpose::Worker(task), Ok(Answer::Orders(orders))) => self.apply_orders(&task, orders, now),
@@ -219,7 +219,7 @@ impl Modelled {
         self.workers.retain(|id, worker| id == task || worker.query != name);
         let Some(query) = self.queries.get_mut(&name).filter(|query| query.began.is_none()) else { return };
         (query.began, query.counted) = (Some(now), now);
-        self.happened.push(Happening::Begun(name));
+        self.events.push(QueryEvent::Started(name));
     }
 
     /// Applies the orders to a worker. A worker whose stream is over ends, and with it its query, which the scheduler
@@ -230,7 +230,7 @@ impl Modelled {
         if worker.done {
             let name = worker.query.clone();
             if let Some(query) = self.queries.remove(&name) {
-                self.happened.push(Happening::Over(name.clone(), Some(query.means(now))));
+                self.events.push(QueryEvent::Ended(name.clone(), Some(query.means(now))));
             }
             self.workers.remove(task);
             self.ask(Purpose::Removed, Question::Remove(name));

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantile::Dependence;
+use crate::quantile::Autocorrelation;
 use crate::sketch::Sketch;
-use crate::{Risk, Use};
+use crate::{Risk, Usage};
 
 /// Number of rates in a generation. When it is full, the generation before it is forgotten, so between one and two
 /// generations are known. 200 tasks that are measured each minute fill one in two weeks.
@@ -54,7 +54,7 @@ struct Series {
 struct Generation {
     /// Distribution of the cores used between consecutive readings.
     rates: Sketch,
-    dependence: Dependence,
+    dependence: Autocorrelation,
     /// Processor time used, the time in which it was used, and the time in which tasks were throttled, in seconds.
     used: f64,
     time: f64,
@@ -166,21 +166,21 @@ impl History {
 
     /// Returns the cores used: percentiles of all rates, at most 2 % above the exact ones and never below. `None`
     /// without measurements.
-    pub fn cpus(&self, risk: Risk) -> Option<Use> {
+    pub fn cpus(&self, risk: Risk) -> Option<Usage> {
         let empty = Generation::default();
         let before = self.before.as_deref().unwrap_or(&empty);
         let rates = self.now.rates.merged(&before.rates);
         let series = self.tasks.iter().filter(|(_, task)| task.rate.is_some()).count();
         let effective = self.now.dependence.merged(&before.dependence).effective(series);
         let mean = self.sum(|one| one.used) / self.sum(|one| one.time);
-        Use::of_sketch(&rates, mean, effective, risk.level())
+        Usage::of_sketch(&rates, mean, effective, risk.level())
     }
 
     /// Returns the megabytes used: percentiles of the tasks' peaks; the mean is that of all readings.
-    pub fn mem(&self, risk: Risk) -> Option<Use> {
+    pub fn mem(&self, risk: Risk) -> Option<Usage> {
         let peaks: Vec<f64> = self.tasks.iter().map(|(_, task)| task.peak / MEBIBYTE).collect();
         let count = peaks.len() as f64;
-        let mut used = Use::of(peaks, count, risk.level())?;
+        let mut used = Usage::of(peaks, count, risk.level())?;
         let readings: u64 = self.generations().map(|one| one.readings).sum();
         used.mean = self.sum(|one| one.rss_sum) / MEBIBYTE / readings.max(1) as f64;
         Some(used)

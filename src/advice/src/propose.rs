@@ -8,7 +8,7 @@ use resources::Amount;
 use serde::Serialize;
 
 use crate::amounts::{optional_units, units};
-use crate::{Amounts, History, Risk, Use};
+use crate::{Amounts, History, Risk, Usage};
 
 /// Number of measurements below which nothing is proposed.
 pub const READINGS_MIN: u64 = 20;
@@ -44,12 +44,12 @@ pub enum Verdict {
 
 /// Advice about one resource of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct ResourceAdvice {
     /// Amount that a task requests.
     #[serde(serialize_with = "units")]
     pub asked: Amount,
     /// Measured use; absent without measurements.
-    pub used: Option<Use>,
+    pub used: Option<Usage>,
     /// Amount that a task should request; absent if there are too few measurements.
     #[serde(serialize_with = "optional_units")]
     pub proposed: Option<Amount>,
@@ -59,9 +59,9 @@ pub struct Part {
     pub why: String,
 }
 
-impl Part {
+impl ResourceAdvice {
     /// Returns the proposal, or the present request if there is none.
-    pub fn wanted(&self) -> Amount {
+    pub fn recommended(&self) -> Amount {
         self.proposed.unwrap_or(self.asked)
     }
 }
@@ -70,22 +70,22 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// Advice about processors, in cores.
-    pub cpus: Part,
+    pub cpus: ResourceAdvice,
     /// Advice about memory, in megabytes.
-    pub mem: Part,
+    pub mem: ResourceAdvice,
 }
 
 impl Advice {
     /// Returns the proposals, or the present requests where there is none.
-    pub fn wanted(&self) -> Amounts {
-        Amounts { cpus: self.cpus.wanted(), mem: self.mem.wanted() }
+    pub fn recommended(&self) -> Amounts {
+        Amounts { cpus: self.cpus.recommended(), mem: self.mem.recommended() }
     }
 }
 
 /// One resource with its measurements.
 struct Measured {
     asked: Amount,
-    used: Option<Use>,
+    used: Option<Usage>,
     least: Amount,
     /// Multiple to which amounts are rounded up, in thousandths.
     step: i64,
@@ -129,8 +129,8 @@ impl History {
 }
 
 impl Measured {
-    fn judge(self, measured: u64) -> Part {
-        let part = |used, proposed, verdict, why| Part { asked: self.asked, used, proposed, verdict, why };
+    fn judge(self, measured: u64) -> ResourceAdvice {
+        let part = |used, proposed, verdict, why| ResourceAdvice { asked: self.asked, used, proposed, verdict, why };
         let Some(used) = self.used.filter(|_| measured >= READINGS_MIN) else {
             let why = format!("{measured} of {READINGS_MIN} measurements: nothing is proposed");
             return part(self.used, None, Verdict::TooFew, why);
@@ -166,12 +166,12 @@ impl Measured {
     }
 
     /// Returns the margin, which is larger if there are fewer values than an upper end needs.
-    fn margin(&self, used: &Use) -> f64 {
+    fn margin(&self, used: &Usage) -> f64 {
         let lacking = 1.0 - used.effective as f64 / used.chosen.needed as f64;
         self.margin + (MARGIN_MAX - self.margin) * lacking.max(0.0)
     }
 
-    fn independent(&self, used: &Use) -> String {
+    fn independent(&self, used: &Usage) -> String {
         match used.effective < used.count {
             true => format!("independent {}", self.values),
             false => self.values.to_owned(),

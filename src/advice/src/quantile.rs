@@ -30,7 +30,7 @@ pub struct Interval {
 
 /// Use of a resource: percentiles of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Use {
+pub struct Usage {
     /// Number of values in the sample.
     pub count: usize,
     /// Number of independent values that the sample is worth.
@@ -49,22 +49,22 @@ pub struct Use {
     pub chosen: Interval,
 }
 
-impl Use {
+impl Usage {
     /// Summarizes values that are worth `effective` independent ones. `None` without values.
-    pub(crate) fn of(mut values: Vec<f64>, effective: f64, level: f64) -> Option<Use> {
+    pub(crate) fn of(mut values: Vec<f64>, effective: f64, level: f64) -> Option<Usage> {
         values.sort_unstable_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        Use::by_rank(values.len(), mean, |rank| values[rank - 1], effective, level)
+        Usage::by_rank(values.len(), mean, |rank| values[rank - 1], effective, level)
     }
 
     /// Summarizes a sketch, whose percentiles have the sketch's error; `mean` is the exact mean.
-    pub(crate) fn of_sketch(sketch: &Sketch, mean: f64, effective: f64, level: f64) -> Option<Use> {
+    pub(crate) fn of_sketch(sketch: &Sketch, mean: f64, effective: f64, level: f64) -> Option<Usage> {
         let count = usize::try_from(sketch.count()).unwrap_or(usize::MAX);
-        Use::by_rank(count, mean, |rank| sketch.at_rank(rank as u64), effective, level)
+        Usage::by_rank(count, mean, |rank| sketch.at_rank(rank as u64), effective, level)
     }
 
     /// Summarizes `count` values; `value` returns the value of a rank, counted from 1.
-    fn by_rank(count: usize, mean: f64, value: impl Fn(usize) -> f64, effective: f64, level: f64) -> Option<Use> {
+    fn by_rank(count: usize, mean: f64, value: impl Fn(usize) -> f64, effective: f64, level: f64) -> Option<Usage> {
         if count == 0 {
             return None;
         }
@@ -73,7 +73,7 @@ impl Use {
         let (below, above) = ranks(effective, level);
         let nearest = |share: f64| value(rank(share, count));
         let at_rank = |rank: usize| nearest(rank as f64 / effective as f64);
-        Some(Use {
+        Some(Usage {
             count,
             effective,
             mean,
@@ -130,7 +130,7 @@ fn ranks(n: usize, level: f64) -> (Option<usize>, Option<usize>) {
 /// first order by the correlation of neighbours, and counts as at least one value. It holds sums of values, and no
 /// values.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dependence {
+pub(crate) struct Autocorrelation {
     count: f64,
     sum: f64,
     squares: f64,
@@ -141,7 +141,7 @@ pub(crate) struct Dependence {
     products: f64,
 }
 
-impl Dependence {
+impl Autocorrelation {
     /// Adds a value, and the value before it in its series.
     pub(crate) fn add(&mut self, before: Option<f64>, value: f64) {
         self.count += 1.0;
@@ -156,8 +156,8 @@ impl Dependence {
     }
 
     /// Returns the statistics of both samples together.
-    pub(crate) fn merged(&self, other: &Dependence) -> Dependence {
-        Dependence {
+    pub(crate) fn merged(&self, other: &Autocorrelation) -> Autocorrelation {
+        Autocorrelation {
             count: self.count + other.count,
             sum: self.sum + other.sum,
             squares: self.squares + other.squares,
@@ -187,17 +187,17 @@ mod tests {
     #[test]
     fn percentiles_are_values_of_the_sample() {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        let of = Use::of(values, 100.0, 0.9).unwrap();
+        let of = Usage::of(values, 100.0, 0.9).unwrap();
         assert_eq!([of.p50, of.p95, of.p99, of.max, of.mean], [50.0, 95.0, 99.0, 100.0, 50.5]);
         assert_eq!(of.chosen.value, 90.0);
-        assert_eq!(Use::of(Vec::new(), 1.0, 0.9), None);
+        assert_eq!(Usage::of(Vec::new(), 1.0, 0.9), None);
     }
 
     #[test]
     fn intervals_of_a_table() {
         // Of 100 values, those at ranks 84 and 96 enclose the 90th percentile; qbinom(0.025, 100, 0.9) is 84.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        let chosen = Use::of(values, 100.0, 0.9).unwrap().chosen;
+        let chosen = Usage::of(values, 100.0, 0.9).unwrap().chosen;
         assert_eq!((chosen.low, chosen.high), (Some(84.0), Some(96.0)));
         // The largest of 72 values is above the 95th percentile in 97.5 % of cases, the largest of 71 is not.
         assert_eq!(needed(0.95), 72);
@@ -206,12 +206,12 @@ mod tests {
 
     fn effective(series: &[&[f64]]) -> f64 {
         let of = |one: &&[f64]| {
-            let mut dependence = Dependence::default();
+            let mut dependence = Autocorrelation::default();
             let before = std::iter::once(None).chain(one.iter().copied().map(Some));
             before.zip(*one).for_each(|(before, value)| dependence.add(before, *value));
             dependence
         };
-        let all = series.iter().map(of).fold(Dependence::default(), |all, one| all.merged(&one));
+        let all = series.iter().map(of).fold(Autocorrelation::default(), |all, one| all.merged(&one));
         all.effective(series.len())
     }
 

@@ -34,7 +34,7 @@ fn a_job_that_uses_little_asks_too_much() {
         history(&[vec![(0.1, 20.0); 30], vec![(0.1, 24.0); 30]], 0.0).advise(Amounts::of(1.0, 256.0), Risk::default());
     assert_eq!((advice.cpus.verdict, advice.mem.verdict), (Verdict::AsksTooMuch, Verdict::AsksTooMuch));
     // 60 of 72 independent measurements give a margin of 16.7 %. Two tasks of 72 give one of 49 % of 24 MB.
-    assert_eq!(advice.wanted(), Amounts::of(0.12, 36.0));
+    assert_eq!(advice.recommended(), Amounts::of(0.12, 36.0));
     assert!(
         advice.mem.why.starts_with("the largest of 2 tasks is 24.0 MB (an upper end of the 95th"),
         "{}",
@@ -56,7 +56,7 @@ fn too_few_measurements_propose_nothing() {
     let advice = history(&[vec![(0.1, 20.0); 19]], 0.0).advise(Amounts::of(1.0, 256.0), Risk::default());
     assert_eq!((advice.cpus.verdict, advice.cpus.proposed), (Verdict::TooFew, None));
     assert_eq!((advice.mem.verdict, advice.mem.proposed), (Verdict::TooFew, None));
-    assert_eq!(advice.wanted(), Amounts::of(1.0, 256.0));
+    assert_eq!(advice.recommended(), Amounts::of(1.0, 256.0));
     assert_eq!(advice.mem.why, "19 of 20 measurements: nothing is proposed");
 }
 
@@ -65,20 +65,20 @@ fn shortages_raise_requests() {
     let asked = Amounts::of(0.5, 100.0);
     let throttled = history(&[vec![(0.5, 50.0); 30]], 0.2).advise(asked, Risk::default());
     assert_eq!(
-        (throttled.cpus.verdict, throttled.cpus.wanted()),
+        (throttled.cpus.verdict, throttled.cpus.recommended()),
         (Verdict::AsksTooLittle, Amounts::of(0.75, 0.0).cpus)
     );
     let close = history(&[vec![(0.2, 95.0); 30]], 0.0).advise(asked, Risk::default());
     assert_eq!(close.mem.verdict, Verdict::AsksTooLittle);
-    assert!(close.mem.wanted() > asked.mem && close.cpus.verdict == Verdict::AsksTooMuch, "{close:?}");
+    assert!(close.mem.recommended() > asked.mem && close.cpus.verdict == Verdict::AsksTooMuch, "{close:?}");
 }
 
 #[test]
 fn jobs_and_roles_of_a_book() {
-    let mut book = Book::default();
+    let mut measurements = ClusterMeasurements::default();
     for round in 0..40_u64 {
         for (name, role, cores) in [("web.1", "prod", 0.1), ("web.2", "prod", 0.1), ("sweep-7", "batch", 1.0)] {
-            book.add(&Sample {
+            measurements.add(&Sample {
                 round,
                 framework: "f".to_owned(),
                 role: role.to_owned(),
@@ -94,7 +94,7 @@ fn jobs_and_roles_of_a_book() {
             });
         }
     }
-    let report = book.report(Risk::default());
+    let report = measurements.report(Risk::default());
     let names: Vec<(&str, &str, f64)> = report.jobs.iter().map(|j| (&*j.job, &*j.role, j.tasks)).collect();
     assert_eq!(names, [("sweep", "batch", 1.0), ("web", "prod", 2.0)]);
     let prod = &report.roles[1];
@@ -161,7 +161,7 @@ proptest! {
                     _ => prop_assert!(proposed <= part.asked, "{part:?}"),
                 }
             }
-            let wanted = advice.wanted();
+            let wanted = advice.recommended();
             if let Some(before) = before {
                 prop_assert!(wanted.cpus <= before.cpus && wanted.mem <= before.mem, "{before:?} -> {wanted:?} at {risk}");
             }

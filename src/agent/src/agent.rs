@@ -21,7 +21,7 @@ use crate::oversubscription::Oversubscription;
 use crate::random::Random;
 use crate::reconfiguration::Incompatible;
 use crate::snapshot::{Counters, Snapshot};
-use crate::state::{ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams, Trouble};
+use crate::state::{CheckpointFailure, ContainerName, Executor, Framework, Frameworks, Nested, Operations, Streams};
 use crate::texts::Texts;
 use crate::timers::{Timer, Timers};
 
@@ -114,15 +114,15 @@ pub struct Agent {
     /// Whether this process has sent a registration to the current master.
     pub(crate) asked: bool,
     /// Whether a warning about an unreachable or silent master was logged since the last registration.
-    pub(crate) has_complained: bool,
+    pub(crate) has_warned_of_master: bool,
     /// Total resources in the last registration that was sent.
     pub(crate) announced: Option<Arc<Resources>>,
     /// Reason why checkpoints cannot be written at present, and the reason in the last registration.
-    pub(crate) trouble: Option<Trouble>,
-    pub(crate) announced_trouble: Option<Trouble>,
-    /// Whether registrations of one attempt differ in `announced_trouble`: the master may have admitted the agent by
+    pub(crate) checkpoint_failure: Option<CheckpointFailure>,
+    pub(crate) announced_failure: Option<CheckpointFailure>,
+    /// Whether registrations of one attempt differ in `announced_failure`: the master may have admitted the agent by
     /// the first of them.
-    pub(crate) announced_both: bool,
+    pub(crate) announcements_differ: bool,
     /// Tasks that were refused in this batch because checkpoints cannot be written.
     pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,
     pub(crate) ping: Option<TimerKey>,
@@ -195,7 +195,7 @@ impl Agent {
             Input::ContainerUpdateFailed { container, why } => self.container_update_failed(&container, &why, out),
             Input::Measured { measurement } => self.measured(*measurement, now, out),
             Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
-            Input::CheckpointsFailing { why, needs_room } => self.checkpoints_failing(&why, needs_room, now, out),
+            Input::CheckpointsFailing { why, lacks_space } => self.checkpoints_failing(&why, lacks_space, now, out),
             Input::CheckpointsWork => self.checkpoints_work(now, out),
             Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
             Input::Wake => {}
@@ -243,11 +243,11 @@ impl Agent {
             registration: None,
             registration_wait,
             asked: false,
-            has_complained: false,
+            has_warned_of_master: false,
             announced: None,
-            trouble: None,
-            announced_trouble: None,
-            announced_both: false,
+            checkpoint_failure: None,
+            announced_failure: None,
+            announcements_differ: false,
             refused: Vec::new(),
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),

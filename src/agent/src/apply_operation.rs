@@ -17,7 +17,7 @@ use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::timers::Timer;
-use crate::volumes::{doubled_volume, volume_changes};
+use crate::volumes::{shared_volume_directory, volume_changes};
 
 /// Wait before an operation status is sent again for the first time.
 const RETRY_MIN: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ impl Agent {
         let changed = conversions.and_then(|conversions| {
             let conversions: Vec<_> = conversions.into_iter().map(unallocated).collect();
             let total = self.total.apply_conversions(&conversions).map_err(|why| why.to_string())?;
-            match doubled_volume(&self.config.work_dir, &total) {
+            match shared_volume_directory(&self.config.work_dir, &total) {
                 None => Ok(total),
                 Some(path) => Err(format!("There is a volume in '{path}' already")),
             }
@@ -75,7 +75,7 @@ impl Agent {
         self.report_operation(&uuid, RETRY_MIN, now, out);
         if state == OperationState::OperationError {
             // The master has already applied the operation to its own state.
-            self.correct_master(out);
+            self.reregister_to_correct_master(out);
         }
     }
 
@@ -99,7 +99,7 @@ impl Agent {
             out.at_once.push(Output::Send { to: master.clone(), message: Arc::new(update.into()) });
         }
         // The master has already applied the operation to its own state.
-        self.correct_master(out);
+        self.reregister_to_correct_master(out);
     }
 
     /// Reports an operation's status to the master, and sets the time of the next report.

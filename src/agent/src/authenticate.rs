@@ -66,12 +66,12 @@ impl Agent {
     }
 
     /// Records that a registration was sent that the master has the longest time to answer.
-    pub(crate) fn asked_for_long(&mut self) {
+    pub(crate) fn note_unanswered_registration(&mut self) {
         self.authentication.long_unanswered = true;
     }
 
     /// Returns whether the master has been silent so long that it may have forgotten the authentication.
-    pub(crate) fn is_proof_in_doubt(&self) -> bool {
+    pub(crate) fn is_authentication_in_doubt(&self) -> bool {
         self.authentication.phase == Phase::Done && self.authentication.long_unanswered
     }
 

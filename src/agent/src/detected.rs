@@ -52,7 +52,7 @@ impl Agent {
     /// Handles the registration timer: sends a registration, the first one or another.
     pub(crate) fn registration_is_due(&mut self, now: Time, out: &mut Outbox) {
         self.registration = None;
-        if self.is_proof_in_doubt() {
+        if self.is_authentication_in_doubt() {
             // A master that is silent for so long may have forgotten the authentication, because a connection broke in
             // between.
             self.reset_authentication();
@@ -74,16 +74,16 @@ impl Agent {
             None => self.send(&master, self.register_slave(), out),
             Some(_) => self.send(&master, self.reregister_slave(), out),
         }
-        self.announced_both |= self.asked && self.announced_trouble != self.trouble;
+        self.announcements_differ |= self.asked && self.announced_failure != self.checkpoint_failure;
         self.asked = true;
         self.note_announced();
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
-            self.asked_for_long();
+            self.note_unanswered_registration();
         }
         let patience = self.config.registration_backoff_factor.saturating_mul(4).max(SILENCE_MIN);
         let is_late = self.registration_wait > patience;
-        if is_late && !self.has_complained {
-            self.has_complained = true;
+        if is_late && !self.has_warned_of_master {
+            self.has_warned_of_master = true;
             let master = master.address();
             let advice = match self.config.credential {
                 Some(_) => "see its log",
@@ -111,12 +111,12 @@ impl Agent {
     /// That list lacks changes that a later message orders. Such a message may come from an earlier master at the same
     /// address, which died while the message was on its way. The master that reads the list would then allocate
     /// resources that are in use a second time.
-    pub(crate) fn is_listed(&self) -> bool {
+    pub(crate) fn has_unanswered_registration(&self) -> bool {
         self.state == AgentState::Disconnected && self.asked
     }
 
     /// Reregisters with a master that has accepted the agent, to correct its view of the agent.
-    pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
+    pub(crate) fn reregister_to_correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {
             self.note_announced();
             self.send_to_master(self.reregister_slave(), out);
@@ -125,7 +125,7 @@ impl Agent {
 
     fn note_announced(&mut self) {
         self.announced = Some(Arc::clone(&self.total));
-        self.announced_trouble.clone_from(&self.trouble);
+        self.announced_failure.clone_from(&self.checkpoint_failure);
     }
 
     fn register_slave(&self) -> RegisterSlaveMessage {

@@ -13,7 +13,7 @@ use crate::state::Executor;
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Prefixes of the variables by which agents configure their executors. Only the agent sets them for an executor.
-const OURS: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
+const AGENT_PREFIXES: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
 
 /// Name of the variable that holds an executor's token. The shell sets it, because the shell has the key.
 pub const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
@@ -21,7 +21,7 @@ pub const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 /// Returns whether only agents may set a variable of this name for an executor. A task's variable of this name reaches
 /// only the task.
 pub fn is_agents_own(name: &str) -> bool {
-    name == TOKEN || OURS.iter().any(|start| name.starts_with(start))
+    name == TOKEN || AGENT_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
 /// Environment variables in order; a later value replaces an earlier one of the same name.

@@ -9,7 +9,10 @@ use crate::agent::Agent;
 use crate::config::RecoverMode;
 use crate::disk::paths;
 use crate::output::{Outbox, Output};
-use crate::state::{ContainerName, Early, ExecutorLink, ExecutorState, FrameworkState, Queued, Verdict, loss};
+use crate::state::{
+    ContainerName, DeferredRegistration, ExecutorLink, ExecutorState, FrameworkState, GeneratedStatus, Queued,
+    loss_state,
+};
 
 impl Agent {
     /// Handles the start of a container: checkpoints its pid, and handles the message that its executor may have sent
@@ -24,12 +27,12 @@ impl Agent {
             return;
         };
         executor.pid = Some(pid);
-        let (early, file) = (executor.early.take(), paths::below(&executor.run, "pids/forked.pid"));
+        let (deferred, file) = (executor.deferred.take(), paths::below(&executor.run, "pids/forked.pid"));
         let framework = executor.framework_id.clone();
         if self.frameworks.get(framework.as_str()).is_some_and(|known| known.checkpoints()) {
             self.checkpoint(file, pid.to_string().into_bytes(), out);
         }
-        self.hear_now(early, now, out);
+        self.handle_deferred(deferred, now, out);
     }
 
     /// Records the container networks of an executor.
@@ -53,7 +56,7 @@ impl Agent {
             return;
         }
         if let Some(executor) = self.frameworks.executor_in_mut(container) {
-            executor.ending.get_or_insert(Verdict {
+            executor.ending.get_or_insert(GeneratedStatus {
                 state: TaskState::TaskFailed,
                 reason: Reason::ContainerLaunchFailed,
                 message: format!("Failed to launch container: {why}"),
@@ -74,7 +77,7 @@ impl Agent {
             return;
         }
         if let Some(executor) = self.frameworks.executor_in_mut(container) {
-            executor.ending = Some(Verdict { state: TaskState::TaskFailed, reason, message });
+            executor.ending = Some(GeneratedStatus { state: TaskState::TaskFailed, reason, message });
             executor.limitation = resources.to_vec();
         }
     }
@@ -95,9 +98,9 @@ impl Agent {
     ) -> bool {
         let known = self.frameworks.executor_in(container).map(|executor| &executor.framework_id);
         let Some(known) = known.and_then(|id| self.frameworks.get(id.as_str())) else { return false };
-        let state = loss(&known.info, TaskState::TaskGone);
+        let state = loss_state(&known.info, TaskState::TaskGone);
         let Some(executor) = self.frameworks.executor_in_mut(container) else { return false };
-        executor.ending.get_or_insert(Verdict { state, reason, message });
+        executor.ending.get_or_insert(GeneratedStatus { state, reason, message });
         executor.state = ExecutorState::Terminating;
         out.outputs.push(Output::Destroy { container: container.clone() });
         true
@@ -130,11 +133,11 @@ impl Agent {
         target.state = ExecutorState::Terminated;
         target.status = status;
         let (link, timer) = (std::mem::replace(&mut target.link, ExecutorLink::None), target.timer.take());
-        let (made_up, ending) = (target.generated_for_command_task, target.ending.clone());
-        let early = target.early.take();
+        let (generated_for_command_task, ending) = (target.generated_for_command_task, target.ending.clone());
+        let deferred = target.deferred.take();
         self.counters.executors_terminated += 1;
         self.timers.cancel(timer);
-        if let Some(Early::Subscribe(_, request, ..)) = early {
+        if let Some(DeferredRegistration::Subscribe(_, request, ..)) = deferred {
             self.reject(request, ErrorKind::Unavailable, "The executor's container has ended", out);
         }
         if let ExecutorLink::Stream(stream) = link {
@@ -142,14 +145,14 @@ impl Agent {
             out.outputs.push(Output::CloseStream { stream });
         }
         if state == FrameworkState::Running {
-            let verdict = ending.unwrap_or_else(|| Verdict {
+            let generated = ending.unwrap_or_else(|| GeneratedStatus {
                 state: TaskState::TaskFailed,
                 reason: Reason::ExecutorTerminated,
                 message: ended_message(status),
             });
-            self.end_tasks(&framework, &executor, &verdict, now, out);
+            self.end_tasks(&framework, &executor, &generated, now, out);
         }
-        if !made_up {
+        if !generated_for_command_task {
             self.exited_executor(&framework, executor.as_str(), status.unwrap_or(-1), out);
         }
         let incomplete = self
@@ -158,16 +161,23 @@ impl Agent {
         if state == FrameworkState::Terminating || !incomplete {
             self.remove_executor(&framework, &executor, now, out);
         }
-        self.executor_is_back(now, out);
+        self.finish_recovery_if_reconnected(now, out);
     }
 
     /// Ends all tasks of an executor that have not ended yet.
-    fn end_tasks(&mut self, framework: &FrameworkId, id: &ExecutorId, verdict: &Verdict, now: Time, out: &mut Outbox) {
+    fn end_tasks(
+        &mut self,
+        framework: &FrameworkId,
+        id: &ExecutorId,
+        generated: &GeneratedStatus,
+        now: Time,
+        out: &mut Outbox,
+    ) {
         let Some(executor) = self.executor(framework.as_str(), id.as_str()) else { return };
         let queued = executor.queued.iter().flat_map(Queued::tasks).map(|task| task.task_id.value.clone());
         let living: Vec<Text> = executor.launched.keys().map(|task: &TaskId| task.into()).chain(queued).collect();
         for task in living {
-            self.report(framework, Some(id), &task, verdict, now, out);
+            self.report(framework, Some(id), &task, generated, now, out);
         }
     }
 }

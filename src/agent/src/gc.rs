@@ -81,7 +81,7 @@ impl Agent {
     /// Deletes directories that are too old, or too many: at a bounded rate, or all of them at once if the disk lacks
     /// space.
     pub(crate) fn collect_garbage(&mut self, now: Time, out: &mut Outbox) {
-        if now >= self.garbage.next_release || self.needs_room() {
+        if now >= self.garbage.next_release || self.lacks_space() {
             let count = self.release_size(now);
             self.release(count, now, out);
         }
@@ -92,7 +92,7 @@ impl Agent {
     fn release_size(&self, now: Time) -> usize {
         let age = self.kept_for();
         let due = self.garbage.kept.partition_point(|(since, _)| *since + age <= now);
-        if self.needs_room() {
+        if self.lacks_space() {
             return due;
         }
         let excess = self.garbage.kept.len().saturating_sub(MAX_KEPT);
@@ -132,7 +132,7 @@ impl Agent {
 
     /// Returns how long garbage is kept, given the use of the disk.
     pub(crate) fn kept_for(&self) -> Duration {
-        if self.needs_room() {
+        if self.lacks_space() {
             return Duration::ZERO;
         }
         let room = (1.0 - self.config.gc_disk_headroom - self.garbage.usage).clamp(0.0, 1.0);

@@ -146,7 +146,7 @@ pub enum Input {
         /// Error message of the system.
         why: String,
         /// Whether the disk has too little space.
-        needs_room: bool,
+        lacks_space: bool,
     },
     /// Checkpoints can be written again.
     CheckpointsWork,

@@ -6,7 +6,7 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 
 use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
-use crate::state::{Executor, ExecutorLink, FrameworkState, Queued, Verdict, loss};
+use crate::state::{Executor, ExecutorLink, FrameworkState, GeneratedStatus, Queued, loss_state};
 
 impl Agent {
     /// Handles KillTaskMessage. A task that waits for its executor is killed at once, with its group; a launched one is
@@ -33,12 +33,12 @@ impl Agent {
         let task = TaskId::new(&message.task_id.value);
         let executor = task.as_ref().ok().and_then(|task| known.executor_of(task)).cloned();
         let (Ok(task), Some(executor)) = (task, executor) else {
-            let verdict = Verdict {
-                state: loss(&known.info, TaskState::TaskDropped),
+            let generated = GeneratedStatus {
+                state: loss_state(&known.info, TaskState::TaskDropped),
                 reason: Reason::ExecutorTerminated,
                 message: "Cannot find executor".to_owned(),
             };
-            return self.report(&framework, None, &message.task_id.value, &verdict, now, out);
+            return self.report(&framework, None, &message.task_id.value, &generated, now, out);
         };
         if executor.queued_task(&task).is_some() {
             self.kill_queued(&framework, &executor, &task, now, out);
@@ -62,13 +62,13 @@ impl Agent {
             Queued::Task(_) => "Killed before delivery to the executor",
             Queued::Group(_) => "A task within the task group was killed before delivery to the executor",
         };
-        let verdict = Verdict {
+        let generated = GeneratedStatus {
             state: TaskState::TaskKilled,
             reason: Reason::TaskKilledDuringLaunch,
             message: message.to_owned(),
         };
         for task in queued.tasks() {
-            self.report(framework, Some(&executor.id), &task.task_id.value, &verdict, now, out);
+            self.report(framework, Some(&executor.id), &task.task_id.value, &generated, now, out);
         }
     }
 

@@ -49,7 +49,7 @@ impl Agent {
             (None, _) => return self.launch_executor(framework, launch, now, out),
             (Some(_), _) if known.may_wait(&launch) => return self.wait_for_executor(framework, launch, now, out),
             // Other tasks may not use or disturb the executor of a command task.
-            (Some(_), _) if launch.made_up => {
+            (Some(_), _) if launch.generated_for_command_task => {
                 let why = format!("The executor of an earlier task with the id '{executor}' has not ended yet");
                 LaunchError::new(Reason::ExecutorTerminated, why)
             }
@@ -98,8 +98,8 @@ impl Agent {
         let info = self.with_default_container(launch.executor);
         let place = (self.config.work_dir.as_str(), run.as_str());
         let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), place, user);
-        executor.generated_for_command_task = launch.made_up;
-        executor.needs_token = executor.is_ours();
+        executor.generated_for_command_task = launch.generated_for_command_task;
+        executor.needs_token = executor.is_builtin();
         executor.queued = vec![launch.queued];
         executor.timer = Some(self.timers.set(
             now + self.config.executor_registration_timeout,
@@ -161,7 +161,7 @@ impl Agent {
         };
         ContainerSpec {
             executor: Some(key),
-            ours: executor.is_ours(),
+            is_builtin_executor: executor.is_builtin(),
             secrets: executor_references(info.command.as_ref()),
             sandbox: executor.directory.to_string(),
             latest: runs.map(|runs| paths::below(runs, "latest")),
@@ -201,11 +201,11 @@ impl Agent {
                     self.checkpoint(paths::task_file(&target.run, id, "task.info"), frame(&**record), out);
                 }
             }
-            self.hand_over(known, target, queued, out);
+            self.send_tasks(known, target, queued, out);
         }
     }
 
-    fn hand_over(&self, framework: &Framework, executor: &Executor, queued: Queued, out: &mut Outbox) {
+    fn send_tasks(&self, framework: &Framework, executor: &Executor, queued: Queued, out: &mut Outbox) {
         match (&executor.link, queued) {
             (ExecutorLink::Pid(pid), queued) => {
                 for task in queued.tasks() {

@@ -12,12 +12,14 @@ mod agent;
 mod apply_operation;
 mod authenticate;
 mod check_proof;
+mod checkpoint_failure;
+mod command_executor_info;
 mod completed;
 mod config;
+mod deferred_registration;
 mod detected;
 mod disk;
 mod drain;
-mod early;
 mod environment;
 mod executor_call;
 mod executor_events;
@@ -27,7 +29,6 @@ mod heartbeats;
 mod input;
 mod kill_task;
 mod launch;
-mod made_up_executor;
 mod message;
 mod nested;
 mod nested_call;
@@ -52,7 +53,6 @@ mod status_update;
 mod subscribe_executor;
 mod texts;
 mod timers;
-mod trouble;
 mod update_container;
 mod update_framework;
 mod visible;
@@ -60,6 +60,7 @@ mod volumes;
 mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
+pub use checkpoint_failure::UNHEALTHY;
 pub use config::{Config, Credential, Limitable, Reconfiguration, RecoverMode};
 pub use cores::{CallError, ErrorKind, RequestId, StreamId};
 pub use disk::{
@@ -70,11 +71,10 @@ pub use environment::{PATH, TOKEN, is_agents_own};
 pub use input::Input;
 pub use message::{AuthMessage, Incoming, MessageError, Outgoing};
 pub use nested_call::container_of;
-pub use output::{Answer, Done, GoneVolume, Outbox, Output, Persist};
+pub use output::{Answer, Done, Outbox, Output, Persist, RemovedVolume};
 pub use reconfiguration::Incompatible;
 pub use snapshot::{Counters, Snapshot};
 pub use state::{
     Claims, ContainerName, ContainerSpec, Executor, ExecutorKey, ExecutorLink, ExecutorState, Framework,
     FrameworkState, Limits, Prepare, Proof, Queued, Session, VolumeLink, is_terminal,
 };
-pub use trouble::UNHEALTHY;

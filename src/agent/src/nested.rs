@@ -11,7 +11,7 @@ use protos::mesos::{self as pb, agent as api};
 use crate::agent::{Agent, AgentState};
 use crate::disk::RecoveredNested;
 use crate::environment::references;
-use crate::nested_call::{rights, target, wanted};
+use crate::nested_call::{launch_request, rights, target};
 use crate::output::{Answer, Done, Outbox, Output};
 use crate::state::{ContainerName, ExecutorState, Nested, Wait};
 
@@ -28,8 +28,8 @@ impl Agent {
         }
         match call.r#type() {
             Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
-                match wanted(call) {
-                    Some(wanted) => self.launch_nested(request, wanted, out),
+                match launch_request(call) {
+                    Some(launch_request) => self.launch_nested(request, launch_request, out),
                     None => self.reject(request, ErrorKind::Invalid, "The call has no body", out),
                 }
             }
@@ -148,7 +148,7 @@ impl Agent {
         // A restarted agent does not recover standalone containers that have ended.
         if container.parent().is_some() {
             let termination = Box::new(termination(nested));
-            out.outputs.push(Output::NoteEnd { container: container.clone(), termination });
+            out.outputs.push(Output::RecordTermination { container: container.clone(), termination });
         }
         let waiting = std::mem::take(&mut nested.waiting);
         let answers: Vec<_> = waiting.into_iter().map(|(request, wait)| (request, ended(nested, wait))).collect();

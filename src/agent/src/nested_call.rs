@@ -5,7 +5,7 @@ use protos::mesos::{self as pb, agent as api};
 use crate::state::ContainerName;
 
 /// A request to launch a container, from any of the three launch calls.
-pub(crate) struct Wanted {
+pub(crate) struct LaunchRequest {
     pub(crate) id: pb::ContainerId,
     pub(crate) command: pb::CommandInfo,
     pub(crate) container: Option<pb::ContainerInfo>,
@@ -16,8 +16,8 @@ pub(crate) struct Wanted {
 
 /// Returns the launch request of a call, from the body of its type; `None` if that body is missing.
 #[allow(deprecated)]
-pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
-    let plain = |id, command: Option<_>, container, session| Wanted {
+pub(crate) fn launch_request(call: api::Call) -> Option<LaunchRequest> {
+    let plain = |id, command: Option<_>, container, session| LaunchRequest {
         id,
         command: command.unwrap_or_default(),
         container,
@@ -26,7 +26,7 @@ pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
         session,
     };
     match call.r#type() {
-        api::call::Type::LaunchContainer => call.launch_container.map(|launch| Wanted {
+        api::call::Type::LaunchContainer => call.launch_container.map(|launch| LaunchRequest {
             id: launch.container_id,
             command: launch.command.unwrap_or_default(),
             container: launch.container,
@@ -68,7 +68,7 @@ pub fn container_of(call: &api::Call) -> Option<ContainerName> {
     use api::call::Type;
     let id = match call.r#type() {
         Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
-            wanted(call.clone())?.id
+            launch_request(call.clone())?.id
         }
         Type::AttachContainerInput => call.attach_container_input.as_ref()?.container_id.clone()?,
         Type::AttachContainerOutput => call.attach_container_output.as_ref()?.container_id.clone(),
@@ -113,7 +113,8 @@ mod tests {
             kill_nested_container: Some(call::KillNestedContainer { container_id: id("killed"), signal: None }),
             ..api::Call::default()
         };
-        let launched = |kind| wanted(all(kind)).map(|wanted| (wanted.id.value, wanted.session));
+        let launched =
+            |kind| launch_request(all(kind)).map(|launch_request| (launch_request.id.value, launch_request.session));
         assert_eq!(launched(Type::LaunchContainer), Some(("alone".to_owned(), false)));
         assert_eq!(launched(Type::LaunchNestedContainer), Some(("nested".to_owned(), false)));
         assert_eq!(launched(Type::LaunchNestedContainerSession), Some(("session".to_owned(), true)));

@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::environment::{
     Variables, executor_environment, executor_references, nested_environment, program_of, references,
 };
-use crate::nested_call::{Wanted, rights};
+use crate::nested_call::{LaunchRequest, rights};
 use crate::output::{Done, Outbox, Output};
 use crate::state::{
     ContainerName, ContainerSpec, Executor, ExecutorState, Limits, Nested, Prepare, Session, VolumeLink,
@@ -20,7 +20,7 @@ use crate::state::{
 const MAX_INSIDE: usize = 1000;
 
 /// Container in which another container is launched.
-enum Around {
+enum OuterContainer {
     /// An executor's container, or a container inside it.
     Executor(Box<Executor>),
     /// A standalone container, or a container inside it.
@@ -28,8 +28,8 @@ enum Around {
 }
 
 impl Agent {
-    pub(crate) fn launch_nested(&mut self, request: RequestId, wanted: Wanted, out: &mut Outbox) {
-        let container = match ContainerName::from_proto(&wanted.id) {
+    pub(crate) fn launch_nested(&mut self, request: RequestId, launch_request: LaunchRequest, out: &mut Outbox) {
+        let container = match ContainerName::from_proto(&launch_request.id) {
             Ok(container) => container,
             Err(why) => {
                 return self.reject(
@@ -41,7 +41,9 @@ impl Agent {
             }
         };
         // Sessions write nothing to the disk, and health checks of running tasks are sessions.
-        if let Some(why) = self.refusal("Launch").filter(|_| !wanted.session && !self.nested.contains_key(&container)) {
+        if let Some(why) =
+            self.refusal("Launch").filter(|_| !launch_request.session && !self.nested.contains_key(&container))
+        {
             let answer = Err(CallError::new(ErrorKind::Unavailable, why));
             out.at_once.push(Output::Respond { request, answer });
             return;
@@ -59,7 +61,7 @@ impl Agent {
             }
             _ => {}
         }
-        match self.spec_of(&container, wanted) {
+        match self.spec_of(&container, launch_request) {
             Ok((spec, nested)) => {
                 out.outputs.push(Output::Launch { container: container.clone(), spec: Box::new(spec) });
                 self.nested.insert(container, Nested { launching: Some(request), ..nested });
@@ -68,14 +70,18 @@ impl Agent {
         }
     }
 
-    fn spec_of(&self, container: &ContainerName, wanted: Wanted) -> Result<(ContainerSpec, Nested), String> {
-        let linux = wanted.container.as_ref().and_then(|container| container.linux_info.as_ref());
+    fn spec_of(
+        &self,
+        container: &ContainerName,
+        launch_request: LaunchRequest,
+    ) -> Result<(ContainerSpec, Nested), String> {
+        let linux = launch_request.container.as_ref().and_then(|container| container.linux_info.as_ref());
         let shares = linux.is_none_or(|linux| linux.share_cgroups());
         let depth = container.as_str().split('.').count();
-        if !shares && (depth > 2 || wanted.session) {
+        if !shares && (depth > 2 || launch_request.session) {
             return Err("Only containers directly inside a task's may have cgroups of their own".to_owned());
         }
-        check_program(&wanted)?;
+        check_program(&launch_request)?;
         let Some(parent) = container.parent() else {
             if self.frameworks.has_container(container) {
                 return Err(format!("Container {container} is an executor's"));
@@ -86,34 +92,37 @@ impl Agent {
                     "There are {MAX_INSIDE} standalone containers already; remove those that have ended"
                 ));
             }
-            return Ok(self.standalone_spec(container, wanted));
+            return Ok(self.standalone_spec(container, launch_request));
         };
         let root = container.root();
-        let around = self.around(&root).ok_or_else(|| format!("Root container {root} does not exist"))?;
+        let outer_container =
+            self.outer_container(&root).ok_or_else(|| format!("Root container {root} does not exist"))?;
         let runs = |nested: &Nested| nested.ended.is_none() && !nested.session;
-        let executors = parent == root && matches!(around, Around::Executor(_));
+        let executors = parent == root && matches!(outer_container, OuterContainer::Executor(_));
         if !executors && !self.nested.get(&parent).is_some_and(runs) {
             return Err(format!("Parent container {parent} does not exist"));
         }
         if self.nested.keys().filter(|name| name.is_inside(&root)).count() >= MAX_INSIDE {
             return Err(format!("Container {root} has {MAX_INSIDE} containers inside already"));
         }
-        let outer = match &around {
-            Around::Executor(executor) => self.sandbox_of(&parent, executor),
-            Around::Standalone => self.nested.get(&parent).map(|nested| nested.sandbox.clone()).unwrap_or_default(),
+        let outer = match &outer_container {
+            OuterContainer::Executor(executor) => self.sandbox_of(&parent, executor),
+            OuterContainer::Standalone => {
+                self.nested.get(&parent).map(|nested| nested.sandbox.clone()).unwrap_or_default()
+            }
         };
-        Ok(match wanted.session {
-            true => self.session_spec(&parent, &outer, &around, wanted),
-            false => self.nested_spec(container, &outer, &around, wanted),
+        Ok(match launch_request.session {
+            true => self.session_spec(&parent, &outer, &outer_container, launch_request),
+            false => self.nested_spec(container, &outer, &outer_container, launch_request),
         })
     }
 
-    fn around(&self, root: &ContainerName) -> Option<Around> {
+    fn outer_container(&self, root: &ContainerName) -> Option<OuterContainer> {
         if let Some(executor) = self.frameworks.executor_in(root) {
             let runs = executor.state != ExecutorState::Terminated;
-            return runs.then(|| Around::Executor(Box::new(Executor::clone(executor))));
+            return runs.then(|| OuterContainer::Executor(Box::new(Executor::clone(executor))));
         }
-        self.nested.get(root).filter(|nested| nested.ended.is_none()).map(|_| Around::Standalone)
+        self.nested.get(root).filter(|nested| nested.ended.is_none()).map(|_| OuterContainer::Standalone)
     }
 
     fn sandbox_of(&self, container: &ContainerName, executor: &Executor) -> String {
@@ -123,50 +132,56 @@ impl Agent {
         }
     }
 
-    fn user(&self, command: &pb::CommandInfo, around: &Around) -> Option<String> {
+    fn user(&self, command: &pb::CommandInfo, outer_container: &OuterContainer) -> Option<String> {
         let own = command.user.clone().filter(|_| self.config.switch_user);
-        own.or_else(|| match around {
-            Around::Executor(executor) => executor.user.clone(),
-            Around::Standalone => None,
+        own.or_else(|| match outer_container {
+            OuterContainer::Executor(executor) => executor.user.clone(),
+            OuterContainer::Standalone => None,
         })
     }
 
-    fn standalone_spec(&self, container: &ContainerName, wanted: Wanted) -> (ContainerSpec, Nested) {
+    fn standalone_spec(&self, container: &ContainerName, launch_request: LaunchRequest) -> (ContainerSpec, Nested) {
         let sandbox = format!("{}/containers/{container}", self.config.work_dir);
-        self.plain_spec(sandbox, String::new(), &Around::Standalone, wanted)
+        self.plain_spec(sandbox, String::new(), &OuterContainer::Standalone, launch_request)
     }
 
     fn nested_spec(
         &self,
         container: &ContainerName,
         outer: &str,
-        around: &Around,
-        wanted: Wanted,
+        outer_container: &OuterContainer,
+        launch_request: LaunchRequest,
     ) -> (ContainerSpec, Nested) {
         let sandbox = format!("{outer}/containers/{}", container.id());
-        self.plain_spec(sandbox, outer.to_owned(), around, wanted)
+        self.plain_spec(sandbox, outer.to_owned(), outer_container, launch_request)
     }
 
-    fn plain_spec(&self, sandbox: String, outer: String, around: &Around, wanted: Wanted) -> (ContainerSpec, Nested) {
-        let (program, argv) = program_of(&wanted.command);
-        let environment = nested_environment(&sandbox, &wanted.command);
-        let rights = wanted.container.as_ref().and_then(rights);
-        let secrets = references(Some(&wanted.command));
+    fn plain_spec(
+        &self,
+        sandbox: String,
+        outer: String,
+        outer_container: &OuterContainer,
+        launch_request: LaunchRequest,
+    ) -> (ContainerSpec, Nested) {
+        let (program, argv) = program_of(&launch_request.command);
+        let environment = nested_environment(&sandbox, &launch_request.command);
+        let rights = launch_request.container.as_ref().and_then(rights);
+        let secrets = references(Some(&launch_request.command));
         let spec = ContainerSpec {
             executor: None,
-            ours: false,
+            is_builtin_executor: false,
             secrets: secrets.clone(),
             sandbox: sandbox.clone(),
             latest: None,
             argv,
             program,
             environment: environment.clone(),
-            user: self.user(&wanted.command, around),
-            uris: wanted.command.uris,
-            resources: wanted.resources,
-            limits: Limits::of(&wanted.limits),
-            volumes: sandbox_volumes(wanted.container.as_ref(), &outer, &sandbox),
-            container: wanted.container.map(without_sandbox_volumes),
+            user: self.user(&launch_request.command, outer_container),
+            uris: launch_request.command.uris,
+            resources: launch_request.resources,
+            limits: Limits::of(&launch_request.limits),
+            volumes: sandbox_volumes(launch_request.container.as_ref(), &outer, &sandbox),
+            container: launch_request.container.map(without_sandbox_volumes),
             session: None,
         };
         (spec, Nested { sandbox, environment, secrets, rights, ..Nested::default() })
@@ -178,48 +193,48 @@ impl Agent {
         &self,
         parent: &ContainerName,
         outer: &str,
-        around: &Around,
-        wanted: Wanted,
+        outer_container: &OuterContainer,
+        launch_request: LaunchRequest,
     ) -> (ContainerSpec, Nested) {
-        let (program, argv) = program_of(&wanted.command);
+        let (program, argv) = program_of(&launch_request.command);
         let mut variables = Variables::default();
-        for (name, value) in self.environment_of(parent, around) {
+        for (name, value) in self.environment_of(parent, outer_container) {
             variables.set(&name, value);
         }
-        variables.set_all(Some(&wanted.command));
-        let terminal = wanted.container.as_ref().and_then(|container| container.tty_info.as_ref());
+        variables.set_all(Some(&launch_request.command));
+        let terminal = launch_request.container.as_ref().and_then(|container| container.tty_info.as_ref());
         let size = terminal.map(|info| info.window_size.as_ref().map_or((24, 80), |size| (size.rows, size.columns)));
         // A later variable replaces earlier ones of the same name, as with other variables.
-        let mut secrets = self.secrets_of(parent, around);
-        let own = wanted.command.environment.iter().flat_map(|environment| &environment.variables);
+        let mut secrets = self.secrets_of(parent, outer_container);
+        let own = launch_request.command.environment.iter().flat_map(|environment| &environment.variables);
         own.for_each(|variable| secrets.retain(|(name, _)| *name != variable.name));
-        secrets.extend(references(Some(&wanted.command)));
+        secrets.extend(references(Some(&launch_request.command)));
         let spec = ContainerSpec {
             executor: None,
-            ours: false,
+            is_builtin_executor: false,
             secrets,
             sandbox: outer.to_owned(),
             latest: None,
             argv,
             program,
             environment: variables.finish(),
-            user: self.user(&wanted.command, around),
+            user: self.user(&launch_request.command, outer_container),
             uris: Vec::new(),
             resources: Vec::new(),
             limits: Limits::default(),
             volumes: Vec::new(),
-            container: self.rights_of(parent, around),
+            container: self.rights_of(parent, outer_container),
             session: Some(Session { terminal: size }),
         };
         (spec, Nested { session: true, ..Nested::default() })
     }
 
     /// Returns the rights of a session, which are those of the container that it is in.
-    fn rights_of(&self, container: &ContainerName, around: &Around) -> Option<pb::ContainerInfo> {
-        let linux = match (self.nested.get(container), around) {
+    fn rights_of(&self, container: &ContainerName, outer_container: &OuterContainer) -> Option<pb::ContainerInfo> {
+        let linux = match (self.nested.get(container), outer_container) {
             (Some(nested), _) => nested.rights.clone(),
-            (None, Around::Executor(executor)) => executor.info.container.as_ref().and_then(rights),
-            (None, Around::Standalone) => None,
+            (None, OuterContainer::Executor(executor)) => executor.info.container.as_ref().and_then(rights),
+            (None, OuterContainer::Standalone) => None,
         };
         linux.map(|linux| pb::ContainerInfo {
             r#type: pb::container_info::Type::Mesos as i32,
@@ -228,19 +243,19 @@ impl Agent {
         })
     }
 
-    fn secrets_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, pb::Secret)> {
-        match (self.nested.get(container), around) {
+    fn secrets_of(&self, container: &ContainerName, outer_container: &OuterContainer) -> Vec<(String, pb::Secret)> {
+        match (self.nested.get(container), outer_container) {
             (Some(nested), _) => nested.secrets.clone(),
-            (None, Around::Executor(executor)) => executor_references(executor.info.command.as_ref()),
-            (None, Around::Standalone) => Vec::new(),
+            (None, OuterContainer::Executor(executor)) => executor_references(executor.info.command.as_ref()),
+            (None, OuterContainer::Standalone) => Vec::new(),
         }
     }
 
-    fn environment_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, String)> {
+    fn environment_of(&self, container: &ContainerName, outer_container: &OuterContainer) -> Vec<(String, String)> {
         if let Some(nested) = self.nested.get(container) {
             return nested.environment.clone();
         }
-        let Around::Executor(executor) = around else { return Vec::new() };
+        let OuterContainer::Executor(executor) = outer_container else { return Vec::new() };
         let checkpoints = self.frameworks.get(executor.framework_id.as_str()).is_some_and(|known| known.checkpoints());
         executor_environment(self, executor, checkpoints)
     }
@@ -250,14 +265,14 @@ impl Agent {
 ///
 /// # Errors
 /// The part of the command that is missing.
-fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
-    if wanted.command.value.is_some() {
+fn check_program(launch_request: &LaunchRequest) -> Result<(), &'static str> {
+    if launch_request.command.value.is_some() {
         return Ok(());
     }
-    let mesos = wanted.container.as_ref().and_then(|container| container.mesos.as_ref());
-    let has_image = mesos.is_some_and(|mesos| mesos.image.is_some()) && !wanted.session;
-    let says_nothing = wanted.command == pb::CommandInfo::default();
-    match wanted.command.shell() {
+    let mesos = launch_request.container.as_ref().and_then(|container| container.mesos.as_ref());
+    let has_image = mesos.is_some_and(|mesos| mesos.image.is_some()) && !launch_request.session;
+    let says_nothing = launch_request.command == pb::CommandInfo::default();
+    match launch_request.command.shell() {
         _ if has_image && says_nothing => Ok(()),
         true => Err("Shell command is not specified"),
         false if has_image => Ok(()),
@@ -287,8 +302,8 @@ fn shared_directory(volume: &pb::Volume, parent: &str, own: &str) -> Option<Volu
     }
     let base = if path.r#type() == Type::Parent { parent } else { own };
     Some(VolumeLink {
-        seen: volume.container_path.clone(),
+        container_path: volume.container_path.clone(),
         directory: format!("{base}/{}", path.path),
-        prepare: Prepare::Make { sandbox: base.to_owned() },
+        prepare: Prepare::Create { sandbox: base.to_owned() },
     })
 }

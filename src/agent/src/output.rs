@@ -35,7 +35,7 @@ pub type Answer = Result<Done, CallError>;
 
 /// A persistent volume that is destroyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoneVolume {
+pub struct RemovedVolume {
     /// Absolute path of the volume's directory.
     pub path: String,
     /// Whether the directory is a disk of its own (a mount point). Such a directory is emptied but not removed.
@@ -131,7 +131,7 @@ pub enum Output {
         request: RequestId,
     },
     /// Records how a nested container has ended. It happens before any later output.
-    NoteEnd {
+    RecordTermination {
         /// Name of the container.
         container: ContainerName,
         /// Exit status of the container, and the reason.
@@ -151,7 +151,7 @@ pub enum Output {
         /// Number of the change, for the report.
         change: u64,
         /// Volumes whose data is deleted.
-        gone: Vec<GoneVolume>,
+        gone: Vec<RemovedVolume>,
         /// Absolute paths of directories that are created with their parents, unless they exist.
         new: Vec<String>,
     },
@@ -165,9 +165,9 @@ pub enum Output {
         /// User that owns the volumes; `None`: the agent's own user.
         user: Option<String>,
         /// Volumes that are added to the sandbox.
-        appear: Vec<VolumeLink>,
+        added: Vec<VolumeLink>,
         /// Volumes that are removed from the sandbox.
-        vanish: Vec<VolumeLink>,
+        removed: Vec<VolumeLink>,
     },
     /// Applies new resources to a running container. A limit that cannot be set is only logged: it may be below what is
     /// in use.

@@ -54,8 +54,8 @@ impl Agent {
         if self.master.as_ref() != Some(pid) {
             return;
         }
-        if matches!(self.state, AgentState::Running | AgentState::Disconnected) && !self.has_complained {
-            self.has_complained = true;
+        if matches!(self.state, AgentState::Running | AgentState::Disconnected) && !self.has_warned_of_master {
+            self.has_warned_of_master = true;
             out.warn(format!("No connection to the master at {}: trying again; tasks continue", pid.address()));
         }
         match self.state {

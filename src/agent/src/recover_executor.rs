@@ -58,7 +58,11 @@ impl Agent {
 
     /// Returns an executor as it was checkpointed, without its tasks, and its newest run. `None` if its info or its run
     /// is missing.
-    fn written_down(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<(Executor, RecoveredRun)> {
+    fn checkpointed_executor(
+        &self,
+        framework: &Framework,
+        recovered: RecoveredExecutor,
+    ) -> Option<(Executor, RecoveredRun)> {
         let (info, run) = recovered.info.zip(recovered.latest)?;
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
         let directory = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
@@ -66,17 +70,17 @@ impl Agent {
         let place = (self.config.work_dir.as_str(), directory.as_str());
         let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
         executor.generated_for_command_task = recovered.generated_for_command_task;
-        executor.needs_token = executor.is_ours();
+        executor.needs_token = executor.is_builtin();
         Some((executor, run))
     }
 
     /// Returns the record of an executor that had ended, with all updates acknowledged.
     fn completed_executor(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<Executor> {
-        let (mut executor, run) = self.written_down(framework, recovered)?;
+        let (mut executor, run) = self.checkpointed_executor(framework, recovered)?;
         executor.state = ExecutorState::Terminated;
         for task in run.tasks {
             if let Some(info) = task.info {
-                executor.completed.push_back(Arc::new(as_updated(info, &task.records)));
+                executor.completed.push_back(Arc::new(with_recorded_updates(info, &task.records)));
             }
         }
         Some(executor)
@@ -95,10 +99,10 @@ impl Agent {
             self.discard(Directory::Executor(framework.id.clone(), recovered.id), now);
             return None;
         }
-        let (mut executor, run) = self.written_down(framework, recovered)?;
+        let (mut executor, run) = self.checkpointed_executor(framework, recovered)?;
         let lives = run.forked_pid.filter(|_| !rebooted);
         if let Some(pid) = lives {
-            self.meet_again(&mut executor, &run, pid, out);
+            self.reattach_executor(&mut executor, &run, pid, out);
         }
         for task in run.tasks {
             self.recover_task(&mut executor, task, now, out);
@@ -108,7 +112,7 @@ impl Agent {
     }
 
     /// Watches the process of a recovered executor, and asks a v0 executor to reconnect.
-    fn meet_again(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
+    fn reattach_executor(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
         out.outputs.push(Output::Reattach {
             container: executor.container.clone(),
             pid,
@@ -134,7 +138,7 @@ impl Agent {
         }
         let Some(task) = recovered.info else { return };
         executor.was_given_a_task = true;
-        let task = as_updated(task, &recovered.records);
+        let task = with_recorded_updates(task, &recovered.records);
         let key = (&executor.framework_id, &recovered.id);
         let done = self.streams.restore(key, &file.into(), &recovered.records, now);
         let (ended, task) = (is_terminal(task.state), Arc::new(task));
@@ -149,7 +153,7 @@ impl Agent {
 }
 
 /// Returns a task in the state after its recorded updates.
-fn as_updated(mut task: pb::Task, records: &[StatusUpdateRecord]) -> pb::Task {
+fn with_recorded_updates(mut task: pb::Task, records: &[StatusUpdateRecord]) -> pb::Task {
     let updates = records.iter().filter(|record| record.r#type == Type::Update as i32);
     for update in updates.filter_map(|record| record.update.as_ref()) {
         note_status(&mut task, &update.status);

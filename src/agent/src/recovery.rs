@@ -14,7 +14,7 @@ use crate::config::RecoverMode;
 use crate::disk::{Directory, Recovered, RecoveredAgent, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::reconfiguration;
-use crate::state::{ExecutorLink, ExecutorState, Operations, Verdict, loss};
+use crate::state::{ExecutorLink, ExecutorState, GeneratedStatus, Operations, loss_state};
 use crate::timers::Timer;
 
 /// Delay after which recovered operations are reported for the second time; the first report follows the registration.
@@ -49,7 +49,7 @@ impl Agent {
         if self.config.executor_reregistration_retry_interval.is_some() {
             self.reconnect_executors(now, out);
         }
-        self.executor_is_back(now, out);
+        self.finish_recovery_if_reconnected(now, out);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Agent {
 
     /// Finishes the recovery if no executor is left that has to reconnect. Called when an executor has reconnected or
     /// ended.
-    pub(crate) fn executor_is_back(&mut self, now: Time, _out: &mut Outbox) {
+    pub(crate) fn finish_recovery_if_reconnected(&mut self, now: Time, _out: &mut Outbox) {
         if self.state != AgentState::Recovering {
             return;
         }
@@ -163,14 +163,14 @@ impl Agent {
     pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
         let limit = self.texts.reregistration_timeout.as_str();
         for framework in self.frameworks.values_mut() {
-            let state = loss(&framework.info, TaskState::TaskGone);
+            let state = loss_state(&framework.info, TaskState::TaskGone);
             for executor in framework.executors.values_mut() {
                 if executor.state != ExecutorState::Registering {
                     continue;
                 }
                 let executor = Arc::make_mut(executor);
                 executor.state = ExecutorState::Terminating;
-                executor.ending = Some(Verdict {
+                executor.ending = Some(GeneratedStatus {
                     state,
                     reason: Reason::ExecutorReregistrationTimeout,
                     message: format!("Executor did not reregister within {limit}"),

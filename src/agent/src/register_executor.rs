@@ -14,7 +14,7 @@ use protos::mesos::{self as pb};
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::output::{Outbox, Output};
-use crate::state::{Early, ExecutorLink, ExecutorState, FrameworkState};
+use crate::state::{DeferredRegistration, ExecutorLink, ExecutorState, FrameworkState};
 
 impl Agent {
     /// Handles the registration of a new driver: sends it its ids and tasks, or shuts it down.
@@ -26,15 +26,15 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
-        let is_ours = self.executor(framework, executor).is_some_and(|executor| executor.is_ours());
+        let is_builtin = self.executor(framework, executor).is_some_and(|executor| executor.is_builtin());
         let wanted = self.may_report(framework, executor);
-        let wanted = wanted.filter(|state| *state == ExecutorState::Registering && !is_ours);
+        let wanted = wanted.filter(|state| *state == ExecutorState::Registering && !is_builtin);
         if wanted.is_none() || self.state == AgentState::Recovering {
             return self.send(from, ShutdownExecutorMessage::default(), out);
         }
         if self.executor(framework, executor).is_some_and(|target| target.pid.is_none()) {
-            let early = Early::Register(from.clone(), message.clone());
-            return self.hear_later(framework, executor, early, out);
+            let deferred = DeferredRegistration::Register(from.clone(), message.clone());
+            return self.defer_until_started(framework, executor, deferred, out);
         }
         let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = self.executor_mut(framework, executor) else { return };
@@ -95,9 +95,9 @@ impl Agent {
         for update in message.updates {
             self.executor_update(update, now, out);
         }
-        self.drop_unseen(&known.id, &executor, &message.tasks, now, out);
+        self.drop_lost_tasks(&known.id, &executor, &message.tasks, now, out);
         self.deliver(&known.id, &executor, out);
-        self.executor_is_back(now, out);
+        self.finish_recovery_if_reconnected(now, out);
     }
 
     /// Returns the state of an executor; `None` if it is unknown, or the agent or its framework is being shut down.

@@ -14,7 +14,7 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::output::{Outbox, Persist};
-use crate::state::{Verdict, loss};
+use crate::state::{GeneratedStatus, loss_state};
 
 impl Agent {
     /// Handles SlaveRegisteredMessage, the answer to a registration.
@@ -31,7 +31,7 @@ impl Agent {
             None => self.take_id(id, out),
         }
         self.connected(answer.connection, now, out);
-        self.tell_health(out);
+        self.report_health(out);
     }
 
     /// Handles SlaveReregisteredMessage, the answer to a reregistration.
@@ -54,9 +54,9 @@ impl Agent {
         }
         if self.announced.as_ref().is_some_and(|announced| *announced != self.total) {
             // An operation arrived between request and answer: the master has the resources from before it.
-            self.correct_master(out);
+            self.reregister_to_correct_master(out);
         }
-        self.tell_health(out);
+        self.report_health(out);
     }
 
     fn wrong_id(&mut self, id: &AgentId, out: &mut Outbox) {
@@ -79,7 +79,7 @@ impl Agent {
         self.timers.cancel(self.registration.take());
         self.state = AgentState::Running;
         self.registered = Some(now);
-        self.has_complained = false;
+        self.has_warned_of_master = false;
         if let (Some(master), Some(id)) = (&self.master, &self.id) {
             out.info(format!("Registered with the master at {} as agent {id}", master.address()));
         }
@@ -110,12 +110,12 @@ impl Agent {
             if known.as_ref().is_some_and(has) {
                 continue;
             }
-            let verdict = Verdict {
-                state: loss(&info, TaskState::TaskDropped),
+            let generated = GeneratedStatus {
+                state: loss_state(&info, TaskState::TaskDropped),
                 reason: Reason::Reconciliation,
                 message: "Reconciliation: task unknown to the agent".to_owned(),
             };
-            self.report(&id, None, &status.task_id.value, &verdict, now, out);
+            self.report(&id, None, &status.task_id.value, &generated, now, out);
         }
     }
 }

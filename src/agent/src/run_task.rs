@@ -10,9 +10,9 @@ use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskM
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
-use crate::made_up_executor::made_up_executor;
+use crate::command_executor_info::command_executor_info;
 use crate::output::Outbox;
-use crate::state::{Framework, FrameworkState, Launch, LaunchError, Queued, Verdict, loss};
+use crate::state::{Framework, FrameworkState, GeneratedStatus, Launch, LaunchError, Queued, loss_state};
 
 impl Agent {
     /// Handles RunTaskMessage: launches one task, with an executor of its own, one of its framework, or the command
@@ -20,13 +20,17 @@ impl Agent {
     pub(crate) fn run_task(&mut self, message: RunTaskMessage, now: Time, out: &mut Outbox) {
         let mut task = message.task;
         adopt_allocation(&message.framework, &mut task.resources);
-        let (executor, made_up) = match task.executor.clone() {
+        let (executor, generated_for_command_task) = match task.executor.clone() {
             Some(executor) => (*executor, false),
-            None => (made_up_executor(&self.config, &message.framework, &task), true),
+            None => (command_executor_info(&self.config, &message.framework, &task), true),
         };
         let pid = message.pid.as_deref().map(Pid::parse_lenient).filter(|pid| !pid.is_empty());
-        let launch =
-            Launch { executor, made_up, queued: Queued::Task(Arc::new(task)), expects_new: message.launch_executor };
+        let launch = Launch {
+            executor,
+            generated_for_command_task,
+            queued: Queued::Task(Arc::new(task)),
+            expects_new: message.launch_executor,
+        };
         self.run(message.framework, pid, &message.resource_version_uuids, launch, now, out);
     }
 
@@ -40,7 +44,8 @@ impl Agent {
             Arc::new(task)
         });
         let queued = Queued::Group(tasks.collect());
-        let launch = Launch { executor, made_up: false, queued, expects_new: message.launch_executor };
+        let launch =
+            Launch { executor, generated_for_command_task: false, queued, expects_new: message.launch_executor };
         self.run(message.framework, None, &message.resource_version_uuids, launch, now, out);
     }
 
@@ -67,7 +72,7 @@ impl Agent {
             return;
         }
         complete_executor(&mut launch.executor, &id);
-        if self.is_listed() {
+        if self.has_unanswered_registration() {
             let drop =
                 LaunchError::new(Reason::SlaveDisconnected, "The agent registers anew, and has listed what runs on it");
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
@@ -185,22 +190,22 @@ impl Agent {
     ) {
         let state = match drop.state {
             TaskState::TaskError => TaskState::TaskError,
-            lost => loss(info, lost),
+            lost => loss_state(info, lost),
         };
-        let verdict = Verdict { state, reason: drop.reason, message: drop.message.clone() };
+        let generated = GeneratedStatus { state, reason: drop.reason, message: drop.message.clone() };
         let executor = ExecutorId::of(&launch.executor.executor_id.value).ok();
         let mut reported = Vec::new();
         for task in launch.queued.tasks() {
             let id = task.task_id.value.as_str();
             if !reported.contains(&id) {
                 reported.push(id);
-                self.report(framework, executor.as_ref(), id, &verdict, now, out);
-                if let Some(id) = TaskId::new(id).ok().filter(|_| self.trouble.is_some()) {
+                self.report(framework, executor.as_ref(), id, &generated, now, out);
+                if let Some(id) = TaskId::new(id).ok().filter(|_| self.checkpoint_failure.is_some()) {
                     self.refused.push((framework.clone(), id));
                 }
             }
         }
-        if launch.expects_new == Some(true) && !launch.made_up {
+        if launch.expects_new == Some(true) && !launch.generated_for_command_task {
             self.exited_executor(framework, &launch.executor.executor_id.value, -1, out);
         }
     }

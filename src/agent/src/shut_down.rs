@@ -40,7 +40,7 @@ impl Agent {
     ///
     /// `before` is the number of outputs of earlier inputs.
     pub(crate) fn end_without_disk(&self, before: usize, out: &mut Outbox) {
-        if self.trouble.is_some() && self.state == AgentState::Terminating {
+        if self.checkpoint_failure.is_some() && self.state == AgentState::Terminating {
             out.at_once.extend(out.outputs.split_off(before));
         }
     }

@@ -8,7 +8,7 @@ use crate::agent::{Agent, AgentState};
 use crate::environment::grace_period;
 use crate::executor_events::shutdown_event;
 use crate::output::{Outbox, Output};
-use crate::state::{ContainerName, ExecutorLink, ExecutorState, Verdict};
+use crate::state::{ContainerName, ExecutorLink, ExecutorState, GeneratedStatus};
 use crate::timers::Timer;
 
 impl Agent {
@@ -68,7 +68,7 @@ impl Agent {
         }
         let was_started = known.pid.is_some();
         out.outputs.push(Output::Destroy { container: container.clone() });
-        if !was_started && self.trouble.is_some() && self.state == AgentState::Terminating {
+        if !was_started && self.checkpoint_failure.is_some() && self.state == AgentState::Terminating {
             // The launch still waits for a checkpoint that cannot be written.
             self.container_exited(container, None, now, out);
         }
@@ -89,7 +89,7 @@ impl Agent {
         }
         known.state = ExecutorState::Terminating;
         known.timer = None;
-        known.ending.get_or_insert(Verdict {
+        known.ending.get_or_insert(GeneratedStatus {
             state: TaskState::TaskFailed,
             reason: Reason::ExecutorRegistrationTimeout,
             message: format!("Executor did not register within {limit}"),

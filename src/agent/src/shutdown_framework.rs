@@ -16,7 +16,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
-        if self.is_listed() {
+        if self.has_unanswered_registration() {
             // If the framework has really ended, the master repeats the message when it receives the list.
             out.warn(format!("Framework {framework} is not shut down: the agent has just listed it to a master"));
             return;

@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::disk::{frame, frame_update, paths};
 use crate::output::{Outbox, Output, Persist};
 use crate::state::{
-    Executor, ExecutorLink, ExecutorState, FrameworkState, Queued, Received, Verdict, is_terminal, note_status,
+    Executor, ExecutorLink, ExecutorState, FrameworkState, GeneratedStatus, Queued, Received, is_terminal, note_status,
     update_of,
 };
 
@@ -58,16 +58,16 @@ impl Agent {
             return self.invalid_update("its task was not handed to the executor yet", out);
         }
         self.complete_update(&mut update, executor, uuid);
-        let before = self.streams.before(&framework, &task, &uuid);
+        let before = self.streams.state_of(&framework, &task, &uuid);
         if before.is_full && !is_terminal(update.status.state) {
             return self.invalid_update("too many updates of its task wait for their acknowledgement", out);
         }
         let ended = executor.terminated.contains_key(&task);
         let link = executor.link.clone();
-        if !ended && !before.has_it {
-            self.take_update((&framework, &executor_id, &task), uuid, update, now, out);
+        if !ended && !before.is_duplicate {
+            self.apply_update((&framework, &executor_id, &task), uuid, update, now, out);
         }
-        self.confirm_update(&framework, &link, &task, uuid, out);
+        self.acknowledge_to_executor(&framework, &link, &task, uuid, out);
     }
 
     /// Queues an update that the agent itself makes. `executor` is the one that the task was meant for, if there is
@@ -77,12 +77,12 @@ impl Agent {
         framework: &FrameworkId,
         executor: Option<&ExecutorId>,
         task: &str,
-        verdict: &Verdict,
+        generated: &GeneratedStatus,
         now: Time,
         out: &mut Outbox,
     ) {
         let uuid = self.random.uuid();
-        let mut update = update_of(verdict, framework, executor, self.id.as_ref(), task, uuid, now);
+        let mut update = update_of(generated, framework, executor, self.id.as_ref(), task, uuid, now);
         let Ok(task) = TaskId::new(task) else {
             return self.report_once(update, out);
         };
@@ -91,12 +91,12 @@ impl Agent {
             Some(executor) if !executor.terminated.contains_key(&task) => {
                 self.complete_container_status(&mut update.status, executor);
                 let ending = executor.ending.as_ref().map(|ending| ending.reason);
-                if !executor.limitation.is_empty() && ending == Some(verdict.reason) {
+                if !executor.limitation.is_empty() && ending == Some(generated.reason) {
                     let resources = executor.limitation.clone();
                     update.status.limitation = Some(pb::TaskResourceLimitation { resources });
                 }
                 let executor = executor.id.clone();
-                self.take_update((framework, &executor, &task), uuid, update, now, out);
+                self.apply_update((framework, &executor, &task), uuid, update, now, out);
             }
             Some(_) => {}
             None => self.queue_update((framework, &task), uuid, update, None, now, out),
@@ -129,14 +129,14 @@ impl Agent {
         };
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
-            if self.streams.before(framework, task, &uuid).is_full || self.streams.is_crowded() {
+            if self.streams.state_of(framework, task, &uuid).is_full || self.streams.has_too_many_tasks() {
                 return self
                     .invalid_update("too many updates of tasks that are not here wait for their acknowledgement", out);
             }
             self.complete_update(&mut update, executor, uuid);
             self.queue_update((framework, task), uuid, update, None, now, out);
         }
-        self.confirm_update(framework, &executor.link, task, uuid, out);
+        self.acknowledge_to_executor(framework, &executor.link, task, uuid, out);
     }
 
     /// Handles an update of a framework that is being shut down. Such updates are expected and not forwarded; they are
@@ -148,7 +148,7 @@ impl Agent {
         let executor = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
         let uuid = uuid_of(update);
         if let (Some(executor), Ok(uuid), Ok(task)) = (executor, uuid, TaskId::of(&update.status.task_id.value)) {
-            self.confirm_update(&known.id, &executor.link, &task, uuid, out);
+            self.acknowledge_to_executor(&known.id, &executor.link, &task, uuid, out);
         }
     }
 
@@ -199,7 +199,7 @@ impl Agent {
     }
 
     /// Applies an update to a task of this executor, and queues it.
-    fn take_update(
+    fn apply_update(
         &mut self,
         (framework, executor, task): (&FrameworkId, &ExecutorId, &TaskId),
         uuid: [u8; 16],
@@ -265,7 +265,7 @@ impl Agent {
         let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) else { return ended };
         let mut record = match executor.launched.remove(task) {
             Some(record) => record,
-            None => match take_single(executor, task) {
+            None => match remove_queued_task(executor, task) {
                 Some(queued) => Arc::new(crate::state::task_of(&queued, executor)),
                 None => return ended,
             },
@@ -277,7 +277,7 @@ impl Agent {
     }
 
     /// Acknowledges an update to its executor. The update is durable before the acknowledgement is sent.
-    fn confirm_update(
+    fn acknowledge_to_executor(
         &self,
         framework: &FrameworkId,
         link: &ExecutorLink,
@@ -336,7 +336,7 @@ impl Agent {
 }
 
 /// Removes one task from an executor's queue; the rest of its group stays.
-fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInfo>> {
+fn remove_queued_task(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInfo>> {
     let index = executor.queued.iter().position(|q| q.tasks().iter().any(|t| t.task_id.value == task.as_str()))?;
     match &mut executor.queued[index] {
         Queued::Task(_) => executor.queued.remove(index).tasks().first().cloned(),

@@ -13,7 +13,9 @@ use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::executor_events::shutdown_event;
 use crate::output::{Done, Outbox, Output};
-use crate::state::{Early, Executor, ExecutorLink, ExecutorState, FrameworkState, Proof, Verdict, loss};
+use crate::state::{
+    DeferredRegistration, Executor, ExecutorLink, ExecutorState, FrameworkState, GeneratedStatus, Proof, loss_state,
+};
 
 impl Agent {
     /// Handles a SUBSCRIBE call: opens the executor's event stream.
@@ -43,8 +45,8 @@ impl Agent {
             return self.reject(request, ErrorKind::Conflict, &why, out);
         }
         if target.pid.is_none() && target.state == ExecutorState::Registering {
-            let early = Early::Subscribe(stream, request, Box::new(call), proof);
-            return self.hear_later(&framework, &executor, early, out);
+            let deferred = DeferredRegistration::Subscribe(stream, request, Box::new(call), proof);
+            return self.defer_until_started(&framework, &executor, deferred, out);
         }
         self.respond(request, Ok(Done::Stream), out);
         let ending = self.state == AgentState::Terminating
@@ -93,18 +95,18 @@ impl Agent {
             let update = self.update_of_call(&framework, &executor, update.status, now);
             self.executor_update(update, now, out);
         }
-        self.drop_unseen(&id, &executor, &subscribe.unacknowledged_tasks, now, out);
+        self.drop_lost_tasks(&id, &executor, &subscribe.unacknowledged_tasks, now, out);
         self.deliver(&id, &executor, out);
         if let Some(target) = self.executor(id.as_str(), &executor) {
             self.drain_executor(target, out);
         }
-        self.executor_is_back(now, out);
+        self.finish_recovery_if_reconnected(now, out);
     }
 
     /// Reports tasks as dropped that were sent to an executor, but that it does not know: they were lost on the way.
     ///
     /// If the executor is the agent's own and has no other tasks, it is shut down, because it would wait forever.
-    pub(crate) fn drop_unseen(
+    pub(crate) fn drop_lost_tasks(
         &mut self,
         framework: &FrameworkId,
         executor: &str,
@@ -114,8 +116,8 @@ impl Agent {
     ) {
         let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = known.executors.get(executor) else { return };
-        let verdict = Verdict {
-            state: loss(&known.info, TaskState::TaskDropped),
+        let generated = GeneratedStatus {
+            state: loss_state(&known.info, TaskState::TaskDropped),
             reason: Reason::SlaveRestarted,
             message: "Task launched during agent restart".to_owned(),
         };
@@ -123,11 +125,11 @@ impl Agent {
         for (id, task) in &target.launched {
             let staging = task.state == TaskState::TaskStaging as i32;
             if staging && !seen.iter().any(|seen| seen.task_id.value == id.as_str()) {
-                self.report(framework, Some(&target.id), id.as_str(), &verdict, now, out);
+                self.report(framework, Some(&target.id), id.as_str(), &generated, now, out);
                 dropped = true;
             }
         }
-        let own = target.is_ours();
+        let own = target.is_builtin();
         let idle = |target: &Arc<Executor>| target.queued.is_empty() && target.launched.is_empty();
         if dropped && own && self.executor(framework.as_str(), executor).is_some_and(idle) {
             self.shut_down_executor(framework, executor, now, out);

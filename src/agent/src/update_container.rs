@@ -28,7 +28,7 @@ impl Agent {
     pub(crate) fn volume_links(&self, container: &ContainerName, resources: &[pb::Resource]) -> Vec<VolumeLink> {
         let of = |(mut link, shared): (VolumeLink, bool)| {
             if shared && self.is_used_elsewhere(&link.directory, container) {
-                link.prepare = Prepare::Leave;
+                link.prepare = Prepare::KeepOwner;
             }
             link
         };
@@ -48,20 +48,21 @@ impl Agent {
             return;
         }
         let links = self.volume_links(&known.container, &known.resources());
-        let same = |a: &VolumeLink, b: &VolumeLink| (&a.seen, &a.directory) == (&b.seen, &b.directory);
+        let same =
+            |a: &VolumeLink, b: &VolumeLink| (&a.container_path, &a.directory) == (&b.container_path, &b.directory);
         let without = |links: &[VolumeLink], others: &[VolumeLink]| -> Vec<VolumeLink> {
             links.iter().filter(|link| !others.iter().any(|other| same(link, other))).cloned().collect()
         };
-        let (appear, vanish) = (without(&links, &known.volumes), without(&known.volumes, &links));
-        if appear.is_empty() && vanish.is_empty() {
+        let (added, removed) = (without(&links, &known.volumes), without(&known.volumes, &links));
+        if added.is_empty() && removed.is_empty() {
             return;
         }
         out.outputs.push(Output::LinkVolumes {
             container: known.container.clone(),
             sandbox: known.directory.to_string(),
             user: known.user.clone(),
-            appear,
-            vanish,
+            added,
+            removed,
         });
         if let Some(known) = self.executor_mut(framework, executor) {
             known.volumes = links;

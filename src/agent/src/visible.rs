@@ -8,7 +8,7 @@ use std::sync::Arc;
 use authorizer::{Action, executor_user, launched_user, task_user};
 use protos::mesos::{self as pb, agent as api};
 
-use crate::nested_call::{container_of, wanted};
+use crate::nested_call::{container_of, launch_request};
 use crate::snapshot::Snapshot;
 use crate::state::{ContainerName, Executor, Framework, Queued};
 
@@ -68,7 +68,7 @@ impl Snapshot {
         use api::call::Type;
         let kind = call.r#type();
         let Some(name) = container_of(call) else { return Vec::new() };
-        let command = wanted(call.clone()).and_then(|wanted| wanted.command.user);
+        let command = launch_request(call.clone()).and_then(|launch_request| launch_request.command.user);
         let owner = self.owner(&name.root());
         let parents = owner.map(|(framework, executor)| executor_user(&executor.info, &framework.info).to_owned());
         let own = command.or_else(|| parents.clone());

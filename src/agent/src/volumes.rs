@@ -5,7 +5,7 @@
 use protos::mesos as pb;
 use resources::{Resource, Resources, SourceKind, resource_from_proto};
 
-use crate::output::GoneVolume;
+use crate::output::RemovedVolume;
 use crate::state::{Executor, Prepare, Queued, VolumeLink};
 
 /// Returns the directory of a persistent volume; `None` for a volume on another disk than the agent's.
@@ -32,7 +32,7 @@ fn disk_root(work_dir: &str, root: &str) -> String {
 }
 
 /// Returns a directory that more than one volume would have; the master should prevent that.
-pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<String> {
+pub(crate) fn shared_volume_directory(work_dir: &str, resources: &Resources) -> Option<String> {
     let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
     let mut directories: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
     directories.sort();
@@ -40,12 +40,12 @@ pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<St
 }
 
 /// Returns the volumes to delete, and the directories of volumes to create, when resources change.
-pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<GoneVolume>, Vec<String>) {
-    let directories = |resources: &Resources| -> Vec<GoneVolume> {
+pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<RemovedVolume>, Vec<String>) {
+    let directories = |resources: &Resources| -> Vec<RemovedVolume> {
         let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
         let directory = |volume: &Resource| {
             let is_mount = volume.disk().and_then(|disk| disk.source()) == Some(SourceKind::Mount);
-            Some(GoneVolume { path: volume_path(work_dir, volume)?, is_mount })
+            Some(RemovedVolume { path: volume_path(work_dir, volume)?, is_mount })
         };
         volumes.filter_map(directory).collect()
     };
@@ -66,8 +66,9 @@ pub(crate) fn volumes<'a>(
 ) -> Vec<(VolumeLink, bool)> {
     let link = |message: &pb::Resource| {
         let volume = resource_from_proto(message).ok()?;
-        let seen = volume.disk()?.volume()?.container_path.clone();
-        let link = VolumeLink { seen, directory: volume_path(work_dir, &volume)?, prepare: Prepare::Give };
+        let container_path = volume.disk()?.volume()?.container_path.clone();
+        let link =
+            VolumeLink { container_path, directory: volume_path(work_dir, &volume)?, prepare: Prepare::ChangeOwner };
         Some((link, message.shared.is_some()))
     };
     let mut links: Vec<_> = resources.filter(|resource| is_volume(resource)).filter_map(link).collect();

@@ -8,7 +8,7 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
 use crate::output::Outbox;
-use crate::state::{ExecutorState, Framework, FrameworkState, Launch, Verdict};
+use crate::state::{ExecutorState, Framework, FrameworkState, GeneratedStatus, Launch};
 
 /// Maximum number of tasks of one framework that wait for an earlier executor.
 const MAX_WAITING: usize = 1000;
@@ -21,7 +21,7 @@ impl Framework {
         let earlier = self.executors.get(id);
         let over = earlier.is_some_and(|known| known.generated_for_command_task && !known.has_incomplete_tasks());
         let waits = self.waiting.iter().any(|waiting| waiting.executor.executor_id.value == id);
-        launch.made_up && over && !waits && self.waiting.len() < MAX_WAITING
+        launch.generated_for_command_task && over && !waits && self.waiting.len() < MAX_WAITING
     }
 
     /// Returns the tasks that wait for an earlier executor.
@@ -69,12 +69,12 @@ impl Agent {
         if known.waiting.len() == before {
             return false;
         }
-        let verdict = Verdict {
+        let generated = GeneratedStatus {
             state: TaskState::TaskKilled,
             reason: Reason::TaskKilledDuringLaunch,
             message: "Killed before its executor was launched".to_owned(),
         };
-        self.report(framework, None, task, &verdict, now, out);
+        self.report(framework, None, task, &generated, now, out);
         true
     }
 

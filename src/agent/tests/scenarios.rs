@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use agent::{Agent, Outbox, Recovered};
-use support::Stage;
+use support::TestAgent;
 
 #[test]
 fn the_agent_does_what_the_scenarios_say() {
@@ -29,8 +29,8 @@ const KINDS: [&str; 8] = [
 ];
 
 /// Returns a stage with an agent that drains, with a reservation and a task of a framework that checkpoints.
-fn stage_with_a_task() -> Stage {
-    let mut stage = Stage::new();
+fn agent_with_a_task() -> TestAgent {
+    let mut test_agent = TestAgent::new();
     for line in [
         "start",
         "detected",
@@ -43,26 +43,26 @@ fn stage_with_a_task() -> Stage {
         "update f/t t TASK_RUNNING",
         "drain",
     ] {
-        stage.act(line);
+        test_agent.act(line);
     }
-    stage
+    test_agent
 }
 
 /// Checks that an agent starts with these checkpoints.
-fn starts(stage: &Stage, recovered: Recovered, path: &str) {
-    let (config, info) = (stage.config.clone(), stage.info.clone());
-    let started = Agent::new(config, info, recovered, 2, stage.now, &mut Outbox::default());
+fn starts(test_agent: &TestAgent, recovered: Recovered, path: &str) {
+    let (config, info) = (test_agent.config.clone(), test_agent.info.clone());
+    let started = Agent::new(config, info, recovered, 2, test_agent.now, &mut Outbox::default());
     assert!(started.is_ok(), "{path}: {:?}", started.err());
 }
 
 #[test]
 fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
-    let stage = stage_with_a_task();
+    let test_agent = agent_with_a_task();
     let mut seen = BTreeSet::new();
-    for path in stage.disk.files.keys() {
+    for path in test_agent.disk.files.keys() {
         let Some(kind) = KINDS.into_iter().find(|kind| path.ends_with(&format!("/{kind}"))) else { continue };
         seen.insert(kind);
-        let mut disk = stage.disk.clone();
+        let mut disk = test_agent.disk.clone();
         match disk.files.get_mut(path) {
             Some(bytes) if kind == "forked.pid" => *bytes = b"rubbish".to_vec(),
             Some(bytes) => bytes[4..].fill(0xff),
@@ -74,18 +74,18 @@ fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
         assert_eq!(recovered.errors, 1, "{path}");
         let [skipped] = recovered.skipped.as_slice() else { panic!("{path}: {:?}", recovered.skipped) };
         assert!(skipped.path == *path && skipped.why.starts_with("is damaged"), "{skipped:?}");
-        starts(&stage, recovered, path);
+        starts(&test_agent, recovered, path);
     }
     assert_eq!(seen.len(), KINDS.len(), "{seen:?}");
 }
 
 #[test]
 fn an_empty_checkpoint_of_any_kind_is_listed() {
-    let stage = stage_with_a_task();
-    assert_eq!(Recovered::read(&stage.disk, true).unwrap().skipped, []);
+    let test_agent = agent_with_a_task();
+    assert_eq!(Recovered::read(&test_agent.disk, true).unwrap().skipped, []);
     let mut seen = 0;
-    for path in stage.disk.files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| path) {
-        let mut disk = stage.disk.clone();
+    for path in test_agent.disk.files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| path) {
+        let mut disk = test_agent.disk.clone();
         disk.files.insert(path.clone(), Vec::new());
         let recovered = Recovered::read(&disk, true).unwrap();
         let skipped: Vec<_> = recovered.skipped.iter().map(|skipped| (&skipped.path, skipped.why.as_str())).collect();
@@ -94,7 +94,7 @@ fn an_empty_checkpoint_of_any_kind_is_listed() {
             assert_eq!(skipped, [(path, "is empty")]);
             seen += 1;
         }
-        starts(&stage, recovered, path);
+        starts(&test_agent, recovered, path);
     }
     assert!(seen >= KINDS.len() + 2, "{seen}");
 }
@@ -102,9 +102,9 @@ fn an_empty_checkpoint_of_any_kind_is_listed() {
 /// Recovers from a tree in which a file is missing although a file that is written after it exists.
 #[test]
 fn a_missing_checkpoint_is_listed() {
-    let stage = stage_with_a_task();
+    let test_agent = agent_with_a_task();
     for kind in ["slave.info", "framework.info", "executor.info", "task.info"] {
-        let mut disk = stage.disk.clone();
+        let mut disk = test_agent.disk.clone();
         disk.files.retain(|path, _| !path.ends_with(kind));
         let skipped = Recovered::read(&disk, true).unwrap().skipped;
         assert!(skipped.len() == 1 && skipped[0].path.ends_with(kind) && skipped[0].why == "is missing", "{skipped:?}");
@@ -113,13 +113,13 @@ fn a_missing_checkpoint_is_listed() {
 
 /// Returns the script with the agent's outputs.
 fn play(script: &str) -> String {
-    let mut stage = Stage::new();
+    let mut test_agent = TestAgent::new();
     let mut text = String::new();
     for line in script.lines().filter(|line| !line.starts_with("  ")) {
         text.push_str(line);
         text.push('\n');
         if !line.is_empty() && !line.starts_with('#') {
-            for output in stage.act(line) {
+            for output in test_agent.act(line) {
                 text.push_str("  ");
                 text.push_str(&output);
                 text.push('\n');

@@ -22,17 +22,17 @@ pub(crate) struct Account {
     /// Whether the limits leave less than the minimum offer on any agent: see [`Accounts::minimum`].
     pub(crate) capped: bool,
     /// Whether limits have restricted an offer to a framework of the role since all agents were last visited for it.
-    short: bool,
+    is_limited: bool,
 }
 
 impl Account {
     pub(crate) fn new(quota: Quota) -> Account {
-        Account { quota, charged: Quantities::new(), unmet: Quantities::new(), capped: false, short: false }
+        Account { quota, charged: Quantities::new(), unmet: Quantities::new(), capped: false, is_limited: false }
     }
 
     /// Records that limits have restricted an offer to a framework of this role.
-    pub(crate) fn note_short(&mut self) {
-        self.short = true;
+    pub(crate) fn mark_limited(&mut self) {
+        self.is_limited = true;
     }
 
     /// Returns the amount of a resource that its limit leaves, or `None` if it has no limit.
@@ -54,9 +54,10 @@ pub(crate) struct Accounts {
     pub(crate) unmet: BTreeSet<RoleIx>,
     /// Number of capped roles.
     pub(crate) capped: usize,
-    /// Roles whose limits leave more (`roomier`), or whose guarantees lack more (`needier`), than at their last visit.
-    pub(crate) roomier: BTreeSet<RoleIx>,
-    pub(crate) needier: BTreeSet<RoleIx>,
+    /// Roles whose limits leave more (`raised_limits`), or whose guarantees lack more (`raised_shortfalls`), than at
+    /// their last visit.
+    pub(crate) raised_limits: BTreeSet<RoleIx>,
+    pub(crate) raised_shortfalls: BTreeSet<RoleIx>,
     /// Minimum offer of frameworks that set none of their own.
     pub(crate) minimum: Vec<Quantities>,
 }
@@ -78,8 +79,8 @@ impl Accounts {
             self.unmet.remove(&ix);
         }
         // With any change, frameworks that quota restricted may receive offers now.
-        self.roomier.insert(ix);
-        self.needier.insert(ix);
+        self.raised_limits.insert(ix);
+        self.raised_shortfalls.insert(ix);
         if let Some(new) = new {
             self.count += 1;
             self.guaranteed += usize::from(!new.quota.guarantees.is_empty());
@@ -94,9 +95,9 @@ impl Accounts {
             return;
         }
         let fell = |name: &Name| charged.get(name) < account.charged.get(name);
-        if account.short && account.quota.limits.iter().any(|(name, _)| fell(&name)) {
-            account.short = false;
-            self.roomier.insert(ix);
+        if account.is_limited && account.quota.limits.iter().any(|(name, _)| fell(&name)) {
+            account.is_limited = false;
+            self.raised_limits.insert(ix);
         }
         account.charged = charged;
         self.refresh(ix, account);
@@ -106,7 +107,7 @@ impl Accounts {
         let unmet = account.quota.guarantees.saturating_sub(&account.charged);
         if unmet != account.unmet {
             if !account.unmet.contains(&unmet) {
-                self.needier.insert(ix);
+                self.raised_shortfalls.insert(ix);
             }
             self.required += &unmet;
             self.required -= &account.unmet;
@@ -118,7 +119,7 @@ impl Accounts {
         }
         let capped = self.is_capped(account);
         // A capped role is not visited at all, so all resources are withheld from it.
-        account.short |= capped;
+        account.is_limited |= capped;
         self.capped = self.capped + usize::from(capped) - usize::from(account.capped);
         account.capped = capped;
     }

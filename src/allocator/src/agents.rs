@@ -91,7 +91,7 @@ impl Holding {
 
 /// Clients to consider at an agent's next visit.
 #[derive(Debug, Default)]
-pub(crate) struct Unasked {
+pub(crate) struct ClientsToConsider {
     /// Whether all clients are considered, because more is free than when they were last considered.
     pub(crate) all: bool,
     /// Clients whose offer filters on the agent have expired.
@@ -120,7 +120,7 @@ pub(crate) struct Agent {
     /// Holdings sorted by client; no entry is empty.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
-    pub(crate) unasked: Unasked,
+    pub(crate) clients_to_consider: ClientsToConsider,
     /// Index of the agent among those with free resources: see [`crate::allocator::Allocator`]'s `spare`.
     pub(crate) spare: Option<u32>,
     /// Whether the agent is queued for the next run (`queued`), and for the next interval run (`queued_late`).
@@ -143,7 +143,7 @@ impl Agent {
             held_back: false,
             held: Vec::new(),
             refusals: AgentRefusals::default(),
-            unasked: Unasked { all: true, ..Unasked::default() },
+            clients_to_consider: ClientsToConsider { all: true, ..ClientsToConsider::default() },
             spare: None,
             queued: false,
             queued_late: false,

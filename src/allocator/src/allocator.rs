@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use crate::agents::Agent;
-use crate::booking::SharedCounts;
+use crate::allocations::SharedCounts;
 use crate::clients::{ClientIx, Clients};
 use crate::frameworks::Framework;
 use crate::maintenance::Maintenance;
-use crate::refusals::Endings;
+use crate::refusals::RefusalExpiries;
 use crate::rng::Rng;
 use crate::roles::Roles;
 use crate::tree::Tree;
@@ -33,7 +33,7 @@ pub struct Allocator {
     /// Shared resources by node of the tree, and by role.
     pub(crate) shared: SharedCounts,
     pub(crate) shared_roles: SharedCounts,
-    pub(crate) endings: Endings,
+    pub(crate) refusal_expiries: RefusalExpiries,
     pub(crate) maintenance: Maintenance,
     /// Free quantities of all agents that count for quota. They are maintained only while there are guarantees.
     pub(crate) available: Quantities,
@@ -55,13 +55,13 @@ pub struct Allocator {
     pub(crate) opened: Vec<ClientIx>,
     /// Agents with free resources.
     pub(crate) spare: Vec<u32>,
-    pub(crate) caps: crate::holding::Caps,
+    pub(crate) caps: crate::offer_limits::CappedFrameworks,
     /// Time of the current inputs, and time of the next comparison of shares with fair shares.
     pub(crate) now: Time,
     pub(crate) next_sample: Option<Time>,
     pub(crate) last_interval: Time,
     /// Time at which resources that wait for the next interval run have waited long enough.
-    pub(crate) rest_until: Option<Time>,
+    pub(crate) interval_due: Option<Time>,
     /// Shared empty value of agents without free resources.
     pub(crate) nothing: Arc<Resources>,
 }
@@ -83,7 +83,7 @@ impl Allocator {
             agent_ix: FxHashMap::default(),
             shared: SharedCounts::default(),
             shared_roles: SharedCounts::default(),
-            endings: Endings::default(),
+            refusal_expiries: RefusalExpiries::default(),
             maintenance: Maintenance::default(),
             available: Quantities::new(),
             held_back: Vec::new(),
@@ -95,11 +95,11 @@ impl Allocator {
             queue_late: Vec::new(),
             opened: Vec::new(),
             spare: Vec::new(),
-            caps: crate::holding::Caps::default(),
+            caps: crate::offer_limits::CappedFrameworks::default(),
             now: Time::EPOCH,
             next_sample: None,
             last_interval: Time::EPOCH,
-            rest_until: None,
+            interval_due: None,
             nothing: Arc::default(),
             config,
         }
@@ -127,7 +127,7 @@ impl Allocator {
 
     /// Queues an agent that has more free resources for a visit for all clients.
     pub(crate) fn freed(&mut self, agent: u32) {
-        self.agents[agent as usize].unasked.all = true;
+        self.agents[agent as usize].clients_to_consider.all = true;
         self.enqueue(agent);
     }
 
@@ -155,7 +155,7 @@ impl Allocator {
 }
 
 /// Returns resources without allocation info, the form in which the allocator keeps them.
-pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
+pub(crate) fn without_allocation(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
     if resources.iter().any(|r| r.allocation().is_some()) {
         std::borrow::Cow::Owned(resources.unallocated())
     } else {
@@ -164,10 +164,10 @@ pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
 }
 
 /// Returns conversions without allocation info.
-pub(crate) fn bare_conversions(conversions: &[Conversion]) -> Vec<Conversion> {
+pub(crate) fn conversions_without_allocation(conversions: &[Conversion]) -> Vec<Conversion> {
     let step = |c: &Conversion| Conversion {
-        consumed: bare(&c.consumed).into_owned(),
-        converted: bare(&c.converted).into_owned(),
+        consumed: without_allocation(&c.consumed).into_owned(),
+        converted: without_allocation(&c.converted).into_owned(),
         must_be_gone: c.must_be_gone.clone().map(|r| r.with_allocation(None)),
     };
     conversions.iter().map(step).collect()

@@ -6,7 +6,7 @@ use base::{AgentId, FrameworkId};
 use resources::{Conversion, ConversionError, Resources, Role};
 
 use crate::agents::Agent;
-use crate::allocator::{Allocator, bare, bare_conversions};
+use crate::allocator::{Allocator, conversions_without_allocation, without_allocation};
 use crate::clients::ClientIx;
 use crate::{AgentOptions, Held, refusals};
 
@@ -41,41 +41,41 @@ impl Allocator {
     ) {
         if let Some(ix) = self.agent(id) {
             self.update_agent(id, options, total);
-            self.rebook_agent(ix, used);
+            self.replace_allocations_on(ix, used);
             return;
         }
-        let agent = Agent::new(id.clone(), options, bare(total).into_owned());
+        let agent = Agent::new(id.clone(), options, without_allocation(total).into_owned());
         let ix = self.agents.insert(agent) as u32;
         self.agent_ix.insert(id.clone(), ix);
         self.count_agent(ix, false);
         self.cluster_changed();
         self.free_changed(ix);
-        self.book_used(ix, used);
+        self.allocate_all_used(ix, used);
         self.enqueue(ix);
     }
 
-    fn book_used(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
+    fn allocate_all_used(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
         for (framework, role, resources) in used {
             let framework = self.ensure_framework(framework);
             let client = self.ensure_client(framework, role);
-            self.book_in_use(ix, client, &bare(resources));
+            self.allocate_used(ix, client, &without_allocation(resources));
         }
     }
 
     /// Replaces all that is held on an agent.
-    fn rebook_agent(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
-        let held = self.unbook_agent(ix);
-        self.book_used(ix, used);
+    fn replace_allocations_on(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
+        let held = self.release_all_on(ix);
+        self.allocate_all_used(ix, used);
         held.into_iter().for_each(|client| self.drop_unused_client(client));
         self.freed(ix);
     }
 
     /// Removes all allocations on an agent. Returns the clients that had some.
-    fn unbook_agent(&mut self, ix: u32) -> Vec<ClientIx> {
+    fn release_all_on(&mut self, ix: u32) -> Vec<ClientIx> {
         let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
         for (client, holding) in &held {
-            self.unbook(ix, *client, holding.offered(), Held::Offered);
-            self.unbook(ix, *client, holding.used(), Held::Used);
+            self.release(ix, *client, holding.offered(), Held::Offered);
+            self.release(ix, *client, holding.used(), Held::Used);
         }
         held.into_iter().map(|(client, _)| client).collect()
     }
@@ -89,7 +89,7 @@ impl Allocator {
         let moved = changed && !agent.options.is_same_place(&options);
         agent.options = options;
         if *agent.total != *total {
-            self.set_total(ix, bare(total).into_owned());
+            self.set_total(ix, without_allocation(total).into_owned());
             self.freed(ix);
         }
         if moved {
@@ -110,7 +110,7 @@ impl Allocator {
     /// Removes an agent with all allocations on it. Later returns of its resources are ignored.
     pub fn remove_agent(&mut self, id: &AgentId) {
         let Some(ix) = self.agent(id) else { return };
-        for client in self.unbook_agent(ix) {
+        for client in self.release_all_on(ix) {
             self.drop_unused_client(client);
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
@@ -168,7 +168,7 @@ impl Allocator {
         let ix = self.agent(id).ok_or_else(|| UpdateAvailableError::UnknownAgent(id.clone()))?;
         let agent = &self.agents[ix as usize];
         let apply = || {
-            let conversions = bare_conversions(conversions);
+            let conversions = conversions_without_allocation(conversions);
             agent.free.apply_conversions(&conversions)?;
             agent.total.apply_conversions(&conversions)
         };
@@ -205,6 +205,6 @@ impl Allocator {
     /// Updates all shares after a change of the cluster's total.
     fn cluster_changed(&mut self) {
         self.tree.set_total(&self.cluster);
-        self.caps.loosen_all();
+        self.caps.mark_all_below_cap();
     }
 }

@@ -12,16 +12,16 @@ use base::Time;
 use resources::Resources;
 
 use crate::Offering;
-use crate::agents::Unasked;
+use crate::agents::ClientsToConsider;
 use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::clients::ClientIx;
-use crate::guarantees::Takers;
-use crate::headroom::{Ledger, Stage};
-use crate::portion::{Answer, Portions};
+use crate::guarantees::EligibleClients;
+use crate::headroom::{QuotaLedger, Stage};
+use crate::portion::{OfferDecision, VisitPortions};
 use crate::refusals::{self, nanos};
 use crate::roles::RoleIx;
-use crate::visits::Round;
+use crate::visits::AgentsToVisit;
 
 /// Clients that a visit to an agent considers.
 pub(crate) enum Candidates {
@@ -31,30 +31,34 @@ pub(crate) enum Candidates {
 }
 
 /// Result of a visit to an agent.
-pub(crate) struct Answers {
+pub(crate) struct VisitResult {
     pub(crate) offers: Vec<(ClientIx, Arc<Resources>)>,
     /// Roles whose limits have restricted an offer.
-    pub(crate) short: Vec<RoleIx>,
+    pub(crate) limited_roles: Vec<RoleIx>,
     /// Whether resources withheld for guarantees have prevented an offer.
     pub(crate) held_back: bool,
     /// Frameworks that were skipped because they hold too much as offers.
     pub(crate) capped: Vec<u32>,
     /// Whether the next client in the order waits for the next interval run.
-    pub(crate) rests: bool,
+    pub(crate) waits_for_interval: bool,
     /// Whether only one slice of the agent was offered, so that another visit offers the next one.
     pub(crate) again: bool,
 }
 
-impl Answers {
-    pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<Ledger<'_>>) -> Answers {
-        let (short, held_back) = ledger.map_or((Vec::new(), false), |ledger| (ledger.short, ledger.held_back));
-        Answers { offers, short, held_back, capped: Vec::new(), rests: false, again: false }
+impl VisitResult {
+    pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<QuotaLedger<'_>>) -> VisitResult {
+        let (limited_roles, held_back) =
+            ledger.map_or((Vec::new(), false), |ledger| (ledger.limited_roles, ledger.held_back));
+        VisitResult { offers, limited_roles, held_back, capped: Vec::new(), waits_for_interval: false, again: false }
     }
 
     /// Returns whether another slice may be offered. Shared resources are offered once in a run.
     pub(crate) fn is_to_go_on(&self) -> bool {
         let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
-        self.again && !self.rests && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
+        self.again
+            && !self.waits_for_interval
+            && !self.offers.is_empty()
+            && !self.offers.iter().any(|(_, offer)| shared(offer))
     }
 }
 
@@ -75,10 +79,10 @@ impl Allocator {
     #[must_use]
     pub fn allocate_all(&mut self, now: Time) -> Vec<Offering> {
         self.last_interval = now;
-        self.rest_until = None;
+        self.interval_due = None;
         self.maintenance.interval();
         self.end_refusals(now);
-        for (agent, client) in self.endings.take_resting() {
+        for (agent, client) in self.refusal_expiries.take_until_interval() {
             self.end_refusal(agent, client, nanos(now), true);
         }
         self.run(now, true)
@@ -88,10 +92,10 @@ impl Allocator {
     /// interval after the last one. Returns `None` if nothing happens without further inputs.
     #[must_use]
     pub fn next_wake(&self) -> Option<Time> {
-        let ended = [self.endings.next(), self.maintenance.next()].into_iter().flatten().min();
+        let ended = [self.refusal_expiries.next(), self.maintenance.next()].into_iter().flatten().min();
         let ended = ended.map(|ends| ends.max(self.last_interval + self.config.allocation_interval));
         let recovered = self.recovering.map(|(_, until)| until);
-        [ended, self.rest_until, recovered].into_iter().flatten().min()
+        [ended, self.interval_due, recovered].into_iter().flatten().min()
     }
 
     /// Schedules the next interval run at the first multiple of the interval after `now`, counted from the last run.
@@ -100,24 +104,24 @@ impl Allocator {
         let interval = self.config.allocation_interval.as_nanos().max(1);
         let past = now.since(self.last_interval).as_nanos() % interval;
         let left = u64::try_from(interval - past).unwrap_or(u64::MAX);
-        self.rest_until.get_or_insert(now + Duration::from_nanos(left));
+        self.interval_due.get_or_insert(now + Duration::from_nanos(left));
     }
 
     fn end_refusals(&mut self, now: Time) {
         let at = nanos(now);
-        while let Some((agent, client)) = self.endings.pop(at) {
+        while let Some((agent, client)) = self.refusal_expiries.pop(at) {
             self.end_refusal(agent, client, at, false);
         }
-        if self.endings.is_crowded(self.clients.all_refusals()) {
+        if self.refusal_expiries.is_crowded(self.clients.all_refusals()) {
             let agents = self.agents.iter_mut().map(|(ix, agent)| (ix as u32, &mut agent.refusals));
-            self.endings.rebuild(agents, &self.clients);
+            self.refusal_expiries.rebuild(agents, &self.clients);
         }
     }
 
-    fn end_refusal(&mut self, agent: u32, client: ClientIx, now: u64, resting: bool) {
+    fn end_refusal(&mut self, agent: u32, client: ClientIx, now: u64, until_interval: bool) {
         let Some(state) = self.agents.get_mut(agent as usize) else { return };
-        if refusals::end(&mut state.refusals, client, now, resting, &mut self.clients) {
-            state.unasked.some.push(client);
+        if refusals::end(&mut state.refusals, client, now, until_interval, &mut self.clients) {
+            state.clients_to_consider.some.push(client);
             self.enqueue_late(agent);
         }
     }
@@ -125,28 +129,29 @@ impl Allocator {
     fn run(&mut self, now: Time, interval: bool) -> Vec<Offering> {
         let mut offerings = Vec::new();
         self.sample_fairness(now);
-        self.open_loose();
-        self.wake();
+        self.open_clients_below_cap();
+        self.open_less_restricted();
         self.caps.begin_run();
         let paused = self.is_paused(now);
         let mut opened = if paused { Vec::new() } else { std::mem::take(&mut self.opened) };
-        opened.retain(|client| self.is_asked(*client));
-        let mut round = if paused { Round::default() } else { self.candidates(interval, !opened.is_empty()) };
-        if !round.left.is_empty() {
+        opened.retain(|client| self.may_be_considered(*client));
+        let mut to_visit =
+            if paused { AgentsToVisit::default() } else { self.candidates(interval, !opened.is_empty()) };
+        if !to_visit.left.is_empty() {
             self.tree.settle();
-            let shared = self.serve_guarantees(&mut round, &mut offerings);
-            let mut takers = Takers::default();
-            self.in_order(&mut round);
-            let (mut left, mut out) = (self.anybody_left(&opened, &mut round), self.caps.out());
-            while left && let Some(agent) = self.next_agent(&mut round) {
+            let shared = self.serve_guarantees(&mut to_visit, &mut offerings);
+            let mut eligible = EligibleClients::default();
+            self.in_order(&mut to_visit);
+            let (mut left, mut out) = (self.is_any_client_left(&opened, &mut to_visit), self.caps.skipped_for_run());
+            while left && let Some(agent) = self.next_agent(&mut to_visit) {
                 if self.may_visit(agent) {
-                    self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
+                    self.visit(agent, shared.get(&agent), &mut eligible, &mut offerings);
                 }
-                if self.caps.out() != out {
-                    (left, out) = (self.anybody_left(&opened, &mut round), self.caps.out());
+                if self.caps.skipped_for_run() != out {
+                    (left, out) = (self.is_any_client_left(&opened, &mut to_visit), self.caps.skipped_for_run());
                 }
             }
-            self.note_bounds();
+            self.record_bounds();
         }
         if !self.queue_late.is_empty() {
             self.await_interval(now);
@@ -157,23 +162,23 @@ impl Allocator {
     /// Returns whether a client is left to consider for the remaining agents. A client that is no longer considered is
     /// at its cap. It is opened when it holds less, and then considered for every agent. So agents that are not visited
     /// need no record of it.
-    fn anybody_left(&self, opened: &[ClientIx], round: &mut Round) -> bool {
-        if round.changed.is_some() && !opened.iter().any(|client| self.is_asked(*client)) {
-            round.only_changed();
+    fn is_any_client_left(&self, opened: &[ClientIx], to_visit: &mut AgentsToVisit) -> bool {
+        if to_visit.changed.is_some() && !opened.iter().any(|client| self.may_be_considered(*client)) {
+            to_visit.only_changed();
         }
-        round.changed.is_some() || self.tree.listed().iter().any(|client| self.is_asked(client))
+        to_visit.changed.is_some() || self.tree.listed().iter().any(|client| self.may_be_considered(client))
     }
 
     /// Returns whether a client has not suppressed its role and may hold more in this run.
-    fn is_asked(&self, client: ClientIx) -> bool {
+    fn may_be_considered(&self, client: ClientIx) -> bool {
         let state = self.clients.try_get(client);
         state.is_some_and(|state| {
-            state.node.is_some_and(|node| self.tree.is_active(node)) && !self.caps.is_out(state.framework)
+            state.node.is_some_and(|node| self.tree.is_active(node)) && !self.caps.is_skipped_for_run(state.framework)
         })
     }
 
     /// Returns the agents to visit. Agents that may not be offered remain as they are until they may.
-    fn candidates(&mut self, interval: bool, opened: bool) -> Round {
+    fn candidates(&mut self, interval: bool, opened: bool) -> AgentsToVisit {
         let mut queued = std::mem::take(&mut self.queue);
         for agent in &queued {
             self.agents[*agent as usize].queued = false;
@@ -189,9 +194,9 @@ impl Allocator {
             queued.dedup();
         }
         if opened {
-            return self.round(self.spare.clone(), Some(queued));
+            return self.plan_round(self.spare.clone(), Some(queued));
         }
-        self.round(queued, None)
+        self.plan_round(queued, None)
     }
 
     pub(crate) fn may_visit(&self, ix: u32) -> bool {
@@ -202,92 +207,105 @@ impl Allocator {
     }
 
     /// Considers, in order of share, the clients that may be offered the free resources of an agent.
-    fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
+    fn visit(
+        &mut self,
+        ix: u32,
+        shared: Option<&Resources>,
+        eligible: &mut EligibleClients,
+        offerings: &mut Vec<Offering>,
+    ) {
         self.begin_visit(ix);
         let candidates = self.candidates_of(ix);
         // Shared resources that were offered for a guarantee are still free for other clients, but not in this run.
-        self.agents[ix as usize].unasked = Unasked { all: shared.is_some(), ..Unasked::default() };
+        self.agents[ix as usize].clients_to_consider =
+            ClientsToConsider { all: shared.is_some(), ..ClientsToConsider::default() };
         let mut again = true;
         while again {
-            let answers = self.ask(ix, &candidates, shared, takers.of(self));
-            self.agents[ix as usize].unasked.since = self.clients.now();
-            again = answers.is_to_go_on();
-            self.book_answers(ix, answers, offerings);
+            let result = self.consider(ix, &candidates, shared, eligible.of(self));
+            self.agents[ix as usize].clients_to_consider.since = self.clients.now();
+            again = result.is_to_go_on();
+            self.allocate_result(ix, result, offerings);
         }
     }
 
     /// Returns the clients to consider for an agent.
     pub(crate) fn candidates_of(&self, ix: u32) -> Candidates {
-        let unasked = &self.agents[ix as usize].unasked;
-        if unasked.all {
+        let clients_to_consider = &self.agents[ix as usize].clients_to_consider;
+        if clients_to_consider.all {
             return Candidates::All;
         }
-        let mut some = unasked.some.clone();
-        some.extend(self.clients.opened_since(unasked.since));
+        let mut some = clients_to_consider.some.clone();
+        some.extend(self.clients.opened_since(clients_to_consider.since));
         // Clients that wait for the next interval run precede those after them in the order.
-        some.extend(self.agents[ix as usize].refusals.resting(&self.clients));
+        some.extend(self.agents[ix as usize].refusals.until_interval(&self.clients));
         some.sort_unstable();
         some.dedup();
         Candidates::Some(some)
     }
 
     /// Allocates the result of a visit.
-    pub(crate) fn book_answers(&mut self, ix: u32, answers: Answers, offerings: &mut Vec<Offering>) {
-        self.note_kept(ix, &answers.short, answers.held_back);
-        for framework in answers.capped {
+    pub(crate) fn allocate_result(&mut self, ix: u32, result: VisitResult, offerings: &mut Vec<Offering>) {
+        self.record_restrictions(ix, &result.limited_roles, result.held_back);
+        for framework in result.capped {
             self.caps.cap(framework);
         }
         // If resources are indivisible, quota may allow the larger one when the smaller one is gone.
-        let mut again = answers.rests || (!answers.offers.is_empty() && self.has_whole_parts(ix));
-        for (client, resources) in answers.offers {
-            self.book_offer(ix, client, &resources);
+        let mut again = result.waits_for_interval || (!result.offers.is_empty() && self.has_whole_parts(ix));
+        for (client, resources) in result.offers {
+            self.allocate_offer(ix, client, &resources);
             // Shared resources are still free for other clients, but not in this run.
             again |= resources.iter().any(resources::Resource::is_shared);
             offerings.push(self.offering(ix, client, resources));
         }
         if again {
-            self.agents[ix as usize].unasked.all = true;
+            self.agents[ix as usize].clients_to_consider.all = true;
             self.enqueue_late(ix);
         }
     }
 
     /// Returns what each client is offered when resources are divided by share. Nothing is booked here: within one
     /// visit the order does not change.
-    fn ask(&self, ix: u32, candidates: &Candidates, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
+    fn consider(
+        &self,
+        ix: u32,
+        candidates: &Candidates,
+        shared: Option<&Resources>,
+        eligible: Option<&Bits>,
+    ) -> VisitResult {
         let open = if matches!(candidates, Candidates::All) { self.open_at_once(ix) } else { None };
         if open.as_ref().is_some_and(|(_, count)| *count == 0) {
-            return Answers::new(Vec::new(), None);
+            return VisitResult::new(Vec::new(), None);
         }
-        let mut portions = Portions::new(&self.agents[ix as usize], &self.config, shared);
+        let mut portions = VisitPortions::new(&self.agents[ix as usize], &self.config, shared);
         let mut ledger = self.ledger(Stage::Shares);
         let cut = portions.is_cut();
-        let (mut offers, mut capped, mut rests) = (Vec::new(), Vec::new(), false);
-        let takers = takers.filter(|_| portions.is_plain());
+        let (mut offers, mut capped, mut waits_for_interval) = (Vec::new(), Vec::new(), false);
+        let eligible = eligible.filter(|_| portions.is_plain());
         if let Some(ledger) = &mut ledger
             && self.clients.own_minima() == 0
             && portions.is_set_aside(ledger)
         {
-            return Answers { held_back: true, ..Answers::new(offers, None) };
+            return VisitResult { held_back: true, ..VisitResult::new(offers, None) };
         }
-        let ask = |client| {
+        let consider = |client| {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
-            if self.caps.is_out(state.framework) {
+            if self.caps.is_skipped_for_run(state.framework) {
                 return ControlFlow::Continue(());
             }
             let framework = &self.frameworks[state.framework as usize];
             let (offer, waits) = match portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
-                Answer::No => return ControlFlow::Continue(()),
-                Answer::Rests(offer) => (offer, true),
-                Answer::Takes(offer) => (offer, false),
+                OfferDecision::NoOffer => return ControlFlow::Continue(()),
+                OfferDecision::Waits(offer) => (offer, true),
+                OfferDecision::Offer(offer) => (offer, false),
             };
             if !self.is_within_cap(state.framework, &offer, &offers) {
                 capped.push(state.framework);
                 return ControlFlow::Continue(());
             }
             if waits {
-                rests = true;
+                waits_for_interval = true;
                 return ControlFlow::Break(());
             }
             portions.take(&offer);
@@ -298,43 +316,44 @@ impl Allocator {
             if cut || portions.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         match candidates {
-            Candidates::All => self.ask_all(ix, takers, open, ask),
+            Candidates::All => self.consider_all(ix, eligible, open, consider),
             Candidates::Some(some) => {
-                let some = some.iter().copied().filter(|client| takers.is_none_or(|takers| takers.contains(*client)));
-                self.ask_some(&some.collect::<Vec<_>>(), ask);
+                let some =
+                    some.iter().copied().filter(|client| eligible.is_none_or(|eligible| eligible.contains(*client)));
+                self.consider_some(&some.collect::<Vec<_>>(), consider);
             }
         }
-        Answers { capped, rests, again: cut, ..Answers::new(offers, ledger) }
+        VisitResult { capped, waits_for_interval, again: cut, ..VisitResult::new(offers, ledger) }
     }
 
     /// Considers some clients, sorted by number, in the order of the tree.
-    pub(crate) fn ask_some(&self, some: &[ClientIx], mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
+    pub(crate) fn consider_some(&self, some: &[ClientIx], mut consider: impl FnMut(ClientIx) -> ControlFlow<()>) {
         // Sorting is cheaper than a walk over all clients only if they are few.
         if some.len() * 8 < self.tree.active_clients() {
             let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
             let mut leaves: Vec<_> = leaves.filter(|leaf| self.tree.is_active(*leaf)).collect();
-            self.tree.walk_some(&mut leaves, ask);
+            self.tree.walk_some(&mut leaves, consider);
         } else {
             self.tree.walk(|client| match some.binary_search(&client) {
-                Ok(_) => ask(client),
+                Ok(_) => consider(client),
                 Err(_) => ControlFlow::Continue(()),
             });
         }
     }
 
     /// Considers all clients in the order of the tree. After some refusals, the clients that have refused everything
-    /// are looked up together and skipped. If `takers` is set, only its clients are considered.
-    fn ask_all(
+    /// are looked up together and skipped. If `eligible` is set, only its clients are considered.
+    fn consider_all(
         &self,
         agent: u32,
-        takers: Option<&Bits>,
+        eligible: Option<&Bits>,
         open: Option<(Bits, usize)>,
-        mut ask: impl FnMut(ClientIx) -> ControlFlow<()>,
+        mut consider: impl FnMut(ClientIx) -> ControlFlow<()>,
     ) {
         let mut said_no = [0; 4];
         let mut asked = 0;
-        let of_takers = |takers: &Bits| self.without_refusers(agent, takers.clone());
-        let mut open = takers.map(of_takers).or(open);
+        let of_eligible = |eligible: &Bits| self.without_refusers(agent, eligible.clone());
+        let mut open = eligible.map(of_eligible).or(open);
         if open.as_ref().is_some_and(|(_, left)| *left == 0) {
             return;
         }
@@ -344,14 +363,14 @@ impl Allocator {
                     return ControlFlow::Continue(());
                 }
                 *left -= 1;
-                return match ask(client) {
+                return match consider(client) {
                     ControlFlow::Continue(()) if *left > 0 => ControlFlow::Continue(()),
                     _ => ControlFlow::Break(()),
                 };
             }
             said_no[asked] = client;
             asked += 1;
-            let answer = ask(client);
+            let answer = consider(client);
             if asked == said_no.len() && answer.is_continue() {
                 let mut left = self.tree.listed().clone();
                 for client in said_no {
@@ -368,7 +387,7 @@ impl Allocator {
     /// Removes the clients that have refused all free resources of an agent. Returns the others, and their number.
     fn without_refusers(&self, agent: u32, mut clients: Bits) -> (Bits, usize) {
         let agent = &self.agents[agent as usize];
-        agent.refusals.strike(&agent.free, &self.clients, &mut clients);
+        agent.refusals.clear_refusers(&agent.free, &self.clients, &mut clients);
         let count = clients.count();
         (clients, count)
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use base::{AgentId, FrameworkId};
 use resources::{Resources, Role};
 
-use crate::allocator::{Allocator, bare};
+use crate::allocator::{Allocator, without_allocation};
 use crate::clients::ClientIx;
-use crate::policies::Patience;
+use crate::policies::LearnedTimeout;
 use crate::{FrameworkCapabilities, FrameworkOptions, Held, OfferConstraints};
 
 /// State of a framework. Until it subscribes, it is known only from agents that run its tasks.
@@ -20,7 +20,7 @@ pub(crate) struct Framework {
     pub(crate) active: bool,
     /// Name of the framework, for policies.
     pub(crate) title: String,
-    pub(crate) patience: Patience,
+    pub(crate) learned_timeout: LearnedTimeout,
     pub(crate) capabilities: FrameworkCapabilities,
     pub(crate) constraints: OfferConstraints,
     /// Clients of subscribed roles, and of roles in which the framework still holds resources.
@@ -46,7 +46,7 @@ impl Allocator {
             if let Some(agent) = self.agent(agent) {
                 let client = self.ensure_client(ix, role);
                 if self.agents[agent as usize].holding(client).is_none() {
-                    self.book_in_use(agent, client, &bare(resources));
+                    self.allocate_used(agent, client, &without_allocation(resources));
                 }
             }
         }
@@ -95,8 +95,8 @@ impl Allocator {
             agents.sort_unstable();
             for agent in agents {
                 let holding = self.agents[agent as usize].holding(client).cloned().unwrap_or_default();
-                self.unbook(agent, client, holding.offered(), Held::Offered);
-                self.unbook(agent, client, holding.used(), Held::Used);
+                self.release(agent, client, holding.offered(), Held::Offered);
+                self.release(agent, client, holding.used(), Held::Used);
             }
             self.clients.get_mut(client).subscribed = false;
             self.drop_unused_client(client);
@@ -178,7 +178,7 @@ impl Allocator {
             known: false,
             active: false,
             title: String::new(),
-            patience: Patience::default(),
+            learned_timeout: LearnedTimeout::default(),
             capabilities: FrameworkCapabilities::default(),
             constraints: OfferConstraints::default(),
             clients: BTreeMap::new(),

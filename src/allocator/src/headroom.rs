@@ -2,7 +2,7 @@
 //! guarantees.
 //!
 //! Guaranteed amounts are withheld in the whole cluster, not on particular agents: a client that is offered unreserved,
-//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (ALL-31). A [`Ledger`] is the
+//! non-revocable resources must leave as much free, anywhere, as all guarantees lack (ALL-31). A [`QuotaLedger`] is the
 //! state of that during one visit to an agent; the visit's result is allocated afterwards.
 
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub(crate) fn bounds(available: &Quantities, required: &Quantities) -> Limits {
 pub(crate) type Bound = Option<RoleIx>;
 
 /// State of quota and headroom during one visit.
-pub(crate) struct Ledger<'a> {
+pub(crate) struct QuotaLedger<'a> {
     roles: &'a Roles,
     stage: Stage,
     available: Quantities,
@@ -57,22 +57,22 @@ pub(crate) struct Ledger<'a> {
     /// Quantities that this visit has offered to top-level roles with quota.
     given: Vec<(RoleIx, Quantities)>,
     /// Roles whose limits have restricted an offer.
-    pub(crate) short: Vec<RoleIx>,
+    pub(crate) limited_roles: Vec<RoleIx>,
     /// Whether withheld amounts have restricted an offer.
     pub(crate) held_back: bool,
 }
 
-impl<'a> Ledger<'a> {
-    pub(crate) fn new(roles: &'a Roles, available: &Quantities, stage: Stage) -> Ledger<'a> {
+impl<'a> QuotaLedger<'a> {
+    pub(crate) fn new(roles: &'a Roles, available: &Quantities, stage: Stage) -> QuotaLedger<'a> {
         let required = roles.accounts.required.clone();
-        Ledger {
+        QuotaLedger {
             roles,
             stage,
             bounds: bounds(available, &required),
             available: available.clone(),
             required,
             given: Vec::new(),
-            short: Vec::new(),
+            limited_roles: Vec::new(),
             held_back: false,
         }
     }
@@ -140,8 +140,8 @@ impl<'a> Ledger<'a> {
             && let Some(room) = self.room(top, name)
             && room < amount
         {
-            if !self.short.contains(&top) {
-                self.short.push(top);
+            if !self.limited_roles.contains(&top) {
+                self.limited_roles.push(top);
             }
             target = target.min(room);
         }
@@ -209,17 +209,17 @@ impl Allocator {
 
     /// Opens clients again whose limits leave more than before, whose guarantees lack more, or from which less is
     /// withheld. Call it before a run.
-    pub(crate) fn wake(&mut self) {
+    pub(crate) fn open_less_restricted(&mut self) {
         let accounts = &mut self.roles.accounts;
-        let mut roles = std::mem::take(&mut accounts.roomier);
-        let needier = std::mem::take(&mut accounts.needier);
+        let mut roles = std::mem::take(&mut accounts.raised_limits);
+        let raised_shortfalls = std::mem::take(&mut accounts.raised_shortfalls);
         if !self.held_back.is_empty() {
             // If withheld amounts have not restricted any offer, a role gains nothing from a guarantee.
-            roles.extend(needier);
+            roles.extend(raised_shortfalls);
             let bounds = bounds(&self.available, &accounts.required);
             let more = |(name, then): (Name, Amount)| bounds.get(&name).is_none_or(|now| now > then);
             if self.bounds_seen.iter().any(more) {
-                self.wake_held_back();
+                self.queue_held_back();
             }
         }
         for role in roles {
@@ -235,7 +235,7 @@ impl Allocator {
         }
     }
 
-    fn wake_held_back(&mut self) {
+    fn queue_held_back(&mut self) {
         for ix in std::mem::take(&mut self.held_back) {
             if let Some(agent) = self.agents.get_mut(ix as usize)
                 && std::mem::take(&mut agent.held_back)
@@ -246,9 +246,9 @@ impl Allocator {
     }
 
     /// Records the reason that prevented an offer of an agent.
-    pub(crate) fn note_kept(&mut self, ix: u32, short: &[RoleIx], held_back: bool) {
-        for role in short {
-            self.roles.note_short(*role);
+    pub(crate) fn record_restrictions(&mut self, ix: u32, limited_roles: &[RoleIx], held_back: bool) {
+        for role in limited_roles {
+            self.roles.mark_limited(*role);
         }
         let agent = &mut self.agents[ix as usize];
         if held_back && !std::mem::replace(&mut agent.held_back, true) {
@@ -257,7 +257,7 @@ impl Allocator {
     }
 
     /// Records the bounds at the end of a run. If they rise, agents whose resources were withheld are visited again.
-    pub(crate) fn note_bounds(&mut self) {
+    pub(crate) fn record_bounds(&mut self) {
         if !self.held_back.is_empty() {
             self.bounds_seen = bounds(&self.available, &self.roles.accounts.required);
         }

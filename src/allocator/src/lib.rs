@@ -22,9 +22,9 @@
 
 mod account;
 mod agents;
+mod allocations;
 mod allocator;
 mod bits;
-mod booking;
 mod clients;
 mod cluster;
 mod config;
@@ -35,8 +35,8 @@ pub mod fairness;
 mod frameworks;
 mod guarantees;
 mod headroom;
-mod holding;
 mod maintenance;
+mod offer_limits;
 pub mod policies;
 mod portion;
 mod quota;
@@ -59,7 +59,7 @@ pub use config::{
 pub use constraints::{
     Attribute, Constraint, ConstraintsError, OfferConstraints, PatternError, Predicate, RegexLimits, Selector,
 };
-pub use explain::{Explanation, HeldBy, Inactivity, Level, Obstacle, QuotaStanding, Standing, Verdict};
+pub use explain::{AgentExplanation, Explanation, HeldBy, Inactivity, Level, Obstacle, OfferState, QuotaUsage};
 pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
 pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;

@@ -71,7 +71,7 @@ pub(crate) struct Maintenance {
     due: BTreeSet<u32>,
     late: BTreeSet<u32>,
     /// Ends of filters: (time, agent, framework).
-    endings: BTreeSet<(Time, u32, u32)>,
+    filter_ends: BTreeSet<(Time, u32, u32)>,
 }
 
 impl Maintenance {
@@ -89,7 +89,7 @@ impl Maintenance {
 
     /// Returns the time at which the first filter has expired.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.endings.first().map(|(until, _, _)| *until + Duration::from_nanos(1))
+        self.filter_ends.first().map(|(until, _, _)| *until + Duration::from_nanos(1))
     }
 
     /// Removes all data of an agent.
@@ -97,7 +97,7 @@ impl Maintenance {
         self.windows.remove(&agent);
         self.due.remove(&agent);
         self.late.remove(&agent);
-        self.endings.retain(|(_, at, _)| *at != agent);
+        self.filter_ends.retain(|(_, at, _)| *at != agent);
     }
 
     /// Removes all data of a framework.
@@ -107,7 +107,7 @@ impl Maintenance {
             window.answers.remove(&framework);
             window.filters.remove(&framework);
         }
-        self.endings.retain(|(_, _, who)| *who != framework);
+        self.filter_ends.retain(|(_, _, who)| *who != framework);
     }
 
     /// Removes the outstanding inverse offers and the filters of a framework that is not connected.
@@ -124,14 +124,14 @@ impl Maintenance {
             window.filters.remove(&framework);
             self.due.insert(*agent);
         }
-        self.endings.retain(|(_, _, who)| *who != framework);
+        self.filter_ends.retain(|(_, _, who)| *who != framework);
     }
 
     fn end_filters(&mut self, now: Time) {
-        while let Some((until, agent, framework)) = self.endings.first().copied()
+        while let Some((until, agent, framework)) = self.filter_ends.first().copied()
             && until < now
         {
-            self.endings.pop_first();
+            self.filter_ends.pop_first();
             if let Some(window) = self.windows.get_mut(&agent) {
                 window.filters.remove(&framework);
                 self.due.insert(agent);
@@ -217,9 +217,9 @@ impl Allocator {
             Some(filter) => {
                 let until = now + filter.refuse;
                 if let Some(old) = window.filters.insert(who, until) {
-                    self.maintenance.endings.remove(&(old, ix, who));
+                    self.maintenance.filter_ends.remove(&(old, ix, who));
                 }
-                self.maintenance.endings.insert((until, ix, who));
+                self.maintenance.filter_ends.insert((until, ix, who));
             }
             None => {
                 self.maintenance.late.insert(ix);

@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 use crate::agents::Agent;
 use crate::clients::{Client, ClientIx};
 use crate::frameworks::Framework;
-use crate::headroom::{Bound, Ledger};
+use crate::headroom::{Bound, QuotaLedger};
 use crate::policies::Slicer;
 use crate::{Config, FrameworkCapabilities};
 
 /// Free resources of one agent during one visit, and the portions of them that clients may be offered.
-pub(crate) struct Portions<'a> {
+pub(crate) struct VisitPortions<'a> {
     agent: &'a Agent,
     config: &'a Config,
     free: Arc<Resources>,
@@ -38,14 +38,14 @@ pub(crate) struct Portions<'a> {
 }
 
 /// Result of considering a client for an agent.
-pub(crate) enum Answer {
+pub(crate) enum OfferDecision {
     /// The client may be offered nothing, or has refused it beyond the next interval run.
-    No,
+    NoOffer,
     /// The client would be offered these resources, but has refused them until the next interval run. No client after
     /// it in the order may have them before: a refusal for no time gives the client its turn again in that run.
-    Rests(Arc<Resources>),
+    Waits(Arc<Resources>),
     /// The client is offered these resources.
-    Takes(Arc<Resources>),
+    Offer(Arc<Resources>),
 }
 
 struct Portion {
@@ -58,11 +58,11 @@ struct Portion {
     enough: bool,
 }
 
-impl<'a> Portions<'a> {
+impl<'a> VisitPortions<'a> {
     /// Returns the portions of an agent. `without` are shared resources that the run has offered already: they are
     /// free, but are not offered again in the run.
-    pub(crate) fn new(agent: &'a Agent, config: &'a Config, without: Option<&Resources>) -> Portions<'a> {
-        let mut portions = Portions {
+    pub(crate) fn new(agent: &'a Agent, config: &'a Config, without: Option<&Resources>) -> VisitPortions<'a> {
+        let mut portions = VisitPortions {
             agent,
             config,
             free: Arc::default(),
@@ -118,11 +118,11 @@ impl<'a> Portions<'a> {
         client: &Client,
         role: &Role,
         framework: &Framework,
-        ledger: Option<&mut Ledger<'_>>,
-    ) -> Answer {
+        ledger: Option<&mut QuotaLedger<'_>>,
+    ) -> OfferDecision {
         let capabilities = framework.capabilities;
         if !self.may_see(role, capabilities) {
-            return Answer::No;
+            return OfferDecision::NoOffer;
         }
         let mut at = self.portion(role, capabilities);
         if let Some(ledger) = ledger
@@ -136,9 +136,9 @@ impl<'a> Portions<'a> {
             Some(minimum) => is_enough(&portion.resources, &portion.amounts, minimum),
         };
         if !enough || !framework.constraints.allow(role, &self.agent.options) {
-            return Answer::No;
+            return OfferDecision::NoOffer;
         }
-        let mut rests = false;
+        let mut waits_for_interval = false;
         for (refused, resting) in self.agent.refusals.of(ix, epoch) {
             let blocked = match self.last {
                 Some((last, portion, blocked)) if std::ptr::eq(last, &**refused) && portion == at => blocked,
@@ -146,12 +146,12 @@ impl<'a> Portions<'a> {
             };
             self.last = Some((Arc::as_ptr(refused), at, blocked));
             if blocked && !resting {
-                return Answer::No;
+                return OfferDecision::NoOffer;
             }
-            rests |= blocked;
+            waits_for_interval |= blocked;
         }
         let offer = portion.resources.clone();
-        if rests { Answer::Rests(offer) } else { Answer::Takes(offer) }
+        if waits_for_interval { OfferDecision::Waits(offer) } else { OfferDecision::Offer(offer) }
     }
 
     /// Returns whether the agent as a whole may be offered to such a framework.
@@ -200,7 +200,7 @@ impl<'a> Portions<'a> {
     }
 
     /// Returns the index of what quota and headroom leave of a portion.
-    fn bounded(&mut self, at: usize, bound: Bound, ledger: &mut Ledger<'_>) -> usize {
+    fn bounded(&mut self, at: usize, bound: Bound, ledger: &mut QuotaLedger<'_>) -> usize {
         if let Some(bounded) = self.bounded.get(&(at, bound)) {
             return *bounded;
         }
@@ -218,7 +218,7 @@ impl<'a> Portions<'a> {
     }
 
     /// Returns whether withheld amounts leave less than the minimum offer of frameworks without a minimum of their own.
-    pub(crate) fn is_set_aside(&self, ledger: &mut Ledger<'_>) -> bool {
+    pub(crate) fn is_set_aside(&self, ledger: &mut QuotaLedger<'_>) -> bool {
         self.is_plain()
             && ledger.has_bounds()
             && ledger

@@ -47,7 +47,7 @@ pub struct HeadroomView {
 
 impl Allocator {
     /// Sets a role's quota; the default one removes it. The next run makes the offers that it allows. Outstanding
-    /// offers stay (see [`Allocator::in_the_way_of_quota`]).
+    /// offers stay (see [`Allocator::offers_to_rescind_for_quota`]).
     ///
     /// Quota of a role counts for all roles below it. Mesos sets it on top-level roles only, and so should the caller:
     /// quota of a nested role is kept and shown, and has no effect.
@@ -99,7 +99,7 @@ impl Allocator {
     /// An entry stands for all that a framework is offered in a role on an agent. The call changes nothing; the caller
     /// returns the resources by [`Allocator::recover`], without a filter.
     #[must_use]
-    pub fn in_the_way_of_quota(&self) -> Vec<(FrameworkId, Role, AgentId)> {
+    pub fn offers_to_rescind_for_quota(&self) -> Vec<(FrameworkId, Role, AgentId)> {
         crate::rescinds::for_quota(self)
     }
 }

@@ -71,14 +71,14 @@ impl AgentRefusals {
     }
 
     /// Returns the clients with a refusal that lasts only until the next interval run.
-    pub(crate) fn resting(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
-        let resting = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);
-        resting.filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| r.client)
+    pub(crate) fn until_interval(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
+        let until_interval = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);
+        until_interval.filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| r.client)
     }
 
     /// Removes those clients from `open` that have refused all of `free` beyond the next interval run: they would be
     /// offered nothing.
-    pub(crate) fn strike(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
+    pub(crate) fn clear_refusers(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
         let epochs = clients.epochs();
         // Most clients have refused the very same set.
         let (mut last, mut contains) = (std::ptr::null(), false);
@@ -103,7 +103,7 @@ impl AgentRefusals {
     }
 
     /// Counts one more refusal in a row. Returns the number before it.
-    pub(crate) fn again(&mut self, client: ClientIx, clients: &Clients) -> u8 {
+    pub(crate) fn count_in_a_row(&mut self, client: ClientIx, clients: &Clients) -> u8 {
         let Some(now) = clients.epoch(client) else { return 0 };
         self.streaks.retain(|client, (epoch, _)| clients.epoch(*client) == Some(*epoch));
         let (_, count) = self.streaks.entry(client).or_insert((now, 0));
@@ -132,15 +132,15 @@ impl AgentRefusals {
 
 /// Queue of the refusals of all agents, by the time at which they expire.
 #[derive(Debug, Default)]
-pub(crate) struct Endings {
+pub(crate) struct RefusalExpiries {
     /// Refusals with a time, earliest first. Entries of removed refusals are skipped when they are due, or removed by
-    /// [`Endings::rebuild`].
+    /// [`RefusalExpiries::rebuild`].
     heap: BinaryHeap<Reverse<(u64, u32, ClientIx)>>,
     /// Refusals that expire at the next interval run.
-    resting: Vec<(u32, ClientIx)>,
+    until_interval: Vec<(u32, ClientIx)>,
 }
 
-impl Endings {
+impl RefusalExpiries {
     /// Returns the time at which the first refusal has expired. It is still valid at its last instant, so that it
     /// survives a run at the very end of an interval.
     pub(crate) fn next(&self) -> Option<Time> {
@@ -159,11 +159,11 @@ impl Endings {
         }
     }
 
-    pub(crate) fn take_resting(&mut self) -> Vec<(u32, ClientIx)> {
-        std::mem::take(&mut self.resting)
+    pub(crate) fn take_until_interval(&mut self) -> Vec<(u32, ClientIx)> {
+        std::mem::take(&mut self.until_interval)
     }
 
-    /// Returns whether most entries belong to removed refusals, so that [`Endings::rebuild`] is due.
+    /// Returns whether most entries belong to removed refusals, so that [`RefusalExpiries::rebuild`] is due.
     pub(crate) fn is_crowded(&self, valid: u64) -> bool {
         self.heap.len() as u64 > 2 * valid + 1024
     }
@@ -185,7 +185,7 @@ impl Endings {
 }
 
 /// A refusal to be stored.
-pub(crate) struct New<'a> {
+pub(crate) struct NewRefusal<'a> {
     pub(crate) agent: u32,
     pub(crate) client: ClientIx,
     pub(crate) refused: &'a Resources,
@@ -195,8 +195,13 @@ pub(crate) struct New<'a> {
 
 /// Stores a refusal. Refusals that it covers in resources and time are removed. If it is covered itself, nothing
 /// changes.
-pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut Endings, clients: &mut Clients) {
-    let New { agent, client, refused, until } = new;
+pub(crate) fn store(
+    new: NewRefusal<'_>,
+    refusals: &mut AgentRefusals,
+    refusal_expiries: &mut RefusalExpiries,
+    clients: &mut Clients,
+) {
+    let NewRefusal { agent, client, refused, until } = new;
     let Some(epoch) = clients.epoch(client) else { return };
     let until = until.map_or(NEXT_INTERVAL, |t| nanos(t).max(1));
     if refusals.list.len() == refusals.list.capacity() {
@@ -230,18 +235,18 @@ pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut En
     refusals.list.insert(range.end, Refusal { client, epoch, until, refused });
     clients.count_refusals(client, 1, gone);
     match until {
-        NEXT_INTERVAL => endings.resting.push((agent, client)),
-        _ => endings.heap.push(Reverse((until, agent, client))),
+        NEXT_INTERVAL => refusal_expiries.until_interval.push((agent, client)),
+        _ => refusal_expiries.heap.push(Reverse((until, agent, client))),
     }
 }
 
-/// Removes the refusals of a client that expired before `now` or, if `resting`, expire at an interval run. Returns true
-/// if there was one: the next run considers the client again.
+/// Removes the refusals of a client that expired before `now` or, if `until_interval`, expire at an interval run.
+/// Returns true if there was one: the next run considers the client again.
 pub(crate) fn end(
     refusals: &mut AgentRefusals,
     client: ClientIx,
     now: u64,
-    resting: bool,
+    until_interval: bool,
     clients: &mut Clients,
 ) -> bool {
     let Some(epoch) = clients.epoch(client) else { return false };
@@ -249,7 +254,7 @@ pub(crate) fn end(
     for at in refusals.range(client).rev() {
         let r = &refusals.list[at];
         let void = r.epoch != epoch;
-        let ended = if r.until == NEXT_INTERVAL { resting } else { r.until < now };
+        let ended = if r.until == NEXT_INTERVAL { until_interval } else { r.until < now };
         if void || ended {
             refusals.list.remove(at);
             gone += u32::from(!void);

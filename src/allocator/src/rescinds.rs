@@ -30,7 +30,7 @@ impl Account {
     }
 }
 
-/// Returns the offers to rescind; see [`Allocator::in_the_way_of_quota`].
+/// Returns the offers to rescind; see [`Allocator::offers_to_rescind_for_quota`].
 pub(crate) fn for_quota(allocator: &Allocator) -> Vec<(FrameworkId, Role, AgentId)> {
     let mut accounts = accounts(allocator);
     if accounts.is_empty() {
@@ -89,7 +89,7 @@ fn helps(offer: &Offered, accounts: &mut BTreeMap<RoleIx, Account>, available: &
 fn accounts(allocator: &Allocator) -> BTreeMap<RoleIx, Account> {
     let with_quota = allocator.roles.iter().filter(|(_, state)| state.parent.is_none() && !state.quota().is_default());
     with_quota
-        .map(|(ix, state)| (ix, Account { charged: state.books.charged(), quota: state.quota().clone() }))
+        .map(|(ix, state)| (ix, Account { charged: state.role_sums.charged(), quota: state.quota().clone() }))
         .collect()
 }
 

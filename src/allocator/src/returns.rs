@@ -3,7 +3,7 @@
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, ConversionError, Resources, Role};
 
-use crate::allocator::{Allocator, bare, bare_conversions};
+use crate::allocator::{Allocator, conversions_without_allocation, without_allocation};
 use crate::clients::ClientIx;
 use crate::{Filter, Held, Holder, refusals};
 
@@ -49,8 +49,8 @@ impl Allocator {
     ) {
         self.set_time(now);
         let Some((client, ix)) = self.holder(holder) else { return };
-        let resources = bare(resources);
-        self.unbook(ix, client, &resources, held);
+        let resources = without_allocation(resources);
+        self.release(ix, client, &resources, held);
         if let Some(filter) = filter
             && !resources.is_empty()
             && self.clients.get(client).subscribed
@@ -60,8 +60,8 @@ impl Allocator {
             let least = self.config.allocation_interval;
             let refuse = self.backed_off(ix, client, holder.role, filter.refuse);
             let until = (!refuse.is_zero()).then(|| now + refuse.max(least));
-            let new = refusals::New { agent: ix, client, refused: &resources, until };
-            refusals::store(new, &mut self.agents[ix as usize].refusals, &mut self.endings, &mut self.clients);
+            let new = refusals::NewRefusal { agent: ix, client, refused: &resources, until };
+            refusals::store(new, &mut self.agents[ix as usize].refusals, &mut self.refusal_expiries, &mut self.clients);
             if until.is_none() {
                 self.await_interval(now);
             }
@@ -70,20 +70,20 @@ impl Allocator {
     }
 
     /// Records that offered resources are used by a task, an executor or an operation of the framework from now on.
-    pub fn take_up_offered(&mut self, holder: Holder<'_>, resources: &Resources) {
+    pub fn mark_offered_used(&mut self, holder: Holder<'_>, resources: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
-            self.take_up(ix, client, &bare(resources));
+            self.mark_used(ix, client, &without_allocation(resources));
             self.agents[ix as usize].refusals.used(client);
         }
     }
 
     /// Records that a further task of the framework uses `shared`, copies of shared resources that the framework uses
     /// already. Resources that are not shared, or not used by it yet, are ignored.
-    pub fn share(&mut self, holder: Holder<'_>, shared: &Resources) {
+    pub fn add_shared_copies(&mut self, holder: Holder<'_>, shared: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
             let used = self.agents[ix as usize].holding(client).map_or(Resources::new(), |held| held.used().shared());
-            let further = bare(shared).filter(|r| used.count(r) > 0);
-            self.book_copies(ix, client, &further);
+            let further = without_allocation(shared).filter(|r| used.count(r) > 0);
+            self.add_copies(ix, client, &further);
         }
     }
 
@@ -109,7 +109,7 @@ impl Allocator {
         let holding = self.agents[ix as usize].holding(client).cloned().unwrap_or_default();
         let before = holding.get(held).clone();
         let apply = || {
-            let conversions = bare_conversions(conversions);
+            let conversions = conversions_without_allocation(conversions);
             Ok((
                 before.apply_conversions(&conversions)?,
                 self.agents[ix as usize].total.apply_conversions(&conversions)?,
@@ -120,7 +120,7 @@ impl Allocator {
             agent,
             source: Box::new(source),
         })?;
-        self.rebook(ix, client, &before, &after, held);
+        self.replace_allocation(ix, client, &before, &after, held);
         self.set_total(ix, total);
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(crate) struct RoleState {
     children: u32,
     /// Number of clients in this role, without those below.
     clients: u32,
-    pub(crate) books: Books,
+    pub(crate) role_sums: RoleSums,
     /// Account of the role's quota. Boxed, since most roles have none.
     account: Option<Box<Account>>,
 }
@@ -45,7 +45,7 @@ impl RoleState {
 
 /// Sums over a role and all roles below it. Shared resources count once per agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Books {
+pub(crate) struct RoleSums {
     /// Reserved quantities on all agents, used or not.
     pub(crate) reserved: Quantities,
     /// Reserved quantities that are offered or used.
@@ -56,14 +56,14 @@ pub(crate) struct Books {
     pub(crate) used_unreserved: Quantities,
 }
 
-impl Books {
+impl RoleSums {
     /// Returns the quantities that count against quota when offers are made: reservations, held or not, and other
     /// resources that are offered or used.
     pub(crate) fn charged(&self) -> Quantities {
         self.reserved.clone() + &self.held_unreserved
     }
 
-    /// Returns the consumption as shown to operators: [`Books::charged`] without offered resources.
+    /// Returns the consumption as shown to operators: [`RoleSums::charged`] without offered resources.
     pub(crate) fn consumed(&self) -> Quantities {
         self.reserved.clone() + &self.used_unreserved
     }
@@ -129,7 +129,7 @@ impl Roles {
             weight: Weight::ONE,
             children: 0,
             clients: 0,
-            books: Books::default(),
+            role_sums: RoleSums::default(),
             account: None,
         };
         let ix = self.slab.insert(state) as RoleIx;
@@ -146,7 +146,7 @@ impl Roles {
                 || state.children > 0
                 || state.weight != Weight::ONE
                 || state.account.is_some()
-                || !state.books.reserved.is_empty()
+                || !state.role_sums.reserved.is_empty()
             {
                 return;
             }
@@ -175,15 +175,15 @@ impl Roles {
         let state = &mut self.slab[ix as usize];
         let mut new = (!quota.is_default()).then(|| Box::new(Account::new(quota)));
         if state.parent.is_none() {
-            self.accounts.replace(ix, state.account.as_deref(), new.as_deref_mut(), state.books.charged());
+            self.accounts.replace(ix, state.account.as_deref(), new.as_deref_mut(), state.role_sums.charged());
         }
         state.account = new;
     }
 
     /// Records that limits have restricted an offer to a framework of this role.
-    pub(crate) fn note_short(&mut self, ix: RoleIx) {
+    pub(crate) fn mark_limited(&mut self, ix: RoleIx) {
         if let Some(account) = &mut self.slab[ix as usize].account {
-            account.note_short();
+            account.mark_limited();
         }
     }
 
@@ -197,16 +197,16 @@ impl Roles {
     }
 
     /// Changes the sums of a role and of all roles above it.
-    pub(crate) fn book(&mut self, ix: RoleIx, mut change: impl FnMut(RoleIx, &mut Books)) {
+    pub(crate) fn change_sums(&mut self, ix: RoleIx, mut change: impl FnMut(RoleIx, &mut RoleSums)) {
         let mut next = Some(ix);
         while let Some(ix) = next {
             let state = &mut self.slab[ix as usize];
-            change(ix, &mut state.books);
+            change(ix, &mut state.role_sums);
             next = state.parent;
             if next.is_none()
                 && let Some(account) = &mut state.account
             {
-                self.accounts.charge(ix, account, state.books.charged());
+                self.accounts.charge(ix, account, state.role_sums.charged());
             }
         }
     }
@@ -216,7 +216,10 @@ impl Roles {
         for (role, reserved) in total.reservations() {
             let amounts = reserved.quantities();
             let ix = self.ensure(&role, tree);
-            self.book(ix, |_, books| if gone { books.reserved -= &amounts } else { books.reserved += &amounts });
+            self.change_sums(
+                ix,
+                |_, role_sums| if gone { role_sums.reserved -= &amounts } else { role_sums.reserved += &amounts },
+            );
             self.drop_unused(ix, tree);
         }
     }

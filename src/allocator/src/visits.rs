@@ -18,7 +18,7 @@ const DRAWN_TOGETHER: usize = 64;
 
 /// Agents that a run has still to visit.
 #[derive(Default)]
-pub(crate) struct Round {
+pub(crate) struct AgentsToVisit {
     /// Agents to visit. If `drawn`, they are in the order of the visits, the last one first.
     pub(crate) left: Vec<u32>,
     drawn: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Round {
     visited: Bits,
 }
 
-impl Round {
+impl AgentsToVisit {
     /// Limits the round to agents with changes.
     pub(crate) fn only_changed(&mut self) {
         let Some(mut changed) = self.changed.take() else { return };
@@ -45,7 +45,7 @@ impl Round {
 
 impl Allocator {
     /// Returns a round over these agents.
-    pub(crate) fn round(&mut self, mut left: Vec<u32>, changed: Option<Vec<u32>>) -> Round {
+    pub(crate) fn plan_round(&mut self, mut left: Vec<u32>, changed: Option<Vec<u32>>) -> AgentsToVisit {
         let drawn = left.len() <= DRAWN_TOGETHER;
         if drawn {
             if changed.is_some() {
@@ -55,15 +55,15 @@ impl Allocator {
             self.rng.shuffle(&mut left);
             left.reverse();
         }
-        Round { left, drawn, changed, visited: Bits::default() }
+        AgentsToVisit { left, drawn, changed, visited: Bits::default() }
     }
 
     /// Draws the order of all agents of a round.
-    pub(crate) fn draw_all(&mut self, round: &mut Round) {
-        if !round.drawn {
-            round.left.retain(|ix| self.may_visit(*ix));
-            self.rng.shuffle(&mut round.left);
-            round.drawn = true;
+    pub(crate) fn draw_all(&mut self, to_visit: &mut AgentsToVisit) {
+        if !to_visit.drawn {
+            to_visit.left.retain(|ix| self.may_visit(*ix));
+            self.rng.shuffle(&mut to_visit.left);
+            to_visit.drawn = true;
         }
     }
 
@@ -95,12 +95,12 @@ impl Allocator {
     }
 
     /// Sorts the agents of a round by `agent_order`. Agents that are equally full stay shuffled.
-    pub(crate) fn in_order(&mut self, round: &mut Round) {
+    pub(crate) fn in_order(&mut self, to_visit: &mut AgentsToVisit) {
         let order = self.config.policies.agent_order;
         if order == AgentOrder::Random {
             return;
         }
-        self.draw_all(round);
+        self.draw_all(to_visit);
         let free = |ix: &u32| {
             let agent = &self.agents[*ix as usize];
             let (free, total) = (agent.free.quantities(), agent.total.quantities());
@@ -110,26 +110,26 @@ impl Allocator {
             (sum / f64::from(count.max(1)) * 1e6) as u64
         };
         if order == AgentOrder::Fullest {
-            round.left.sort_by_cached_key(|ix| std::cmp::Reverse(free(ix)));
+            to_visit.left.sort_by_cached_key(|ix| std::cmp::Reverse(free(ix)));
         } else {
-            round.left.sort_by_cached_key(free);
+            to_visit.left.sort_by_cached_key(free);
         }
     }
 
     /// Returns the next agent to visit and removes it from the round: any agent with equal probability, or the one of
     /// some that fits best.
-    pub(crate) fn next_agent(&mut self, round: &mut Round) -> Option<u32> {
+    pub(crate) fn next_agent(&mut self, to_visit: &mut AgentsToVisit) -> Option<u32> {
         if self.tree.is_best_fit() {
-            self.draw_all(round);
-            return self.best_agent(&mut round.left);
+            self.draw_all(to_visit);
+            return self.best_agent(&mut to_visit.left);
         }
-        if round.drawn {
-            return round.left.pop();
+        if to_visit.drawn {
+            return to_visit.left.pop();
         }
-        let count = u32::try_from(round.left.len()).ok().filter(|count| *count > 0)?;
-        let ix = round.left.swap_remove(self.rng.below(count) as usize);
-        if round.changed.is_some() {
-            round.visited.set(ix);
+        let count = u32::try_from(to_visit.left.len()).ok().filter(|count| *count > 0)?;
+        let ix = to_visit.left.swap_remove(self.rng.below(count) as usize);
+        if to_visit.changed.is_some() {
+            to_visit.visited.set(ix);
         }
         Some(ix)
     }

@@ -287,12 +287,12 @@ fn step(world: &mut World, op: &Op) {
         }
         Op::TakeUp { which, part: bits } => {
             if let Some((holding, resources)) = pick(world, *which, Held::Offered) {
-                world.take_up(&holding, &part(&resources, *bits));
+                world.mark_used(&holding, &part(&resources, *bits));
             }
         }
         Op::Share(which) => {
             if let Some((holding, resources)) = pick(world, *which, Held::Used) {
-                world.share(&holding, &resources.shared());
+                world.add_shared_copies(&holding, &resources.shared());
             }
         }
         Op::Reserve { which, refine } => {

@@ -110,7 +110,7 @@ fn no_framework_holds_more_offers_than_the_cap_allows() {
     world.tick(secs(5));
     assert!(world.run().0.is_empty());
     let holder = Holder { framework: &first[0].framework, role: &first[0].role, agent: &first[0].agent };
-    world.allocator.take_up_offered(holder, &first[0].resources);
+    world.allocator.mark_offered_used(holder, &first[0].resources);
     assert_eq!(world.run().0.len(), 1, "what is used does not count");
     world.framework("b");
     assert_eq!(world.run().0.len(), 1, "the last agent is for another framework");
@@ -160,7 +160,7 @@ fn repeated_refusals_of_an_agent_last_longer() {
     }
     let (offers, _) = world.run();
     let holder = Holder { framework: &offers[0].framework, role: &offers[0].role, agent: &offers[0].agent };
-    world.allocator.take_up_offered(holder, &set("cpus:0.5"));
+    world.allocator.mark_offered_used(holder, &set("cpus:0.5"));
     world.allocator.recover(
         holder,
         &set("cpus:0.5;mem:64"),
@@ -234,7 +234,7 @@ fn the_cap_does_not_delay_frameworks_that_answer_at_once() {
         for offer in &offers {
             if offer.framework == id("quick") {
                 let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
-                world.allocator.take_up_offered(holder, &offer.resources);
+                world.allocator.mark_offered_used(holder, &offer.resources);
             } else {
                 slow += 1;
             }

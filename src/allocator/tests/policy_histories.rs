@@ -172,7 +172,7 @@ impl World {
             .collect();
         let end = if used.is_empty() { OfferEnd::Declined } else { OfferEnd::Accepted };
         self.end(&offer, end, &used);
-        self.allocator.take_up_offered(holder(&offer), &used);
+        self.allocator.mark_offered_used(holder(&offer), &used);
         let rest = &*offer.resources - &used;
         let filter =
             refuse.map(|seconds| self.allocator.policies().filter(&offer.role, Some(f64::from(seconds) / 8.0)));

@@ -295,7 +295,7 @@ fn inverse(world: &World) -> String {
 }
 
 fn in_the_way(world: &World) -> String {
-    let list = world.allocator.in_the_way_of_quota();
+    let list = world.allocator.offers_to_rescind_for_quota();
     let text: String = list.iter().map(|(framework, role, agent)| format!("{agent} {framework}/{role}\n")).collect();
     if text.is_empty() { "nothing\n".to_owned() } else { text }
 }
@@ -375,11 +375,11 @@ fn command(world: &mut World, words: &[&str]) -> String {
         ["accept", who, at, amount, refuse @ ..] => {
             let holding = holding(who, at);
             assert!(offered(world, &holding).contains(&resources(amount)), "{who} is not offered {amount}");
-            world.take_up(&holding, &resources(amount));
+            world.mark_used(&holding, &resources(amount));
             let rest = offered(world, &holding);
             world.recover(&holding, &rest, Held::Offered, filter(refuse.first()));
         }
-        ["share", who, at, amount] => world.share(&holding(who, at), &resources(amount)),
+        ["share", who, at, amount] => world.add_shared_copies(&holding(who, at), &resources(amount)),
         ["finish", who, at, amount] => world.recover(&holding(who, at), &resources(amount), Held::Used, None),
         ["reserve", who, at, amount] => {
             let holding = holding(who, at);

@@ -53,7 +53,7 @@ fn fill(capacity: Demand, demands: &[Demand]) -> (Vec<i64>, Vec<usize>) {
         let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
         let task = set(demands[user]);
         if offer.resources.contains(&task) {
-            allocator.take_up_offered(holder, &task);
+            allocator.mark_offered_used(holder, &task);
             allocator.recover(holder, &(&*offer.resources - &task), Held::Offered, None, now);
             tasks[user] += 1;
             picks.push(user);
@@ -208,7 +208,7 @@ fn job(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
         for offer in allocator.allocate(now) {
             let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
             if offer.framework == new {
-                allocator.take_up_offered(holder, &offer.resources);
+                allocator.mark_offered_used(holder, &offer.resources);
                 got.push(end);
             } else {
                 let never = Some(Filter { refuse: Filter::MAX_REFUSE });
@@ -216,7 +216,7 @@ fn job(k: usize, beta: f64, mut rest: impl FnMut() -> f64) -> Job {
                 for offer in allocator.allocate(now) {
                     assert_eq!(offer.framework, new);
                     let holder = Holder { framework: &new, role: &offer.role, agent: &offer.agent };
-                    allocator.take_up_offered(holder, &offer.resources);
+                    allocator.mark_offered_used(holder, &offer.resources);
                     got.push(end);
                 }
             }

@@ -26,25 +26,25 @@ use crate::containerizer::Containerizers;
 use crate::deleter::Deleter;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
-use crate::io_switchboard::{Client, Io, IoSwitchboard};
+use crate::io_switchboard::{Client, ContainerIo, IoSwitchboard};
 use crate::launcher::Launcher;
-use crate::mesos::isolators::network::ports::Held;
+use crate::mesos::isolators::network::ports::HeldPorts;
 use crate::mesos::isolators::{DiskUse, GroupUse, Isolators};
 use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
 /// A request to the launcher's thread; requests are handled in order.
-pub(crate) enum Job {
+pub(crate) enum LauncherRequest {
     Launch(ContainerName, Box<ContainerSpec>),
     /// Launches a container after its URIs were fetched; the sender receives `Fetched`.
-    Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<Job>),
+    Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<LauncherRequest>),
     Fetched(ContainerName, Box<ContainerSpec>, Option<User>, anyhow::Result<()>),
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
     Signal(ContainerName, i32),
     Destroy(ContainerName),
     /// Destroys leftover containers of the previous agent process. The sender is dropped when all have ended.
-    LeftOvers(Vec<ContainerName>, oneshot::Sender<()>),
+    DestroyLeftovers(Vec<ContainerName>, oneshot::Sender<()>),
 }
 
 /// A function that reports to the agent's core.
@@ -55,7 +55,7 @@ pub type Connect = Arc<dyn Fn(ExecutorKey, UnixStream) -> Pin<Box<dyn Future<Out
 
 /// Resources that an executor's container holds.
 #[derive(Clone, Debug)]
-pub struct Holding {
+pub struct ContainerResources {
     /// Name of the container.
     pub container: ContainerName,
     /// Path of the sandbox.
@@ -65,11 +65,12 @@ pub struct Holding {
 }
 
 /// A function that returns the resources of the containers of running executors.
-pub type Holdings = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Holding>> + Send>> + Send + Sync>;
+pub type ListContainerResources =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<ContainerResources>> + Send>> + Send + Sync>;
 
 /// A running container.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct RunningContainer {
     pub(crate) pid: i32,
     pub(crate) started: Option<StartTime>,
     /// Sandbox of an executor; its processes have this path in their environment.
@@ -79,12 +80,12 @@ pub(crate) struct Live {
     /// Rules for the rotation of its output, if its variables set any.
     pub(crate) rotation: Option<Rules>,
     /// Ports that a standalone container holds; those of executors are in the core's state.
-    pub(crate) ports: Option<Held>,
+    pub(crate) ports: Option<HeldPorts>,
 }
 
 /// Resource use of a container.
 #[derive(Clone, Debug)]
-pub struct Used {
+pub struct ContainerUsage {
     /// Use of its processes, from `/proc`.
     pub processes: containers::Usage,
     /// Use of its control group; `None` without one.
@@ -94,7 +95,7 @@ pub struct Used {
 }
 
 /// Everything that the launcher's thread works with.
-pub(crate) struct Tools {
+pub(crate) struct LauncherParts {
     /// Program of the executors, with the name by which the core knows it.
     pub(crate) executor: Option<(String, ProgramFile)>,
     /// Function that receives reports about containers.
@@ -105,7 +106,7 @@ pub(crate) struct Tools {
     pub(crate) isolators: Isolators,
     pub(crate) containerizers: Containerizers,
     /// Running containers by name.
-    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, RunningContainer>>>,
     /// The Docker containerizer, which is notified when the agent stops, so that its containers are left to the next
     /// agent process.
     pub(crate) docker: Docker,
@@ -121,8 +122,8 @@ pub(crate) struct Tools {
 /// The composing containerizer, with the table of running containers. Cheap to clone.
 #[derive(Clone)]
 pub struct ComposingContainerizer {
-    jobs: mpsc::Sender<Job>,
-    live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    requests: mpsc::Sender<LauncherRequest>,
+    live: Arc<Mutex<BTreeMap<ContainerName, RunningContainer>>>,
     report: Report,
     isolators: Isolators,
     containerizers: Containerizers,
@@ -138,21 +139,21 @@ impl ComposingContainerizer {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(crate) fn start(tools: Tools) -> std::io::Result<ComposingContainerizer> {
-        let (jobs, queue) = mpsc::channel();
-        let (live, containerizers) = (tools.live.clone(), tools.containerizers.clone());
-        let (isolators, docker, sessions) = (tools.isolators.clone(), tools.docker.clone(), IoSwitchboard::default());
-        let (records, report) = (tools.records.clone(), tools.report.clone());
-        let (rotation, standalone) = (tools.rotation.clone(), tools.standalone.clone());
-        let launcher = Launcher::new(tools, sessions.clone(), Handle::current());
+    pub(crate) fn start(parts: LauncherParts) -> std::io::Result<ComposingContainerizer> {
+        let (requests, queue) = mpsc::channel();
+        let (live, containerizers) = (parts.live.clone(), parts.containerizers.clone());
+        let (isolators, docker, sessions) = (parts.isolators.clone(), parts.docker.clone(), IoSwitchboard::default());
+        let (records, report) = (parts.records.clone(), parts.report.clone());
+        let (rotation, standalone) = (parts.rotation.clone(), parts.standalone.clone());
+        let launcher = Launcher::new(parts, sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             launcher.start_template();
-            for job in queue {
-                launcher.work(job);
+            for request in queue {
+                launcher.handle(request);
             }
         })?;
         Ok(ComposingContainerizer {
-            jobs,
+            requests,
             live,
             report,
             isolators,
@@ -168,25 +169,25 @@ impl ComposingContainerizer {
     /// Launches a container. The outcome is reported to the core.
     pub fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
         let waits = !spec.uris.is_empty() || SecretResolver::is_wanted(&spec);
-        match waits || self.containerizers.of(&spec).provides(&spec) {
-            false => self.send(Job::Launch(container, spec)),
-            true => self.send(Job::Fetch(container, spec, self.jobs.clone())),
+        match waits || self.containerizers.of(&spec).needs_provisioning(&spec) {
+            false => self.send(LauncherRequest::Launch(container, spec)),
+            true => self.send(LauncherRequest::Fetch(container, spec, self.requests.clone())),
         }
     }
 
     /// Watches a process that the previous agent process started; `recorded` is the time at which its pid was recorded.
     pub fn reattach(&self, container: ContainerName, pid: u32, recorded: Option<Time>, sandbox: Option<String>) {
-        self.send(Job::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded, sandbox));
+        self.send(LauncherRequest::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded, sandbox));
     }
 
     /// Sends a signal to a container.
     pub fn signal(&self, container: ContainerName, signal: i32) {
-        self.send(Job::Signal(container, signal));
+        self.send(LauncherRequest::Signal(container, signal));
     }
 
     /// Destroys a container and those inside it.
     pub fn destroy(&self, container: ContainerName) {
-        self.send(Job::Destroy(container));
+        self.send(LauncherRequest::Destroy(container));
     }
 
     /// Reports an input to the core.
@@ -214,7 +215,7 @@ impl ComposingContainerizer {
     }
 
     /// Returns the ports that standalone containers hold.
-    pub(crate) fn ports(&self) -> Vec<(ContainerName, Held)> {
+    pub(crate) fn ports(&self) -> Vec<(ContainerName, HeldPorts)> {
         lock(&self.live).iter().filter_map(|(name, live)| Some((name.clone(), live.ports.clone()?))).collect()
     }
 
@@ -234,12 +235,12 @@ impl ComposingContainerizer {
         }
         let left = self.records.owned().into_iter().filter(|name| !kept.contains(name.as_str()));
         let (ended, seen) = oneshot::channel();
-        self.send(Job::LeftOvers(left.collect(), ended));
+        self.send(LauncherRequest::DestroyLeftovers(left.collect(), ended));
         Ok(seen)
     }
 
     /// Starts the tasks that watch containers, their output, and the disk of images.
-    pub fn watch(&self, held: &Holdings) -> Vec<JoinHandle<()>> {
+    pub fn watch(&self, held: &ListContainerResources) -> Vec<JoinHandle<()>> {
         let mut tasks = self.isolators.watch(self, held);
         tasks.extend(self.rotation.clone().start(self.clone(), self.standalone.clone()));
         tasks.extend(crate::mesos::provisioner::gc::watch(self.images()));
@@ -252,8 +253,8 @@ impl ComposingContainerizer {
     }
 
     /// Records how a nested or standalone container has ended.
-    pub fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
-        self.records.note_end(container, termination);
+    pub fn record_termination(&self, container: &ContainerName, termination: &ContainerTermination) {
+        self.records.record_termination(container, termination);
     }
 
     /// Deletes the records of a container and of those inside it.
@@ -273,16 +274,16 @@ impl ComposingContainerizer {
     }
 
     /// Returns the input and output of a session, or of a container with a terminal.
-    pub fn attach(&self, container: &ContainerName) -> Option<Arc<Io>> {
+    pub fn attach(&self, container: &ContainerName) -> Option<Arc<ContainerIo>> {
         self.sessions.get(container)
     }
 
     /// Returns the resource use of each running container, from one scan of `/proc` and from its control group. May
     /// take milliseconds.
-    pub fn usage(&self) -> BTreeMap<ContainerName, Used> {
+    pub fn usage(&self) -> BTreeMap<ContainerName, ContainerUsage> {
         let table = containers::ProcessTable::scan();
         let one = |(name, pid): (ContainerName, i32)| {
-            let mut used = Used { processes: table.usage(pid)?, group: None, disk: None };
+            let mut used = ContainerUsage { processes: table.usage(pid)?, group: None, disk: None };
             self.containerizers.iter().for_each(|one| one.usage(&name, &mut used));
             Some((name, used))
         };
@@ -293,7 +294,7 @@ impl ComposingContainerizer {
     /// are below `alone`.
     pub(crate) fn sandboxes(&self, alone: &std::path::Path) -> Vec<(std::path::PathBuf, Option<Rules>)> {
         let live = lock(&self.live);
-        let one = |(name, live_one): (&ContainerName, &Live)| {
+        let one = |(name, live_one): (&ContainerName, &RunningContainer)| {
             let root = name.root();
             let own = live.get(&root).and_then(|live| live.sandbox.as_deref());
             let base = own.map_or_else(|| alone.join(root.as_str()), std::path::PathBuf::from);
@@ -308,8 +309,8 @@ impl ComposingContainerizer {
         self.isolators.images().clone()
     }
 
-    fn send(&self, job: Job) {
+    fn send(&self, request: LauncherRequest) {
         // The thread ends only with the last sender.
-        let _ = self.jobs.send(job);
+        let _ = self.requests.send(request);
     }
 }

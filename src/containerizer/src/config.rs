@@ -18,16 +18,16 @@ pub(crate) const FILESYSTEM: [&str; 5] =
 /// A setting that this host does not support.
 #[derive(Debug, thiserror::Error)]
 #[error("flag '--{flag}': {why}")]
-pub struct Refused {
+pub struct ConfigError {
     /// Flag of the setting.
     pub flag: &'static str,
     /// Rule that the setting breaks.
     pub why: String,
 }
 
-impl Refused {
-    pub(crate) fn new(flag: &'static str, why: impl Into<String>) -> Refused {
-        Refused { flag, why: why.into() }
+impl ConfigError {
+    pub(crate) fn new(flag: &'static str, why: impl Into<String>) -> ConfigError {
+        ConfigError { flag, why: why.into() }
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct ContainerLaunchInfo {
 }
 
 /// A started container with its description.
-pub(crate) struct Described {
+pub(crate) struct ContainerDescription {
     pub(crate) spec: Box<ContainerSpec>,
     pub(crate) launched: Started,
 }
@@ -95,7 +95,7 @@ impl From<Spec> for Started {
     }
 }
 
-impl Described {
+impl ContainerDescription {
     /// Returns whether the container is a session.
     pub(crate) fn is_session(&self) -> bool {
         self.spec.session.is_some()
@@ -188,7 +188,7 @@ mod tests {
     use prost::Message;
     use protos::mesos::slave as full;
 
-    fn described(latest: Option<String>) -> Described {
+    fn described(latest: Option<String>) -> ContainerDescription {
         let secret = mesos::Secret {
             r#type: Some(mesos::secret::Type::Reference as i32),
             reference: Some(mesos::secret::Reference { name: "s".into(), key: None }),
@@ -210,7 +210,7 @@ mod tests {
         process.isolation.namespaces = Namespaces { mount: true, pid: true, ..Namespaces::default() };
         process.isolation.no_new_privileges = true;
         process.working_dir = Some("/w".into());
-        Described { spec: Box::new(spec), launched: process.into() }
+        ContainerDescription { spec: Box::new(spec), launched: process.into() }
     }
 
     #[test]

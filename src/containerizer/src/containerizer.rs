@@ -13,7 +13,7 @@ use containers::cgroups::{Group, OomWatch};
 use containers::{Spec, User};
 use protos::mesos::Resource;
 
-use crate::composing::Used;
+use crate::composing::ContainerUsage;
 
 /// A container that is about to be launched.
 #[derive(Clone, Copy)]
@@ -30,9 +30,9 @@ pub(crate) struct Launched {
     /// Whether the container needs an init process, which starts its program.
     pub(crate) init: bool,
     /// Subcommand of the executors' program that is started instead of the container's own program.
-    pub(crate) ours: Option<&'static str>,
+    pub(crate) subcommand: Option<&'static str>,
     /// Process in whose `/dev/pts` a session's terminal is opened; `None`: the host's.
-    pub(crate) around: Option<i32>,
+    pub(crate) outer_process: Option<i32>,
     /// Control group of the container; `None` with the launcher `posix`.
     pub(crate) group: Option<Group>,
     /// Watch for the event that the container runs out of memory.
@@ -45,7 +45,7 @@ pub(crate) struct Launched {
 /// containerizer has launched.
 pub(crate) trait Containerizer: Send + Sync {
     /// Returns whether this containerizer launches a container. The first one that does is used.
-    fn takes(&self, spec: &ContainerSpec) -> bool;
+    fn supports(&self, spec: &ContainerSpec) -> bool;
 
     /// Checks that a container can be launched.
     ///
@@ -57,14 +57,14 @@ pub(crate) trait Containerizer: Send + Sync {
     fn mounts(&self) -> bool;
 
     /// Returns whether the preparation of a container takes long, besides its URIs.
-    fn provides(&self, spec: &ContainerSpec) -> bool;
+    fn needs_provisioning(&self, spec: &ContainerSpec) -> bool;
 
     /// Prepares what takes long, and fetches the URIs at the right point. Returns the inputs that report it to the
     /// agent. Blocks.
     ///
     /// # Errors
     /// What the container requests but cannot get; [`Containerizer::cleanup`] releases the rest.
-    fn provide(
+    fn provision(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
@@ -79,7 +79,7 @@ pub(crate) trait Containerizer: Send + Sync {
 
     /// Returns whether the executors' containers that it launches are recorded in the runtime directory once they have
     /// run for a while.
-    fn is_noted(&self) -> bool;
+    fn records_executors(&self) -> bool;
 
     /// Returns the size of a container's terminal in rows and columns; `None` if it has none that clients can attach
     /// to.
@@ -89,7 +89,7 @@ pub(crate) trait Containerizer: Send + Sync {
     fn update(&self, container: &ContainerName, held: &[Resource], limits: Limits);
 
     /// Adds the resource use of a container that this containerizer has measured.
-    fn usage(&self, _container: &ContainerName, _used: &mut Used) {}
+    fn usage(&self, _container: &ContainerName, _used: &mut ContainerUsage) {}
 
     /// Returns the processes of a container, as far as it knows them. Blocks.
     fn processes(&self, container: &ContainerName) -> Vec<i32>;
@@ -120,7 +120,7 @@ pub(crate) trait Containerizer: Send + Sync {
     }
 
     /// Returns whether a container may have something to clean up.
-    fn has(&self, container: &ContainerName) -> bool;
+    fn needs_cleanup(&self, container: &ContainerName) -> bool;
 
     /// Releases everything that a container holds after it has ended, or could not be started. Blocks.
     fn cleanup(&self, container: &ContainerName);
@@ -133,7 +133,7 @@ pub(crate) struct Containerizers(pub(crate) Arc<[Arc<dyn Containerizer>]>);
 impl Containerizers {
     /// Returns the containerizer that launches a container.
     pub(crate) fn of(&self, spec: &ContainerSpec) -> &dyn Containerizer {
-        let taker = self.0.iter().find(|one| one.takes(spec));
+        let taker = self.0.iter().find(|one| one.supports(spec));
         // The last one launches all containers that the others do not.
         &**taker.unwrap_or(&self.0[self.0.len() - 1])
     }

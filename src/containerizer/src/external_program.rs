@@ -74,7 +74,7 @@ pub(crate) fn path() -> OsString {
 /// Reads what has been written. It does not wait for the end of the file, because another process may still have the
 /// other end open.
 fn read(pipe: &std::os::fd::OwnedFd) -> anyhow::Result<Vec<u8>> {
-    containers::never_wait(pipe)?;
+    containers::set_nonblocking(pipe)?;
     let mut text = vec![0; TEXT_MAX];
     let mut length = 0;
     while length < text.len() {

@@ -11,7 +11,7 @@ use base::Time;
 use containers::ProgramFile;
 use protos::mesos::Resource;
 
-use crate::composing::{ComposingContainerizer, Connect, Report, Tools};
+use crate::composing::{ComposingContainerizer, Connect, LauncherParts, Report};
 use crate::config::Config;
 use crate::config::SecretResolver;
 use crate::container_logger::ContainerLogger;
@@ -21,7 +21,7 @@ use crate::docker::Docker;
 use crate::fetcher::Fetcher;
 use crate::mesos::MesosContainerizer;
 use crate::mesos::isolators::gpu::nvidia::Gpus;
-use crate::mesos::isolators::{Isolators, list::Parts};
+use crate::mesos::isolators::{Isolators, list::IsolatorContext};
 use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
@@ -40,7 +40,7 @@ pub struct Host {
 }
 
 /// Connections of the containerizer to the rest of the agent.
-pub struct Links {
+pub struct AgentConnections {
     /// Program of the executors, with the name by which the core knows it.
     pub executor: Option<(String, ProgramFile)>,
     /// Function that receives reports about containers.
@@ -73,9 +73,9 @@ impl Host {
         let systemd = Systemd::start(config.systemd.clone()).await;
         let images = Provisioner::start(config)?;
         let fetcher = Fetcher::new(&config.fetcher, &config.work_dir, program);
-        let parts = Parts { images, fetcher: fetcher.clone(), gpus, resources, now };
+        let context = IsolatorContext { images, fetcher: fetcher.clone(), gpus, resources, now };
         Ok(Host {
-            isolators: Isolators::start(config, parts)?,
+            isolators: Isolators::start(config, context)?,
             docker,
             records: Records::new(&config.runtime_dir, meta),
             fetcher,
@@ -110,12 +110,12 @@ impl Host {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn launch(self, links: Links) -> anyhow::Result<ComposingContainerizer> {
-        let Links { executor, report, connect, deleter, on_step } = links;
+    pub fn launch(self, connections: AgentConnections) -> anyhow::Result<ComposingContainerizer> {
+        let AgentConnections { executor, report, connect, deleter, on_step } = connections;
         let live = Arc::default();
         let mesos = MesosContainerizer::new(self.isolators.clone(), !self.docker.is_alone(), Arc::clone(&live));
         let containerizers = Containerizers(Arc::new([Arc::new(self.docker.clone()), Arc::new(mesos)]));
-        let tools = Tools {
+        let parts = LauncherParts {
             executor,
             report,
             records: self.records,
@@ -132,6 +132,6 @@ impl Host {
             deleter,
             on_step,
         };
-        ComposingContainerizer::start(tools).context("the launcher's thread cannot be started")
+        ComposingContainerizer::start(parts).context("the launcher's thread cannot be started")
     }
 }

@@ -18,21 +18,21 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::composing::{Connect, Job, Live, Report, Tools};
+use crate::composing::{Connect, LauncherParts, LauncherRequest, Report, RunningContainer};
 use crate::config::SecretResolver;
-use crate::container_config::{Described, Started};
+use crate::container_config::{ContainerDescription, Started};
 use crate::container_logger::{ContainerLogger, Rules};
 use crate::containerizer::{Container, Containerizers, Launched};
 use crate::deleter::Deleter;
 use crate::docker::RUNNER;
 use crate::fetcher::Fetcher;
 use crate::io_switchboard::IoSwitchboard;
-use crate::io_switchboard::terminals::{self, Ends};
+use crate::io_switchboard::terminals::{self, StreamEnds};
 use crate::mesos::isolators::Isolators;
 use crate::mesos::isolators::network::ports;
 use crate::reaper::remove;
-use crate::runtime_dir::{Note, Records};
-use crate::sandbox::{Ready, prepare};
+use crate::runtime_dir::{RecordKind, Records};
+use crate::sandbox::{PreparedSandbox, prepare};
 use crate::systemd::Systemd;
 
 /// Signals that cancel a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
@@ -46,7 +46,7 @@ const FETCHES_MAX: usize = 32;
 /// State of the launcher's thread. Clones wait for containers in tasks of the reactor.
 #[derive(Clone)]
 pub(crate) struct Launcher {
-    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, RunningContainer>>>,
     pub(crate) report: Report,
     pub(crate) records: Records,
     /// Program of the executors, with the name by which the core knows it.
@@ -69,8 +69,8 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    pub(crate) fn new(tools: Tools, sessions: IoSwitchboard, runtime: Handle) -> Launcher {
-        let Tools {
+    pub(crate) fn new(parts: LauncherParts, sessions: IoSwitchboard, runtime: Handle) -> Launcher {
+        let LauncherParts {
             executor,
             report,
             records,
@@ -85,7 +85,7 @@ impl Launcher {
             deleter,
             on_step,
             ..
-        } = tools;
+        } = parts;
         let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
         Launcher {
             live,
@@ -118,27 +118,31 @@ impl Launcher {
         }
     }
 
-    pub(crate) fn work(&self, job: Job) {
-        match job {
-            Job::Launch(container, spec) => {
+    pub(crate) fn handle(&self, request: LauncherRequest) {
+        match request {
+            LauncherRequest::Launch(container, spec) => {
                 let started = self.prepare(&spec).and_then(|ready| {
-                    self.fetcher.nothing_wanted();
+                    self.fetcher.count_without_uris();
                     self.spawn(&container, spec, ready)
                 });
-                self.tell_failure(container, started);
+                self.report_failure(container, started);
             }
-            Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
-            Job::Fetched(container, spec, user, fetched) => {
+            LauncherRequest::Fetch(container, spec, requests) => self.fetch(container, spec, requests),
+            LauncherRequest::Fetched(container, spec, user, fetched) => {
                 let started = match self.fetcher.end(&container) {
                     true => Err(anyhow::anyhow!("The container was destroyed while it was fetching")),
-                    false => fetched.and_then(|()| self.spawn(&container, spec, Ready { user, sandbox: None })),
+                    false => {
+                        fetched.and_then(|()| self.spawn(&container, spec, PreparedSandbox { user, sandbox: None }))
+                    }
                 };
-                self.tell_failure(container, started);
+                self.report_failure(container, started);
             }
-            Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
-            Job::Signal(container, signal) => self.signal(&container, signal),
-            Job::Destroy(container) => self.destroy(&container),
-            Job::LeftOvers(containers, ended) => self.end_left_overs(containers, ended),
+            LauncherRequest::Reattach(container, pid, recorded, sandbox) => {
+                self.reattach(container, pid, recorded, sandbox)
+            }
+            LauncherRequest::Signal(container, signal) => self.signal(&container, signal),
+            LauncherRequest::Destroy(container) => self.destroy(&container),
+            LauncherRequest::DestroyLeftovers(containers, ended) => self.destroy_leftovers(containers, ended),
         }
     }
 
@@ -156,14 +160,14 @@ impl Launcher {
         }
     }
 
-    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
+    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<PreparedSandbox> {
         let containerizer = self.containerizers.of(spec);
         containerizer.check(spec)?;
         self.deleter.wait(Path::new(&spec.sandbox));
         prepare(spec, containerizer.mounts())
     }
 
-    fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
+    fn report_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         let Err(error) = started else { return };
         self.records.forget(&container);
         let root = container.root();
@@ -182,10 +186,10 @@ impl Launcher {
     }
 
     /// Fetches in the background; other containers are started meanwhile.
-    fn fetch(&self, container: ContainerName, mut spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
+    fn fetch(&self, container: ContainerName, mut spec: Box<ContainerSpec>, requests: mpsc::Sender<LauncherRequest>) {
         let user = match self.prepare(&spec) {
             Ok(ready) => ready.user,
-            Err(error) => return self.tell_failure(container, Err(error)),
+            Err(error) => return self.report_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
         let launcher = self.clone();
@@ -193,16 +197,16 @@ impl Launcher {
             let provided = launcher.secrets.resolve(&mut spec).and_then(|()| {
                 let fetch = || match spec.uris.is_empty() {
                     true => {
-                        launcher.fetcher.nothing_wanted();
+                        launcher.fetcher.count_without_uris();
                         Ok(())
                     }
                     false => launcher.fetcher.fetch(&container, &spec, user.as_ref()),
                 };
-                launcher.containerizers.of(&spec).provide(&container, &spec, &fetch)
+                launcher.containerizers.of(&spec).provision(&container, &spec, &fetch)
             });
             let fetched = provided.map(|input| input.into_iter().for_each(|input| (launcher.report)(input)));
             // The launcher's thread lives as long as this sender.
-            let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
+            let _ = requests.send(LauncherRequest::Fetched(container, spec, user, fetched));
         };
         let fetches = Arc::clone(&self.fetches);
         self.runtime.spawn(async move {
@@ -214,7 +218,12 @@ impl Launcher {
         });
     }
 
-    fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
+    fn spawn(
+        &self,
+        container: &ContainerName,
+        whole: Box<ContainerSpec>,
+        ready: PreparedSandbox,
+    ) -> anyhow::Result<()> {
         if let Some(parent) = container.parent() {
             // The core may not have received the report of the parent's end yet.
             anyhow::ensure!(lock(&self.live).contains_key(&parent), "Parent container {parent} does not run");
@@ -229,7 +238,7 @@ impl Launcher {
         let (user, terminal) = (ready.user.clone(), containerizer.attach(spec));
         let mut process = self.to_spec(spec, ready);
         let launched = containerizer.launch(Container { name: container, spec, user: user.as_ref() }, &mut process)?;
-        let Launched { init, ours, around, group, oom, reports } = launched;
+        let Launched { init, subcommand, outer_process, group, oom, reports } = launched;
         reports.into_iter().for_each(|input| (self.report)(input));
         process.isolation = self.systemd.outlive(process.isolation);
         let status = self.status_file(container, spec, &process, init);
@@ -238,11 +247,11 @@ impl Launcher {
             process.program = self.under_init(process.program, status.is_some())?;
             process.stdin = status.map(|file| Arc::new(file.into())).or(process.stdin);
         }
-        if let Some(word) = ours {
-            process.program = self.ours(["tepui-executor", "executor", word].map(OsString::from))?;
+        if let Some(word) = subcommand {
+            process.program = self.executor_program(["tepui-executor", "executor", word].map(OsString::from))?;
         }
-        let spawned = self.streams(container, spec, (terminal, around), &mut process).and_then(|ends| {
-            let owner = spec.executor.clone().filter(|_| spec.ours && ours.is_none());
+        let spawned = self.streams(container, spec, (terminal, outer_process), &mut process).and_then(|ends| {
+            let owner = spec.executor.clone().filter(|_| spec.is_builtin_executor && subcommand.is_none());
             let (child, line) = self.start(owner, &process)?;
             Ok((ends, child, line))
         });
@@ -265,32 +274,34 @@ impl Launcher {
         }
         let sandbox = is_executor.then(|| spec.sandbox.clone());
         let ports = ports::own(container, spec);
-        if let Some(Err(error)) = ports.as_ref().map(|ports| self.records.note_more(container, Note::Ports, ports)) {
+        if let Some(Err(error)) =
+            ports.as_ref().map(|ports| self.records.write_record(container, RecordKind::Ports, ports))
+        {
             tracing::warn!(%container, "a container's ports cannot be noted: {error}");
         }
-        let live = Live { pid, started, sandbox, init, rotation, ports };
+        let live = RunningContainer { pid, started, sandbox, init, rotation, ports };
         let line = line.map(|(owner, ours)| (self.connect)(owner, ours));
-        let is_noted = containerizer.is_noted();
-        let described = Described { spec: whole, launched: started_with };
+        let records_executors = containerizer.records_executors();
+        let described = ContainerDescription { spec: whole, launched: started_with };
         // An executor is in the checkpoints, and most end soon, so it is recorded later.
         let later = match is_executor {
-            true => Some(described).filter(|_| is_noted),
+            true => Some(described).filter(|_| records_executors),
             false => {
                 self.records.note(container, pid, &described);
                 None
             }
         };
-        self.alive(container, live, pidfd, true, line, later);
+        self.watch_container(container, live, pidfd, true, line, later);
         Ok(())
     }
 
     /// Starts a new runner beside an executor's container that Docker has kept running, after the runner of the
     /// previous agent process has ended with that process, which may have been in a container itself. Returns `None` if
     /// there is no such container.
-    pub(crate) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
+    pub(crate) fn restart_runner(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
         let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
         let start = || {
-            let program = self.ours(["tepui-executor", "executor", RUNNER].map(OsString::from))?;
+            let program = self.executor_program(["tepui-executor", "executor", RUNNER].map(OsString::from))?;
             let directory = Path::new(sandbox);
             let process = Spec {
                 environment,
@@ -313,7 +324,7 @@ impl Launcher {
             return Ok(None);
         }
         let rules = self.rotation.rules(&variables).map_err(|why| anyhow::anyhow!("The container's logger: {why}"))?;
-        self.records.note_more(container, Note::Logger, &variables)?;
+        self.records.write_record(container, RecordKind::Logger, &variables)?;
         Ok(rules)
     }
 
@@ -348,11 +359,11 @@ impl Launcher {
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
-        (terminal, around): (Option<(u32, u32)>, Option<i32>),
+        (terminal, outer_process): (Option<(u32, u32)>, Option<i32>),
         process: &mut Spec,
-    ) -> anyhow::Result<Option<Ends>> {
+    ) -> anyhow::Result<Option<StreamEnds>> {
         if let Some(session) = spec.session {
-            return Ok(Some(Ends::open(session, around, process)?));
+            return Ok(Some(StreamEnds::open(session, outer_process, process)?));
         }
         let Some(size) = terminal else { return Ok(None) };
         let (_, executor) = self
@@ -362,15 +373,15 @@ impl Launcher {
         let directory = self.records.make_directory(container)?;
         let board = terminals::start(size, &directory, executor, process, self.systemd.outlive(Isolation::default()))?;
         self.records.note_switchboard(container, board.pid());
-        let board_ends = Ends::of_switchboard(&directory)?;
+        let board_ends = StreamEnds::of_switchboard(&directory)?;
         self.sessions.add_terminal(container);
-        self.runtime.spawn(bury(container.clone(), board));
+        self.runtime.spawn(reap_switchboard(container.clone(), board));
         Ok(Some(board_ends))
     }
 
     /// Recovers the terminal of a container of the previous agent process, if it has one.
-    pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
-        if let Ok(ends) = Ends::of_switchboard(&self.records.directory(container)) {
+    pub(crate) fn reconnect_terminal(&self, container: &ContainerName) {
+        if let Ok(ends) = StreamEnds::of_switchboard(&self.records.directory(container)) {
             self.sessions.add_terminal(container);
             self.sessions.run(container, ends, &self.runtime);
         }
@@ -394,11 +405,11 @@ impl Launcher {
     fn under_init(&self, program: Program, keeps: bool) -> anyhow::Result<Program> {
         let Program::Argv { file, argv } = program else { return Ok(program) };
         let words = ["tepui-executor", "executor", if keeps { "keep" } else { "init" }].map(OsString::from);
-        self.ours(words.into_iter().chain([file]).chain(argv))
+        self.executor_program(words.into_iter().chain([file]).chain(argv))
     }
 
     /// Returns the executors' program with these arguments.
-    fn ours(&self, words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Program> {
+    fn executor_program(&self, words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Program> {
         let (_, executor) = self
             .executor
             .as_ref()
@@ -406,7 +417,7 @@ impl Launcher {
         Ok(Program::Open { file: executor.clone(), argv: words.into_iter().collect() })
     }
 
-    fn to_spec(&self, spec: &ContainerSpec, mut ready: Ready) -> Spec {
+    fn to_spec(&self, spec: &ContainerSpec, mut ready: PreparedSandbox) -> Spec {
         let sandbox = Path::new(&spec.sandbox);
         let argv = spec.argv.iter().map(OsString::from).collect();
         let program = match &self.executor {
@@ -433,7 +444,7 @@ impl Launcher {
     deprecated,
     reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
 )]
-async fn bury(container: ContainerName, board: Child) {
+async fn reap_switchboard(container: ContainerName, board: Child) {
     let (pid, pidfd) = board.into_parts();
     if let Ok(fd) = AsyncFd::with_interest(pidfd, Interest::READABLE) {
         // If the wait fails, the wait for the status below blocks instead.

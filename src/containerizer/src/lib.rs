@@ -30,12 +30,14 @@ pub mod volumes;
 use std::path::Path;
 
 pub use crate::fetcher::Fetcher;
-pub use composing::{ComposingContainerizer, Connect, Holding, Holdings, Report, Used};
-pub use config::{Config, Refused};
+pub use composing::{
+    ComposingContainerizer, Connect, ContainerResources, ContainerUsage, ListContainerResources, Report,
+};
+pub use config::{Config, ConfigError};
 pub use container_logger::{RotationError, rules as rotation_rules};
 pub use deleter::Deleter;
-pub use host::{Host, Links};
-pub use io_switchboard::{Client, Io};
+pub use host::{AgentConnections, Host};
+pub use io_switchboard::{Client, ContainerIo};
 pub use mesos::isolators::gpu::nvidia::Gpus;
 pub use mesos::isolators::is_perf_event;
 pub use mesos::isolators::linux::capabilities::bits as capability_bits;

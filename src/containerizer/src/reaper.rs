@@ -16,12 +16,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 
-use crate::composing::Live;
-use crate::container_config::Described;
+use crate::composing::RunningContainer;
+use crate::container_config::ContainerDescription;
 use crate::container_logger::Variables;
 use crate::launcher::Launcher;
 use crate::mesos::isolators::cgroups::mem::out_of_memory;
-use crate::runtime_dir::Note;
+use crate::runtime_dir::RecordKind;
 
 /// Time for the processes of one container to end after SIGKILL, before a warning is logged and the signal is sent
 /// again.
@@ -32,9 +32,9 @@ const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
 /// Time that an executor's container has to run until it is recorded in the runtime directory. Most tasks have ended by
 /// then, and the files would cost as much as a part of the task.
-const NOTED_AFTER: Duration = Duration::from_secs(1);
+const RECORDED_AFTER: Duration = Duration::from_secs(1);
 /// Name of the variable that holds the sandbox, in the environment of an executor and of all processes that it starts.
-pub(crate) const MARK: &str = "MESOS_DIRECTORY";
+pub(crate) const SANDBOX_VARIABLE: &str = "MESOS_DIRECTORY";
 /// Number that the init process adds to the signal that has killed its program, for its exit status.
 const INIT_SIGNALLED: i32 = 128;
 
@@ -60,7 +60,7 @@ impl Launcher {
         });
     }
 
-    pub(crate) fn end_left_overs(&self, containers: Vec<ContainerName>, ended: oneshot::Sender<()>) {
+    pub(crate) fn destroy_leftovers(&self, containers: Vec<ContainerName>, ended: oneshot::Sender<()>) {
         let launcher = self.clone();
         self.runtime.spawn_blocking(move || {
             for container in containers {
@@ -95,25 +95,25 @@ impl Launcher {
             Err(_) => false,
         };
         let again =
-            sandbox.as_deref().filter(|_| is_gone).and_then(|directory| self.stand_beside_again(&container, directory));
-        let ours = again.is_some();
+            sandbox.as_deref().filter(|_| is_gone).and_then(|directory| self.restart_runner(&container, directory));
+        let is_child = again.is_some();
         let found = match again {
             Some(child) => Ok(Some((child.started(), child.into_parts()))),
             None => found.map(|found| found.map(|old| (Some(old.started()), old.into_parts()))),
         };
         match found {
             Ok(Some((started, (pid, pidfd)))) => {
-                self.watch_again(&container);
-                self.take_up_terminal(&container);
+                self.resume_memory_watch(&container);
+                self.reconnect_terminal(&container);
                 let reports = self.containerizers.iter().flat_map(|one| one.status(&container));
                 reports.for_each(|report| (self.report)(report));
                 // The variables were valid when the container was started.
-                let variables: Option<Variables> = self.records.more(&container, Note::Logger);
+                let variables: Option<Variables> = self.records.read_record(&container, RecordKind::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
-                let ports = self.records.more(&container, Note::Ports);
-                let init = self.records.is_kept(&container);
-                let live = Live { pid, started, sandbox, init, rotation, ports };
-                self.alive(&container, live, pidfd, ours, None::<std::future::Ready<()>>, None);
+                let ports = self.records.read_record(&container, RecordKind::Ports);
+                let init = self.records.has_init(&container);
+                let live = RunningContainer { pid, started, sandbox, init, rotation, ports };
+                self.watch_container(&container, live, pidfd, is_child, None::<std::future::Ready<()>>, None);
             }
             Ok(None) => self.gone(container, sandbox),
             Err(error) => {
@@ -124,7 +124,7 @@ impl Launcher {
     }
 
     /// Watches the memory of a container of the previous agent process. It may have run out of memory meanwhile.
-    fn watch_again(&self, container: &ContainerName) {
+    fn resume_memory_watch(&self, container: &ContainerName) {
         let Some(group) = self.isolators.group(container).filter(Group::exists) else { return };
         if !self.isolators.limits_memory(container) {
             return;
@@ -148,21 +148,21 @@ impl Launcher {
         self.runtime.spawn_blocking(move || {
             launcher.end_group(&container);
             launcher.clean_up(&container);
-            end_marked(&container, sandbox.as_deref());
+            kill_marked(&container, sandbox.as_deref());
             (launcher.report)(Input::ContainerExited { container, status });
         });
     }
 
     /// Reports that a container runs, serves its connection if it has one, and waits for its end. `described` is
     /// recorded if the container runs long enough.
-    pub(crate) fn alive(
+    pub(crate) fn watch_container(
         &self,
         container: &ContainerName,
-        live: Live,
+        live: RunningContainer,
         pidfd: OwnedFd,
-        ours: bool,
+        is_child: bool,
         line: Option<impl Future<Output = ()> + Send + 'static>,
-        described: Option<Described>,
+        described: Option<ContainerDescription>,
     ) {
         lock(&self.live).insert(container.clone(), live.clone());
         let (launcher, container) = (self.clone(), container.clone());
@@ -173,7 +173,7 @@ impl Launcher {
             if let Some(line) = line {
                 tokio::spawn(line);
             }
-            launcher.wait(container, live, pidfd, ours, described).await;
+            launcher.wait(container, live, pidfd, is_child, described).await;
         });
     }
 
@@ -184,23 +184,23 @@ impl Launcher {
     async fn wait(
         self,
         container: ContainerName,
-        live: Live,
+        live: RunningContainer,
         pidfd: OwnedFd,
-        ours: bool,
-        described: Option<Described>,
+        is_child: bool,
+        described: Option<ContainerDescription>,
     ) {
         let mut recorded = None;
         match AsyncFd::with_interest(pidfd, Interest::READABLE) {
             Ok(fd) => {
                 if let Some(described) = described
-                    && tokio::time::timeout(NOTED_AFTER, fd.readable()).await.is_err()
+                    && tokio::time::timeout(RECORDED_AFTER, fd.readable()).await.is_err()
                 {
-                    self.note_later(&container, live.pid, described).await;
+                    self.record_later(&container, live.pid, described).await;
                 }
                 if let Err(error) = fd.readable().await {
                     tracing::warn!(%container, "cannot wait for a container: {error}");
                 }
-                if !ours {
+                if !is_child {
                     recorded = match self.records.status(&container) {
                         Some(status) => Some(status),
                         None => status_of(live.pid, fd.get_ref()).await,
@@ -209,12 +209,12 @@ impl Launcher {
             }
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
         }
-        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { recorded };
+        let status = if is_child { containers::wait(live.pid).ok().map(|status| status.raw()) } else { recorded };
         if !self.containerizers.iter().all(|one| one.wait(&container)) {
             return;
         }
         let status = match live.init {
-            true => self.records.status(&container).or_else(|| status.map(of_init)),
+            true => self.records.status(&container).or_else(|| status.map(program_status)),
             false => status,
         };
         let group = self.isolators.group(&container);
@@ -227,7 +227,7 @@ impl Launcher {
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
         // A program that was killed may have left processes, and a killed init process its program.
         let killed = (live.sandbox.is_some() || live.init) && status.is_none_or(|status| status & 0x7f != 0);
-        if self.containerizers.iter().any(|one| one.has(&container))
+        if self.containerizers.iter().any(|one| one.needs_cleanup(&container))
             || nested
             || killed
             || !containers::group_is_empty(live.pid)
@@ -242,7 +242,7 @@ impl Launcher {
                     launcher.end_group(&name);
                 }
                 launcher.clean_up(&name);
-                end_marked(&name, sandbox.as_deref());
+                kill_marked(&name, sandbox.as_deref());
             });
             let ended = ended.await;
             if let Err(error) = ended {
@@ -260,7 +260,7 @@ impl Launcher {
         (self.report)(Input::ContainerExited { container, status });
     }
 
-    async fn note_later(&self, container: &ContainerName, pid: i32, described: Described) {
+    async fn record_later(&self, container: &ContainerName, pid: i32, described: ContainerDescription) {
         let (records, name) = (self.records.clone(), container.clone());
         if let Err(error) = self.runtime.spawn_blocking(move || records.note(&name, pid, &described)).await {
             tracing::warn!(%container, "the thread that notes a container has failed: {error}");
@@ -281,7 +281,7 @@ impl Launcher {
 
     /// Kills the processes of a container and of its nested containers. Their reapers report their ends.
     fn end_all(&self, container: &ContainerName) {
-        let all: Vec<(ContainerName, Live)> = lock(&self.live)
+        let all: Vec<(ContainerName, RunningContainer)> = lock(&self.live)
             .iter()
             .filter(|(name, _)| *name == container || name.is_inside(container))
             .map(|(name, live)| (name.clone(), live.clone()))
@@ -301,7 +301,7 @@ impl Launcher {
 }
 
 /// Returns the wait status of a program from that of its init process.
-fn of_init(status: i32) -> i32 {
+fn program_status(status: i32) -> i32 {
     let code = WaitStatus::from_raw(status).code();
     match code.filter(|code| *code > INIT_SIGNALLED).map(|code| code - INIT_SIGNALLED) {
         Some(signal) if signal <= 64 => signal,
@@ -333,9 +333,9 @@ fn limited(container: &ContainerName, group: &Group) -> Input {
 }
 
 /// Kills processes that an executor has left and that are not its descendants any more.
-fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
+fn kill_marked(container: &ContainerName, sandbox: Option<&str>) {
     if let Some(sandbox) = sandbox
-        && let Err(error) = containers::destroy_marked(MARK, sandbox.as_ref(), DESTROY_LIMIT)
+        && let Err(error) = containers::destroy_marked(SANDBOX_VARIABLE, sandbox.as_ref(), DESTROY_LIMIT)
     {
         tracing::warn!(%container, "{error}");
     }

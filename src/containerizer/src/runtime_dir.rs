@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::{Access, create_directories, create_file, write_file};
 
-use crate::container_config::{ContainerConfig, Described};
+use crate::container_config::{ContainerConfig, ContainerDescription};
 use crate::spares::Spares;
 
 /// Name of the file with the pid of a container's first process.
@@ -44,18 +44,18 @@ const SWITCHBOARD: &str = "io_switchboard";
 const OWNER: &str = "agent";
 /// Further records about a container, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum RecordKind {
     /// Variables that change the rotation of its output.
     Logger,
     /// Ports of a standalone container.
     Ports,
 }
 
-impl Note {
+impl RecordKind {
     fn file(self) -> &'static str {
         match self {
-            Note::Logger => "logger",
-            Note::Ports => "ports",
+            RecordKind::Logger => "logger",
+            RecordKind::Ports => "ports",
         }
     }
 }
@@ -94,7 +94,7 @@ impl Records {
     }
 
     /// Records that a container runs. Without the record, a container that is not an executor's cannot be recovered.
-    pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
+    pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &ContainerDescription) {
         self.note_owner(container);
         let directory = self.directory(container);
         let write = || {
@@ -110,7 +110,7 @@ impl Records {
             // This file comes last: with it the container counts as recorded.
             write_file(&directory.join(PID), pid.to_string().as_bytes(), Access::Owner)
         };
-        self.tell(container, write());
+        self.warn_of_failure(container, write());
     }
 
     /// Records the switchboard of a container's terminal.
@@ -118,7 +118,7 @@ impl Records {
         let directory = self.directory(container).join(SWITCHBOARD);
         let written = create_directories(&directory, Access::Owner)
             .and_then(|()| write_file(&directory.join(PID), pid.to_string().as_bytes(), Access::Owner));
-        self.tell(container, written);
+        self.warn_of_failure(container, written);
     }
 
     /// Creates the file for the status of a container's program; `None` if it cannot be created.
@@ -132,7 +132,7 @@ impl Records {
 
     /// Returns whether the first process of a running container is the agent's init, which records the status of its
     /// program.
-    pub(crate) fn is_kept(&self, container: &ContainerName) -> bool {
+    pub(crate) fn has_init(&self, container: &ContainerName) -> bool {
         self.directory(container).join(STATUS).exists()
     }
 
@@ -140,7 +140,7 @@ impl Records {
     fn note_status(&self, container: &ContainerName, status: i32) {
         // The init process may have written it already, and that may be all that the next agent process has.
         if self.status(container).is_none() {
-            self.tell(
+            self.warn_of_failure(
                 container,
                 unless_gone(write_file(
                     &self.directory(container).join(STATUS),
@@ -152,8 +152,11 @@ impl Records {
     }
 
     /// Records how a nested container has ended.
-    pub(crate) fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
-        self.tell(container, unless_gone(write_for_us(&self.directory(container).join(TERMINATION), termination)));
+    pub(crate) fn record_termination(&self, container: &ContainerName, termination: &ContainerTermination) {
+        self.warn_of_failure(
+            container,
+            unless_gone(write_for_us(&self.directory(container).join(TERMINATION), termination)),
+        );
     }
 
     /// Returns the recorded status of a container's first process. That process runs as the task's user, so the file
@@ -164,7 +167,7 @@ impl Records {
         text.trim().parse().ok()
     }
 
-    fn tell(&self, container: &ContainerName, written: io::Result<()>) {
+    fn warn_of_failure(&self, container: &ContainerName, written: io::Result<()>) {
         if let Err(error) = written {
             let directory = self.directory(container);
             tracing::warn!(%container, "a container cannot be noted in '{}': {error}", directory.display());
@@ -186,10 +189,10 @@ impl Records {
     ///
     /// # Errors
     /// If the record cannot be written.
-    pub(crate) fn note_more(
+    pub(crate) fn write_record(
         &self,
         container: &ContainerName,
-        what: Note,
+        what: RecordKind,
         value: &impl Serialize,
     ) -> std::io::Result<()> {
         let directory = self.make_directory(container)?;
@@ -197,7 +200,7 @@ impl Records {
     }
 
     /// Reads a further record about a container; `None` if there is none, or it cannot be read.
-    pub(crate) fn more<T: DeserializeOwned>(&self, container: &ContainerName, what: Note) -> Option<T> {
+    pub(crate) fn read_record<T: DeserializeOwned>(&self, container: &ContainerName, what: RecordKind) -> Option<T> {
         let noted = std::fs::read(self.directory(container).join(what.file())).ok()?;
         serde_json::from_slice(&noted).ok()
     }
@@ -213,7 +216,7 @@ impl Records {
         }
         let written = create_directories(&directory, Access::Owner)
             .and_then(|()| write_file(&directory.join(OWNER), self.owner.as_bytes(), Access::Owner));
-        self.tell(container, written);
+        self.warn_of_failure(container, written);
     }
 
     /// Handles the end of a container. If it is inside a running one, its status is recorded.
@@ -352,9 +355,9 @@ mod tests {
         };
         assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
         assert_eq!(names(&Records::new(&directory, Path::new("/other/meta"))), []);
-        own.note_more(&child, Note::Ports, &[(80, 81)]).unwrap();
-        assert_eq!(own.more(&child, Note::Ports), Some(vec![(80, 81)]));
-        assert_eq!(own.more::<Vec<u64>>(&inner, Note::Ports), None);
+        own.write_record(&child, RecordKind::Ports, &[(80, 81)]).unwrap();
+        assert_eq!(own.read_record(&child, RecordKind::Ports), Some(vec![(80, 81)]));
+        assert_eq!(own.read_record::<Vec<u64>>(&inner, RecordKind::Ports), None);
         own.forget(&inner);
         assert_eq!(names(&own), [("a.b".to_owned(), 2)]);
         own.forget(&root);
@@ -383,14 +386,14 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    fn described(session: bool) -> Described {
+    fn described(session: bool) -> ContainerDescription {
         let spec = ContainerSpec {
             sandbox: "/w/containers/a".into(),
             environment: vec![("A".into(), "b".into())],
             session: session.then_some(Session { terminal: None }),
             ..ContainerSpec::default()
         };
-        Described { spec: Box::new(spec), launched: Spec::new(Program::Shell("true".into())).into() }
+        ContainerDescription { spec: Box::new(spec), launched: Spec::new(Program::Shell("true".into())).into() }
     }
 
     #[test]
@@ -405,8 +408,8 @@ mod tests {
         own.note_switchboard(&child, 5);
         own.note_status(&child, 256);
         let termination = ContainerTermination { status: Some(256), ..ContainerTermination::default() };
-        own.note_end(&child, &termination);
-        own.note_end(&gone, &termination);
+        own.record_termination(&child, &termination);
+        own.record_termination(&gone, &termination);
         assert!(!own.directory(&gone).exists());
         let at = directory.join("containers/a");
         let text = |path: &str| std::fs::read_to_string(at.join(path)).unwrap();

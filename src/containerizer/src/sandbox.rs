@@ -12,14 +12,14 @@ use containers::{Directory, User};
 use crate::volumes;
 
 /// Parts of a container's spawn request that were prepared.
-pub(crate) struct Ready {
+pub(crate) struct PreparedSandbox {
     /// User to run as; `None`: the agent's own user.
     pub(crate) user: Option<User>,
     /// The open sandbox; `None` for a session.
     pub(crate) sandbox: Option<OwnedFd>,
 }
 
-impl Ready {
+impl PreparedSandbox {
     /// Returns the sandbox as the directory in which a process starts.
     pub(crate) fn directory(self, path: &Path) -> Option<Directory> {
         self.sandbox.map(|fd| Directory { path: path.to_owned(), fd: Arc::new(fd) })
@@ -30,13 +30,13 @@ impl Ready {
 ///
 /// # Errors
 /// An error of the system, or a user that does not exist.
-pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Ready> {
+pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<PreparedSandbox> {
     let user = match &spec.user {
         Some(name) => User::other(name)?,
         None => None,
     };
     if spec.session.is_some() {
-        return Ok(Ready { user, sandbox: None });
+        return Ok(PreparedSandbox { user, sandbox: None });
     }
     let sandbox = Path::new(&spec.sandbox);
     let directory = containers::create_sandbox(sandbox, user.as_ref())?;
@@ -45,7 +45,7 @@ pub(crate) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Read
     }
     // An executor's volumes are mounted. Nested containers share its root, and get links.
     if !mounts || spec.latest.is_none() {
-        volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+        volumes::link_all(sandbox, &spec.volumes, user.as_ref())?;
     }
-    Ok(Ready { user, sandbox: Some(directory) })
+    Ok(PreparedSandbox { user, sandbox: Some(directory) })
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agent::{GoneVolume, Prepare, VolumeLink};
+use agent::{Prepare, RemovedVolume, VolumeLink};
 use anyhow::Context;
 use containers::User;
 use store::Access;
@@ -25,7 +25,7 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Errors
 /// The first volume that cannot be removed or created.
-pub fn change(gone: &[GoneVolume], new: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+pub fn change(gone: &[RemovedVolume], new: &[String]) -> anyhow::Result<Vec<PathBuf>> {
     let mut aside = Vec::new();
     for volume in gone {
         let path = Path::new(&volume.path);
@@ -72,7 +72,7 @@ fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
 
 /// Returns the directories in which the previous agent process may have left destroyed volumes: in the work directory,
 /// and on the disks of these resources.
-pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<PathBuf> {
+pub fn leftovers(work_dir: &Path, resources: &resources::Resources) -> Vec<PathBuf> {
     let roots = resources.iter().filter_map(|resource| {
         let disk = resource.disk()?;
         let root = work_dir.join(disk.root()?);
@@ -97,10 +97,10 @@ pub fn delete_later(directories: Vec<PathBuf>) {
 ///
 /// # Errors
 /// The first directory that cannot be linked.
-pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
+pub fn link_all(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
     for link in volumes {
-        ready(link, user)?;
-        containers::link_inside(sandbox, Path::new(&link.seen), Path::new(&link.directory))?;
+        prepare_directory(link, user)?;
+        containers::link_inside(sandbox, Path::new(&link.container_path), Path::new(&link.directory))?;
     }
     Ok(())
 }
@@ -109,14 +109,14 @@ pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyh
 ///
 /// # Errors
 /// The directory is missing, cannot be created, or cannot be given to its user.
-pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
+pub(crate) fn prepare_directory(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
     let directory = Path::new(&link.directory);
     match (&link.prepare, user) {
-        (Prepare::Give, Some(user)) => containers::give_directory(directory, user)?,
-        (Prepare::Give | Prepare::Leave, _) => {
+        (Prepare::ChangeOwner, Some(user)) => containers::chown_directory(directory, user)?,
+        (Prepare::ChangeOwner | Prepare::KeepOwner, _) => {
             anyhow::ensure!(directory.is_dir(), "The volume's directory '{}' is missing", link.directory);
         }
-        (Prepare::Make { sandbox }, _) => {
+        (Prepare::Create { sandbox }, _) => {
             let sandbox = Path::new(sandbox);
             let inside = directory.strip_prefix(sandbox).context("A directory of another sandbox is outside of it")?;
             containers::make_inside(sandbox, inside)?;
@@ -129,9 +129,9 @@ pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()
 ///
 /// # Errors
 /// The first link that cannot be removed.
-pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
+pub fn unlink_all(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
     for link in volumes {
-        containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.directory))?;
+        containers::unlink_inside(sandbox, Path::new(&link.container_path), Path::new(&link.directory))?;
     }
     Ok(())
 }
@@ -151,13 +151,13 @@ mod tests {
         let root = directory("aside");
         let volume = root.join("volumes/roles/dev test/v1");
         let text = volume.to_string_lossy().into_owned();
-        let gone = [GoneVolume { path: text.clone(), is_mount: false }];
+        let gone = [RemovedVolume { path: text.clone(), is_mount: false }];
         assert_eq!(change(&[], std::slice::from_ref(&text)).unwrap(), [] as [PathBuf; 0]);
         std::fs::write(volume.join("file"), "x").unwrap();
         let aside = change(&gone, std::slice::from_ref(&text)).unwrap();
         assert_eq!(std::fs::read_dir(&volume).unwrap().count(), 0);
         assert!(aside[0].join("file").exists());
-        assert_eq!(left_overs(&root, &resources::Resources::default()), [root.join("volumes/.destroyed")]);
+        assert_eq!(leftovers(&root, &resources::Resources::default()), [root.join("volumes/.destroyed")]);
         // The change is repeated, as after a crash: there is nothing left to remove.
         std::fs::remove_dir(&volume).unwrap();
         assert_eq!(change(&gone, &[]).unwrap(), [] as [PathBuf; 0]);
@@ -169,7 +169,7 @@ mod tests {
         let root = directory("mount");
         std::fs::create_dir_all(root.join("lost+found")).unwrap();
         std::fs::write(root.join("file"), "x").unwrap();
-        let gone = GoneVolume { path: root.to_string_lossy().into_owned(), is_mount: true };
+        let gone = RemovedVolume { path: root.to_string_lossy().into_owned(), is_mount: true };
         for directory in change(std::slice::from_ref(&gone), &[]).unwrap() {
             delete(&directory);
         }

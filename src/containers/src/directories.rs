@@ -51,7 +51,7 @@ const PLACE: OFlags = DIR.union(OFlags::PATH);
 ///
 /// # Errors
 /// The path is not a directory, or an error of the system. A symbolic link is not a directory.
-pub fn give_directory(path: &Path, owner: &User) -> Result<(), DirectoryError> {
+pub fn chown_directory(path: &Path, owner: &User) -> Result<(), DirectoryError> {
     let directory = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open the directory", path))?;
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     rustix::fs::fchown(&directory, Some(uid), Some(gid)).map_err(failed("change the owner of", path))

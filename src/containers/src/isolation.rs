@@ -49,27 +49,27 @@ impl Namespaces {
 /// A directory or file, by its path below a trusted one. `inside` is relative, and none of its parts may be a symbolic
 /// link: its owner could lead a mount anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MountPath {
     /// A path that is trusted.
     pub base: PathBuf,
     /// The path below `base`; empty for the base itself.
     pub inside: PathBuf,
 }
 
-impl Place {
+impl MountPath {
     /// Creates a place from a path that is trusted as a whole.
-    pub fn trusted(path: impl Into<PathBuf>) -> Place {
-        Place { base: path.into(), inside: PathBuf::new() }
+    pub fn trusted(path: impl Into<PathBuf>) -> MountPath {
+        MountPath { base: path.into(), inside: PathBuf::new() }
     }
 
     /// Creates a place from an absolute path that must not contain links.
-    pub fn without_links(path: impl AsRef<Path>) -> Place {
+    pub fn without_links(path: impl AsRef<Path>) -> MountPath {
         let path = path.as_ref();
-        Place { base: PathBuf::from("/"), inside: path.strip_prefix("/").unwrap_or(path).to_owned() }
+        MountPath { base: PathBuf::from("/"), inside: path.strip_prefix("/").unwrap_or(path).to_owned() }
     }
 
     /// Returns whether this place is `other` or below it.
-    pub fn is_within(&self, other: &Place) -> bool {
+    pub fn is_within(&self, other: &MountPath) -> bool {
         self.base == other.base && self.inside.starts_with(&other.inside)
     }
 }
@@ -80,9 +80,9 @@ pub enum Mount {
     /// Mounts `source`, with its own mounts, at `target`, which must exist.
     Bind {
         /// The directory or file that is mounted.
-        source: Place,
+        source: MountPath,
         /// The mount point.
-        target: Place,
+        target: MountPath,
         /// Whether the mount is read-only.
         read_only: bool,
     },

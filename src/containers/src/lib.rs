@@ -47,7 +47,7 @@ pub use child::{Child, WaitError, end_now, group_is_empty, has_children, signal_
 pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use directories::{
-    DirectoryError, disk_usage, find_beneath, give_directory, link_inside, make_file_inside, make_inside, open_found,
+    DirectoryError, chown_directory, disk_usage, find_beneath, link_inside, make_file_inside, make_inside, open_found,
     remove, unlink_inside,
 };
 pub use exit_info::exit_status;
@@ -67,6 +67,6 @@ pub use spec::{Directory, Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};
 pub use template::{Copy, CopyError, Template, TemplateError, become_copy, line};
-pub use terminal::{Terminal, never_wait, pipe, read_some, resize_terminal, write_some};
+pub use terminal::{Terminal, pipe, read_some, resize_terminal, set_nonblocking, write_some};
 pub use trim::trim_program;
 pub use user::{User, UserError};

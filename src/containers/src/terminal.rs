@@ -83,7 +83,7 @@ pub fn resize_terminal(terminal: impl AsFd, rows: u32, columns: u32) -> io::Resu
 ///
 /// # Errors
 /// If the descriptor cannot be changed.
-pub fn never_wait(fd: impl AsFd) -> io::Result<()> {
+pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(&fd)?;
     Ok(rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use containers::cgroups::{Controller, Device, Hierarchies};
-use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, Namespaces, Place};
+use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, MountPath, Namespaces};
 use containers::{Launcher, Output, Program, Spec};
 
 /// Time limit for an expected event, also on a busy machine.
@@ -108,8 +108,8 @@ fn mounts_and_roots() {
     std::fs::create_dir_all(directory.0.join("data")).unwrap();
     std::fs::create_dir_all(directory.0.join("fixed")).unwrap();
     let bind = |inside: &str, read_only| Mount::Bind {
-        source: Place::trusted(&shown.0),
-        target: Place { base: directory.0.clone(), inside: inside.into() },
+        source: MountPath::trusted(&shown.0),
+        target: MountPath { base: directory.0.clone(), inside: inside.into() },
         read_only,
     };
     let namespaces = Namespaces { mount: true, ..Namespaces::default() };
@@ -132,8 +132,8 @@ fn mounts_and_roots() {
     let inner = directory.0.canonicalize().unwrap().join("containers/inner");
     std::fs::create_dir_all(inner.join("data")).unwrap();
     let mount = |source: &Path| Mount::Bind {
-        source: Place::without_links(source),
-        target: Place::without_links(inner.join("data")),
+        source: MountPath::without_links(source),
+        target: MountPath::without_links(inner.join("data")),
         read_only: false,
     };
     let with = |mount| Isolation { namespaces, mounts: vec![mount], ..Isolation::default() };

@@ -35,7 +35,7 @@ pub(crate) fn forbidden() -> Response {
 
 /// The sender of a request, and the authorizer that decides what it may do.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Caller {
     pub(crate) authorizer: Authorizer,
     /// Principal of the sender; `None` if the request was not authenticated.
     pub(crate) principal: Option<Arc<str>>,
@@ -44,15 +44,15 @@ pub(crate) struct Asker {
     pub(crate) executor: Option<ContainerName>,
 }
 
-impl Asker {
+impl Caller {
     /// Creates the sender of a request with this principal; `None` if it is not authenticated.
-    pub(crate) fn new(authorizer: Authorizer, principal: Option<Arc<str>>) -> Asker {
-        Asker { authorizer, principal, executor: None }
+    pub(crate) fn new(authorizer: Authorizer, principal: Option<Arc<str>>) -> Caller {
+        Caller { authorizer, principal, executor: None }
     }
 
     /// Creates the sender of a request of the executor in this container. It may do what its token implies (SEC-40).
-    pub(crate) fn executor(container: ContainerName) -> Asker {
-        Asker { authorizer: Authorizer::without_rules(), principal: None, executor: Some(container) }
+    pub(crate) fn executor(container: ContainerName) -> Caller {
+        Caller { authorizer: Authorizer::without_rules(), principal: None, executor: Some(container) }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -70,7 +70,7 @@ impl Asker {
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn must(&self, action: Action, object: Option<&str>) -> Result<(), Box<Response>> {
+    pub(crate) fn authorize(&self, action: Action, object: Option<&str>) -> Result<(), Box<Response>> {
         if self.may(action, object) {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Asker {
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn must_all(&self, action: Action) -> Result<(), Box<Response>> {
+    pub(crate) fn authorize_all(&self, action: Action) -> Result<(), Box<Response>> {
         match self.authorizer.verdict(self.subject(), action) {
             Verdict::Everything => Ok(()),
             Verdict::Depends | Verdict::Nothing => {
@@ -121,18 +121,18 @@ impl Asker {
     ///
     /// # Errors
     /// 403; 405 for flags with a method other than GET or HEAD (LEG-07).
-    pub(crate) fn must_reach(&self, endpoint: Shared, request: &Request) -> Result<(), Box<Response>> {
+    pub(crate) fn authorize_endpoint(&self, endpoint: Shared, request: &Request) -> Result<(), Box<Response>> {
         match endpoint {
             Shared::Flags if !self.authorizer.is_on() => Ok(()),
             Shared::Flags if request.method != Method::GET && request.method != Method::HEAD => {
                 Err(Box::new(Response::method_not_allowed(&["GET"], request.method.as_str())))
             }
-            Shared::Flags => self.must(Action::ViewFlags, None),
+            Shared::Flags => self.authorize(Action::ViewFlags, None),
             Shared::LoggingToggle => {
                 note_toggle(request);
-                self.must(Action::GetEndpoint, Some("/logging/toggle"))
+                self.authorize(Action::GetEndpoint, Some("/logging/toggle"))
             }
-            Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
+            Shared::FilesDebug => self.authorize(Action::GetEndpoint, Some("/files/debug")),
             Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats | Shared::Webui(_) => Ok(()),
             // Each path is authorized separately.
             Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload => Ok(()),
@@ -145,7 +145,7 @@ impl Asker {
     /// 403.
     pub(crate) fn may_read_log(&self, common: &Common, path: &str) -> Option<Result<(), Box<Response>>> {
         match common.files.attached_above(path).as_deref() {
-            Some("/master/log" | "/slave/log") => Some(self.must(Action::AccessMesosLog, None)),
+            Some("/master/log" | "/slave/log") => Some(self.authorize(Action::AccessMesosLog, None)),
             Some(_) => None,
             // The file is not attached, so the response is 404.
             None => Some(Ok(())),

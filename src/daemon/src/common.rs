@@ -5,7 +5,7 @@
 pub mod calls;
 mod files;
 mod help;
-mod judged;
+mod large_calls;
 mod log_level;
 mod query;
 pub(crate) mod unknown_call;
@@ -20,7 +20,7 @@ use wire::tls::Tls;
 
 #[cfg(test)]
 pub use help::gaps;
-pub use judged::judged;
+pub use large_calls::check_off_reactor;
 pub use log_level::LogLevel;
 pub(crate) use log_level::note_toggle;
 pub use query::{form, number};

@@ -1,8 +1,8 @@
 //! Runs a core: batches inputs, wakes it when its timers are due, makes its entries durable, and then carries out its
 //! outputs.
 //!
-//! It serves master and agent: a [`World`] implements persisting and outputs. All of it runs on the one thread of the
-//! reactor, except the writes to disk.
+//! It serves master and agent: a [`CoreShell`] implements persisting and outputs. All of it runs on the one thread of
+//! the reactor, except the writes to disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::log_limit::{COUNTED, admits};
 const BATCH_LIMIT: usize = 4096;
 
 /// The shell's side of a core.
-pub trait World<C: Core>: Send + Sync + 'static {
+pub trait CoreShell<C: Core>: Send + Sync + 'static {
     /// Makes entries durable, in order. Called on a thread that may block.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl<C: Core> Driver<C> {
 
     /// Calls `look` with the core after all queued inputs have been handled. The state that it sees need not be
     /// durable.
-    pub fn look<R>(&self, look: impl FnOnce(&C) -> R) -> R {
+    pub fn read_undurable<R>(&self, look: impl FnOnce(&C) -> R) -> R {
         self.handle_queue();
         look(&lock(&self.shared.core))
     }
@@ -183,8 +183,8 @@ impl<C: Core> Driver<C> {
     /// Drives the core until persisting fails. Call it once, from one task.
     ///
     /// # Errors
-    /// The error of [`World::persist`].
-    pub async fn run(&self, world: Arc<impl World<C>>) -> anyhow::Result<()> {
+    /// The error of [`CoreShell::persist`].
+    pub async fn run(&self, world: Arc<impl CoreShell<C>>) -> anyhow::Result<()> {
         let (committer, mut from_disk) = Committer::start(world);
         *lock(&self.shared.committer) = Some(committer);
         // The writing thread and the shell live as long as this future, regardless of other references to the driver.
@@ -267,11 +267,11 @@ struct Committer<C: Core> {
     to_disk: mpsc::UnboundedSender<Batch<C>>,
     /// Number of batches that are being written or wait behind such a batch.
     in_flight: usize,
-    world: Arc<dyn World<C>>,
+    world: Arc<dyn CoreShell<C>>,
 }
 
 impl<C: Core> Committer<C> {
-    fn start(world: Arc<impl World<C>>) -> (Committer<C>, FromDisk<C>) {
+    fn start(world: Arc<impl CoreShell<C>>) -> (Committer<C>, FromDisk<C>) {
         let (to_disk, mut batches) = mpsc::unbounded_channel::<Batch<C>>();
         let (done, from_disk) = mpsc::unbounded_channel();
         let writer = world.clone();
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    impl World<Echo> for Notes {
+    impl CoreShell<Echo> for Notes {
         fn persist(&self, entries: Vec<u32>) -> anyhow::Result<()> {
             anyhow::ensure!(!entries.contains(&26), "disk full");
             if entries.contains(&100) {

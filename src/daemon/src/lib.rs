@@ -6,7 +6,6 @@
 mod acls;
 mod address;
 pub mod agent;
-mod answers;
 mod audit;
 mod clock;
 mod codec;
@@ -29,6 +28,7 @@ pub mod master;
 mod metrics;
 mod origin;
 mod parts;
+mod pending_requests;
 pub mod process;
 mod prometheus;
 pub mod random;

@@ -69,7 +69,7 @@ pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
         agents.push(tokio::spawn(async move {
             let end = async {
                 stopped.await;
-                Stop::ForGood
+                Stop::Unregister
             };
             running.run_until(end).await.map(|_| ())
         }));

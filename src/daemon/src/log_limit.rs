@@ -40,16 +40,16 @@ pub(crate) const COUNTED: &str = "counted";
 
 /// A place in the code that writes lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum LogSite {
     /// A call of one of `tracing`'s macros.
     Callsite(Identifier),
     /// File, line and column in a core.
     Core(&'static str, u32, u32),
 }
 
-impl From<&'static Location<'static>> for Place {
-    fn from(at: &'static Location<'static>) -> Place {
-        Place::Core(at.file(), at.line(), at.column())
+impl From<&'static Location<'static>> for LogSite {
+    fn from(at: &'static Location<'static>) -> LogSite {
+        LogSite::Core(at.file(), at.line(), at.column())
     }
 }
 
@@ -62,10 +62,10 @@ struct Lines {
     sample: String,
 }
 
-static LINES: Mutex<Option<FxHashMap<Place, Lines>>> = Mutex::new(None);
+static LINES: Mutex<Option<FxHashMap<LogSite, Lines>>> = Mutex::new(None);
 
 /// Returns whether a line may be written; otherwise counts it. `text` returns the line.
-pub(crate) fn admits(place: Place, level: Level, text: impl FnOnce() -> String) -> bool {
+pub(crate) fn admits(place: LogSite, level: Level, text: impl FnOnce() -> String) -> bool {
     let max = match level {
         Level::WARN => WARNINGS_MAX,
         Level::INFO => INFOS_MAX,
@@ -122,7 +122,7 @@ impl<S: Subscriber> Layer<S> for Limit {
         if data.target() == COUNTED || !(self.is_wanted)(data.target(), data.level()) {
             return true;
         }
-        admits(Place::Callsite(data.callsite()), *data.level(), || {
+        admits(LogSite::Callsite(data.callsite()), *data.level(), || {
             let mut text = Text::default();
             event.record(&mut text);
             text.0

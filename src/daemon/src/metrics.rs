@@ -144,7 +144,7 @@ impl Timings {
 
     /// Sets `<name>` to the last duration, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`. Sets nothing
     /// without durations.
-    pub fn tell(&self, name: &str, metrics: &mut Metrics) {
+    pub fn write_metrics(&self, name: &str, metrics: &mut Metrics) {
         let Some((_, last)) = self.samples.back() else { return };
         metrics.set(name, *last);
         let recent = self.samples.iter().filter(|(began, _)| began.elapsed() <= self.window);
@@ -194,12 +194,12 @@ mod tests {
     fn statistics_of_timings() {
         let mut timings = Timings::new(Duration::from_secs(60));
         let mut metrics = Metrics::default();
-        timings.tell("t", &mut metrics);
+        timings.write_metrics("t", &mut metrics);
         assert_eq!(metrics, Metrics::default());
         for millis in [5, 1, 3, 2, 4] {
             timings.add(Stopwatch::start(), Duration::from_millis(millis));
         }
-        timings.tell("t", &mut metrics);
+        timings.write_metrics("t", &mut metrics);
         let of = |name: &str| metrics.get(name).unwrap();
         assert_eq!((of("t"), of("t/count"), of("t/min"), of("t/max"), of("t/p50")), (4.0, 5.0, 1.0, 5.0, 3.0));
         assert!((of("t/p90") - 4.6).abs() < 1e-9);

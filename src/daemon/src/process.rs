@@ -119,10 +119,10 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = Stop>> {
     let terminated = terminated()?;
     Ok(async move {
         tokio::select! {
-            () = terminated => Stop::Quietly,
+            () = terminated => Stop::KeepTasks,
             _ = leave.recv() => {
                 tracing::info!("received SIGUSR1: unregistering, ending all tasks, and stopping");
-                Stop::ForGood
+                Stop::Unregister
             }
         }
     })

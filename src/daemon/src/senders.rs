@@ -17,7 +17,7 @@ use std::time::Duration;
 use base::{Pid, lock};
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
-use wire::libprocess::{ConnectionId, Network, Origin, Session};
+use wire::libprocess::{ConnectionId, Network, Origin, SenderToken};
 
 /// Maximum number of bound addresses; if there are more, those without an open connection are removed.
 const ADDRESSES_MAX: usize = 1 << 17;
@@ -34,7 +34,7 @@ pub(crate) struct Senders {
     /// Network whose messages carry the tokens back.
     network: Network,
     /// Token that this process sends to others, if it has one: then only that token is accepted.
-    own: Option<Session>,
+    own: Option<SenderToken>,
     table: Mutex<Table>,
     /// Number of refused messages.
     refused: AtomicU64,
@@ -56,9 +56,9 @@ struct Owner {
     ip: IpAddr,
     /// Whether the process sends over one connection at a time, as libprocess does.
     is_libprocess: bool,
-    session: Option<Session>,
+    sender_token: Option<SenderToken>,
     /// First token that the address had: the process with it may return.
-    former: Option<Session>,
+    former: Option<SenderToken>,
     warned: Option<Instant>,
 }
 
@@ -72,12 +72,12 @@ pub(crate) enum Kind {
 }
 
 impl Owner {
-    fn of(origin: &Origin, session: Option<Session>) -> Owner {
+    fn of(origin: &Origin, sender_token: Option<SenderToken>) -> Owner {
         Owner {
             connection: Some(origin.connection),
             ip: ip(origin),
             is_libprocess: origin.is_libprocess,
-            session,
+            sender_token,
             former: None,
             warned: None,
         }
@@ -90,12 +90,12 @@ impl Owner {
         }
         let is_at = |ip: IpAddr| ip == IpAddr::V4(*address.ip());
         let is_near = ip(origin) == self.ip || is_at(ip(origin));
-        let shares = self.session.is_none() && !self.is_libprocess && is_near;
+        let shares = self.sender_token.is_none() && !self.is_libprocess && is_near;
         match (kind, self.connection) {
             (Kind::Registers, None) => true,
             // The sender's IP is that of the address which it names, and the owner's is not.
             (Kind::Registers, Some(_)) => shares || is_at(ip(origin)) && !is_at(self.ip),
-            (Kind::Other, None) => self.session.is_none() && is_near,
+            (Kind::Other, None) => self.sender_token.is_none() && is_near,
             (Kind::Other, Some(_)) => shares,
         }
     }
@@ -104,43 +104,44 @@ impl Owner {
 impl Senders {
     /// Creates the table of a daemon that sends over `network`. An agent sends its masters a token, `own`; a master
     /// receives those of its agents.
-    pub(crate) fn new(network: Network, own: Option<Session>) -> Senders {
+    pub(crate) fn new(network: Network, own: Option<SenderToken>) -> Senders {
         Senders { network, own, table: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
     /// Returns whether a message comes from the process that it names, as far as that is known.
     pub(crate) fn admit(&self, from: &Pid, origin: &Origin, kind: Kind) -> bool {
         let address = from.address();
-        let session = origin.session.filter(|session| self.own.is_none_or(|own| own == *session));
+        let sender_token = origin.sender_token.filter(|sender_token| self.own.is_none_or(|own| own == *sender_token));
         let table = &mut *lock(&self.table);
         let Some(owner) = table.owners.get_mut(&address) else {
-            if kind == Kind::Registers || (self.own.is_some() && session.is_some()) {
-                self.bind(table, address, Owner::of(origin, session));
+            if kind == Kind::Registers || (self.own.is_some() && sender_token.is_some()) {
+                self.bind(table, address, Owner::of(origin, sender_token));
             }
             return true;
         };
-        let known = session.is_some() && (session == owner.session || session == owner.former || self.own.is_some());
+        let known = sender_token.is_some()
+            && (sender_token == owner.sender_token || sender_token == owner.former || self.own.is_some());
         if !known && !owner.may_speak(address, origin, kind) {
             self.refused.fetch_add(1, Ordering::Relaxed);
             warn(owner, from, origin);
             return false;
         }
         let registers = kind == Kind::Registers;
-        let is_new = (known || registers) && session != owner.session;
+        let is_new = (known || registers) && sender_token != owner.sender_token;
         let moves = registers && owner.connection != Some(origin.connection);
         if is_new || moves || owner.connection.is_none() {
-            let former = if is_new { owner.former.or(owner.session) } else { owner.former };
-            let session = if is_new { session } else { owner.session };
-            self.bind(table, address, Owner { former, ..Owner::of(origin, session) });
+            let former = if is_new { owner.former.or(owner.sender_token) } else { owner.former };
+            let sender_token = if is_new { sender_token } else { owner.sender_token };
+            self.bind(table, address, Owner { former, ..Owner::of(origin, sender_token) });
         }
         true
     }
 
     /// Binds the address of a process to this connection, over which the process has authenticated by a secret.
-    pub(crate) fn prove(&self, client: &Pid, origin: &Origin, is_open: bool) {
+    pub(crate) fn bind_authenticated(&self, client: &Pid, origin: &Origin, is_open: bool) {
         let table = &mut *lock(&self.table);
-        let former = table.owners.get(&client.address()).and_then(|owner| owner.former.or(owner.session));
-        let owner = Owner { former, ..Owner::of(origin, origin.session) };
+        let former = table.owners.get(&client.address()).and_then(|owner| owner.former.or(owner.sender_token));
+        let owner = Owner { former, ..Owner::of(origin, origin.sender_token) };
         self.bind(table, client.address(), owner);
         if !is_open {
             table.close(origin.connection);
@@ -152,26 +153,26 @@ impl Senders {
         let table = lock(&self.table);
         let owner = table.owners.get(&client.address()).filter(|owner| owner.connection.is_some());
         owner.is_some_and(|owner| {
-            let has_token = origin.session.is_some() && origin.session == owner.session;
+            let has_token = origin.sender_token.is_some() && origin.sender_token == owner.sender_token;
             !has_token && !owner.may_speak(client.address(), origin, Kind::Other)
         })
     }
 
     /// Sends the token of a process back that has not registered and begins to authenticate, so that it recognises the
     /// replies as those of its master.
-    pub(crate) fn greet(&self, from: &Pid, origin: &Origin) {
+    pub(crate) fn return_token(&self, from: &Pid, origin: &Origin) {
         let (table, address) = (&mut *lock(&self.table), from.address());
-        if origin.session.is_none() || table.owners.contains_key(&address) {
+        if origin.sender_token.is_none() || table.owners.contains_key(&address) {
             return;
         }
         if table.greeted.len() >= GREETED_MAX
             && let Some(oldest) = table.greeted.pop_front()
             && !table.owners.contains_key(&oldest)
         {
-            self.network.set_session(oldest, None);
+            self.network.set_sender_token(oldest, None);
         }
         table.greeted.push_back(address);
-        self.network.set_session(address, origin.session);
+        self.network.set_sender_token(address, origin.sender_token);
     }
 
     /// Returns the number of messages that were refused since the start.
@@ -191,7 +192,7 @@ impl Senders {
                 table.owners.iter().filter(|(_, owner)| owner.connection.is_none()).map(|(at, _)| *at).collect();
             for address in gone {
                 table.owners.remove(&address);
-                self.network.set_session(address, None);
+                self.network.set_sender_token(address, None);
             }
         }
         let Some(connection) = owner.connection else { return };
@@ -201,7 +202,7 @@ impl Senders {
         }
         bound.push(address);
         if self.own.is_none() {
-            self.network.set_session(address, owner.session);
+            self.network.set_sender_token(address, owner.sender_token);
         }
         table.owners.insert(address, owner);
     }
@@ -249,16 +250,16 @@ mod tests {
     use super::*;
 
     const AGENT: &str = "slave(1)@10.0.0.2:5051";
-    const TOKEN: Option<Session> = Some(token(1));
+    const TOKEN: Option<SenderToken> = Some(token(1));
 
-    const fn token(byte: u8) -> Session {
-        Session::new([byte; 16])
+    const fn token(byte: u8) -> SenderToken {
+        SenderToken::new([byte; 16])
     }
 
     /// Creates the origin of a libprocess message over a connection from an IP.
-    fn over(connection: u64, ip: &str, session: Option<Session>) -> Origin {
+    fn over(connection: u64, ip: &str, sender_token: Option<SenderToken>) -> Origin {
         let (connection, peer) = (ConnectionId(connection), format!("{ip}:40000").parse().unwrap());
-        Origin { connection, peer, is_libprocess: true, session }
+        Origin { connection, peer, is_libprocess: true, sender_token }
     }
 
     fn master() -> Senders {
@@ -309,7 +310,7 @@ mod tests {
         assert!(admit(&senders, over(3, "10.0.0.2", None), Kind::Registers));
         assert!(!admit(&senders, over(1, "10.0.0.66", None), Kind::Other));
         assert!(!admit(&senders, over(4, "10.0.0.2", None), Kind::Registers));
-        senders.prove(&AGENT.parse().unwrap(), &over(4, "10.0.0.2", None), true);
+        senders.bind_authenticated(&AGENT.parse().unwrap(), &over(4, "10.0.0.2", None), true);
         assert!(admit(&senders, over(4, "10.0.0.2", None), Kind::Registers));
         assert!(!admit(&senders, over(3, "10.0.0.2", None), Kind::Other));
     }
@@ -319,9 +320,9 @@ mod tests {
         let senders = master();
         assert!(admit(&senders, over(1, "10.0.0.2", TOKEN), Kind::Registers));
         assert!(admit(&senders, over(2, "172.16.0.1", TOKEN), Kind::Other));
-        for session in [None, Some(token(2))] {
-            assert!(!admit(&senders, over(3, "10.0.0.2", session), Kind::Other));
-            assert!(!admit(&senders, over(3, "10.0.0.2", session), Kind::Registers));
+        for sender_token in [None, Some(token(2))] {
+            assert!(!admit(&senders, over(3, "10.0.0.2", sender_token), Kind::Other));
+            assert!(!admit(&senders, over(3, "10.0.0.2", sender_token), Kind::Registers));
         }
         senders.closed(ConnectionId(1));
         assert!(!admit(&senders, over(3, "10.0.0.2", None), Kind::Other));
@@ -347,9 +348,9 @@ mod tests {
         // Another token is ignored.
         assert!(admit(&agent, over(1, "10.0.0.2", Some(token(2))), Kind::Registers));
         assert!(admit(&agent, over(2, "10.0.0.2", TOKEN), Kind::Other));
-        for session in [None, Some(token(2))] {
-            assert!(!admit(&agent, over(3, "10.0.0.2", session), Kind::Other));
-            assert!(!admit(&agent, over(3, "10.0.0.2", session), Kind::Registers));
+        for sender_token in [None, Some(token(2))] {
+            assert!(!admit(&agent, over(3, "10.0.0.2", sender_token), Kind::Other));
+            assert!(!admit(&agent, over(3, "10.0.0.2", sender_token), Kind::Registers));
         }
         assert!(admit(&agent, over(4, "10.0.0.2", TOKEN), Kind::Registers));
     }
@@ -359,7 +360,7 @@ mod tests {
         let senders = master();
         for port in 1..=u16::MAX {
             let pid: Pid = format!("x@10.0.0.2:{port}").parse().unwrap();
-            senders.greet(&pid, &over(1, "10.0.0.2", TOKEN));
+            senders.return_token(&pid, &over(1, "10.0.0.2", TOKEN));
         }
         assert_eq!(lock(&senders.table).greeted.len(), GREETED_MAX);
         assert!(lock(&senders.table).owners.is_empty());

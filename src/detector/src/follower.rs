@@ -10,13 +10,13 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use wire::client::Client;
 
-use crate::known::{Detector, Known, Leader, tell};
+use crate::detection::{DetectionState, Detector, Leader, tell};
 use crate::list::MasterList;
-use crate::question::{self, Answer, Problem};
+use crate::redirect::{self, Answer, Problem};
 use crate::search::Search;
 
 /// Time for which a leader that does not answer stays the leader, while no other master confirms that it leads.
-pub const HOLD: Duration = Duration::from_secs(30);
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum time for which an idle connection to the leader is kept: it costs the leader 13 KB, a new one 30
 /// microseconds without TLS.
@@ -24,12 +24,12 @@ const KEEP: Duration = Duration::from_secs(5);
 
 /// Signs of life of a leader, such as its pings. As long as they arrive, the leader is not asked.
 #[derive(Debug, Default)]
-pub struct Signs(Mutex<Option<(SocketAddrV4, Instant)>>);
+pub struct LeaderActivity(Mutex<Option<(SocketAddrV4, Instant)>>);
 
-impl Signs {
+impl LeaderActivity {
     /// Records a sign of life now: the process at this address, which is a master, treats this client as one of its
     /// own.
-    pub fn note(&self, address: SocketAddrV4) {
+    pub fn record(&self, address: SocketAddrV4) {
         *lock(&self.0) = Some((address, Instant::now()));
     }
 
@@ -41,7 +41,7 @@ impl Signs {
 
 /// Waits between requests to masters. Each wait is shortened by up to a half at random.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct RequestIntervals {
     /// First wait after the leader is found, after a doubt, and before a search for the next leader; it doubles.
     pub first: Duration,
     /// Longest wait from one round of a search to the next. A round lasts longer where masters hold their answers.
@@ -50,14 +50,17 @@ pub struct Pace {
     pub leader: Duration,
 }
 
-impl Pace {
+impl RequestIntervals {
     /// Waits of schedulers, of which a cluster has up to hundreds.
-    pub const FRAMEWORKS: Pace =
-        Pace { first: Duration::from_millis(100), search: Duration::from_secs(1), leader: Duration::from_secs(2) };
+    pub const FRAMEWORKS: RequestIntervals = RequestIntervals {
+        first: Duration::from_millis(100),
+        search: Duration::from_secs(1),
+        leader: Duration::from_secs(2),
+    };
     /// Waits of agents, of which a cluster has 10,000: their leader pings them every 15 seconds, so they do not ask it.
     /// While no master leads they send about 10,000 requests a second to two others that hold their answers, and 18,000
     /// to two that do not.
-    pub const AGENTS: Pace = Pace {
+    pub const AGENTS: RequestIntervals = RequestIntervals {
         first: Duration::from_millis(300),
         search: Duration::from_millis(1500),
         leader: Duration::from_secs(20),
@@ -66,28 +69,33 @@ impl Pace {
 
 impl Detector {
     /// Starts to follow the leader among the masters of a list; `seed` is for the jitter. The caller records the
-    /// leader's signs of life in `signs`. Requires a runtime.
-    pub fn follow(list: MasterList, pace: Pace, seed: u64, signs: Arc<Signs>) -> Detector {
-        let (sender, known) = watch::channel(Known::Nothing);
-        let (doubt, trouble) = (Arc::<Notify>::default(), Arc::<Mutex<String>>::default());
+    /// leader's signs of life in `leader_activity`. Requires a runtime.
+    pub fn follow(
+        list: MasterList,
+        intervals: RequestIntervals,
+        seed: u64,
+        leader_activity: Arc<LeaderActivity>,
+    ) -> Detector {
+        let (sender, known) = watch::channel(DetectionState::Unknown);
+        let (recheck_leader, no_leader_reason) = (Arc::<Notify>::default(), Arc::<Mutex<String>>::default());
         let follower = Follower {
-            search: Backoff::new(pace.first, pace.search, seed),
-            leader: Backoff::new(pace.first, pace.leader, seed.rotate_left(32)),
+            search: Backoff::new(intervals.first, intervals.search, seed),
+            leader: Backoff::new(intervals.first, intervals.leader, seed.rotate_left(32)),
             list,
             seed,
-            patience: pace.leader,
-            signs,
+            patience: intervals.leader,
+            leader_activity,
             sender,
-            doubt: doubt.clone(),
-            trouble: trouble.clone(),
+            recheck_leader: recheck_leader.clone(),
+            no_leader_reason: no_leader_reason.clone(),
         };
         let task = tokio::spawn(follower.run()).abort_handle();
         Detector {
             known,
             #[cfg(feature = "zookeeper")]
             lease: Arc::new(crate::Lease::new()),
-            doubt,
-            trouble,
+            recheck_leader,
+            no_leader_reason,
             task,
         }
     }
@@ -103,11 +111,11 @@ struct Follower {
     leader: Backoff,
     /// Time for which a sign of life counts.
     patience: Duration,
-    signs: Arc<Signs>,
-    sender: watch::Sender<Known>,
-    doubt: Arc<Notify>,
+    leader_activity: Arc<LeaderActivity>,
+    sender: watch::Sender<DetectionState>,
+    recheck_leader: Arc<Notify>,
     /// Reason why no leader is known.
-    trouble: Arc<Mutex<String>>,
+    no_leader_reason: Arc<Mutex<String>>,
 }
 
 /// Reason why the leader is no longer followed.
@@ -142,7 +150,7 @@ impl Follower {
                 Some(until)
             }
             Some(Lost::Resigned) => {
-                tell(&self.sender, Known::NoLeader);
+                tell(&self.sender, DetectionState::NoLeader);
                 self.pause(Instant::now()).await;
                 None
             }
@@ -151,9 +159,9 @@ impl Follower {
             let began = Instant::now();
             match search.next().await {
                 Ok((leader, client)) => {
-                    lock(&self.trouble).clear();
+                    lock(&self.no_leader_reason).clear();
                     let leader = self.known_as(leader);
-                    tell(&self.sender, Known::Leader(leader.clone()));
+                    tell(&self.sender, DetectionState::Leader(leader.clone()));
                     return (leader, client);
                 }
                 Err(none) => {
@@ -188,39 +196,39 @@ impl Follower {
         loop {
             let is_in_doubt = tokio::select! {
                 () = tokio::time::sleep(wait) => false,
-                () = self.doubt.notified() => true,
+                () = self.recheck_leader.notified() => true,
             };
             let asked = Instant::now();
             if is_in_doubt {
                 self.leader.reset();
-            } else if let Some(sign) = self.signs.last_of(leader.pid.address())
+            } else if let Some(sign) = self.leader_activity.last_of(leader.pid.address())
                 && sign + self.patience > asked
             {
                 confirmed = confirmed.max(sign);
                 wait = sign + self.patience - asked;
                 continue;
             }
-            match question::ask(&mut client).await {
+            match redirect::ask(&mut client).await {
                 Ok(Answer::Leads(now)) if now.pid == leader.pid => confirmed = asked,
                 // Another master is at its address.
                 Ok(Answer::Leads(_) | Answer::Names(..)) => return Lost::Follows,
                 Err(Problem::NoLeader) => return Lost::Resigned,
                 // An overloaded master may answer with any error.
-                Err(_) => return Lost::Silent(confirmed + HOLD),
+                Err(_) => return Lost::Silent(confirmed + SILENCE_LIMIT),
             }
             wait = self.leader.next_wait();
             if wait > KEEP {
-                client = question::client(client.address().clone());
+                client = redirect::client(client.address().clone());
             }
         }
     }
 
     /// Logs a failure unless it was the last one.
     fn report(&self, words: String) {
-        let mut trouble = lock(&self.trouble);
-        if *trouble != words {
+        let mut no_leader_reason = lock(&self.no_leader_reason);
+        if *no_leader_reason != words {
             tracing::warn!("{words}; the masters are asked again");
-            *trouble = words;
+            *no_leader_reason = words;
         }
     }
 }

@@ -8,18 +8,18 @@
 
 #[cfg(feature = "zookeeper")]
 mod candidate;
+mod detection;
 #[cfg(feature = "zookeeper")]
 mod entries;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 mod follower;
-mod known;
 #[cfg(feature = "zookeeper")]
 mod lease;
 mod list;
 #[cfg(feature = "zookeeper")]
 mod member;
-mod question;
+mod redirect;
 mod search;
 #[cfg(feature = "zookeeper")]
 mod session;
@@ -28,16 +28,16 @@ mod url;
 #[cfg(feature = "zookeeper")]
 mod watcher;
 
+pub use detection::{DetectionState, Detector, Leader};
 #[cfg(feature = "zookeeper")]
 pub use entries::{Change, Entries, EntriesError, SharedEntries, key_of as entry_of_node, name_of as node_of_entry};
-pub use follower::{HOLD, Pace, Signs};
-pub use known::{Detector, Known, Leader};
+pub use follower::{LeaderActivity, RequestIntervals, SILENCE_LIMIT};
 #[cfg(feature = "zookeeper")]
 pub use lease::Lease;
 pub use list::{ListError, MasterList};
 #[cfg(feature = "zookeeper")]
 pub use member::DetectError;
-pub use question::{LEADER_HEADER, MASTER_HEADER, PREVIOUS_HEADER, Problem, WAIT_HEADER};
+pub use redirect::{LEADER_HEADER, MASTER_HEADER, PREVIOUS_HEADER, Problem, WAIT_HEADER};
 pub use search::{NoLeader, find};
 #[cfg(feature = "zookeeper")]
 pub use url::{Url, UrlError, without_credential};

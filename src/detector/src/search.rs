@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use wire::client::{Address, Client};
 
 use crate::list::{MasterList, is_same};
-use crate::question::{self, Answer, PATIENCE, Problem};
-use crate::{Known, Leader};
+use crate::redirect::{self, Answer, PATIENCE, Problem};
+use crate::{DetectionState, Leader};
 
 /// Time for one master to answer before the next one is asked, too.
 const STAGGER: Duration = Duration::from_millis(150);
@@ -31,10 +31,10 @@ pub struct NoLeader(Vec<(Address, Problem)>);
 
 impl NoLeader {
     /// Returns the state that follows: no master leads, or the leader is unknown.
-    pub fn known(&self) -> Known {
+    pub fn known(&self) -> DetectionState {
         match self.0.iter().any(|(_, problem)| matches!(problem, Problem::NoLeader)) {
-            true => Known::NoLeader,
-            false => Known::Nothing,
+            true => DetectionState::NoLeader,
+            false => DetectionState::Unknown,
         }
     }
 
@@ -172,7 +172,7 @@ impl Search {
     fn client(&mut self, address: &Address) -> Client {
         match self.clients.iter().position(|client| client.address() == address) {
             Some(at) => self.clients.swap_remove(at),
-            None => question::client(address.clone()),
+            None => redirect::client(address.clone()),
         }
     }
 }
@@ -181,7 +181,7 @@ impl Round {
     fn start(&mut self, address: Address, mut client: Client, previous: Option<Pid>) {
         self.asked.push(address);
         self.questions.spawn(async move {
-            let result = question::wait(&mut client, previous.as_ref()).await;
+            let result = redirect::wait(&mut client, previous.as_ref()).await;
             (client, result)
         });
     }

@@ -10,7 +10,7 @@ use zookeeper_client::{Client, Error, OneshotWatcher};
 
 use crate::Url;
 use crate::candidate;
-use crate::known::{Detector, Known, Leader, tell};
+use crate::detection::{DetectionState, Detector, Leader, tell};
 use crate::lease::Lease;
 use crate::member::{DetectError, first};
 use crate::session::{Session, is_lost};
@@ -36,12 +36,12 @@ impl Detector {
     }
 
     fn run(url: Url, session_timeout: Duration, seed: u64, info: Option<String>) -> Detector {
-        let (sender, known) = watch::channel(Known::Nothing);
+        let (sender, known) = watch::channel(DetectionState::Unknown);
         let lease = Arc::new(Lease::new());
         let watcher =
             Watcher { url, session_timeout, seed, info, sender, lease: lease.clone(), last_logged: String::new() };
         let task = tokio::spawn(watcher.run()).abort_handle();
-        Detector { known, lease, doubt: Arc::default(), trouble: Arc::default(), task }
+        Detector { known, lease, recheck_leader: Arc::default(), no_leader_reason: Arc::default(), task }
     }
 }
 
@@ -52,7 +52,7 @@ struct Watcher {
     seed: u64,
     /// MasterInfo of the candidate; `None` if it only watches.
     info: Option<String>,
-    sender: watch::Sender<Known>,
+    sender: watch::Sender<DetectionState>,
     lease: Arc<Lease>,
     /// Error that was reported last.
     last_logged: String,
@@ -70,13 +70,13 @@ impl Watcher {
                     let words = format!("ZooKeeper at {servers} names no leading master: {error}; trying again");
                     (error, words)
                 }
-                Err(DetectError::Refused(why)) => return tell(&self.sender, Known::Refused(why)),
+                Err(DetectError::Refused(why)) => return tell(&self.sender, DetectionState::Refused(why)),
                 Err(error) => {
                     let words = format!("no session with ZooKeeper at {servers}: {error}; it is tried again");
                     (error, words)
                 }
             };
-            tell(&self.sender, Known::Nothing);
+            tell(&self.sender, DetectionState::Unknown);
             self.once(words);
             // If no session could be opened, that was tried for the timeout of one already.
             let is_over = match &error {
@@ -123,9 +123,9 @@ impl Watcher {
         loop {
             let group = Group { session: &session, path: self.url.path(), own: own.as_deref(), sender: &self.sender };
             let ended = tokio::select! {
-                error = group.look_on(backoff, &mut self.last_logged) => error,
+                error = group.report_changes(backoff, &mut self.last_logged) => error,
                 ended = session.disconnected() => ended.err().unwrap_or(Error::ConnectionLoss).into(),
-                () = group.keep(&self.lease) => DetectError::Away(limit),
+                () = group.renew_lease(&self.lease) => DetectError::Away(limit),
             };
             match ended {
                 DetectError::ZooKeeper(error) if is_lost(&error) && error != Error::SessionExpired => {
@@ -168,18 +168,18 @@ struct Group<'a> {
     path: &'a str,
     /// Name of this candidate's node.
     own: Option<&'a str>,
-    sender: &'a watch::Sender<Known>,
+    sender: &'a watch::Sender<DetectionState>,
 }
 
 impl Group<'_> {
     /// Reports every change. Returns the reason why it cannot continue.
-    async fn look_on(&self, backoff: &mut Backoff, last_logged: &mut String) -> DetectError {
+    async fn report_changes(&self, backoff: &mut Backoff, last_logged: &mut String) -> DetectError {
         // This server may have an older state than the one that was asked before.
         if let Err(error) = self.session.client.sync(self.path).await {
             return error.into();
         }
         loop {
-            match self.look().await {
+            match self.report_leader().await {
                 Ok(watcher) => {
                     backoff.reset();
                     last_logged.clear();
@@ -193,7 +193,7 @@ impl Group<'_> {
 
     /// Requests signs of life repeatedly if this is a candidate. Returns when there was none for the timeout of the
     /// session.
-    async fn keep(&self, lease: &Lease) {
+    async fn renew_lease(&self, lease: &Lease) {
         if self.own.is_none() {
             return std::future::pending().await;
         }
@@ -214,14 +214,14 @@ impl Group<'_> {
     }
 
     /// Reads the group, and reports its state. The returned watcher fires when it must be read again.
-    async fn look(&self) -> Result<OneshotWatcher, DetectError> {
+    async fn report_leader(&self) -> Result<OneshotWatcher, DetectError> {
         let (members, watcher) = loop {
             match self.session.client.list_and_watch_children(self.path).await {
                 // There is no group yet: its first master creates it.
                 Err(Error::NoNode) => {
                     let (stat, watcher) = self.session.client.check_and_watch_stat(self.path).await?;
                     if stat.is_none() && self.own.is_none() {
-                        tell(self.sender, Known::NoLeader);
+                        tell(self.sender, DetectionState::NoLeader);
                         return Ok(watcher);
                     }
                 }
@@ -234,15 +234,15 @@ impl Group<'_> {
         match leader(&self.session.client, self.path, &members).await {
             Ok(Some(mut leader)) => {
                 leader.is_own = self.own == Some(leader.member.as_str());
-                tell(self.sender, Known::Leader(leader));
+                tell(self.sender, DetectionState::Leader(leader));
             }
-            Ok(None) => tell(self.sender, Known::NoLeader),
+            Ok(None) => tell(self.sender, DetectionState::NoLeader),
             // The member left just now: the watch will report it.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
             Err(DetectError::ZooKeeper(error)) => return Err(error.into()),
             // The process that has written such a node may end, and its node with it.
             Err(error) => {
-                tell(self.sender, Known::Nothing);
+                tell(self.sender, DetectionState::Unknown);
                 tracing::warn!("{error}, so the leader is unknown until the node is gone");
             }
         }

@@ -5,7 +5,7 @@ mod zookeeper;
 
 use std::time::Duration;
 
-use detector::{Detector, Known};
+use detector::{DetectionState, Detector};
 use zookeeper::ZooKeeper;
 
 /// Timeout of a session that outlasts a test.
@@ -17,7 +17,9 @@ const SHORT: Duration = Duration::from_millis(300);
 async fn next(detector: &mut Detector) -> String {
     tokio::time::timeout(Duration::from_secs(180), detector.changed()).await.expect("something changes");
     match detector.known() {
-        Known::Leader(leader) => format!("{}{} {}", if leader.is_own { "own " } else { "" }, leader.member, leader.pid),
+        DetectionState::Leader(leader) => {
+            format!("{}{} {}", if leader.is_own { "own " } else { "" }, leader.member, leader.pid)
+        }
         other => format!("{other:?}"),
     }
 }
@@ -30,7 +32,7 @@ fn start(url: &str, session_timeout: Duration) -> Detector {
 async fn the_candidate_with_the_smallest_number_leads() {
     let server = ZooKeeper::start(0).await;
     let mut detector = start(&server.url(), LONG);
-    assert_eq!(detector.known(), Known::Nothing);
+    assert_eq!(detector.known(), DetectionState::Unknown);
     assert_eq!(next(&mut detector).await, "NoLeader");
     server.enter("json.info_0000000007", "10.0.0.7:5050");
     assert_eq!(next(&mut detector).await, "json.info_0000000007 master@10.0.0.7:5050");

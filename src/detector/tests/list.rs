@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use detector::{
-    Detector, Known, LEADER_HEADER, MASTER_HEADER, MasterList, PREVIOUS_HEADER, Pace, Problem, Signs, WAIT_HEADER, find,
+    DetectionState, Detector, LEADER_HEADER, LeaderActivity, MASTER_HEADER, MasterList, PREVIOUS_HEADER, Problem,
+    RequestIntervals, WAIT_HEADER, find,
 };
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -15,8 +16,11 @@ use wire::http::{Handler, HeaderName, Request, Response, Running, Server, Status
 use wire::libprocess::NoMessages;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const QUICK: Pace =
-    Pace { first: Duration::from_millis(4), search: Duration::from_millis(20), leader: Duration::from_millis(20) };
+const QUICK: RequestIntervals = RequestIntervals {
+    first: Duration::from_millis(4),
+    search: Duration::from_millis(20),
+    leader: Duration::from_millis(20),
+};
 
 /// Behaviour of a fake master at `/redirect`.
 #[derive(Clone, Debug)]
@@ -141,7 +145,7 @@ async fn pid_in(list: &MasterList) -> Result<String, String> {
 }
 
 /// Waits until `is_so` holds for the state.
-async fn until(detector: &mut Detector, what: &str, is_so: impl Fn(&Known) -> bool) {
+async fn until(detector: &mut Detector, what: &str, is_so: impl Fn(&DetectionState) -> bool) {
     let reached = async {
         while !is_so(&detector.known()) {
             detector.changed().await;
@@ -150,7 +154,7 @@ async fn until(detector: &mut Detector, what: &str, is_so: impl Fn(&Known) -> bo
     tokio::time::timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("{what}: {:?}", detector.known()));
 }
 
-fn leads(known: &Known, address: &str) -> bool {
+fn leads(known: &DetectionState, address: &str) -> bool {
     known.leader().is_some_and(|leader| leader.pid.to_string() == format!("master@{address}"))
 }
 
@@ -190,7 +194,7 @@ async fn only_what_the_leader_confirms_counts() {
     assert_eq!(problem(&old.address()), format!("it names {dead}"));
     assert_eq!(problem(&waiting.address()), "it knows no leader");
     assert!(problem(&dead).contains("cannot connect"), "{}", problem(&dead));
-    assert_eq!(none.known(), Known::NoLeader);
+    assert_eq!(none.known(), DetectionState::NoLeader);
 }
 
 #[tokio::test]
@@ -241,17 +245,21 @@ async fn a_detector_follows_the_leader() {
     let (first_at, second_at) = (first.address(), second.address());
     let dead = Fake::start(Role::Waits).await.end().await;
     let mut detector = Detector::follow(list(&[&dead, &first_at, &second_at]), QUICK, 1, Arc::default());
-    until(&mut detector, "no master leads", |known| *known == Known::NoLeader).await;
-    assert!(detector.trouble().contains(&format!("{first_at}: it knows no leader")), "{}", detector.trouble());
+    until(&mut detector, "no master leads", |known| *known == DetectionState::NoLeader).await;
+    assert!(
+        detector.no_leader_reason().contains(&format!("{first_at}: it knows no leader")),
+        "{}",
+        detector.no_leader_reason()
+    );
     second.becomes(Role::Follows(first_at.clone()));
     first.becomes(Role::Leads);
     until(&mut detector, "the first one leads", |known| leads(known, &first_at)).await;
-    assert_eq!(detector.trouble(), "");
+    assert_eq!(detector.no_leader_reason(), "");
 
     // A leader that resigns reports that.
     first.becomes(Role::Waits);
     second.becomes(Role::Waits);
-    until(&mut detector, "it has stepped down", |known| *known == Known::NoLeader).await;
+    until(&mut detector, "it has stepped down", |known| *known == DetectionState::NoLeader).await;
     second.becomes(Role::Leads);
     first.becomes(Role::Follows(second_at.clone()));
     until(&mut detector, "the second one leads", |known| leads(known, &second_at)).await;
@@ -259,7 +267,7 @@ async fn a_detector_follows_the_leader() {
     // A leader that ends is silent, and stays the leader until another one leads.
     second.end().await;
     first.becomes(Role::Leads);
-    detector.doubt();
+    detector.recheck_leader();
     until(&mut detector, "the first one leads again", |known| leads(known, &first_at)).await;
 }
 
@@ -272,7 +280,7 @@ async fn a_silent_leader_stands_until_another_one_leads() {
     first.end().await;
     // The other masters know no leader yet, also after the search's first round.
     let is_searching = async {
-        while detector.trouble().is_empty() {
+        while detector.no_leader_reason().is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -285,21 +293,22 @@ async fn a_silent_leader_stands_until_another_one_leads() {
 
 #[tokio::test]
 async fn a_leader_with_heartbeats_is_probed_when_they_end_or_when_it_is_in_doubt() {
-    let (mut leader, signs) = (Fake::start(Role::Leads).await, Arc::<Signs>::default());
+    let (mut leader, leader_activity) = (Fake::start(Role::Leads).await, Arc::<LeaderActivity>::default());
     let SocketAddr::V4(address) = leader.running.address() else { panic!("an IPv4 address") };
-    let pace = Pace { leader: Duration::from_secs(2), ..QUICK };
-    signs.note(address);
-    let mut detector = Detector::follow(list(&[&leader.address(), "127.0.0.1:1"]), pace, 1, signs.clone());
+    let intervals = RequestIntervals { leader: Duration::from_secs(2), ..QUICK };
+    leader_activity.record(address);
+    let mut detector =
+        Detector::follow(list(&[&leader.address(), "127.0.0.1:1"]), intervals, 1, leader_activity.clone());
     until(&mut detector, "it leads", |known| leads(known, &leader.address())).await;
     let found = *leader.questions.borrow();
-    detector.doubt();
+    detector.recheck_leader();
     leader.questions.wait_for(|count| *count > found).await.unwrap();
     // A sign of life counts for its time, and no longer.
     let noted = Instant::now();
-    signs.note(address);
+    leader_activity.record(address);
     let before = *leader.questions.borrow_and_update();
     leader.questions.wait_for(|count| *count > before).await.unwrap();
-    assert!(noted.elapsed() >= pace.leader, "{:?}", noted.elapsed());
+    assert!(noted.elapsed() >= intervals.leader, "{:?}", noted.elapsed());
 }
 
 #[tokio::test]
@@ -309,12 +318,12 @@ async fn masters_that_hold_their_answers_receive_one_request_for_the_next_leader
     let (one, other) = (Fake::start(Role::Names(leader_at.clone())).await, Fake::start(Role::Holds).await);
     // Without held answers, they would be asked every two milliseconds.
     let first = Duration::from_millis(2);
-    let pace = Pace { first, search: first, leader: Duration::from_secs(86_400) };
+    let intervals = RequestIntervals { first, search: first, leader: Duration::from_secs(86_400) };
     let list = list(&[&leader_at, &one.address(), &other.address()]);
-    let mut detector = Detector::follow(list, pace, 0, Arc::default());
+    let mut detector = Detector::follow(list, intervals, 0, Arc::default());
     until(&mut detector, "the first one leads", |known| leads(known, &leader_at)).await;
     leader.end().await;
-    detector.doubt();
+    detector.recheck_leader();
     let mut questions = (one.questions.clone(), other.questions.clone());
     let asked = async {
         questions.0.wait_for(|count| *count > 0).await.unwrap();

@@ -11,7 +11,6 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-mod beside;
 mod blocking;
 mod checks;
 mod clock;
@@ -20,6 +19,7 @@ pub mod default;
 pub mod docker;
 mod environment;
 mod exchange;
+mod helper_process;
 mod http;
 mod init;
 mod kill;

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use containers::{never_wait, read_some, resize_terminal, write_some};
+use containers::{read_some, resize_terminal, set_nonblocking, write_some};
 use rustix::event::PollFlags;
 use rustix::stdio::{stderr as door, stdin as terminal, stdout as file};
 
@@ -55,7 +55,7 @@ struct Switchboard {
 
 pub(super) fn main() -> ExitCode {
     // Both may be shared with another process; a large read or write must not block this one.
-    if [terminal(), door()].into_iter().any(|fd| never_wait(fd).is_err()) {
+    if [terminal(), door()].into_iter().any(|fd| set_nonblocking(fd).is_err()) {
         return ExitCode::FAILURE;
     }
     let mut board = Switchboard::default();
@@ -106,7 +106,7 @@ impl Switchboard {
             DOOR => {
                 if let Ok(fd) = rustix::net::accept(door())
                     && self.clients.len() < CLIENTS_MAX
-                    && never_wait(&fd).is_ok()
+                    && set_nonblocking(&fd).is_ok()
                 {
                     self.clients.push(Client { fd, partial: Vec::new(), unread: Vec::new() });
                 }

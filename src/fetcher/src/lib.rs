@@ -84,7 +84,7 @@ pub enum ItemError {
 /// Reads the instructions and fetches all items in order. Errors are printed on standard error for people, and on
 /// standard output for the agent.
 pub fn main() -> ExitCode {
-    if let Ok(wanted) = std::env::var(image::WANTED) {
+    if let Ok(wanted) = std::env::var(image::IMAGE_REQUEST) {
         return image::main(&wanted);
     }
     let trust = match Trust::read(|name| std::env::var(name).ok()) {

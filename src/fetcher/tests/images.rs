@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fetcher::image::{Store, Wanted, bring};
+use fetcher::image::{ImageRequest, Store, fetch_image};
 use sha2::{Digest, Sha256};
 
 struct Directory(PathBuf);
@@ -18,9 +18,9 @@ impl Directory {
         Directory(path)
     }
 
-    fn wanted(&self, name: &str, registry: String) -> Wanted {
+    fn wanted(&self, name: &str, registry: String) -> ImageRequest {
         let store = self.0.join("store");
-        Wanted { name: name.into(), registry, store, cached: true, stall: 120, logins: String::new() }
+        ImageRequest { name: name.into(), registry, store, cached: true, stall: 120, logins: String::new() }
     }
 }
 
@@ -92,7 +92,7 @@ fn manifests_of_the_first_kind() {
     ];
     let (address, thread) = serve(3, files);
     let wanted = directory.wanted(&format!("{address}/team/app:1"), "https://127.0.0.1:1".into());
-    let image = bring(&wanted).unwrap();
+    let image = fetch_image(&wanted).unwrap();
     thread.join().unwrap();
     assert_eq!((image.defaults.cmd.clone(), image.defaults.working_dir.as_str()), (vec!["run".to_owned()], "/w"));
     assert!(image.gpu_driver);
@@ -100,7 +100,7 @@ fn manifests_of_the_first_kind() {
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["lower", "upper"]);
     // The image is in the store now: no server is contacted.
-    assert_eq!(bring(&wanted).unwrap(), image);
+    assert_eq!(fetch_image(&wanted).unwrap(), image);
 }
 
 /// The variable that names the client affects the whole process, so this runs in a process of its own.
@@ -141,7 +141,7 @@ fn images_in_hdfs() {
     add("manifest.json", layers.as_bytes());
     fs::create_dir_all(directory.join("namenode/images")).unwrap();
     fs::write(directory.join("namenode/images/app:latest.tar"), archive.into_inner().unwrap()).unwrap();
-    let wanted = |name: &str| Wanted {
+    let wanted = |name: &str| ImageRequest {
         name: name.into(),
         registry: "hdfs://namenode/images".into(),
         store: directory.join("store"),
@@ -149,10 +149,10 @@ fn images_in_hdfs() {
         stall: 120,
         logins: String::new(),
     };
-    let image = bring(&wanted("app")).unwrap();
+    let image = fetch_image(&wanted("app")).unwrap();
     let store = Store::open(&directory.join("store")).unwrap();
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["two", "one"]);
-    let error = bring(&wanted("other:1")).unwrap_err().to_string();
+    let error = fetch_image(&wanted("other:1")).unwrap_err().to_string();
     assert!(error.contains("There is no image 'other:1': hdfs://namenode/images/other:1.tar"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use ::store::Access;
-use fetcher::image::{Manifest, Name, Wanted, bring};
+use fetcher::image::{ImageRequest, Manifest, Name, fetch_image};
 
 use crate::files;
 use crate::pieces::Pieces;
@@ -42,7 +42,7 @@ pub fn image(data: &[u8]) {
     for ((_, hex), content) in digests.iter().zip(contents) {
         files::write(&blobs.join(hex), content);
     }
-    let wanted = Wanted {
+    let wanted = ImageRequest {
         name: "app".to_owned(),
         registry: registry.display().to_string(),
         store: store.clone(),
@@ -50,8 +50,8 @@ pub fn image(data: &[u8]) {
         stall: 1,
         logins: String::new(),
     };
-    if let Ok(image) = bring(&wanted) {
+    if let Ok(image) = fetch_image(&wanted) {
         assert!(image.layers.iter().all(|id| store.join("layers").join(id).join("rootfs").is_dir()));
-        assert_eq!(bring(&wanted).expect("it is in the store"), image);
+        assert_eq!(fetch_image(&wanted).expect("it is in the store"), image);
     }
 }

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use allocator::policies::Policies;
 use base::Time;
 use cores::Core;
-use master::record::{Batch, FRAME_MAX, Head, MAGIC, Player, RecordError, outcome};
+use master::record::{Batch, FRAME_MAX, Head, MAGIC, RecordDecoder, RecordError, result_hash};
 use master::{Config, Input, Master, Message, Outbox};
 use protos::mesos::OfferId;
 use protos::mesos::scheduler::Call;
@@ -123,7 +123,7 @@ pub fn replay(
     };
     let mut second = other.map(second);
     let mut first = begin(config.clone());
-    let (mut player, mut out) = (Player::default(), Outbox::default());
+    let (mut player, mut out) = (RecordDecoder::default(), Outbox::default());
     let mut replay = Replay::default();
     loop {
         let bytes = match frame(recording) {
@@ -148,7 +148,7 @@ pub fn replay(
         if let Some(second) = &mut second {
             second.compare((replay.batches - 1, batch.at, replay.seconds), (&first, &out));
         }
-        if outcome(&out) != batch.outcome {
+        if result_hash(&out) != batch.result_hash {
             replay.different += 1;
             replay.differs.get_or_insert((replay.batches - 1, replay.seconds));
         }
@@ -268,7 +268,7 @@ impl OtherMaster {
         ids.dedup();
         if ids.is_empty() && !before.is_empty() {
             self.dropped += 1;
-            if let Some((framework, agent, role)) = before.iter().find_map(|id| first.offer_named(&id.value)) {
+            if let Some((framework, agent, role)) = before.iter().find_map(|id| first.offer_owner(&id.value)) {
                 let offer = (framework.as_str(), agent, role.as_str());
                 self.finder.dropped(call, offer, &self.core);
             }
@@ -279,8 +279,8 @@ impl OtherMaster {
 
     /// Returns the second master's offer of the same agent to the same framework, in the same role.
     fn same_offer(&self, id: &OfferId, first: &Master) -> Option<OfferId> {
-        let (framework, agent, role) = first.offer_named(&id.value)?;
-        self.core.offer_like(framework, agent, role).map(|value| OfferId { value: value.into() })
+        let (framework, agent, role) = first.offer_owner(&id.value)?;
+        self.core.find_equal_offer(framework, agent, role).map(|value| OfferId { value: value.into() })
     }
 }
 

@@ -9,9 +9,9 @@
 use std::time::{Duration, Instant};
 
 use learning::files::NoFiles;
-use learning::kinds::{Maker, NAMES};
+use learning::kinds::{EnvironmentFactory, NAMES};
 use learning::space::Actions;
-use learning::{Batch, Part};
+use learning::{Batch, BatchResults};
 
 #[global_allocator]
 static ALLOCATOR: containers::Memory = containers::Memory;
@@ -31,9 +31,9 @@ fn main() {
 
 fn rate(name: &str, count: usize) -> f64 {
     let settings = if name == "OfferPolicies" { serde_json::json!({"period": 30}) } else { serde_json::json!({}) };
-    let maker = Maker::new(name, settings, &NoFiles).expect("usual settings");
-    let mut batch = Batch::new(&maker, count, 1, true).expect("a small batch");
-    let seeds: Vec<_> = (0..count as u64).map(|seed| Some(learning::Begin::Seed(seed))).collect();
+    let factory = EnvironmentFactory::new(name, settings, &NoFiles).expect("usual settings");
+    let mut batch = Batch::new(&factory, count, 1, true).expect("a small batch");
+    let seeds: Vec<_> = (0..count as u64).map(|seed| Some(learning::EpisodeStart::Seed(seed))).collect();
     let mut parts = batch.reset(&seeds).expect("seeds");
     let (began, mut decisions, mut n) = (Instant::now(), 0_u64, 0_u64);
     while began.elapsed() < SPAN {
@@ -45,7 +45,7 @@ fn rate(name: &str, count: usize) -> f64 {
 }
 
 /// Returns a valid action; for jobs of stages one of the mask.
-fn action(batch: &Batch, part: &Part, at: usize, n: &mut u64) -> Vec<u8> {
+fn action(batch: &Batch, part: &BatchResults, at: usize, n: &mut u64) -> Vec<u8> {
     *n = base::scramble(*n + 1);
     match &batch.spaces().action {
         Actions::Amounts(all) => all.iter().flat_map(|(low, high)| ((low + high) / 2.0).to_le_bytes()).collect(),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-use crate::environment::{Chosen, roll_out};
+use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
 use crate::random::{Random, pareto};
 use crate::space::{Actions, Field, Row, Spaces};
@@ -174,13 +174,15 @@ impl Environment for LoadBalance {
             (0..balance.speeds.len()).min_by(|a, b| of(*a).total_cmp(&of(*b))).unwrap_or(0)
         };
         match policy {
-            "random" => roll_out(self, seed, |_| Chosen::Choices(vec![random.below(servers) as i32])),
+            "random" => roll_out(self, seed, |_| ChosenAction::Choices(vec![random.below(servers) as i32])),
             "least-work" => roll_out(self, seed, |balance| {
-                Chosen::Choices(vec![least(balance, &|server| balance.busy(server) * balance.speeds[server]) as i32])
+                ChosenAction::Choices(vec![
+                    least(balance, &|server| balance.busy(server) * balance.speeds[server]) as i32
+                ])
             }),
             "soonest-end" => roll_out(self, seed, |balance| {
                 let end = |server: usize| balance.busy(server) + balance.size / balance.speeds[server];
-                Chosen::Choices(vec![least(balance, &end) as i32])
+                ChosenAction::Choices(vec![least(balance, &end) as i32])
             }),
             _ => Err(LearningError::Policy { policy: policy.to_owned(), known: POLICIES }),
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use crate::kinds::Maker;
+use crate::kinds::EnvironmentFactory;
 use crate::space::{Actions, Buffers, Spaces};
 use crate::{Action, Environment, LearningError, Rollout};
 
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// Results of a reset or a step for some environments of a batch, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Part {
+pub struct BatchResults {
     /// Observations, by field.
     pub observations: Buffers,
     /// Reward of each environment.
@@ -40,7 +40,7 @@ pub struct Part {
 /// A request to a thread.
 enum Work {
     /// Reset the environments of the thread that have an entry.
-    Reset(Vec<Option<Begin>>),
+    Reset(Vec<Option<EpisodeStart>>),
     /// Step all environments with these actions.
     Step(Vec<u8>),
     /// Play the episodes of these seeds with the policy of this name.
@@ -49,7 +49,7 @@ enum Work {
 
 /// Seed with which an environment is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum EpisodeStart {
     /// Reset with this seed.
     Seed(u64),
     /// Start the next episode after the one with the last seed.
@@ -57,8 +57,8 @@ pub enum Begin {
 }
 
 /// Result of a request to a thread.
-enum Done {
-    Part(Result<Part, LearningError>),
+enum WorkResult {
+    BatchResults(Result<BatchResults, LearningError>),
     Rollouts(Result<Vec<Rollout>, LearningError>),
 }
 
@@ -66,13 +66,13 @@ enum Done {
 pub struct Batch {
     spaces: Spaces,
     count: usize,
-    hands: Vec<Hand>,
+    workers: Vec<Worker>,
 }
 
 /// A part of the environments, in the caller's thread or in one of its own.
-enum Hand {
-    Here(Box<Group>),
-    Thread { range: Range<usize>, work: Sender<Work>, done: Receiver<Done>, thread: Option<JoinHandle<()>> },
+enum Worker {
+    CallerThread(Box<Group>),
+    Thread { range: Range<usize>, work: Sender<Work>, done: Receiver<WorkResult>, thread: Option<JoinHandle<()>> },
 }
 
 impl Batch {
@@ -81,8 +81,13 @@ impl Batch {
     /// # Errors
     /// Returns an error for too many environments or threads, observations that are too large, or an environment that
     /// cannot be made.
-    pub fn new(maker: &Maker, count: usize, threads: usize, autoreset: bool) -> Result<Batch, LearningError> {
-        let spaces = maker.make()?.spaces().clone();
+    pub fn new(
+        factory: &EnvironmentFactory,
+        count: usize,
+        threads: usize,
+        autoreset: bool,
+    ) -> Result<Batch, LearningError> {
+        let spaces = factory.make()?.spaces().clone();
         if !(1..=MOST_ENVIRONMENTS).contains(&count) {
             return Err(LearningError::setting("count", format!("must be 1 to {MOST_ENVIRONMENTS}")));
         }
@@ -95,11 +100,11 @@ impl Batch {
         }
         let threads = threads.min(count);
         let range = |at: usize| count * at / threads..count * (at + 1) / threads;
-        let hands = match threads {
-            1 => vec![Hand::Here(Box::new(Group::new(maker, 0..count, autoreset)?))],
-            _ => (0..threads).map(|at| Hand::thread(maker.clone(), range(at), autoreset)).collect(),
+        let workers = match threads {
+            1 => vec![Worker::CallerThread(Box::new(Group::new(factory, 0..count, autoreset)?))],
+            _ => (0..threads).map(|at| Worker::thread(factory.clone(), range(at), autoreset)).collect(),
         };
-        Ok(Batch { spaces, count, hands })
+        Ok(Batch { spaces, count, workers })
     }
 
     /// Returns the spaces of observations, actions and measurements.
@@ -116,7 +121,7 @@ impl Batch {
     ///
     /// # Errors
     /// Returns an error if an episode cannot begin.
-    pub fn reset(&mut self, begin: &[Option<Begin>]) -> Result<Vec<Part>, LearningError> {
+    pub fn reset(&mut self, begin: &[Option<EpisodeStart>]) -> Result<Vec<BatchResults>, LearningError> {
         if begin.len() != self.count {
             return Err(LearningError::frame("seeds", format!("must be for {} environments", self.count)));
         }
@@ -127,7 +132,7 @@ impl Batch {
     ///
     /// # Errors
     /// Returns the first invalid action; no environment has stepped then.
-    pub fn step(&mut self, actions: &[u8]) -> Result<Vec<Part>, LearningError> {
+    pub fn step(&mut self, actions: &[u8]) -> Result<Vec<BatchResults>, LearningError> {
         check(&self.spaces.action, self.count, actions)?;
         let each = 4 * self.spaces.action.numbers();
         self.parts(|range| Work::Step(actions[range.start * each..range.end * each].to_vec()))
@@ -138,56 +143,58 @@ impl Batch {
     /// # Errors
     /// Returns an error for an unknown policy, or an episode that cannot begin.
     pub fn baseline(&mut self, policy: &str, seeds: &[u64]) -> Result<Vec<Rollout>, LearningError> {
-        let threads = self.hands.len();
+        let threads = self.workers.len();
         let share = |at: usize| seeds[seeds.len() * at / threads..seeds.len() * (at + 1) / threads].to_vec();
         let work = (0..threads).map(|at| Work::Baseline(policy.to_owned(), share(at))).collect();
         let mut all = Vec::with_capacity(seeds.len());
         let mut failed = None;
         for done in self.all(work) {
             match done? {
-                Done::Rollouts(Ok(rollouts)) => all.extend(rollouts),
-                Done::Rollouts(Err(why)) | Done::Part(Err(why)) => failed = failed.or(Some(why)),
-                Done::Part(Ok(_)) => {}
+                WorkResult::Rollouts(Ok(rollouts)) => all.extend(rollouts),
+                WorkResult::Rollouts(Err(why)) | WorkResult::BatchResults(Err(why)) => failed = failed.or(Some(why)),
+                WorkResult::BatchResults(Ok(_)) => {}
             }
         }
         failed.map_or(Ok(all), Err)
     }
 
-    fn parts(&mut self, work: impl Fn(Range<usize>) -> Work) -> Result<Vec<Part>, LearningError> {
-        let work = self.hands.iter().map(|hand| work(hand.range())).collect();
-        let (mut all, mut failed) = (Vec::with_capacity(self.hands.len()), None);
+    fn parts(&mut self, work: impl Fn(Range<usize>) -> Work) -> Result<Vec<BatchResults>, LearningError> {
+        let work = self.workers.iter().map(|worker| work(worker.range())).collect();
+        let (mut all, mut failed) = (Vec::with_capacity(self.workers.len()), None);
         // All threads have answered before an error is returned, so that no answer is left for the next call.
         for done in self.all(work) {
             match done {
-                Ok(Done::Part(Ok(part))) => all.push(part),
-                Ok(Done::Part(Err(why)) | Done::Rollouts(Err(why))) | Err(why) => failed = failed.or(Some(why)),
-                Ok(Done::Rollouts(Ok(_))) => {}
+                Ok(WorkResult::BatchResults(Ok(part))) => all.push(part),
+                Ok(WorkResult::BatchResults(Err(why)) | WorkResult::Rollouts(Err(why))) | Err(why) => {
+                    failed = failed.or(Some(why))
+                }
+                Ok(WorkResult::Rollouts(Ok(_))) => {}
             }
         }
         failed.map_or(Ok(all), Err)
     }
 
-    fn all(&mut self, work: Vec<Work>) -> Vec<Result<Done, LearningError>> {
-        for (hand, work) in self.hands.iter_mut().zip(work) {
-            hand.begin(work);
+    fn all(&mut self, work: Vec<Work>) -> Vec<Result<WorkResult, LearningError>> {
+        for (worker, work) in self.workers.iter_mut().zip(work) {
+            worker.begin(work);
         }
-        self.hands.iter_mut().map(Hand::end).collect()
+        self.workers.iter_mut().map(Worker::end).collect()
     }
 }
 
-impl Hand {
-    fn thread(maker: Maker, range: Range<usize>, autoreset: bool) -> Hand {
+impl Worker {
+    fn thread(factory: EnvironmentFactory, range: Range<usize>, autoreset: bool) -> Worker {
         let (work, todo) = channel::<Work>();
-        let (finished, done) = channel::<Done>();
+        let (finished, done) = channel::<WorkResult>();
         let own = range.clone();
         let thread = std::thread::spawn(move || {
             // Environments are made in their thread, since those of scenarios are not `Send`.
-            let mut group = match Group::new(&maker, own, autoreset) {
+            let mut group = match Group::new(&factory, own, autoreset) {
                 Ok(group) => group,
                 Err(why) => {
                     let _ = todo.recv();
                     // The batch may have been dropped.
-                    let _ = finished.send(Done::Part(Err(why)));
+                    let _ = finished.send(WorkResult::BatchResults(Err(why)));
                     return;
                 }
             };
@@ -197,38 +204,38 @@ impl Hand {
                 }
             }
         });
-        Hand::Thread { range, work, done, thread: Some(thread) }
+        Worker::Thread { range, work, done, thread: Some(thread) }
     }
 
     fn range(&self) -> Range<usize> {
         match self {
-            Hand::Here(group) => group.range.clone(),
-            Hand::Thread { range, .. } => range.clone(),
+            Worker::CallerThread(group) => group.range.clone(),
+            Worker::Thread { range, .. } => range.clone(),
         }
     }
 
     fn begin(&mut self, todo: Work) {
         match self {
-            Hand::Here(group) => group.todo = Some(todo),
+            Worker::CallerThread(group) => group.todo = Some(todo),
             // A thread that has ended is detected when its answer is received.
-            Hand::Thread { work, .. } => drop(work.send(todo)),
+            Worker::Thread { work, .. } => drop(work.send(todo)),
         }
     }
 
-    fn end(&mut self) -> Result<Done, LearningError> {
+    fn end(&mut self) -> Result<WorkResult, LearningError> {
         match self {
-            Hand::Here(group) => {
+            Worker::CallerThread(group) => {
                 let todo = group.todo.take().ok_or(LearningError::Thread)?;
                 Ok(group.carry_out(todo))
             }
-            Hand::Thread { done, .. } => done.recv().map_err(|_| LearningError::Thread),
+            Worker::Thread { done, .. } => done.recv().map_err(|_| LearningError::Thread),
         }
     }
 }
 
-impl Drop for Hand {
+impl Drop for Worker {
     fn drop(&mut self) {
-        if let Hand::Thread { work, thread, .. } = self {
+        if let Worker::Thread { work, thread, .. } = self {
             // The thread ends when its sender is dropped.
             drop(std::mem::replace(work, channel().0));
             if let Some(thread) = thread.take() {
@@ -260,11 +267,11 @@ impl Slot {
         }
     }
 
-    fn begin(&mut self, begin: Begin) -> Result<(), LearningError> {
+    fn begin(&mut self, begin: EpisodeStart) -> Result<(), LearningError> {
         match begin {
-            Begin::Seed(seed) => (self.root, self.episode) = (seed, 0),
-            Begin::Next if self.was_reset => self.episode += 1,
-            Begin::Next => {}
+            EpisodeStart::Seed(seed) => (self.root, self.episode) = (seed, 0),
+            EpisodeStart::Next if self.was_reset => self.episode += 1,
+            EpisodeStart::Next => {}
         }
         self.environment.reset(self.seed())?;
         (self.running, self.was_reset) = (true, true);
@@ -282,25 +289,25 @@ struct Group {
 }
 
 impl Group {
-    fn new(maker: &Maker, range: Range<usize>, autoreset: bool) -> Result<Group, LearningError> {
+    fn new(factory: &EnvironmentFactory, range: Range<usize>, autoreset: bool) -> Result<Group, LearningError> {
         let slot = |_| {
-            let environment = maker.make()?;
+            let environment = factory.make()?;
             Ok(Slot { environment, root: 0, episode: 0, running: false, was_reset: false })
         };
         let slots = range.clone().map(slot).collect::<Result<Vec<Slot>, LearningError>>()?;
-        let spaces = maker.make()?.spaces().clone();
+        let spaces = factory.make()?.spaces().clone();
         Ok(Group { range, spaces, slots, autoreset, todo: None })
     }
 
-    fn carry_out(&mut self, work: Work) -> Done {
+    fn carry_out(&mut self, work: Work) -> WorkResult {
         match work {
-            Work::Reset(begin) => Done::Part(self.reset(&begin)),
-            Work::Step(actions) => Done::Part(self.step(&actions)),
-            Work::Baseline(policy, seeds) => Done::Rollouts(self.baseline(&policy, &seeds)),
+            Work::Reset(begin) => WorkResult::BatchResults(self.reset(&begin)),
+            Work::Step(actions) => WorkResult::BatchResults(self.step(&actions)),
+            Work::Baseline(policy, seeds) => WorkResult::Rollouts(self.baseline(&policy, &seeds)),
         }
     }
 
-    fn reset(&mut self, begin: &[Option<Begin>]) -> Result<Part, LearningError> {
+    fn reset(&mut self, begin: &[Option<EpisodeStart>]) -> Result<BatchResults, LearningError> {
         for (slot, begin) in self.slots.iter_mut().zip(begin) {
             if let Some(begin) = begin {
                 slot.begin(*begin)?;
@@ -311,7 +318,7 @@ impl Group {
         Ok(part)
     }
 
-    fn step(&mut self, actions: &[u8]) -> Result<Part, LearningError> {
+    fn step(&mut self, actions: &[u8]) -> Result<BatchResults, LearningError> {
         let mut part = self.part();
         let numbers = self.spaces.action.numbers();
         let first = self.range.start;
@@ -321,7 +328,7 @@ impl Group {
                 if !(self.autoreset && slot.was_reset) {
                     return Err(LearningError::NoEpisode(first + at));
                 }
-                slot.begin(Begin::Next)?;
+                slot.begin(EpisodeStart::Next)?;
                 continue;
             }
             let cells = bytes.as_chunks::<4>().0;
@@ -351,9 +358,9 @@ impl Group {
         seeds.iter().map(|seed| slot.environment.baseline(policy, *seed)).collect()
     }
 
-    fn part(&self) -> Part {
+    fn part(&self) -> BatchResults {
         let count = self.slots.len();
-        Part {
+        BatchResults {
             observations: Buffers::new(&self.spaces, count),
             rewards: vec![0.0; count],
             terminated: vec![false; count],
@@ -363,7 +370,7 @@ impl Group {
         }
     }
 
-    fn observe(&self, part: &mut Part) {
+    fn observe(&self, part: &mut BatchResults) {
         let measured = self.spaces.info.len();
         for (at, slot) in self.slots.iter().enumerate() {
             if slot.was_reset {

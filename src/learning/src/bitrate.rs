@@ -8,7 +8,7 @@ use serde::Deserialize;
 use video::abr::{BitratePolicy, Measured, Study};
 use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Quality, Session, Trace};
 
-use crate::environment::{Chosen, roll_out};
+use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
 use crate::files::Files;
 use crate::random::Random;
@@ -165,9 +165,9 @@ impl VideoBitrate {
     }
 
     /// Returns the rung that a policy of `video` chooses for the next chunk.
-    fn by(&self, kind: &BitratePolicy) -> Chosen {
+    fn by(&self, kind: &BitratePolicy) -> ChosenAction {
         let rung = self.session.as_ref().map_or(0, |session| kind.next(session, &self.measured));
-        Chosen::Choices(vec![rung as i32])
+        ChosenAction::Choices(vec![rung as i32])
     }
 }
 
@@ -248,10 +248,10 @@ impl Environment for VideoBitrate {
             return roll_out(self, seed, |video| video.by(&kind));
         }
         match (policy, constant.filter(|rung| *rung < rungs)) {
-            ("random", _) => roll_out(self, seed, |_| Chosen::Choices(vec![random.below(rungs) as i32])),
-            ("lowest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![0])),
-            ("highest", _) => roll_out(self, seed, |_| Chosen::Choices(vec![rungs as i32 - 1])),
-            (_, Some(rung)) => roll_out(self, seed, |_| Chosen::Choices(vec![rung as i32])),
+            ("random", _) => roll_out(self, seed, |_| ChosenAction::Choices(vec![random.below(rungs) as i32])),
+            ("lowest", _) => roll_out(self, seed, |_| ChosenAction::Choices(vec![0])),
+            ("highest", _) => roll_out(self, seed, |_| ChosenAction::Choices(vec![rungs as i32 - 1])),
+            (_, Some(rung)) => roll_out(self, seed, |_| ChosenAction::Choices(vec![rung as i32])),
             _ => Err(LearningError::Policy { policy: policy.to_owned(), known: POLICIES }),
         }
     }

@@ -88,7 +88,7 @@ pub trait Environment {
 pub(crate) fn roll_out<E: Environment>(
     environment: &mut E,
     seed: u64,
-    mut choose: impl FnMut(&mut E) -> Chosen,
+    mut choose: impl FnMut(&mut E) -> ChosenAction,
 ) -> Result<Rollout, LearningError> {
     environment.reset(seed)?;
     let mut total = 0.0;
@@ -105,16 +105,16 @@ pub(crate) fn roll_out<E: Environment>(
 }
 
 /// An owned action.
-pub(crate) enum Chosen {
+pub(crate) enum ChosenAction {
     Choices(Vec<i32>),
     Amounts(Vec<f32>),
 }
 
-impl Chosen {
+impl ChosenAction {
     pub fn action(&self) -> Action<'_> {
         match self {
-            Chosen::Choices(all) => Action::Choices(all),
-            Chosen::Amounts(all) => Action::Amounts(all),
+            ChosenAction::Choices(all) => Action::Choices(all),
+            ChosenAction::Amounts(all) => Action::Amounts(all),
         }
     }
 }

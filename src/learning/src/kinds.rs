@@ -16,7 +16,7 @@ pub const NAMES: [&str; 5] = ["DagScheduling", "OfferPolicies", "TaskSizing", "V
 
 /// Checked settings from which an environment is made, in any thread. Making one fails only if a file has changed.
 #[derive(Clone)]
-pub enum Maker {
+pub enum EnvironmentFactory {
     /// Makes a [`DagScheduling`].
     Dag(dag::Shared),
     /// Makes an [`OfferPolicies`].
@@ -29,22 +29,22 @@ pub enum Maker {
     Balance(balance::Settings),
 }
 
-impl Maker {
+impl EnvironmentFactory {
     /// Checks the settings of an environment, and reads the files that they name.
     ///
     /// # Errors
     /// Returns an error for an unknown name, invalid settings, or an invalid file.
-    pub fn new(name: &str, settings: Value, files: &dyn Files) -> Result<Maker, LearningError> {
-        let maker = match name {
-            "DagScheduling" => Maker::Dag(dag::Shared::new(read(NAMES[0], settings)?, files)?),
-            "OfferPolicies" => Maker::Offers(offers::Shared::new(read(NAMES[1], settings)?, files)?),
-            "TaskSizing" => Maker::Sizing(read(NAMES[2], settings)?),
-            "VideoBitrate" => Maker::Bitrate(bitrate::Shared::new(&read(NAMES[3], settings)?, files)?),
-            "LoadBalance" => Maker::Balance(read(NAMES[4], settings)?),
+    pub fn new(name: &str, settings: Value, files: &dyn Files) -> Result<EnvironmentFactory, LearningError> {
+        let factory = match name {
+            "DagScheduling" => EnvironmentFactory::Dag(dag::Shared::new(read(NAMES[0], settings)?, files)?),
+            "OfferPolicies" => EnvironmentFactory::Offers(offers::Shared::new(read(NAMES[1], settings)?, files)?),
+            "TaskSizing" => EnvironmentFactory::Sizing(read(NAMES[2], settings)?),
+            "VideoBitrate" => EnvironmentFactory::Bitrate(bitrate::Shared::new(&read(NAMES[3], settings)?, files)?),
+            "LoadBalance" => EnvironmentFactory::Balance(read(NAMES[4], settings)?),
             other => return Err(LearningError::Unknown { name: other.to_owned(), known: NAMES.join(", ") }),
         };
-        maker.make()?;
-        Ok(maker)
+        factory.make()?;
+        Ok(factory)
     }
 
     /// Makes an environment.
@@ -53,11 +53,11 @@ impl Maker {
     /// Returns an error if a setting is invalid.
     pub fn make(&self) -> Result<Box<dyn Environment>, LearningError> {
         Ok(match self {
-            Maker::Dag(shared) => Box::new(DagScheduling::new(shared.clone())),
-            Maker::Offers(shared) => Box::new(OfferPolicies::new(shared.clone())),
-            Maker::Sizing(settings) => Box::new(TaskSizing::new(settings.clone())?),
-            Maker::Bitrate(shared) => Box::new(VideoBitrate::new(shared.clone())),
-            Maker::Balance(settings) => Box::new(LoadBalance::new(settings.clone())?),
+            EnvironmentFactory::Dag(shared) => Box::new(DagScheduling::new(shared.clone())),
+            EnvironmentFactory::Offers(shared) => Box::new(OfferPolicies::new(shared.clone())),
+            EnvironmentFactory::Sizing(settings) => Box::new(TaskSizing::new(settings.clone())?),
+            EnvironmentFactory::Bitrate(shared) => Box::new(VideoBitrate::new(shared.clone())),
+            EnvironmentFactory::Balance(settings) => Box::new(LoadBalance::new(settings.clone())?),
         })
     }
 }

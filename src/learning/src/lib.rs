@@ -25,6 +25,6 @@ pub mod sizing;
 pub mod space;
 pub mod wire;
 
-pub use batch::{Batch, Begin, MOST_ENVIRONMENTS, Part};
+pub use batch::{Batch, BatchResults, EpisodeStart, MOST_ENVIRONMENTS};
 pub use environment::{Action, Environment, Rollout, Step};
 pub use error::LearningError;

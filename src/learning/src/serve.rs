@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 
-use crate::batch::{Batch, Part};
+use crate::batch::{Batch, BatchResults};
 use crate::files::Files;
-use crate::kinds::Maker;
+use crate::kinds::EnvironmentFactory;
 use crate::wire::{Open, Request, VERSION, answer, read_frame, write_frame};
 use crate::{LearningError, Rollout};
 
@@ -13,7 +13,7 @@ const MOST_BATCHES: usize = 64;
 
 /// The open batches, by handle.
 #[derive(Default)]
-struct Served {
+struct OpenBatches {
     batches: Vec<Option<Batch>>,
     greeted: bool,
 }
@@ -21,7 +21,7 @@ struct Served {
 /// An answer: its kind and the pieces of its body.
 enum Answer {
     Bytes(u8, Vec<u8>),
-    Parts(Vec<Part>),
+    Parts(Vec<BatchResults>),
 }
 
 /// Answers requests until the input ends.
@@ -29,7 +29,7 @@ enum Answer {
 /// # Errors
 /// Returns the system's error, or an error for a frame with an invalid length, after which the input cannot be parsed.
 pub fn serve(input: &mut dyn Read, output: &mut dyn Write, files: &dyn Files) -> io::Result<()> {
-    let (mut open, mut body) = (Served::default(), Vec::new());
+    let (mut open, mut body) = (OpenBatches::default(), Vec::new());
     loop {
         let kind = match read_frame(input, &mut body) {
             Ok(Some(kind)) => kind,
@@ -49,7 +49,7 @@ pub fn serve(input: &mut dyn Read, output: &mut dyn Write, files: &dyn Files) ->
     }
 }
 
-impl Served {
+impl OpenBatches {
     fn carry_out(&mut self, request: Request<'_>, files: &dyn Files) -> Result<Answer, LearningError> {
         if !self.greeted && request != Request::Hello {
             return Err(LearningError::frame("kind", "must be a hello first"));
@@ -81,9 +81,9 @@ impl Served {
         if free == MOST_BATCHES {
             return Err(LearningError::frame("open", format!("must leave {MOST_BATCHES} or fewer batches open")));
         }
-        let maker = Maker::new(&open.name, open.settings, files)?;
-        let policies = maker.make()?.policies();
-        let batch = Batch::new(&maker, open.count, open.threads, open.autoreset)?;
+        let factory = EnvironmentFactory::new(&open.name, open.settings, files)?;
+        let policies = factory.make()?.policies();
+        let batch = Batch::new(&factory, open.count, open.threads, open.autoreset)?;
         let mut spaces = serde_json::to_value(batch.spaces()).unwrap_or_default();
         spaces["policies"] = policies.into();
         // JSON has no infinite numbers.
@@ -105,11 +105,11 @@ impl Served {
 }
 
 /// Writes the results of a batch, whose parts are in order.
-fn write_parts(output: &mut dyn Write, parts: &[Part]) -> io::Result<()> {
-    let floats = |of: &dyn Fn(&Part) -> &[f64]| -> Vec<u8> {
+fn write_parts(output: &mut dyn Write, parts: &[BatchResults]) -> io::Result<()> {
+    let floats = |of: &dyn Fn(&BatchResults) -> &[f64]| -> Vec<u8> {
         parts.iter().flat_map(|part| of(part).iter().flat_map(|value| value.to_le_bytes())).collect()
     };
-    let bytes = |of: &dyn Fn(&Part) -> &[bool]| -> Vec<u8> {
+    let bytes = |of: &dyn Fn(&BatchResults) -> &[bool]| -> Vec<u8> {
         parts.iter().flat_map(|part| of(part).iter().map(|value| u8::from(*value))).collect()
     };
     let seeds: Vec<u8> = parts.iter().flat_map(|part| part.seeds.iter().flat_map(|seed| seed.to_le_bytes())).collect();

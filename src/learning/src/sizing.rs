@@ -10,7 +10,7 @@ use dag::study::libra::{self, Curve, curves};
 use dag::study::stage::{FreeSlot, Stage};
 use serde::Deserialize;
 
-use crate::environment::{Chosen, roll_out};
+use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
 use crate::random::Random;
 use crate::space::{Actions, Field, Row, Spaces};
@@ -204,8 +204,9 @@ impl Environment for TaskSizing {
     fn baseline(&mut self, policy: &str, seed: u64) -> Result<Rollout, LearningError> {
         if policy == "random" {
             let mut random = Random::new(seed, "policy");
-            let draw =
-                |_: &mut TaskSizing| Chosen::Amounts(vec![BOUNDS.0 + random.part() as f32 * (BOUNDS.1 - BOUNDS.0)]);
+            let draw = |_: &mut TaskSizing| {
+                ChosenAction::Amounts(vec![BOUNDS.0 + random.part() as f32 * (BOUNDS.1 - BOUNDS.0)])
+            };
             return roll_out(self, seed, draw);
         }
         let curve = self.curve(seed);
@@ -225,7 +226,7 @@ mod tests {
         let mut sizing = TaskSizing::new(Settings { input: 0.1, ..Settings::default() }).unwrap();
         for seed in 1..8 {
             let fixed = sizing.baseline("fixed 64", seed).unwrap();
-            let constant = roll_out(&mut sizing, seed, |_| Chosen::Amounts(vec![6.0])).unwrap();
+            let constant = roll_out(&mut sizing, seed, |_| ChosenAction::Amounts(vec![6.0])).unwrap();
             assert!((fixed.total - constant.total).abs() < 1e-6, "{fixed:?} {constant:?}");
             assert_eq!(fixed.info[2], constant.info[2]);
         }

@@ -25,11 +25,11 @@ pub(crate) struct Allocation {
     allocator: Allocator,
     now: Time,
     /// Condition under which offers start; set after a failover until enough agents have reregistered.
-    hold: Option<Hold>,
+    pause: Option<OfferPause>,
 }
 
 /// Holds back offers until this many agents are registered, or until that instant (ALL-80).
-struct Hold {
+struct OfferPause {
     agents: usize,
     until: Time,
 }
@@ -48,7 +48,7 @@ impl Allocation {
             framework_sorter: config.framework_sorter,
             seed,
         };
-        Allocation { allocator: Allocator::new(settings), now, hold: None }
+        Allocation { allocator: Allocator::new(settings), now, pause: None }
     }
 
     /// Sets the time of the inputs that follow.
@@ -206,13 +206,19 @@ impl Allocation {
     }
 
     /// Records that offered resources are used from now on.
-    pub(crate) fn take_up(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, resources: &Resources) {
-        self.allocator.take_up_offered(Holder { framework, role, agent }, resources);
+    pub(crate) fn mark_used(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, resources: &Resources) {
+        self.allocator.mark_offered_used(Holder { framework, role, agent }, resources);
     }
 
     /// Records that a further task of the framework uses shared resources that one of its tasks uses already.
-    pub(crate) fn share(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, shared: &Resources) {
-        self.allocator.share(Holder { framework, role, agent }, shared);
+    pub(crate) fn add_shared_copies(
+        &mut self,
+        framework: &FrameworkId,
+        agent: &AgentId,
+        role: &Role,
+        shared: &Resources,
+    ) {
+        self.allocator.add_shared_copies(Holder { framework, role, agent }, shared);
     }
 
     /// Applies conversions to offered resources.
@@ -231,14 +237,14 @@ impl Allocation {
     }
 
     /// Holds back all offers until `agents` agents are registered, or until `until`.
-    pub(crate) fn hold(&mut self, agents: usize, until: Time) {
-        self.hold = Some(Hold { agents, until });
+    pub(crate) fn pause_offers(&mut self, agents: usize, until: Time) {
+        self.pause = Some(OfferPause { agents, until });
     }
 
     /// Returns whether offers are held back while that many agents are registered.
-    pub(crate) fn is_held(&mut self, agents: usize) -> bool {
-        self.hold.take_if(|hold| agents >= hold.agents || self.now >= hold.until);
-        self.hold.is_some()
+    pub(crate) fn is_paused(&mut self, agents: usize) -> bool {
+        self.pause.take_if(|pause| agents >= pause.agents || self.now >= pause.until);
+        self.pause.is_some()
     }
 
     /// Returns the time that a framework has to answer an offer, or `None` for no limit.
@@ -267,7 +273,7 @@ impl Allocation {
     }
 
     pub(crate) fn next_wake(&self) -> Option<Time> {
-        self.hold.as_ref().map_or_else(|| self.allocator.next_wake(), |hold| Some(hold.until))
+        self.pause.as_ref().map_or_else(|| self.allocator.next_wake(), |pause| Some(pause.until))
     }
 
     /// Returns the allocator, for its views.

@@ -12,13 +12,13 @@ use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::messages::REGISTRATION;
-use crate::peers::Proof;
+use crate::peers::AuthenticationResult;
 use crate::refusals::Fault;
 
 impl Master {
     /// Returns the principal that a libprocess client has authenticated as.
     pub fn principal(&self, pid: &Pid) -> Option<Arc<str>> {
-        self.peers.proof(pid).map(|proof| proof.principal.clone())
+        self.peers.authentication(pid).map(|authentication| authentication.principal.clone())
     }
 
     /// Records that a peer starts to authenticate. An earlier authentication of the peer becomes void.
@@ -35,7 +35,7 @@ impl Master {
             Some(principal) => {
                 out.info(format!("Successfully authenticated principal '{principal}' at {pid}"));
                 out.push(Output::Link { pid: pid.clone() });
-                self.peers.prove(pid.clone(), Proof { principal, attempt });
+                self.peers.record_authentication(pid.clone(), AuthenticationResult { principal, attempt });
                 self.forget_surplus(out);
             }
             // No other code unlinks a peer that was authenticated before.
@@ -69,7 +69,7 @@ impl Master {
 
     /// Returns whether an agent may register: it has authenticated, or it need not.
     pub(crate) fn agent_may_register(&self, from: &Pid, out: &mut Outbox) -> bool {
-        let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
+        let may = !self.config.authenticate_agents || self.peers.authentication(from).is_some();
         if !may {
             out.warn(format!("Refusing registration of agent at {from} because it is not authenticated"));
             let fault = Fault::Denied("the agent is not authenticated".to_owned());
@@ -81,23 +81,23 @@ impl Master {
     /// Checks that a driver may subscribe a framework: that it has authenticated if it must, and as the principal that
     /// it states.
     pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo) -> Result<(), String> {
-        let proved = self.peers.proof(from).map(|proof| &proof.principal);
-        match (proved, &info.principal) {
+        let authenticated = self.peers.authentication(from).map(|authentication| &authentication.principal);
+        match (authenticated, &info.principal) {
             (None, _) if self.config.authenticate_frameworks => {
                 Err(format!("Framework at {from} is not authenticated"))
             }
-            (Some(proved), Some(claimed)) if **proved != **claimed => {
-                Err(format!("Framework principal '{claimed}' does not match authenticated principal '{proved}'"))
+            (Some(authenticated), Some(claimed)) if **authenticated != **claimed => {
+                Err(format!("Framework principal '{claimed}' does not match authenticated principal '{authenticated}'"))
             }
             _ => Ok(()),
         }
     }
 
     /// Returns the authenticated principal of a driver whose framework states none.
-    pub(crate) fn proved_principal(&self, from: &Pid, out: &mut Outbox) -> Option<String> {
-        let proved = self.peers.proof(from)?.principal.to_string();
-        out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));
-        Some(proved)
+    pub(crate) fn authenticated_principal(&self, from: &Pid, out: &mut Outbox) -> Option<String> {
+        let authenticated = self.peers.authentication(from)?.principal.to_string();
+        out.warn(format!("Framework at {from} (authenticated as '{authenticated}') does not set 'principal'"));
+        Some(authenticated)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::refusals::Fault;
 use crate::validate::roles_of;
 
 /// An action and its object; `None` stands for any object.
-type Wish = (Action, Option<String>);
+type RequiredPermission = (Action, Option<String>);
 
 impl Master {
     /// Checks that an operator may perform an action on an object.
@@ -61,8 +61,9 @@ impl Master {
         if !authorizer.is_on() {
             return Ok(());
         }
-        let refused = |wish: &Wish| !authorizer.approves(principal, wish.0, wish.1.as_deref());
-        match wishes(operation).into_iter().find(refused) {
+        let refused =
+            |permission: &RequiredPermission| !authorizer.approves(principal, permission.0, permission.1.as_deref());
+        match required_permissions(operation).into_iter().find(refused) {
             None => Ok(()),
             Some((action, object)) => Err(refusal(action, object.as_deref())),
         }
@@ -74,11 +75,12 @@ impl Master {
         if !authorizer.is_on() {
             return true;
         }
-        let principal = self.peers.proof(from).map(|proof| &*proof.principal);
+        let principal = self.peers.authentication(from).map(|authentication| &*authentication.principal);
         let reserved = read(&info.resources).filter(|resource| resource.reservation().is_some());
-        let wishes = reserved.map(|resource| (Action::ReserveResources, role_of(&resource)));
-        let mut wishes = std::iter::once((Action::RegisterAgent, None)).chain(wishes);
-        let refused = wishes.find(|(action, object)| !authorizer.approves(principal, *action, object.as_deref()));
+        let required_permissions = reserved.map(|resource| (Action::ReserveResources, role_of(&resource)));
+        let mut required_permissions = std::iter::once((Action::RegisterAgent, None)).chain(required_permissions);
+        let refused =
+            required_permissions.find(|(action, object)| !authorizer.approves(principal, *action, object.as_deref()));
         if let Some((action, object)) = &refused {
             let why = refusal(*action, object.as_deref());
             out.warn(format!("Refusing registration of agent at {from}: {why}"));
@@ -107,7 +109,7 @@ fn role_of(resource: &Resource) -> Option<String> {
 }
 
 /// Returns the actions that an operation needs permission for.
-fn wishes(operation: &Operation) -> Vec<Wish> {
+fn required_permissions(operation: &Operation) -> Vec<RequiredPermission> {
     let roles = |action, list: &[Proto]| read(list).map(|resource| (action, role_of(&resource))).collect();
     let one = |action, resource: &Proto| roles(action, std::slice::from_ref(resource));
     match operation.r#type() {
@@ -141,7 +143,7 @@ fn wishes(operation: &Operation) -> Vec<Wish> {
 
 /// Returns the actions of a RESERVE that replaces reservations: the common ones stay, the others of `source` are
 /// unreserved, the others of `target` reserved.
-fn re_reservation(source: &Resource, target: &Resource) -> Vec<Wish> {
+fn re_reservation(source: &Resource, target: &Resource) -> Vec<RequiredPermission> {
     let (old, new) = (source.reservations(), target.reservations());
     let common = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let undone = old[common..].iter().map(|one| {

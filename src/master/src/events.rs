@@ -26,7 +26,7 @@ pub(crate) fn error(message: String) -> Event {
 
 impl Frameworks {
     /// Sends a framework an event: `http` by stream, `driver` by message.
-    fn tell(
+    fn send(
         &mut self,
         key: FrameworkKey,
         kind: event::Type,
@@ -53,7 +53,7 @@ impl Frameworks {
     }
 
     /// Sends SUBSCRIBED; `again` selects one of the two messages for drivers.
-    pub(crate) fn tell_subscribed(
+    pub(crate) fn send_subscribed(
         &mut self,
         key: FrameworkKey,
         again: bool,
@@ -64,7 +64,7 @@ impl Frameworks {
         let Some(framework_id) = self.get(key).map(|framework| framework.proto_id()) else { return };
         let master_info = info.clone();
         let (id, info) = (framework_id.clone(), master_info.clone());
-        self.tell(
+        self.send(
             key,
             event::Type::Subscribed,
             out,
@@ -85,12 +85,12 @@ impl Frameworks {
     }
 
     /// Sends HEARTBEAT to a framework with a stream.
-    pub(crate) fn tell_heartbeat(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        self.tell(key, event::Type::Heartbeat, out, |_| {}, || None);
+    pub(crate) fn send_heartbeat(&mut self, key: FrameworkKey, out: &mut Outbox) {
+        self.send(key, event::Type::Heartbeat, out, |_| {}, || None);
     }
 
     /// Sends OFFERS, with the pid of each offer's agent.
-    pub(crate) fn tell_offers(
+    pub(crate) fn send_offers(
         &mut self,
         key: FrameworkKey,
         offers: Vec<mesos::Offer>,
@@ -102,7 +102,7 @@ impl Frameworks {
             true => offers.take(),
             false => None,
         };
-        self.tell(
+        self.send(
             key,
             event::Type::Offers,
             out,
@@ -112,9 +112,9 @@ impl Frameworks {
     }
 
     /// Sends RESCIND.
-    pub(crate) fn tell_rescind(&mut self, key: FrameworkKey, offer_id: mesos::OfferId, out: &mut Outbox) {
+    pub(crate) fn send_rescind(&mut self, key: FrameworkKey, offer_id: mesos::OfferId, out: &mut Outbox) {
         let id = offer_id.clone();
-        self.tell(
+        self.send(
             key,
             event::Type::Rescind,
             out,
@@ -124,7 +124,7 @@ impl Frameworks {
     }
 
     /// Sends INVERSE_OFFERS, with the pid of each one's agent. Drivers ignore them.
-    pub(crate) fn tell_inverse_offers(
+    pub(crate) fn send_inverse_offers(
         &mut self,
         key: FrameworkKey,
         inverse_offers: Vec<mesos::InverseOffer>,
@@ -132,7 +132,7 @@ impl Frameworks {
         out: &mut Outbox,
     ) {
         let list = Cell::new(inverse_offers);
-        self.tell(
+        self.send(
             key,
             event::Type::InverseOffers,
             out,
@@ -142,14 +142,14 @@ impl Frameworks {
     }
 
     /// Sends RESCIND_INVERSE_OFFER.
-    pub(crate) fn tell_rescind_inverse(
+    pub(crate) fn send_rescind_inverse(
         &mut self,
         key: FrameworkKey,
         inverse_offer_id: mesos::OfferId,
         out: &mut Outbox,
     ) {
         let id = inverse_offer_id.clone();
-        self.tell(
+        self.send(
             key,
             event::Type::RescindInverseOffer,
             out,
@@ -159,7 +159,7 @@ impl Frameworks {
     }
 
     /// Sends UPDATE. `pid` is the agent's for updates that need an acknowledgement, else `None`.
-    pub(crate) fn tell_update(
+    pub(crate) fn send_update(
         &mut self,
         key: FrameworkKey,
         update: internal::StatusUpdate,
@@ -168,7 +168,7 @@ impl Frameworks {
     ) {
         // Only one of the two closures runs; the update is moved into it.
         let update = Cell::new(Some(update));
-        self.tell(
+        self.send(
             key,
             event::Type::Update,
             out,
@@ -181,8 +181,13 @@ impl Frameworks {
     }
 
     /// Sends UPDATE_OPERATION_STATUS; drivers have no such message.
-    pub(crate) fn tell_operation(&mut self, key: FrameworkKey, status: mesos::OperationStatus, out: &mut Outbox) {
-        self.tell(
+    pub(crate) fn send_operation_status(
+        &mut self,
+        key: FrameworkKey,
+        status: mesos::OperationStatus,
+        out: &mut Outbox,
+    ) {
+        self.send(
             key,
             event::Type::UpdateOperationStatus,
             out,
@@ -192,14 +197,14 @@ impl Frameworks {
     }
 
     /// Sends MESSAGE with the data of an executor.
-    pub(crate) fn tell_message(
+    pub(crate) fn send_message(
         &mut self,
         key: FrameworkKey,
         message: internal::ExecutorToFrameworkMessage,
         out: &mut Outbox,
     ) {
         let copy = message.clone();
-        self.tell(
+        self.send(
             key,
             event::Type::Message,
             out,
@@ -215,9 +220,9 @@ impl Frameworks {
     }
 
     /// Sends FAILURE for a lost agent.
-    pub(crate) fn tell_lost_agent(&mut self, key: FrameworkKey, slave_id: mesos::SlaveId, out: &mut Outbox) {
+    pub(crate) fn send_lost_agent(&mut self, key: FrameworkKey, slave_id: mesos::SlaveId, out: &mut Outbox) {
         let id = slave_id.clone();
-        self.tell(
+        self.send(
             key,
             event::Type::Failure,
             out,
@@ -227,14 +232,14 @@ impl Frameworks {
     }
 
     /// Sends FAILURE for an executor that has terminated.
-    pub(crate) fn tell_exited_executor(
+    pub(crate) fn send_exited_executor(
         &mut self,
         key: FrameworkKey,
         message: internal::ExitedExecutorMessage,
         out: &mut Outbox,
     ) {
         let copy = message.clone();
-        self.tell(
+        self.send(
             key,
             event::Type::Failure,
             out,
@@ -250,8 +255,8 @@ impl Frameworks {
     }
 
     /// Sends ERROR, which makes the scheduler abort.
-    pub(crate) fn tell_error(&mut self, key: FrameworkKey, message: &str, out: &mut Outbox) {
-        self.tell(
+    pub(crate) fn send_error(&mut self, key: FrameworkKey, message: &str, out: &mut Outbox) {
+        self.send(
             key,
             event::Type::Error,
             out,

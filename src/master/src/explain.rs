@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::{Explanation, Inactivity, Obstacle, Verdict};
+use allocator::{AgentExplanation, Explanation, Inactivity, Obstacle};
 use base::{AgentId, FrameworkId};
 use protos::mesos::DrainState;
 use protos::mesos::machine_info::Mode;
@@ -30,7 +30,7 @@ pub enum ExplainError {
 
 /// Roles and agents that a framework's own settings exclude from its offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFrom {
+pub struct ExcludedAgents {
     /// Id of the framework.
     pub framework: FrameworkId,
     /// Roles that the framework suppresses.
@@ -63,7 +63,7 @@ impl Master {
         let down = self.machines_down();
         let explain = |role: &Role| {
             let mut explanation = self.allocation.allocator().explain(&id, role, need, self.now);
-            self.tell_apart(&mut explanation.agents);
+            self.add_ports_to_names(&mut explanation.agents);
             for verdict in &mut explanation.agents {
                 if let Obstacle::Inactive(why) = &mut verdict.obstacle {
                     *why = self.inactivity(&verdict.agent);
@@ -76,7 +76,7 @@ impl Master {
     }
 
     /// Adds ports to the names of agents that share a hostname.
-    fn tell_apart(&self, verdicts: &mut [Verdict]) {
+    fn add_ports_to_names(&self, verdicts: &mut [AgentExplanation]) {
         let mut shared: BTreeMap<String, usize> = BTreeMap::new();
         verdicts.iter().for_each(|verdict| *shared.entry(verdict.hostname.clone()).or_default() += 1);
         for verdict in verdicts.iter_mut().filter(|verdict| shared.get(&verdict.hostname).is_some_and(|n| *n > 1)) {
@@ -111,8 +111,8 @@ impl Master {
 
     /// Returns the suppressed roles of each framework, and the agents that its offer constraints exclude
     /// (`/allocator/offer_constraints_debug`).
-    pub fn constraints(&self) -> Vec<KeptFrom> {
-        let kept = |framework: &Arc<Framework>| KeptFrom {
+    pub fn constraints(&self) -> Vec<ExcludedAgents> {
+        let kept = |framework: &Arc<Framework>| ExcludedAgents {
             framework: framework.id.clone(),
             suppressed: framework.suppressed.iter().cloned().collect(),
             excluded: self.allocation.allocator().excluded_by_constraints(&framework.id),

@@ -54,7 +54,7 @@ pub struct Master {
     pub(crate) allocation: Allocation,
     pub(crate) removals: crate::agents::Removals,
     /// Queues of drivers' messages that wait for their rate limits.
-    pub(crate) gates: crate::throttle::Gates,
+    pub(crate) rate_limit_queues: crate::throttle::RateLimitQueues,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
 }
@@ -134,7 +134,7 @@ impl Master {
             subscribers: Tracked::default(),
             timers: Timers::default(),
             removals: Default::default(),
-            gates: Default::default(),
+            rate_limit_queues: Default::default(),
             snapshot: None,
         };
         master.recover(registry);
@@ -189,7 +189,7 @@ impl Master {
                 Timer::Ping { agent, observer } => self.ping(agent, observer, out),
                 Timer::AgentReregister { agent, epoch } => self.reregister_timeout(agent, epoch, out),
                 Timer::AgentRemoval => self.removal_permit(out),
-                Timer::Gate => self.open_gates(out),
+                Timer::RateLimit => self.handle_due_messages(out),
                 Timer::RecoveredAgents => self.recovered_timeout(out),
                 Timer::OfferTimeout { offer } => self.offer_timeout(offer, out),
                 Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(offer, out),

@@ -20,7 +20,7 @@ const NEWCOMERS_MAX: usize = 1 << 16;
 
 /// Result of a successful authentication.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Proof {
+pub(crate) struct AuthenticationResult {
     /// Principal that the peer has authenticated as.
     pub principal: Arc<str>,
     /// Number of the conversation in which it did so.
@@ -57,7 +57,7 @@ pub(crate) struct Peers {
     ongoing: FxHashMap<Pid, Conversation>,
     /// Number of bytes that wait in all conversations.
     waiting: usize,
-    proved: FxHashMap<Pid, Proof>,
+    authenticated: FxHashMap<Pid, AuthenticationResult>,
     /// Peers with the latest authentications, by conversation. It contains all that are not admitted, and some that
     /// are.
     newcomers: BTreeMap<u64, Pid>,
@@ -124,22 +124,22 @@ impl Peers {
     }
 
     /// Returns the authentication of a peer.
-    pub(crate) fn proof(&self, pid: &Pid) -> Option<&Proof> {
-        self.proved.get(pid)
+    pub(crate) fn authentication(&self, pid: &Pid) -> Option<&AuthenticationResult> {
+        self.authenticated.get(pid)
     }
 
     /// Records that a peer has authenticated.
-    pub(crate) fn prove(&mut self, pid: Pid, proof: Proof) {
+    pub(crate) fn record_authentication(&mut self, pid: Pid, authentication: AuthenticationResult) {
         self.forget(&pid);
-        self.newcomers.insert(proof.attempt, pid.clone());
-        self.proved.insert(pid, proof);
+        self.newcomers.insert(authentication.attempt, pid.clone());
+        self.authenticated.insert(pid, authentication);
     }
 
     /// Removes the authentication of a peer.
-    pub(crate) fn forget(&mut self, pid: &Pid) -> Option<Proof> {
-        let proof = self.proved.remove(pid)?;
-        self.newcomers.remove(&proof.attempt);
-        Some(proof)
+    pub(crate) fn forget(&mut self, pid: &Pid) -> Option<AuthenticationResult> {
+        let authentication = self.authenticated.remove(pid)?;
+        self.newcomers.remove(&authentication.attempt);
+        Some(authentication)
     }
 
     /// Returns the peer whose authentication is the oldest, if there are too many, and removes it from the newcomers.

@@ -90,7 +90,7 @@ impl Head {
 
 /// Encoder of the frames of batches.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub struct RecordEncoder {
     names: FxHashMap<String, u64>,
     last: u64,
     /// Inputs of the batch that is being handled; `count` is their number.
@@ -105,20 +105,20 @@ pub struct Batch {
     pub at: Time,
     /// Inputs of the batch, in order.
     pub inputs: Vec<Input>,
-    /// Hash of the batch's results; see [`outcome`].
-    pub outcome: u64,
+    /// Hash of the batch's results; see [`result_hash`].
+    pub result_hash: u64,
 }
 
 /// Decoder of the frames of batches, in their order.
 #[derive(Debug, Default)]
-pub struct Player {
+pub struct RecordDecoder {
     names: Vec<String>,
     last: u64,
 }
 
-impl Recorder {
-    /// Adds an input to the batch. `text` converts policies to a text that [`Player::batch`] receives when it reads
-    /// them.
+impl RecordEncoder {
+    /// Adds an input to the batch. `text` converts policies to a text that [`RecordDecoder::batch`] receives when it
+    /// reads them.
     pub fn input(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String) {
         let mut out = std::mem::take(&mut self.inputs);
         self.write(input, text, &mut out);
@@ -127,7 +127,7 @@ impl Recorder {
     }
 
     /// Ends the batch with the hash of its results, and returns its frame.
-    pub fn end(&mut self, now: Time, outcome: u64) -> Vec<u8> {
+    pub fn end(&mut self, now: Time, result_hash: u64) -> Vec<u8> {
         let mut out = Writer::default();
         let at = nanos(now);
         out.number(at.saturating_sub(self.last));
@@ -135,7 +135,7 @@ impl Recorder {
         out.number(std::mem::take(&mut self.count));
         let mut frame = out.0;
         frame.append(&mut self.inputs.0);
-        frame.extend(outcome.to_le_bytes());
+        frame.extend(result_hash.to_le_bytes());
         frame
     }
 
@@ -244,7 +244,7 @@ impl Recorder {
 /// Number of names that are remembered.
 const NAMES_MAX: usize = 4096;
 
-impl Player {
+impl RecordDecoder {
     /// Decodes the next frame.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Player {
         self.last = self.last.saturating_add(from.number()?);
         let count = from.number()?;
         let inputs = (0..count).map(|_| self.input(&mut from, policies)).collect::<Result<_, _>>()?;
-        Ok(Batch { at: time(self.last), inputs, outcome: from.word()? })
+        Ok(Batch { at: time(self.last), inputs, result_hash: from.word()? })
     }
 
     fn name(&mut self, from: &mut Reader<'_>) -> Result<String, RecordError> {
@@ -355,7 +355,7 @@ impl Player {
 /// Returns a hash of the results of a batch. Equal masters with equal inputs have equal hashes. Log lines are not
 /// hashed.
 #[must_use]
-pub fn outcome(out: &Outbox) -> u64 {
+pub fn result_hash(out: &Outbox) -> u64 {
     let mut hash = bytes::Hash::default();
     hash.number(out.persist.len() as u64);
     for output in &out.outputs {

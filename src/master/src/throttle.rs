@@ -39,11 +39,11 @@ pub struct RateLimits {
 const WAITING_MAX: u64 = 100_000;
 
 /// Gates by principal. The gate of `None` is shared by all principals without one of their own.
-pub(crate) type Gates = BTreeMap<Option<String>, Gate>;
+pub(crate) type RateLimitQueues = BTreeMap<Option<String>, RateLimitQueue>;
 
 /// Queue of messages that wait for a rate limit.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct RateLimitQueue {
     /// Time at which the next message may pass.
     next: Time,
     waiting: VecDeque<(Pid, Message)>,
@@ -51,7 +51,7 @@ pub(crate) struct Gate {
 
 impl RateLimits {
     /// Returns the key and the limit of the gate for a principal's messages, or `None` if they are not limited.
-    fn gate(&self, principal: Option<&str>) -> Option<(Option<String>, RateLimit)> {
+    fn key_and_limit(&self, principal: Option<&str>) -> Option<(Option<String>, RateLimit)> {
         match principal.and_then(|name| self.named.get(name)) {
             Some(limit) => limit.map(|limit| (principal.map(str::to_owned), limit)),
             None => self.others.map(|limit| (None, limit)),
@@ -61,18 +61,18 @@ impl RateLimits {
 
 impl Master {
     /// Returns a message that may be handled now. Other messages wait, or are dropped with an error to the driver.
-    pub(crate) fn passed(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
+    pub(crate) fn admit_by_rate_limit(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
         let Some(limits) = &self.config.rate_limits else { return Some(message) };
         let Some(key) = self.frameworks.key_of_pid(from) else { return Some(message) };
         let principal = self.frameworks.get(key).and_then(|framework| framework.info.principal.as_deref());
-        let Some((name, limit)) = limits.gate(principal) else { return Some(message) };
-        let gate = self.gates.entry(name.clone()).or_default();
-        if gate.waiting.is_empty() && gate.next <= self.now {
-            gate.next = self.now + limit.interval;
+        let Some((name, limit)) = limits.key_and_limit(principal) else { return Some(message) };
+        let queue = self.rate_limit_queues.entry(name.clone()).or_default();
+        if queue.waiting.is_empty() && queue.next <= self.now {
+            queue.next = self.now + limit.interval;
             return Some(message);
         }
         let capacity = limit.capacity.unwrap_or(WAITING_MAX);
-        if gate.waiting.len() as u64 >= capacity {
+        if queue.waiting.len() as u64 >= capacity {
             let name = message.name();
             let message = format!("Message {} dropped: capacity({capacity}) exceeded", message.full_name());
             out.warn(format!("{message} (of {from})"));
@@ -83,34 +83,34 @@ impl Master {
             out.push(Output::send(from, FrameworkErrorMessage { message }));
             return None;
         }
-        if gate.waiting.is_empty() {
-            self.timers.set(gate.next, Timer::Gate);
+        if queue.waiting.is_empty() {
+            self.timers.set(queue.next, Timer::RateLimit);
         }
-        gate.waiting.push_back((from.clone(), message));
+        queue.waiting.push_back((from.clone(), message));
         self.count_held(key, 1, 0);
         None
     }
 
     /// Handles the waiting messages that are due.
-    pub(crate) fn open_gates(&mut self, out: &mut Outbox) {
-        let mut gates = std::mem::take(&mut self.gates);
-        for (name, gate) in &mut gates {
-            let set = self.config.rate_limits.as_ref().and_then(|limits| limits.gate(name.as_deref()));
-            let Some((_, limit)) = set.filter(|_| !gate.waiting.is_empty()) else { continue };
-            while gate.next <= self.now
-                && let Some((from, message)) = gate.waiting.pop_front()
+    pub(crate) fn handle_due_messages(&mut self, out: &mut Outbox) {
+        let mut rate_limit_queues = std::mem::take(&mut self.rate_limit_queues);
+        for (name, queue) in &mut rate_limit_queues {
+            let set = self.config.rate_limits.as_ref().and_then(|limits| limits.key_and_limit(name.as_deref()));
+            let Some((_, limit)) = set.filter(|_| !queue.waiting.is_empty()) else { continue };
+            while queue.next <= self.now
+                && let Some((from, message)) = queue.waiting.pop_front()
             {
-                gate.next = self.now + limit.interval;
+                queue.next = self.now + limit.interval;
                 if let Some(key) = self.frameworks.key_of_pid(&from) {
                     self.count_held(key, -1, 0);
                 }
-                self.pass(from, message, out);
+                self.handle_message(from, message, out);
             }
-            if !gate.waiting.is_empty() {
-                self.timers.set(gate.next, Timer::Gate);
+            if !queue.waiting.is_empty() {
+                self.timers.set(queue.next, Timer::RateLimit);
             }
         }
-        self.gates = gates;
+        self.rate_limit_queues = rate_limit_queues;
     }
 
     fn count_held(&mut self, key: FrameworkKey, held: i64, dropped: u64) {

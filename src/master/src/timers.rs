@@ -24,7 +24,7 @@ pub(crate) enum Timer {
     /// Mark agents as unreachable that the removal rate limit has delayed.
     AgentRemoval,
     /// Handle messages that a rate limit has delayed.
-    Gate,
+    RateLimit,
     /// Remove the recovered agents that have not reregistered in time.
     RecoveredAgents,
     /// Rescind an offer that was not answered in time.

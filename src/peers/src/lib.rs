@@ -20,5 +20,5 @@ pub use journal::{Journal, JournalError};
 pub use log::{Log, LogChange};
 pub use members::{ChangeError, Cluster, Configuration, MEMBERS_MAX, Member};
 pub use message::{MessageError, Secret, VERSION};
-pub use peer::{Leader, Note, Output, Peer, Settings, Standing};
+pub use peer::{Leader, MembershipState, Note, Output, Peer, Settings};
 pub use records::{RecordError, Records, Stored, Write};

@@ -59,7 +59,7 @@ pub struct Log {
 
 /// Part of the log of a configuration that a member has when it enters the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Beginning {
+pub(crate) struct InitialState {
     /// State that the decided entries result in.
     pub state: State,
     /// Number of decided entries.
@@ -68,10 +68,10 @@ pub(crate) struct Beginning {
     pub round: Ballot,
 }
 
-impl Beginning {
+impl InitialState {
     /// Returns the beginning of a configuration without entries.
-    pub(crate) fn of(state: State) -> Beginning {
-        Beginning { state, ..Beginning::default() }
+    pub(crate) fn of(state: State) -> InitialState {
+        InitialState { state, ..InitialState::default() }
     }
 }
 
@@ -82,7 +82,7 @@ impl Log {
     /// counts by that round. Without it the member could not show that it has decided entries, and a leader with other
     /// entries would take those for decided, because so many are. The member follows no leader of an earlier round
     /// either.
-    pub(crate) fn beginning(Beginning { state, decided, round }: Beginning) -> Log {
+    pub(crate) fn from_initial_state(InitialState { state, decided, round }: InitialState) -> Log {
         let round = (decided > 0).then_some(round);
         let snapshot = Some(Compacted { state: Some(state), entries: Vec::new() });
         let (promise, accepted_round) = (round, round);

@@ -97,13 +97,13 @@ impl Configuration {
 
     /// Returns the message that tells a master that it is not a member. It lacks the disks by which members recognize
     /// each other.
-    pub(crate) fn stranger(&self) -> Body {
+    pub(crate) fn not_member_answer(&self) -> Body {
         let members = self.members.iter().map(|member| member.address.clone()).collect();
-        Body::Stranger { configuration: self.number, members }
+        Body::NotMember { configuration: self.number, members }
     }
 
     /// Returns the configuration of a group that this master does not belong to.
-    pub(crate) fn of_strangers(number: u32, addresses: Vec<String>) -> Configuration {
+    pub(crate) fn of_other_group(number: u32, addresses: Vec<String>) -> Configuration {
         let members = (1..).zip(addresses).map(|(number, address)| Member { number, disk: 0, address });
         Configuration { number, members: members.take(MEMBERS_MAX).collect(), next: 0 }
     }

@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 use crate::entry::LogEntry;
 use crate::link::Numbers;
-use crate::log::Beginning;
+use crate::log::InitialState;
 use crate::members::{Cluster, Configuration};
 
 /// Version of the format. Members with different versions cannot exchange messages.
@@ -67,7 +67,7 @@ pub(crate) enum Body {
     /// Answer to a member: the group, and the state of the registry.
     Welcome(Box<Welcome>),
     /// Answer to a master that is not a member: the number of the configuration and the addresses of its members.
-    Stranger { configuration: u32, members: Vec<String> },
+    NotMember { configuration: u32, members: Vec<String> },
     /// A message of the log's protocol.
     Log {
         configuration: u32,
@@ -95,13 +95,13 @@ pub(crate) struct Hello {
     /// Whether the sender brings a registry into the group that it forms.
     pub brings_registry: bool,
     /// Hash of the disks of all of `peers`, once the sender, which is not a member, knows them.
-    pub knows: Option<u64>,
+    pub founders_hash: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Welcome {
     pub configuration: Configuration,
-    pub beginning: Beginning,
+    pub initial_state: InitialState,
 }
 
 /// Reasons why a message cannot be decoded.
@@ -163,7 +163,7 @@ mod tests {
             peers: vec!["a:1".to_owned(), "b:2".to_owned()],
             configuration: None,
             brings_registry: false,
-            knows: Some(7),
+            founders_hash: Some(7),
         };
         Envelope {
             cluster: None,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::create::{Access, append_file, create_directory};
 use crate::error::StoreError;
+use crate::fault_injection;
 use crate::replace::{directory_of, sync_directory, temporary_file, temporary_link};
-use crate::trouble;
 
 /// Number of files and directories from which one syncfs(2) is cheaper than a sync of each.
 const SYNC_EACH_MAX: usize = 6;
@@ -60,7 +60,7 @@ impl Batch {
         self.make_directory(&directory)?;
         let (temporary, mut file) = temporary_file(&directory)?;
         self.names.push_back((temporary.clone(), path.clone()));
-        trouble::write_all(&mut file, bytes).map_err(StoreError::io("write", &temporary))?;
+        fault_injection::write_all(&mut file, bytes).map_err(StoreError::io("write", &temporary))?;
         self.appended.remove(&path);
         self.replaced.insert(path, file);
         self.directories.insert(directory);
@@ -92,7 +92,7 @@ impl Batch {
             if let Some(at) = at {
                 shorten(file, at).map_err(StoreError::io("shorten", &path))?;
             }
-            return trouble::write_all(file, bytes).map_err(StoreError::io("append to", &path));
+            return fault_injection::write_all(file, bytes).map_err(StoreError::io("append to", &path));
         }
         let directory = directory_of(&path).to_owned();
         self.make_directory(&directory)?;
@@ -109,9 +109,9 @@ impl Batch {
         let known = at.map_or(length, |at| at.min(length));
         self.lengths.entry(path.clone()).or_insert(Some(known));
         if known < length {
-            trouble::step().and_then(|()| file.set_len(known)).map_err(StoreError::io("shorten", &path))?;
+            fault_injection::step().and_then(|()| file.set_len(known)).map_err(StoreError::io("shorten", &path))?;
         }
-        trouble::write_all(&mut file, bytes).map_err(StoreError::io("append to", &path))?;
+        fault_injection::write_all(&mut file, bytes).map_err(StoreError::io("append to", &path))?;
         self.appended.insert(path, file);
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Batch {
         self.flush()?;
         let path = self.root.join(path);
         let gone = match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => trouble::step().and_then(|()| fs::remove_dir_all(&path)),
+            Ok(metadata) if metadata.is_dir() => fault_injection::step().and_then(|()| fs::remove_dir_all(&path)),
             Ok(_) => fs::remove_file(&path),
             Err(error) => Err(error),
         };
@@ -180,7 +180,7 @@ impl Batch {
                 Some(file) => file.set_len(length),
                 None => OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(length)),
             };
-            let outcome = trouble::step().and_then(|()| match length {
+            let outcome = fault_injection::step().and_then(|()| match length {
                 Some(length) => shorten(length),
                 None => fs::remove_file(&path),
             });
@@ -198,13 +198,13 @@ impl Batch {
             self.sync_all()?;
         } else {
             for (path, file) in self.replaced.iter().chain(&self.appended) {
-                trouble::step().and_then(|()| file.sync_data()).map_err(StoreError::io("sync", path))?;
+                fault_injection::step().and_then(|()| file.sync_data()).map_err(StoreError::io("sync", path))?;
             }
         }
         self.replaced.clear();
         self.appended.clear();
         while let Some((temporary, path)) = self.names.front() {
-            let renamed = trouble::step().and_then(|()| fs::rename(temporary, path));
+            let renamed = fault_injection::step().and_then(|()| fs::rename(temporary, path));
             renamed.map_err(StoreError::io("replace", path))?;
             self.names.pop_front();
         }
@@ -216,7 +216,9 @@ impl Batch {
     }
 
     fn sync_all(&self) -> Result<(), StoreError> {
-        let root = trouble::step().and_then(|()| File::open(&self.root)).map_err(StoreError::io("open", &self.root))?;
+        let root = fault_injection::step()
+            .and_then(|()| File::open(&self.root))
+            .map_err(StoreError::io("open", &self.root))?;
         rustix::fs::syncfs(&root).map_err(|error| StoreError::io("sync the file system of", &self.root)(error.into()))
     }
 
@@ -225,7 +227,7 @@ impl Batch {
         if self.known.contains(directory) {
             return Ok(());
         }
-        match trouble::step().and_then(|()| create_directory(directory, Access::Owner)) {
+        match fault_injection::step().and_then(|()| create_directory(directory, Access::Owner)) {
             Ok(()) => {
                 self.directories.insert(directory_of(directory).to_owned());
             }
@@ -244,7 +246,7 @@ impl Batch {
 /// Truncates a file to this length if it is longer.
 fn shorten(file: &mut File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() > length {
-        trouble::step()?;
+        fault_injection::step()?;
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
     }

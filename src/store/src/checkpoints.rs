@@ -10,7 +10,7 @@ use std::path::Path;
 use cores::{Change, Tree};
 
 use crate::change::{decode, encode};
-use crate::error::{StoreError, Trouble};
+use crate::error::{DiskFailure, StoreError};
 use crate::meta::JOURNAL;
 use crate::meta_directory::MetaDirectory;
 
@@ -20,12 +20,12 @@ pub enum Written {
     /// In place.
     InPlace,
     /// Into the journal.
-    Aside,
+    InJournal,
 }
 
 /// Durability that a record of a journal requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub enum Durability {
     /// The record must survive the end of this process. After a restart of the host, when no container runs, the
     /// checkpoints may lack the record.
     UntilRestart,
@@ -33,13 +33,13 @@ pub enum Lasting {
     Always,
 }
 
-impl Lasting {
+impl Durability {
     /// Returns the durability that changes require. Reservations and persistent volumes outlive restarts of the host;
     /// executors and tasks do not.
-    fn of(changes: &[Change]) -> Lasting {
+    fn of(changes: &[Change]) -> Durability {
         match changes.iter().any(|change| is_within(change.path(), "resources")) {
-            true => Lasting::Always,
-            false => Lasting::UntilRestart,
+            true => Durability::Always,
+            false => Durability::UntilRestart,
         }
     }
 }
@@ -57,14 +57,14 @@ pub trait CheckpointDisk {
     ///
     /// # Errors
     /// An error of the disk.
-    fn apply(&mut self, changes: &[Change]) -> Result<Option<Trouble>, StoreError>;
+    fn apply(&mut self, changes: &[Change]) -> Result<Option<DiskFailure>, StoreError>;
 
     /// Returns the number of valid bytes of a file in place; 0 if it does not exist.
     fn length(&self, path: &str) -> u64;
 
     /// Appends a record to a journal; it is durable on return. Returns `false` if no journal of the required durability
     /// accepts it.
-    fn append(&mut self, record: &[u8], lasting: Lasting) -> bool;
+    fn append(&mut self, record: &[u8], durability: Durability) -> bool;
 
     /// Discards the records of the journal, which are in place now. This is durable on return.
     ///
@@ -76,7 +76,7 @@ pub trait CheckpointDisk {
     ///
     /// # Errors
     /// An error of the disk.
-    fn restock(&mut self) -> Result<(), StoreError>;
+    fn restore_reserves(&mut self) -> Result<(), StoreError>;
 
     /// Checks that there is space, an inode and a descriptor for a file.
     ///
@@ -90,11 +90,11 @@ pub trait CheckpointDisk {
 pub struct Checkpoints<D = MetaDirectory> {
     disk: D,
     /// Changes that are in the journal and not in place yet, in order.
-    aside: VecDeque<Vec<Change>>,
+    in_journal: VecDeque<Vec<Change>>,
     /// Lengths that files will have when these changes are in place.
     ahead: Lengths,
     /// Error of the disk's last use; `None` if it succeeded.
-    trouble: Option<Trouble>,
+    disk_failure: Option<DiskFailure>,
 }
 
 /// Lengths of files after changes that are not in place yet.
@@ -149,7 +149,7 @@ impl Checkpoints {
     /// # Errors
     /// A file exists and cannot be read.
     pub fn read(&self) -> Result<Tree, StoreError> {
-        self.disk.read(self.aside())
+        self.disk.read(self.in_journal())
     }
 
     /// Sets a function that is called with the name of each step of a write: a test may end the process there.
@@ -161,7 +161,7 @@ impl Checkpoints {
 impl<D: CheckpointDisk> Checkpoints<D> {
     /// Creates checkpoints on this disk. [`Checkpoints::recover`] must be called next.
     pub fn new(disk: D) -> Checkpoints<D> {
-        Checkpoints { disk, aside: VecDeque::new(), ahead: Lengths::default(), trouble: None }
+        Checkpoints { disk, in_journal: VecDeque::new(), ahead: Lengths::default(), disk_failure: None }
     }
 
     /// Recovers the state from the disk, as a new process does. Records in the journal of an earlier process are
@@ -170,13 +170,13 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     /// # Errors
     /// The journal cannot be read.
     pub fn recover(&mut self) -> Result<(), StoreError> {
-        self.aside.clear();
-        (self.ahead, self.trouble) = (Lengths::default(), None);
+        self.in_journal.clear();
+        (self.ahead, self.disk_failure) = (Lengths::default(), None);
         for record in self.disk.open_journal()? {
             let damaged = || std::io::Error::from(std::io::ErrorKind::InvalidData);
             let changes = decode(&record).ok_or_else(|| StoreError::io("read", Path::new(JOURNAL))(damaged()))?;
             changes.iter().for_each(|change| self.ahead.note(change));
-            self.aside.push_back(changes);
+            self.in_journal.push_back(changes);
         }
         match self.catch_up() {
             Err(error) if !error.is_transient() => Err(error),
@@ -190,21 +190,21 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     /// The changes cannot be made durable. If the error [is transient](StoreError::is_transient), the same changes can
     /// be written again.
     pub fn write(&mut self, changes: &[Change]) -> Result<Written, StoreError> {
-        if self.aside.is_empty() {
+        if self.in_journal.is_empty() {
             match self.apply(changes).and_then(|()| self.disk.clear_journal()) {
                 Ok(()) => return Ok(Written::InPlace),
                 Err(error) if !error.is_transient() => return Err(error),
-                Err(error) => self.trouble = Some(error.trouble()),
+                Err(error) => self.disk_failure = Some(error.disk_failure()),
             }
         }
         let changes = self.with_lengths(changes);
-        if !self.disk.append(&encode(&changes), Lasting::of(&changes)) {
+        if !self.disk.append(&encode(&changes), Durability::of(&changes)) {
             self.catch_up().and_then(|()| self.apply(&changes)).and_then(|()| self.disk.clear_journal())?;
             return Ok(Written::InPlace);
         }
         changes.iter().for_each(|change| self.ahead.note(change));
-        self.aside.push_back(changes);
-        Ok(Written::Aside)
+        self.in_journal.push_back(changes);
+        Ok(Written::InJournal)
     }
 
     /// Completes the work that the disk did not allow before: writes the records of the journal in place, creates the
@@ -212,21 +212,21 @@ impl<D: CheckpointDisk> Checkpoints<D> {
     ///
     /// # Errors
     /// The part that is still not possible.
-    pub fn tend(&mut self) -> Result<(), StoreError> {
-        let outcome = self.catch_up().and_then(|()| self.disk.restock());
-        let outcome = outcome.and_then(|()| if self.trouble.is_some() { self.disk.probe() } else { Ok(()) });
-        self.trouble = outcome.as_ref().err().map(StoreError::trouble);
+    pub fn complete_pending(&mut self) -> Result<(), StoreError> {
+        let outcome = self.catch_up().and_then(|()| self.disk.restore_reserves());
+        let outcome = outcome.and_then(|()| if self.disk_failure.is_some() { self.disk.probe() } else { Ok(()) });
+        self.disk_failure = outcome.as_ref().err().map(StoreError::disk_failure);
         outcome
     }
 
     /// Returns the error of the disk's last use; `None` if that succeeded.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_ref()
+    pub fn disk_failure(&self) -> Option<&DiskFailure> {
+        self.disk_failure.as_ref()
     }
 
     /// Returns the changes that are in the journal and not in place yet, in order.
-    pub fn aside(&self) -> impl Iterator<Item = &Change> {
-        self.aside.iter().flatten()
+    pub fn in_journal(&self) -> impl Iterator<Item = &Change> {
+        self.in_journal.iter().flatten()
     }
 
     /// Returns the disk.
@@ -241,19 +241,19 @@ impl<D: CheckpointDisk> Checkpoints<D> {
 
     /// Writes the changes in the journal in place.
     fn catch_up(&mut self) -> Result<(), StoreError> {
-        if !self.aside.is_empty() {
-            let changes: Vec<Change> = self.aside().cloned().collect();
+        if !self.in_journal.is_empty() {
+            let changes: Vec<Change> = self.in_journal().cloned().collect();
             self.apply(&changes)?;
         }
         self.disk.clear_journal()?;
-        self.aside.clear();
+        self.in_journal.clear();
         self.ahead = Lengths::default();
         Ok(())
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        if let Some(trouble) = self.disk.apply(changes)? {
-            self.trouble = Some(trouble);
+        if let Some(disk_failure) = self.disk.apply(changes)? {
+            self.disk_failure = Some(disk_failure);
         }
         Ok(())
     }

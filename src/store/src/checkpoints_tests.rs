@@ -12,8 +12,8 @@ use base::Time;
 use rustix::io::Errno;
 
 use super::*;
+use crate::fault_injection::{fail, heal};
 use crate::meta::read_meta;
-use crate::trouble::{fail, heal};
 
 fn replace(path: &str, bytes: &[u8]) -> Change {
     Change::Replace { path: path.to_owned(), bytes: bytes.to_vec() }
@@ -118,7 +118,7 @@ fn play(directory: &Directory, journal: bool, good: u32, bad: u32, error: Errno,
     let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");
     let mut checkpoints = directory.open().unwrap();
     if journal {
-        checkpoints.tend().unwrap();
+        checkpoints.complete_pending().unwrap();
     }
     let script = script();
     fail(good, bad, error.raw_os_error());
@@ -134,7 +134,7 @@ fn play(directory: &Directory, journal: bool, good: u32, bad: u32, error: Errno,
         }
         assert_eq!(checkpoints.read().unwrap(), model(&script[..=index]), "{case}: after batch {index}");
         if index % 3 == 2 {
-            let _ = checkpoints.tend();
+            let _ = checkpoints.complete_pending();
         }
         if index == dies {
             checkpoints = directory.open().unwrap();
@@ -142,8 +142,8 @@ fn play(directory: &Directory, journal: bool, good: u32, bad: u32, error: Errno,
         }
     }
     refused |= heal(bad);
-    checkpoints.tend().unwrap();
-    assert!(checkpoints.aside.is_empty() && checkpoints.trouble().is_none(), "{case}");
+    checkpoints.complete_pending().unwrap();
+    assert!(checkpoints.in_journal.is_empty() && checkpoints.disk_failure().is_none(), "{case}");
     let wanted = model(&script);
     let names: BTreeSet<String> =
         wanted.files.keys().chain(wanted.links.keys()).chain(&wanted.directories).cloned().collect();
@@ -176,21 +176,21 @@ fn nothing_is_lost_wherever_the_disk_refuses() {
 fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
     let directory = Directory::new("aside");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     for round in 0..3 {
         // Only the journal's own calls succeed, as on a full disk.
         let batch = [append("updates", format!("round {round} ").as_bytes())];
         fail(0, 1, Errno::NOSPC.raw_os_error());
         let written = checkpoints.write(&batch).unwrap();
-        assert_eq!(written, Written::Aside);
-        let full = Trouble { why: "No space left on device".to_owned(), needs_room: true };
-        assert_eq!(checkpoints.trouble(), Some(&full));
+        assert_eq!(written, Written::InJournal);
+        let full = DiskFailure { why: "No space left on device".to_owned(), lacks_space: true };
+        assert_eq!(checkpoints.disk_failure(), Some(&full));
         heal(1);
-        assert_eq!(checkpoints.write(&[append("updates", b"and ")]).unwrap(), Written::Aside);
+        assert_eq!(checkpoints.write(&[append("updates", b"and ")]).unwrap(), Written::InJournal);
         let text = |tree: Tree| String::from_utf8(tree.files["updates"].clone()).unwrap();
         let wanted: String = (0..=round).map(|n| format!("round {n} and ")).collect();
         assert_eq!(text(checkpoints.read().unwrap()), wanted);
-        checkpoints.tend().unwrap();
+        checkpoints.complete_pending().unwrap();
         assert_eq!(text(read_meta(&directory.0).unwrap()), wanted);
         assert!(matches!(checkpoints.write(&[replace("other", b"x")]).unwrap(), Written::InPlace));
     }
@@ -200,11 +200,11 @@ fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
 fn a_journal_that_is_full_refuses_and_loses_nothing() {
     let directory = Directory::new("full");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     let (mut taken, piece) = (0, vec![b'x'; 5000]);
     fail(0, 1, Errno::NOSPC.raw_os_error());
     while (taken + 1) * 5120 < crate::journal::SIZE {
-        assert!(matches!(checkpoints.write(&[append("resources/updates", &piece)]), Ok(Written::Aside)), "{taken}");
+        assert!(matches!(checkpoints.write(&[append("resources/updates", &piece)]), Ok(Written::InJournal)), "{taken}");
         taken += 1;
     }
     // The journal is full, and the disk returns an error.
@@ -217,7 +217,7 @@ fn a_journal_that_is_full_refuses_and_loses_nothing() {
         taken += 1;
     }
     assert_eq!(checkpoints.read().unwrap().files["resources/updates"].len() as u64, taken * 5000);
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     assert_eq!(fs::metadata(directory.0.join("resources/updates")).unwrap().len(), taken * 5000);
 }
 
@@ -225,7 +225,7 @@ fn a_journal_that_is_full_refuses_and_loses_nothing() {
 fn what_does_not_pass_is_an_error_at_once() {
     let directory = Directory::new("stays");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     fs::write(directory.0.join("file"), b"").unwrap();
     let error = checkpoints.write(&[replace("file/below", b"x")]).unwrap_err();
     assert!(!error.is_transient(), "{error}");
@@ -240,15 +240,15 @@ fn refuse_twice() {
 fn the_second_journal_takes_what_the_first_refuses() {
     let directory = Directory::new("second");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     fail(0, 1, Errno::NOSPC.raw_os_error());
-    assert_eq!(checkpoints.write(&[append("updates", b"first ")]).unwrap(), Written::Aside);
+    assert_eq!(checkpoints.write(&[append("updates", b"first ")]).unwrap(), Written::InJournal);
     fail(0, 1, Errno::ROFS.raw_os_error());
-    assert_eq!(checkpoints.write(&[append("updates", b"second ")]).unwrap(), Written::Aside);
+    assert_eq!(checkpoints.write(&[append("updates", b"second ")]).unwrap(), Written::InJournal);
     let second = directory.second().expect("the second journal exists");
     // The first journal would accept this batch, but its records are read before those of the second one.
     heal(1);
-    assert_eq!(checkpoints.write(&[append("updates", b"third ")]).unwrap(), Written::Aside);
+    assert_eq!(checkpoints.write(&[append("updates", b"third ")]).unwrap(), Written::InJournal);
 
     // One of the calls is the one for reserved descriptors.
     refuse_twice();
@@ -257,7 +257,7 @@ fn the_second_journal_takes_what_the_first_refuses() {
     assert_eq!(directory.second().as_ref(), Some(&second));
     heal(2);
     let copy = fs::read(&second).unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     assert_eq!(directory.second(), None);
     assert_eq!(read_meta(&directory.0).unwrap().files["updates"], b"first second third ");
 
@@ -272,9 +272,9 @@ fn the_second_journal_takes_what_the_first_refuses() {
 fn reservations_are_not_written_to_the_second_journal() {
     let directory = Directory::new("reservations");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     refuse_twice();
-    assert_eq!(checkpoints.write(&[append("updates", b"one ")]).unwrap(), Written::Aside);
+    assert_eq!(checkpoints.write(&[append("updates", b"one ")]).unwrap(), Written::InJournal);
     fail(0, 1, Errno::ROFS.raw_os_error());
     let error = checkpoints.write(&[replace("resources/resources.info", b"x")]).unwrap_err();
     assert!(error.is_transient(), "{error}");
@@ -288,9 +288,9 @@ fn reservations_are_not_written_to_the_second_journal() {
 fn a_new_meta_directory_does_not_read_the_second_journal_of_an_old_one() {
     let directory = Directory::new("renewed");
     let mut checkpoints = directory.open().unwrap();
-    checkpoints.tend().unwrap();
+    checkpoints.complete_pending().unwrap();
     refuse_twice();
-    assert_eq!(checkpoints.write(&[append("updates", b"old ")]).unwrap(), Written::Aside);
+    assert_eq!(checkpoints.write(&[append("updates", b"old ")]).unwrap(), Written::InJournal);
     heal(2);
     assert!(directory.second().is_some());
     drop(checkpoints);
@@ -298,6 +298,6 @@ fn a_new_meta_directory_does_not_read_the_second_journal_of_an_old_one() {
     for _ in 0..2 {
         let mut checkpoints = directory.open().unwrap();
         assert_eq!(checkpoints.read().unwrap(), Tree::default());
-        checkpoints.tend().unwrap();
+        checkpoints.complete_pending().unwrap();
     }
 }

@@ -71,11 +71,11 @@ pub enum StoreError {
 
 /// Description of a transient error of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DiskFailure {
     /// The system's message: "No space left on device".
     pub why: String,
     /// Whether the disk has too little space.
-    pub needs_room: bool,
+    pub lacks_space: bool,
 }
 
 impl StoreError {
@@ -106,7 +106,7 @@ impl StoreError {
     }
 
     /// Returns the description of the error.
-    pub fn trouble(&self) -> Trouble {
+    pub fn disk_failure(&self) -> DiskFailure {
         use rustix::io::Errno;
         let why = match self {
             StoreError::Io { source, .. } => source.to_string(),
@@ -114,8 +114,8 @@ impl StoreError {
         };
         let why = why.split(" (os error").next().unwrap_or_default().to_owned();
         let full = [Errno::NOSPC, Errno::DQUOT];
-        let needs_room = self.code().is_some_and(|code| full.iter().any(|errno| errno.raw_os_error() == code));
-        Trouble { why, needs_room }
+        let lacks_space = self.code().is_some_and(|code| full.iter().any(|errno| errno.raw_os_error() == code));
+        DiskFailure { why, lacks_space }
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn errors_that_pass_and_those_that_room_cures() {
-        for (errno, is_transient, needs_room) in [
+        for (errno, is_transient, lacks_space) in [
             (Errno::NOSPC, true, true),
             (Errno::DQUOT, true, true),
             (Errno::MFILE, true, false),
@@ -148,7 +148,11 @@ mod tests {
             (Errno::ACCESS, false, false),
         ] {
             let error = StoreError::io("write", Path::new("/w"))(errno.into());
-            assert_eq!((error.is_transient(), error.trouble().needs_room), (is_transient, needs_room), "{errno}");
+            assert_eq!(
+                (error.is_transient(), error.disk_failure().lacks_space),
+                (is_transient, lacks_space),
+                "{errno}"
+            );
         }
     }
 }

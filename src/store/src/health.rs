@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::error::Trouble;
+use crate::error::DiskFailure;
 
 /// The first wait before a failed write is repeated, and the longest one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -12,22 +12,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// State of a disk, as it was last reported to the core.
 #[derive(Clone, Debug, Default)]
-pub struct Health {
-    reported: Option<Trouble>,
+pub struct DiskHealth {
+    reported: Option<DiskFailure>,
 }
 
-impl Health {
+impl DiskHealth {
     /// Records an error. Returns whether it must be reported.
-    pub fn fails(&mut self, trouble: &Trouble) -> bool {
-        let is_news = self.reported.as_ref() != Some(trouble);
+    pub fn record_failure(&mut self, disk_failure: &DiskFailure) -> bool {
+        let is_news = self.reported.as_ref() != Some(disk_failure);
         if is_news {
-            self.reported = Some(trouble.clone());
+            self.reported = Some(disk_failure.clone());
         }
         is_news
     }
 
     /// Records that the disk works. Returns whether that must be reported.
-    pub fn works(&mut self) -> bool {
+    pub fn record_success(&mut self) -> bool {
         self.reported.take().is_some()
     }
 }
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn the_core_receives_changes_only() {
-        let full = Trouble { why: "No space left on device".to_owned(), needs_room: true };
-        let other = Trouble { why: "Input/output error".to_owned(), needs_room: false };
-        let mut health = Health::default();
-        assert!(!health.works());
-        assert!(health.fails(&full) && !health.fails(&full) && health.fails(&other));
-        assert!(health.works() && !health.works());
+        let full = DiskFailure { why: "No space left on device".to_owned(), lacks_space: true };
+        let other = DiskFailure { why: "Input/output error".to_owned(), lacks_space: false };
+        let mut health = DiskHealth::default();
+        assert!(!health.record_success());
+        assert!(health.record_failure(&full) && !health.record_failure(&full) && health.record_failure(&other));
+        assert!(health.record_success() && !health.record_success());
     }
 
     #[test]

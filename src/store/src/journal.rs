@@ -17,8 +17,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::create::{Access, create_directories};
 use crate::error::{StoreError, is_transient};
+use crate::fault_injection;
 use crate::replace::{directory_of, sync_directory};
-use crate::trouble;
 
 /// Size of the journal in the meta directory, in bytes.
 pub(crate) const SIZE: u64 = if cfg!(test) { 1 << 16 } else { 4 << 20 };
@@ -96,7 +96,7 @@ impl Journal {
         for _ in 0..SIZE / zeros.len() as u64 {
             file.write_all(&zeros).map_err(StoreError::io("allocate", path))?;
         }
-        trouble::step().and_then(|()| file.sync_all()).map_err(StoreError::io("sync", path))?;
+        fault_injection::step().and_then(|()| file.sync_all()).map_err(StoreError::io("sync", path))?;
         Ok(file)
     }
 
@@ -112,7 +112,7 @@ impl Journal {
         create_directories(directory, Access::Owner).map_err(StoreError::io("create the directory", directory))?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
-        trouble::step().and_then(|()| options.open(path)).map_err(StoreError::io("create", path))
+        fault_injection::step().and_then(|()| options.open(path)).map_err(StoreError::io("create", path))
     }
 
     fn empty(path: &Path, file: File, size: u64) -> Journal {
@@ -197,7 +197,7 @@ impl Journal {
         let at = self.end;
         let file = self.writable()?;
         file.write_all_at(&bytes, at)?;
-        trouble::step()?;
+        fault_injection::step()?;
         file.sync_data()?;
         self.end = end;
         self.in_doubt = false;
@@ -216,7 +216,7 @@ impl Journal {
 
     /// Starts a new generation, which invalidates the records of earlier ones.
     fn begin(&mut self) -> std::io::Result<()> {
-        trouble::step()?;
+        fault_injection::step()?;
         let next = self.generation.wrapping_add(1);
         let file = self.writable()?;
         file.write_all_at(&head(MAGIC, next, &[]), 0)?;

@@ -10,6 +10,7 @@ mod change;
 mod checkpoints;
 mod create;
 mod error;
+mod fault_injection;
 mod framed;
 mod health;
 mod journal;
@@ -17,18 +18,17 @@ mod meta;
 mod meta_directory;
 mod registry;
 mod replace;
-mod trouble;
 
 pub use batch::Batch;
-pub use checkpoints::{CheckpointDisk, Checkpoints, Lasting, Written};
+pub use checkpoints::{CheckpointDisk, Checkpoints, Durability, Written};
 pub use cores::Change;
 pub use create::{
     Access, append_file, create_directories, create_directory, create_file, create_new, create_private, make_private,
     write_file,
 };
-pub use error::{StoreError, Trouble, is_transient};
+pub use error::{DiskFailure, StoreError, is_transient};
 pub use framed::{FrameError, frame, read_frames};
-pub use health::{Health, Waits};
+pub use health::{DiskHealth, Waits};
 pub use meta::read_meta;
 pub use meta_directory::MetaDirectory;
 pub use registry::{

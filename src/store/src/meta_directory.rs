@@ -11,11 +11,11 @@ use base::Time;
 use cores::{Change, Tree};
 
 use crate::batch::Batch;
-use crate::checkpoints::{CheckpointDisk, Lasting};
-use crate::error::{StoreError, Trouble};
+use crate::checkpoints::{CheckpointDisk, Durability};
+use crate::error::{DiskFailure, StoreError};
+use crate::fault_injection;
 use crate::journal::{Journal, RUNTIME_SIZE, SIZE};
 use crate::meta::{self, JOURNAL, read_meta};
-use crate::trouble;
 
 /// Maximum number of reserved descriptors: almost every batch has at most as many files open.
 const SPARE: usize = 16;
@@ -58,12 +58,12 @@ impl MetaDirectory {
     }
 
     /// Reads the checkpoints in place, with the changes of the journals applied.
-    pub(crate) fn read<'a>(&self, aside: impl Iterator<Item = &'a Change>) -> Result<Tree, StoreError> {
+    pub(crate) fn read<'a>(&self, in_journal: impl Iterator<Item = &'a Change>) -> Result<Tree, StoreError> {
         let mut tree = read_meta(&self.root)?;
         let journals = self.journal.iter().chain(&self.second);
         let written = journals.filter_map(Journal::written).max().unwrap_or_default();
         let written = Time::from_epoch(written);
-        aside.for_each(|change| meta::apply(&mut tree, &self.root, change, written));
+        in_journal.for_each(|change| meta::apply(&mut tree, &self.root, change, written));
         Ok(tree)
     }
 
@@ -112,7 +112,7 @@ impl MetaDirectory {
 
     fn take_spare(&mut self) -> std::io::Result<()> {
         while self.spare.len() < SPARE {
-            self.spare.push(trouble::step().and_then(|()| File::open("/dev/null"))?);
+            self.spare.push(fault_injection::step().and_then(|()| File::open("/dev/null"))?);
         }
         Ok(())
     }
@@ -136,13 +136,13 @@ impl CheckpointDisk for MetaDirectory {
         Ok(records)
     }
 
-    fn apply(&mut self, changes: &[Change]) -> Result<Option<Trouble>, StoreError> {
+    fn apply(&mut self, changes: &[Change]) -> Result<Option<DiskFailure>, StoreError> {
         match self.apply_once(changes) {
             Err(error) if error.lacks_descriptors() && !self.spare.is_empty() => {
                 self.spare.clear();
                 let outcome = self.apply_once(changes);
                 let _ = self.take_spare();
-                outcome.map(|()| Some(error.trouble()))
+                outcome.map(|()| Some(error.disk_failure()))
             }
             outcome => outcome.map(|()| None),
         }
@@ -153,11 +153,11 @@ impl CheckpointDisk for MetaDirectory {
         self.longer.get(path).copied().unwrap_or_else(in_place)
     }
 
-    fn append(&mut self, record: &[u8], lasting: Lasting) -> bool {
+    fn append(&mut self, record: &[u8], durability: Durability) -> bool {
         // The records of the second journal follow all of the first one.
         let first = if self.second.is_none() { self.journal.as_mut() } else { None };
         first.is_some_and(|journal| journal.append(record).unwrap_or(false))
-            || lasting == Lasting::UntilRestart && self.append_to_second(record)
+            || durability == Durability::UntilRestart && self.append_to_second(record)
     }
 
     fn clear_journal(&mut self) -> Result<(), StoreError> {
@@ -176,7 +176,7 @@ impl CheckpointDisk for MetaDirectory {
         Ok(())
     }
 
-    fn restock(&mut self) -> Result<(), StoreError> {
+    fn restore_reserves(&mut self) -> Result<(), StoreError> {
         self.take_spare().map_err(StoreError::io("open", Path::new("/dev/null")))?;
         if self.journal.is_none() {
             self.journal = Some(Journal::create(&self.root.join(JOURNAL))?);
@@ -188,7 +188,7 @@ impl CheckpointDisk for MetaDirectory {
         let path = self.root.join(PROBE);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let allocated = trouble::step().and_then(|()| options.open(&path)).and_then(|file| {
+        let allocated = fault_injection::step().and_then(|()| options.open(&path)).and_then(|file| {
             let flags = rustix::fs::FallocateFlags::empty();
             match rustix::fs::fallocate(&file, flags, 0, ROOM) {
                 // Not every file system supports it.

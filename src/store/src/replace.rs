@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::create::{Access, create_directories, create_new};
 use crate::error::StoreError;
-use crate::trouble;
+use crate::fault_injection;
 
 /// Counter that makes temporary names differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +49,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
     let directory = directory_of(path);
     loop {
         let temporary = directory.join(temporary_name());
-        match trouble::step().and_then(|()| symlink(target, &temporary)) {
+        match fault_injection::step().and_then(|()| symlink(target, &temporary)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
                 return outcome.map(|()| temporary.clone()).map_err(StoreError::io("create the link", &temporary));
@@ -62,7 +62,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
 pub(crate) fn temporary_file(directory: &Path) -> Result<(PathBuf, File), StoreError> {
     loop {
         let temporary = directory.join(temporary_name());
-        match trouble::step().and_then(|()| create_new(&temporary, Access::Owner)) {
+        match fault_injection::step().and_then(|()| create_new(&temporary, Access::Owner)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
                 return outcome.map(|file| (temporary.clone(), file)).map_err(StoreError::io("create", &temporary));
@@ -73,8 +73,9 @@ pub(crate) fn temporary_file(directory: &Path) -> Result<(PathBuf, File), StoreE
 
 /// Makes the entries of a directory durable.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
-    let open = trouble::step().and_then(|()| File::open(directory)).map_err(StoreError::io("open", directory))?;
-    trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", directory))
+    let open =
+        fault_injection::step().and_then(|()| File::open(directory)).map_err(StoreError::io("open", directory))?;
+    fault_injection::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", directory))
 }
 
 /// Returns the directory of a file.

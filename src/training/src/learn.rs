@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dag::learned::{Embedded, Gradient, JobState, Network, OfJob, WIDTH, evaluate, evaluate_limits};
+use dag::learned::{EmbeddedJob, Gradient, JobGradient, JobState, Network, WIDTH, evaluate, evaluate_limits};
 
 use crate::rollout::Step;
 
@@ -76,16 +76,16 @@ pub fn learn(
 ) -> Sums {
     let mut sums = Sums::default();
     for (chunk, steps) in steps.chunks(TOGETHER).enumerate() {
-        let (mut places, mut jobs) = (BTreeMap::<*const JobState, usize>::new(), Vec::<Embedded>::new());
+        let (mut places, mut jobs) = (BTreeMap::<*const JobState, usize>::new(), Vec::<EmbeddedJob>::new());
         for state in steps.iter().flat_map(|step| &step.chosen.situation.jobs) {
             places.entry(Arc::as_ptr(state)).or_insert_with(|| {
                 jobs.push(network.embed(state));
                 jobs.len() - 1
             });
         }
-        let mut of_jobs: Vec<OfJob> = jobs.iter().map(OfJob::new).collect();
+        let mut of_jobs: Vec<JobGradient> = jobs.iter().map(JobGradient::new).collect();
         for (at, step) in steps.iter().enumerate() {
-            let seen: Vec<(&Embedded, usize)> = step
+            let seen: Vec<(&EmbeddedJob, usize)> = step
                 .chosen
                 .situation
                 .jobs
@@ -118,14 +118,14 @@ fn slopes(logs: &[f32], chosen: usize, weight: f32, entropy: f32) -> Vec<f32> {
 fn one(
     network: &Network,
     step: &Step,
-    seen: &[(&Embedded, usize)],
+    seen: &[(&EmbeddedJob, usize)],
     (goal, scale): (Goal, f32),
     gradient: &mut Gradient,
-    of_jobs: &mut [OfJob],
+    of_jobs: &mut [JobGradient],
     sums: &mut Sums,
 ) {
     let (situation, choice) = (&step.chosen.situation, step.chosen.choice);
-    let jobs: Vec<&Embedded> = seen.iter().map(|(job, _)| *job).collect();
+    let jobs: Vec<&EmbeddedJob> = seen.iter().map(|(job, _)| *job).collect();
     let (whole, features, stages) = evaluate(network, situation, &jobs);
     let own = situation.candidates[choice.candidate].job as usize;
     let limits = evaluate_limits(network, situation, jobs[own], choice.candidate, (&whole, &features[own]));

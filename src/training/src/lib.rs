@@ -1,7 +1,7 @@
 //! Trains the learned order of stages (`dag::learned`) as Decima was (SIGCOMM 2019): rollouts on generated jobs in
 //! virtual time, and policy gradients with an input-dependent baseline.
 //!
-//! - [`lesson`] draws jobs and the length of an episode.
+//! - [`episode`] draws jobs and the length of an episode.
 //! - [`rollout`] runs an episode under the policy, or under a heuristic that the policy imitates.
 //! - [`returns`] computes how much better a choice was than the other rollouts of the same jobs.
 //! - [`learn`] turns that into gradients, and [`adam`] into new weights.
@@ -14,8 +14,8 @@
 
 pub mod adam;
 pub mod curve;
+pub mod episode;
 pub mod learn;
-pub mod lesson;
 pub mod measure;
 pub mod returns;
 pub mod rollout;

@@ -33,14 +33,14 @@ pub fn state(observation: &Observation, left: f64, discount: f64) -> State {
 
 /// Returns the advantage of each point of each rollout, in job-seconds.
 ///
-/// `points` are pairs of seconds and the job-seconds waited until then; the last point is the end. `usual` is the mean
-/// number of jobs over earlier iterations (the differential reward). `discount` is the rate at which later seconds
+/// `points` are pairs of seconds and the job-seconds waited until then; the last point is the end. `mean_jobs` is the
+/// mean number of jobs over earlier iterations (the differential reward). `discount` is the rate at which later seconds
 /// count less.
 ///
 /// The baseline is the mean over the rollouts at the same instant, plus what the state explains linearly of the rest
 /// (our addition). Neither depends on the choice, so the expected gradient is unchanged.
-pub fn advantages(rollouts: &[&[(f64, f64)]], states: &[&[State]], usual: f64, discount: f64) -> Vec<Vec<f64>> {
-    let returns: Vec<Vec<f64>> = rollouts.iter().map(|points| to_go(points, usual, discount)).collect();
+pub fn advantages(rollouts: &[&[(f64, f64)]], states: &[&[State]], mean_jobs: f64, discount: f64) -> Vec<Vec<f64>> {
+    let returns: Vec<Vec<f64>> = rollouts.iter().map(|points| to_go(points, mean_jobs, discount)).collect();
     let mut worth = above_mean(rollouts, &returns);
     let explained: [Vec<Vec<f64>>; STATE] = std::array::from_fn(|of| {
         let values: Vec<Vec<f64>> = states.iter().map(|own| own.iter().map(|state| state[of]).collect()).collect();
@@ -94,9 +94,9 @@ fn fit(values: &[Vec<f64>], by: &[Vec<Vec<f64>>; STATE]) -> [f64; STATE] {
     std::array::from_fn(|of| rows[of][STATE] / rows[of][of])
 }
 
-/// Returns the sum of rewards from each point to the end. A reward is minus the number of jobs above `usual`, times the
-/// duration.
-fn to_go(points: &[(f64, f64)], usual: f64, discount: f64) -> Vec<f64> {
+/// Returns the sum of rewards from each point to the end. A reward is minus the number of jobs above `mean_jobs`, times
+/// the duration.
+fn to_go(points: &[(f64, f64)], mean_jobs: f64, discount: f64) -> Vec<f64> {
     let mut returns = vec![0.0; points.len()];
     for at in (0..points.len().saturating_sub(1)).rev() {
         let ((from, before), (to, after)) = (points[at], points[at + 1]);
@@ -105,7 +105,7 @@ fn to_go(points: &[(f64, f64)], usual: f64, discount: f64) -> Vec<f64> {
         // Integral of the discount over the interval, in which the number of jobs is taken as constant.
         let seconds = if discount * time > 1e-9 { (1.0 - keeps) / discount } else { time };
         let jobs = if time > 0.0 { (after - before) / time } else { 0.0 };
-        returns[at] = -(jobs - usual) * seconds + keeps * returns[at + 1];
+        returns[at] = -(jobs - mean_jobs) * seconds + keeps * returns[at + 1];
     }
     returns
 }
@@ -139,8 +139,8 @@ mod tests {
         // At 4 s the slow rollout has 12 job-seconds to go.
         assert_eq!(all[1], [3.0, 3.0, 0.0]);
         // The usual number of jobs does not matter as long as all rollouts end at the same time.
-        let usual = advantages(&[&slow, &fast], &none, 5.0, 0.0);
-        assert!(all.iter().flatten().zip(usual.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-9));
+        let mean_jobs = advantages(&[&slow, &fast], &none, 5.0, 0.0);
+        assert!(all.iter().flatten().zip(mean_jobs.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-9));
         let later = advantages(&[&slow, &fast], &none, 0.0, 0.1);
         assert!(later[1][0] > 0.0 && later[1][0] < 3.0);
     }

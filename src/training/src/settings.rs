@@ -35,12 +35,12 @@ pub struct Settings {
     /// Rate at which later seconds count less.
     pub discount: f64,
     /// Jobs and clusters of which lessons are drawn.
-    pub lessons: Lessons,
+    pub lessons: EpisodeSettings,
 }
 
 /// The distribution of lessons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lessons {
+pub struct EpisodeSettings {
     /// Number of sets of generated queries.
     pub sets: u64,
     /// Fraction of lessons that are batches; the others are streams.
@@ -72,7 +72,7 @@ impl Default for Settings {
             episode: (300.0, 1200.0),
             episode_until: 400,
             discount: 0.002,
-            lessons: Lessons {
+            lessons: EpisodeSettings {
                 sets: 24,
                 batches: 0.5,
                 jobs: (8, 30),

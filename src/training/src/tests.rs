@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use dag::learned::{Decima, Mode, Network};
 use dag::order::{Heuristic, Policy};
-use dag::study::made;
+use dag::study::generated;
 use dag::study::orders::{WORKLOADS, Workload};
 
-use crate::lesson::Pool;
-use crate::settings::{Lessons, Settings};
+use crate::episode::Pool;
+use crate::settings::{EpisodeSettings, Settings};
 use crate::trainer::Trainer;
 
 fn small() -> Settings {
-    let lessons = Lessons { sets: 2, batches: 0.7, jobs: (4, 8), executors: (8, 16), load: (0.6, 0.9), scale: 0.3 };
+    let lessons =
+        EpisodeSettings { sets: 2, batches: 0.7, jobs: (4, 8), executors: (8, 16), load: (0.6, 0.9), scale: 0.3 };
     Settings { draws: 2, rollouts: 3, imitation: 2, episode: (60.0, 120.0), lessons, ..Settings::default() }
 }
 
@@ -53,7 +54,7 @@ fn a_checkpoint_of_something_else_is_refused() {
 
 /// Returns the mean completion time of a job, in seconds, over batches that no training draws.
 fn mean(policy: &dyn Fn() -> Box<dyn Policy>) -> f64 {
-    let queries = made::queries(1);
+    let queries = generated::queries(1);
     let batch = Workload { jobs: 10, executors: 12, sizes: &["2g", "5g", "10g"], ..WORKLOADS[0] };
     let seeds = 1..=8;
     seeds.map(|seed| batch.run_with(&queries, &mut *policy(), seed).unwrap().mean()).sum::<f64>() / 8.0

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dag::learned::{Decima, Gradient, Mode, Model, ModelError, Network, Seen, WEIGHTS};
+use dag::learned::{Decima, FeatureRanges, Gradient, Mode, Model, ModelError, Network, WEIGHTS};
 use dag::order::Heuristic;
 use dag::study::StudyError;
 use dag::study::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::adam::Adam;
+use crate::episode::{EpisodeSetup, Pool};
 use crate::learn::{Goal, Sums, learn};
-use crate::lesson::{Lesson, Pool};
 use crate::returns::{State, advantages};
-use crate::rollout::{Rollout, run, teach};
+use crate::rollout::{Rollout, run, run_teacher};
 use crate::settings::{Settings, between};
 
 /// Number of consecutive choices that share the embeddings of their jobs.
@@ -24,9 +24,9 @@ const PARTS: usize = 4;
 /// threads.
 const GROUPS: usize = 8;
 /// Weight of an iteration in the average network.
-const LAST: f32 = 0.03;
+const AVERAGE_WEIGHT: f32 = 0.03;
 /// Weight of an iteration in the usual number of jobs.
-const NEW: f64 = 0.02;
+const MEAN_JOBS_WEIGHT: f64 = 0.02;
 
 /// An error that stops a training.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +80,8 @@ pub struct Trainer {
     adam: Adam,
     iteration: u64,
     /// Mean number of jobs in streams over earlier iterations.
-    usual: f64,
-    seen: Seen,
+    mean_jobs: f64,
+    seen: FeatureRanges,
 }
 
 /// Consecutive choices of one rollout.
@@ -104,8 +104,8 @@ impl Trainer {
             network,
             adam: Adam::new(WEIGHTS),
             iteration: 0,
-            usual: 0.0,
-            seen: Seen::default(),
+            mean_jobs: 0.0,
+            seen: FeatureRanges::default(),
             settings,
         })
     }
@@ -149,7 +149,7 @@ impl Trainer {
             ("settings", serde_json::to_string(&self.settings).unwrap_or_default()),
             ("iteration", self.iteration.to_string()),
             ("steps", self.adam.steps.to_string()),
-            ("usual", self.usual.to_string()),
+            ("usual", self.mean_jobs.to_string()),
         ];
         let more = [
             ("adam.means", self.adam.means.as_slice()),
@@ -178,7 +178,7 @@ impl Trainer {
             average: Arc::new(model.network),
             adam: Adam { means, squares, steps: number("steps")? },
             iteration: number("iteration")?,
-            usual: word("usual")?.parse().map_err(|_| TrainError::Missing("usual"))?,
+            mean_jobs: word("usual")?.parse().map_err(|_| TrainError::Missing("usual"))?,
             seen: model.seen,
         })
     }
@@ -194,21 +194,21 @@ impl Trainer {
             self.reinforce(pool, threads)?
         };
         log.iteration = self.iteration;
-        self.settle();
+        self.update_average();
         self.iteration += 1;
         Ok(log)
     }
 
     /// Adds the network to the average. Networks of the imitation are not part of it: until its end the average is a
     /// copy of the network.
-    fn settle(&mut self) {
+    fn update_average(&mut self) {
         if self.iteration < self.settings.imitation {
             self.average = self.network.clone();
             return;
         }
         let average = &mut Arc::make_mut(&mut self.average).weights;
         for (mean, weight) in average.iter_mut().zip(&self.network.weights) {
-            *mean += LAST * (weight - *mean);
+            *mean += AVERAGE_WEIGHT * (weight - *mean);
         }
     }
 
@@ -218,10 +218,10 @@ impl Trainer {
             self.settings.teacher.parse().map_err(|_| TrainError::Setting("teacher", "must be an order"))?;
         let count = self.settings.rollouts as u64;
         // These lessons have a number that no iteration of rewards uses, and so the last episode length.
-        let lessons: Vec<Lesson> =
-            (0..count).map(|n| pool.lesson(&self.settings, (1 << 40) + self.iteration, n)).collect();
-        let rollouts = gather(parallel(lessons.len(), threads, |n| teach(&lessons[n], teacher)))?;
-        self.see(&rollouts);
+        let lessons: Vec<EpisodeSetup> =
+            (0..count).map(|n| pool.draw_episode(&self.settings, (1 << 40) + self.iteration, n)).collect();
+        let rollouts = gather(parallel(lessons.len(), threads, |n| run_teacher(&lessons[n], teacher)))?;
+        self.record_ranges(&rollouts);
         let (sums, norm) = self.pass(&rollouts, &|_, _| Goal::Imitate, self.settings.steps.0, threads);
         Ok(log_of("imitation", &lessons[0], &rollouts, &sums, norm))
     }
@@ -230,26 +230,28 @@ impl Trainer {
     fn reinforce(&mut self, pool: &Pool, threads: usize) -> Result<Iteration, TrainError> {
         let learned = self.iteration - self.settings.imitation;
         let (draws, each) = (self.settings.draws, self.settings.rollouts);
-        let lessons: Vec<Lesson> = (0..draws as u64).map(|draw| pool.lesson(&self.settings, learned, draw)).collect();
+        let lessons: Vec<EpisodeSetup> =
+            (0..draws as u64).map(|draw| pool.draw_episode(&self.settings, learned, draw)).collect();
         let rollouts = gather(parallel(draws * each, threads, |n| {
             let random = Random::new(self.settings.seed.wrapping_add(self.iteration << 16), &format!("rollout {n}"));
             // Rollouts of a lesson have the same arrivals and different durations.
-            let lesson = &lessons[n / each];
-            let lesson = Lesson { seed: lesson.seed + n as u64, ..lesson.clone() };
-            let mut policy = Decima::that_keeps(self.network.clone(), Mode::Sample(random));
-            run(&lesson, &mut policy, self.settings.discount)
+            let episode_setup = &lessons[n / each];
+            let episode_setup = EpisodeSetup { seed: episode_setup.seed + n as u64, ..episode_setup.clone() };
+            let mut policy = Decima::recording(self.network.clone(), Mode::Sample(random));
+            run(&episode_setup, &mut policy, self.settings.discount)
         }))?;
-        self.see(&rollouts);
-        let mut worth = Vec::new();
-        for (lesson, own) in lessons.iter().zip(rollouts.chunks(each)) {
-            worth.extend(self.worth(lesson, own));
+        self.record_ranges(&rollouts);
+        let mut advantages = Vec::new();
+        for (episode_setup, own) in lessons.iter().zip(rollouts.chunks(each)) {
+            advantages.extend(self.advantages_of(episode_setup, own));
         }
         let ends = (f64::from(self.settings.entropy.0), f64::from(self.settings.entropy.1));
         let entropy = between(ends, learned, self.settings.entropy_until) as f32;
         let (mut sums, mut norm) = (Sums::default(), 0.0);
         for _ in 0..self.settings.passes {
             let clip = self.settings.clip;
-            let goal = |rollout: usize, step: usize| Goal::Reward { advantage: worth[rollout][step], clip, entropy };
+            let goal =
+                |rollout: usize, step: usize| Goal::Reward { advantage: advantages[rollout][step], clip, entropy };
             let (pass, last) = self.pass(&rollouts, &goal, self.settings.steps.1, threads);
             sums.add(&pass);
             norm = last;
@@ -258,19 +260,19 @@ impl Trainer {
     }
 
     /// Returns the scaled advantages of the choices of all rollouts of one lesson.
-    fn worth(&mut self, lesson: &Lesson, rollouts: &[Rollout]) -> Vec<Vec<f32>> {
+    fn advantages_of(&mut self, episode_setup: &EpisodeSetup, rollouts: &[Rollout]) -> Vec<Vec<f32>> {
         let points: Vec<&[(f64, f64)]> = rollouts.iter().map(|rollout| rollout.points.as_slice()).collect();
         let states: Vec<&[State]> = rollouts.iter().map(|rollout| rollout.states.as_slice()).collect();
-        let usual = if lesson.is_batch { 0.0 } else { self.usual };
-        let worth = advantages(&points, &states, usual, self.settings.discount);
-        if !lesson.is_batch {
+        let mean_jobs = if episode_setup.is_batch { 0.0 } else { self.mean_jobs };
+        let advantages = advantages(&points, &states, mean_jobs, self.settings.discount);
+        if !episode_setup.is_batch {
             let jobs = rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len().max(1) as f64;
-            self.usual += (jobs - self.usual) * if self.usual == 0.0 { 1.0 } else { NEW };
+            self.mean_jobs += (jobs - self.mean_jobs) * if self.mean_jobs == 0.0 { 1.0 } else { MEAN_JOBS_WEIGHT };
         }
-        scaled(rollouts, &worth)
+        scaled(rollouts, &advantages)
     }
 
-    fn see(&mut self, rollouts: &[Rollout]) {
+    fn record_ranges(&mut self, rollouts: &[Rollout]) {
         rollouts.iter().for_each(|rollout| self.seen.merge(&rollout.seen));
     }
 
@@ -339,27 +341,27 @@ fn check(settings: &Settings) -> Result<(), TrainError> {
 }
 
 /// Returns the advantages of all choices, scaled to deviation 1 over all of them.
-fn scaled(rollouts: &[Rollout], worth: &[Vec<f64>]) -> Vec<Vec<f32>> {
-    let of = |(rollout, worth): (&Rollout, &Vec<f64>)| -> Vec<f64> {
-        rollout.steps.iter().map(|step| worth[step.point]).collect()
+fn scaled(rollouts: &[Rollout], advantages: &[Vec<f64>]) -> Vec<Vec<f32>> {
+    let of = |(rollout, advantages): (&Rollout, &Vec<f64>)| -> Vec<f64> {
+        rollout.steps.iter().map(|step| advantages[step.point]).collect()
     };
-    let all: Vec<Vec<f64>> = rollouts.iter().zip(worth).map(of).collect();
+    let all: Vec<Vec<f64>> = rollouts.iter().zip(advantages).map(of).collect();
     let count = all.iter().map(Vec::len).sum::<usize>().max(1) as f64;
-    let square = all.iter().flatten().map(|worth| worth * worth).sum::<f64>() / count;
+    let square = all.iter().flatten().map(|advantages| advantages * advantages).sum::<f64>() / count;
     let deviation = square.sqrt().max(1e-6);
     all.into_iter()
-        .map(|of| of.into_iter().map(|worth| (worth / deviation).clamp(-5.0, 5.0) as f32).collect())
+        .map(|of| of.into_iter().map(|advantages| (advantages / deviation).clamp(-5.0, 5.0) as f32).collect())
         .collect()
 }
 
-fn log_of(kind: &str, lesson: &Lesson, rollouts: &[Rollout], sums: &Sums, norm: f32) -> Iteration {
+fn log_of(kind: &str, episode_setup: &EpisodeSetup, rollouts: &[Rollout], sums: &Sums, norm: f32) -> Iteration {
     let count = sums.count.max(1.0);
     Iteration {
         iteration: 0,
         kind: kind.to_owned(),
         choices: rollouts.iter().map(|rollout| rollout.steps.len()).sum(),
-        episode: lesson.horizon as f64 / 1000.0,
-        executors: lesson.setup.executors,
+        episode: episode_setup.horizon as f64 / 1000.0,
+        executors: episode_setup.setup.executors,
         jobs: rollouts.iter().map(Rollout::mean_jobs).sum::<f64>() / rollouts.len().max(1) as f64,
         entropy: sums.entropy / count,
         surprise: sums.surprise / count,

@@ -11,12 +11,12 @@ use sdk::v1::task_status::Reason;
 use sdk::v1::{TaskState, TaskStatus};
 
 use super::Core;
-use super::record::{Record, Stage};
+use super::record::{LiveState, Record};
 
 /// Time after which a running task counts as running well.
 const STEADY: Duration = Duration::from_secs(10);
 /// Maximum number of a job's tasks that are examined for running well.
-const LOOKED_AT: usize = 100;
+const EXAMINED_MAX: usize = 100;
 
 /// Returns whether a task failed, or `None` if the end of the task is no evidence about its agent.
 fn evidence(status: &TaskStatus) -> Option<bool> {
@@ -33,12 +33,12 @@ fn evidence(status: &TaskStatus) -> Option<bool> {
     }
 }
 
-/// Returns the number of a job's tasks that run well on other agents, among the first [`LOOKED_AT`].
+/// Returns the number of a job's tasks that run well on other agents, among the first [`EXAMINED_MAX`].
 fn well_elsewhere(record: &Record, agent_id: &str, now: Time) -> u32 {
-    let live = record.instances().values().take(LOOKED_AT).filter_map(|instance| instance.live());
+    let live = record.instances().values().take(EXAMINED_MAX).filter_map(|instance| instance.live());
     let well = live.filter(|live| {
         let is_steady = live.running.is_some_and(|since| now.since(since) >= STEADY);
-        live.stage == Stage::Running && is_steady && live.place.agent_id != agent_id
+        live.stage == LiveState::Running && is_steady && live.place.agent_id != agent_id
     });
     u32::try_from(well.count()).unwrap_or(u32::MAX)
 }

@@ -12,14 +12,14 @@ use sdk::task::from_v1;
 use sdk::v1::master::response::get_agents::Agent;
 
 use super::Core;
-use super::round::ranks_on;
+use super::round::count_fitting_ranks;
 use crate::Need;
 use crate::job::{Containerizer, Job, Kind};
-use jobs::offers::{Site, attribute_text, room_in};
+use jobs::offers::{AgentIdentity, attribute_text, usable_amounts};
 
 /// An agent with all resources that it has for this framework's role, in use or not.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Total {
+pub struct AgentTotals {
     /// Id of the agent.
     pub agent_id: String,
     /// Host name of the agent.
@@ -32,20 +32,20 @@ pub struct Total {
     pub docker: Option<bool>,
 }
 
-impl Total {
+impl AgentTotals {
     /// Converts the master's report of an agent for a framework of this role. Returns `None` if its resources are
     /// invalid.
-    pub fn of(agent: &Agent, role: Option<&Role>) -> Option<Total> {
+    pub fn of(agent: &Agent, role: Option<&Role>) -> Option<AgentTotals> {
         let mut all = from_v1(&agent.total_resources).ok()?;
         if let Some(role) = role {
             all = all.allocatable_to(role);
         }
         let info = &agent.agent_info;
-        Some(Total {
+        Some(AgentTotals {
             agent_id: info.id.as_ref().map(|id| id.value.to_string()).unwrap_or_default(),
             host: info.hostname.clone(),
             attributes: info.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
-            all: room_in(&all),
+            all: usable_amounts(&all),
             docker: None,
         })
     }
@@ -55,26 +55,26 @@ impl Total {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capacity {
     /// Agents and their total resources; `None` before the first report.
-    sites: Option<Vec<(Arc<Site>, Need)>>,
+    identities: Option<Vec<(Arc<AgentIdentity>, Need)>>,
     /// Ids of agents without the Docker containerizer.
     without_docker: BTreeSet<String>,
 }
 
 /// Parts of a report on the agents that waiting jobs require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct RequiredCapacity {
     /// Whether the total resources are required, because a gang waits.
     pub totals: bool,
     /// Whether the agents' containerizers are required, because a job for Docker waits.
     pub docker: bool,
 }
 
-impl Wants {
+impl RequiredCapacity {
     /// Returns the parts of a report that these jobs require.
-    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Wants {
-        jobs.into_iter().fold(Wants::default(), |wants, job| Wants {
-            totals: wants.totals || job.kind == Kind::Gang,
-            docker: wants.docker || job.container.containerizer == Containerizer::Docker,
+    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> RequiredCapacity {
+        jobs.into_iter().fold(RequiredCapacity::default(), |required, job| RequiredCapacity {
+            totals: required.totals || job.kind == Kind::Gang,
+            docker: required.docker || job.container.containerizer == Containerizer::Docker,
         })
     }
 
@@ -86,7 +86,7 @@ impl Wants {
 
 /// Number of ranks of a gang that fit on the total resources of the agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Possible {
+pub(super) enum FittingRanks {
     /// The agents have not been reported.
     #[default]
     Unknown,
@@ -96,28 +96,28 @@ pub(super) enum Possible {
 
 impl Core {
     /// Applies a report of the agents: gangs that were too large may become possible, or the reverse.
-    pub(super) fn set_capacity(&mut self, totals: Vec<Total>, now: Time) {
+    pub(super) fn set_capacity(&mut self, totals: Vec<AgentTotals>, now: Time) {
         let without = totals.iter().filter(|total| total.docker == Some(false)).map(|total| total.agent_id.clone());
         let without: BTreeSet<String> = without.collect();
         if without != self.capacity.without_docker {
             self.capacity.without_docker = without;
             self.dirty = true;
         }
-        let site = |total: Total| {
-            let Total { agent_id, host, attributes, all, docker: _ } = total;
-            (Arc::new(Site::new(agent_id, host, attributes)), all)
+        let identity = |total: AgentTotals| {
+            let AgentTotals { agent_id, host, attributes, all, docker: _ } = total;
+            (Arc::new(AgentIdentity::new(agent_id, host, attributes)), all)
         };
-        self.capacity.sites = Some(totals.into_iter().map(site).collect());
+        self.capacity.identities = Some(totals.into_iter().map(identity).collect());
         let gangs: Vec<u64> = self.waiting_gangs().collect();
         for serial in gangs {
-            self.judge_gang(serial, now);
+            self.update_fitting_ranks(serial, now);
         }
     }
 
     /// Returns the parts of a report that the waiting tasks require.
-    pub(super) fn wants_capacity(&self) -> Wants {
+    pub(super) fn required_capacity(&self) -> RequiredCapacity {
         let waiting = self.records.values().filter(|record| !record.is_over() && record.counts().waiting > 0);
-        Wants::of(waiting.map(|record| &**record.job()))
+        RequiredCapacity::of(waiting.map(|record| &**record.job()))
     }
 
     /// Returns whether an agent is known to lack the containerizer of a job.
@@ -132,10 +132,10 @@ impl Core {
 
     /// Counts how many ranks of a gang fit on the total resources of the agents, and ends its gathering of offers if
     /// they are too few.
-    pub(super) fn judge_gang(&mut self, serial: u64, now: Time) {
+    pub(super) fn update_fitting_ranks(&mut self, serial: u64, now: Time) {
         let Some(record) = self.records.get(&serial).filter(|record| record.kind() == Kind::Gang) else { return };
         let job = record.sized_job().clone();
-        let possible = self.possible(serial, &job, now);
+        let possible = self.fitting_ranks(serial, &job, now);
         let Some(record) = self.records.get_mut(&serial) else { return };
         record.head.gang.possible = possible;
         if self.gathering == Some(serial) && possible.is_too_few(job.count) {
@@ -146,17 +146,17 @@ impl Core {
         }
     }
 
-    fn possible(&self, serial: u64, job: &Job, now: Time) -> Possible {
-        let Some(sites) = &self.capacity.sites else { return Possible::Unknown };
-        let (sites, all): (Vec<_>, Vec<Need>) = sites.iter().cloned().unzip();
-        let check = self.check(serial, job, &sites, now);
-        Possible::Ranks(ranks_on(&sites, &all, job, check, self.knobs.policy))
+    fn fitting_ranks(&self, serial: u64, job: &Job, now: Time) -> FittingRanks {
+        let Some(identities) = &self.capacity.identities else { return FittingRanks::Unknown };
+        let (identities, all): (Vec<_>, Vec<Need>) = identities.iter().cloned().unzip();
+        let check = self.check(serial, job, &identities, now);
+        FittingRanks::Ranks(count_fitting_ranks(&identities, &all, job, check, self.knobs.policy))
     }
 }
 
-impl Possible {
+impl FittingRanks {
     /// Returns whether a gang of this size cannot form even when all resources become free.
     pub(super) fn is_too_few(self, size: u32) -> bool {
-        matches!(self, Possible::Ranks(ranks) if ranks < size)
+        matches!(self, FittingRanks::Ranks(ranks) if ranks < size)
     }
 }

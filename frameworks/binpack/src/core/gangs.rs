@@ -5,13 +5,13 @@ use std::time::Duration;
 use base::Time;
 use sdk::Calls;
 
-use super::record::{Goal, Phase, Stop};
+use super::record::{Goal, Phase, StopReason};
 use super::{Core, JobKey};
 
 impl Core {
     /// Moves a gang one step closer to its goal: kills ranks that are no longer needed, restarts all ranks, or fails
     /// the gang.
-    pub(super) fn settle_gang(&mut self, serial: u64, now: Time, calls: &mut Calls) {
+    pub(super) fn advance_gang(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         if record.head.goal == Goal::Stop {
             return;
@@ -20,9 +20,9 @@ impl Core {
         if counts.live > 0 {
             let first_is_done = matches!(record.get(0).map(|i| &i.phase), Some(Phase::Done { ok: true, .. }));
             if record.head.gang.broken {
-                self.end_ranks(serial, Stop::Gang, calls);
+                self.end_ranks(serial, StopReason::Gang, calls);
             } else if record.ends_with_first() && first_is_done {
-                self.end_ranks(serial, Stop::GangDone, calls);
+                self.end_ranks(serial, StopReason::GangDone, calls);
             }
             return;
         }
@@ -32,7 +32,7 @@ impl Core {
         self.queue_gang(serial, now);
     }
 
-    fn end_ranks(&mut self, serial: u64, why: Stop, calls: &mut Calls) {
+    fn end_ranks(&mut self, serial: u64, why: StopReason, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial) else { return };
         let live = record.instances().iter().filter(|(_, i)| i.live().is_some_and(|l| l.stopping.is_none()));
         let numbers: Vec<u32> = live.map(|(n, _)| *n).collect();
@@ -81,7 +81,7 @@ impl Core {
     /// Lets a gang gather offers when only `found` of its ranks fit on the current offers. Returns the time until which
     /// it keeps the offers that it can use. Returns `None` if it may not gather, or if it does not fit even on the
     /// total resources of all agents. Only one gang gathers at a time, since two could wait for each other.
-    pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
+    pub(super) fn gather_for_gang(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
         let serial = key.1;
         if self.gathering.is_some_and(|other| other != serial) {
             return None;

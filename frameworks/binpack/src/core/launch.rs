@@ -8,8 +8,8 @@ use jobs::launch::{command, duration, launch};
 use sdk::v1::{self, CommandInfo, TaskId, TaskInfo};
 use sdk::{Calls, task};
 
-use super::record::{Live, Phase, Record, Stage};
-use super::round::{Placed, Plan, untouched};
+use super::record::{LiveState, LiveTask, Phase, Record};
+use super::round::{Placed, Plan, keep_unused_offers};
 use super::{Core, container};
 use crate::constraint::{self, HOSTNAME};
 use crate::job::{Health, Job, Kind, Probe};
@@ -35,19 +35,19 @@ impl Core {
             // once.
             let refuse = if plan.kept[room].is_some() { Duration::ZERO } else { self.knobs.refuse_rest };
             let room = &plan.rooms[room];
-            self.seen.left(&room.site.agent_id, room.free());
-            self.attention.refused |= !refuse.is_zero();
+            self.known_agents.left(&room.identity.agent_id, room.free());
+            self.offer_state.refused |= !refuse.is_zero();
             self.totals.launched += tasks.len() as u64;
             calls.accept(room.offers.clone(), vec![launch(tasks)], refuse);
         }
-        untouched(&mut self.offers, plan)
+        keep_unused_offers(&mut self.offers, plan)
     }
 
     fn gangs(&self, plan: &Plan, placed: &[Placed]) -> BTreeMap<u64, Ranks> {
         let mut gangs: BTreeMap<u64, Ranks> = BTreeMap::new();
         let is_gang = |serial: &u64| self.records.get(serial).is_some_and(|r| r.kind() == Kind::Gang);
         for one in placed.iter().filter(|one| is_gang(&one.serial)) {
-            let host = plan.rooms[one.room].site.host.clone();
+            let host = plan.rooms[one.room].identity.host.clone();
             gangs.entry(one.serial).or_default().push((host, one.taken.ports.clone()));
         }
         gangs
@@ -59,20 +59,21 @@ impl Core {
         let task_id = record.task_id(one.number);
         let place = Place {
             task_id,
-            agent_id: room.site.agent_id.clone(),
-            host: room.site.host.clone(),
-            agent: room.site.agent.clone(),
+            agent_id: room.identity.agent_id.clone(),
+            host: room.identity.host.clone(),
+            agent: room.identity.address.clone(),
             ports: one.taken.ports.clone(),
         };
         let job = record.sized_job().clone();
         let mut info = task_info(record, one.number, &job, &place, gang);
         info.resources = room.messages(&one.taken);
         let fields = job.constraints.iter().map(|c| c.field.as_str()).chain([HOSTNAME]);
-        let value = |field: &str| Some((field.to_owned(), constraint::Place::value(&*room.site, field)?.to_owned()));
-        let live = Live {
+        let value =
+            |field: &str| Some((field.to_owned(), constraint::Place::value(&*room.identity, field)?.to_owned()));
+        let live = LiveTask {
             place: place.clone(),
             need: job.need,
-            stage: Stage::Staging,
+            stage: LiveState::Staging,
             healthy: None,
             launched: now,
             running: None,
@@ -84,7 +85,7 @@ impl Core {
             instance.last = Some(place);
             instance.phase = Phase::Live(Box::new(live));
         });
-        let usage = self.usage.entry(room.site.agent_id.clone()).or_default();
+        let usage = self.usage.entry(room.identity.agent_id.clone()).or_default();
         *usage = usage.plus(&job.need);
         self.changed.instances.insert((one.serial, one.number));
         Some(info)

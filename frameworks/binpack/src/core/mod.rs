@@ -32,20 +32,20 @@ use sdk::{Calls, Event, Scheduler};
 use crate::job::Kind;
 use crate::{Knobs, Need};
 use capacity::Capacity;
-use jobs::attention::Attention;
+use jobs::known_agents::KnownAgents;
+use jobs::offer_state::OfferState;
 use jobs::offers::Offers;
-use jobs::seen::Seen;
-use jobs::served::Asked;
-use jobs::silent::Silent;
+use jobs::request_handler::RequestHandler;
+use jobs::unreachable_tasks::UnreachableTasks;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
 
-pub use capacity::{Total, Wants};
+pub use capacity::{AgentTotals, RequiredCapacity};
 pub use jobs::Place;
-pub use record::{Counts, Damaged, Outcome, Past, Stage};
-pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
+pub use record::{Counts, Damaged, LiveState, Outcome, RemovedTask};
+pub use requests::{Reply, Request, RequestError, SubmissionEffect, Submitted};
 pub use sizing::{Measurable, Measurement, SizingView};
-pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
+pub use view::{JobEvent, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
 pub use why::Unsatisfied;
 
 /// Maximum number of jobs that have not ended.
@@ -59,9 +59,9 @@ pub const ENDED_TASKS_MAX: u64 = 200_000;
 /// Number of tasks above which a service is large: checking all of them after each update would take too long.
 const LARGE: usize = 500;
 /// Shortest interval between two examinations of a large service.
-const LOOK: Duration = Duration::from_millis(50);
+const LARGE_SERVICE_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of queued events for followers; the oldest are dropped.
-const HAPPENINGS_MAX: usize = 10_000;
+const EVENTS_MAX: usize = 10_000;
 
 /// The bin-packing scheduler.
 #[derive(Debug)]
@@ -78,26 +78,26 @@ pub struct Core {
     next_serial: u64,
     queue: Queue,
     offers: Offers,
-    seen: Seen,
+    known_agents: KnownAgents,
     pace: Pacing,
-    attention: Attention,
-    changed: Changed,
+    offer_state: OfferState,
+    changed: UnsavedChanges,
     /// Resources that this framework's tasks use, by agent.
     usage: BTreeMap<String, Need>,
     /// Tasks on unreachable agents.
-    unreachable: Silent<(u64, u32)>,
+    unreachable: UnreachableTasks<(u64, u32)>,
     /// Serial of the gang that holds offers.
     gathering: Option<u64>,
     capacity: Capacity,
     /// Record of task failures by agent, if failing agents are avoided.
     agents: Agents,
     /// Serials of jobs that may not be at their goal.
-    unsettled: BTreeSet<u64>,
+    jobs_to_advance: BTreeSet<u64>,
     /// Large services, with the time at which they may be examined again.
-    looked_at: BTreeMap<u64, Time>,
+    next_examination: BTreeMap<u64, Time>,
     /// Whether something other than offers and the queue has changed, so that a waiting task may fit now.
     dirty: bool,
-    happenings: VecDeque<Happening>,
+    events: VecDeque<JobEvent>,
     totals: view::Totals,
     framework_id: Option<String>,
     /// Error of restoring the saved state; the scheduler then does nothing.
@@ -113,7 +113,7 @@ struct Pacing {
 
 /// Changes that must be saved.
 #[derive(Clone, Debug, Default)]
-struct Changed {
+struct UnsavedChanges {
     meta: bool,
     heads: BTreeSet<u64>,
     instances: BTreeSet<(u64, u32)>,
@@ -133,19 +133,19 @@ impl Core {
             next_serial: 1,
             queue: Queue::default(),
             offers: Offers::default(),
-            seen: Seen::default(),
+            known_agents: KnownAgents::default(),
             pace: Pacing::default(),
-            attention: Attention::default(),
-            changed: Changed::default(),
+            offer_state: OfferState::default(),
+            changed: UnsavedChanges::default(),
             usage: BTreeMap::new(),
-            unreachable: Silent::default(),
+            unreachable: UnreachableTasks::default(),
             gathering: None,
             capacity: Capacity::default(),
             agents: Agents::default(),
-            unsettled: BTreeSet::new(),
-            looked_at: BTreeMap::new(),
+            jobs_to_advance: BTreeSet::new(),
+            next_examination: BTreeMap::new(),
             dirty: false,
-            happenings: VecDeque::new(),
+            events: VecDeque::new(),
             totals: view::Totals::default(),
             framework_id: None,
             damaged: None,
@@ -163,30 +163,30 @@ impl Core {
     }
 
     /// Removes the queued events for followers and returns them, the oldest first.
-    pub fn take_happenings(&mut self) -> Vec<Happening> {
-        self.happenings.drain(..).collect()
+    pub fn take_events(&mut self) -> Vec<JobEvent> {
+        self.events.drain(..).collect()
     }
 
     /// Answers a request, and acts on the change that it makes.
     ///
     /// # Errors
     /// The request is invalid, or names what does not exist. Nothing has changed then.
-    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, RequestError> {
         let reply = self.answer(request, now, calls)?;
         if matches!(reply, Reply::Done | Reply::Submitted(_)) {
-            self.settle(now, calls);
+            self.apply_changes(now, calls);
         }
         Ok(reply)
     }
 
     /// Acts on changes: moves jobs closer to their goals, places tasks, saves, and sets the next wake-up.
-    fn settle(&mut self, now: Time, calls: &mut Calls) {
-        self.settle_jobs(now, calls);
-        self.queue.mature(now);
+    fn apply_changes(&mut self, now: Time, calls: &mut Calls) {
+        self.advance_jobs(now, calls);
+        self.queue.queue_due_tasks(now);
         self.dirty |= self.agents.expire(now);
-        if self.attention.subscribed {
+        if self.offer_state.subscribed {
             self.round(now, calls);
-            self.pay_attention(now, calls);
+            self.update_offer_state(now, calls);
         }
         self.save(calls);
         if let Some(at) = self.next_wake() {
@@ -194,28 +194,28 @@ impl Core {
         }
     }
 
-    fn settle_jobs(&mut self, now: Time, calls: &mut Calls) {
+    fn advance_jobs(&mut self, now: Time, calls: &mut Calls) {
         let mut later = BTreeSet::new();
-        while let Some(serial) = self.unsettled.pop_first() {
-            if self.looked_at.get(&serial).is_some_and(|next| now < *next) {
+        while let Some(serial) = self.jobs_to_advance.pop_first() {
+            if self.next_examination.get(&serial).is_some_and(|next| now < *next) {
                 later.insert(serial);
                 continue;
             }
-            self.looked_at.remove(&serial);
-            self.settle_job(serial, now, calls);
+            self.next_examination.remove(&serial);
+            self.advance_job(serial, now, calls);
             let large = self.records.get(&serial).is_some_and(|r| r.is_large_service());
             if large {
-                self.looked_at.insert(serial, now + LOOK);
+                self.next_examination.insert(serial, now + LARGE_SERVICE_INTERVAL);
             }
         }
-        self.unsettled = later;
+        self.jobs_to_advance = later;
     }
 
-    fn settle_job(&mut self, serial: u64, now: Time, calls: &mut Calls) {
+    fn advance_job(&mut self, serial: u64, now: Time, calls: &mut Calls) {
         let Some(record) = self.records.get(&serial).filter(|r| !r.is_over()) else { return };
         match record.kind() {
-            Kind::Service => self.settle_service(serial, now, calls),
-            Kind::Gang => self.settle_gang(serial, now, calls),
+            Kind::Service => self.advance_service(serial, now, calls),
+            Kind::Gang => self.advance_gang(serial, now, calls),
             Kind::Batch | Kind::Array => {}
         }
         self.end_if_done(serial, now);
@@ -240,9 +240,9 @@ impl Core {
         let name = record.name().to_owned();
         self.ended_tasks += record.instances().len() as u64;
         self.ended.push_back(serial);
-        self.looked_at.remove(&serial);
+        self.next_examination.remove(&serial);
         self.changed.heads.insert(serial);
-        self.tell(Happening::Ended { name, outcome });
+        self.record_event(JobEvent::Ended { name, outcome });
         self.forget_oldest();
     }
 
@@ -283,7 +283,7 @@ impl Core {
         let Some(record) = self.records.get(&serial) else { return };
         // A gang waits as a whole; it is added to the queue when it is settled.
         if record.kind() == Kind::Gang {
-            self.unsettled.insert(serial);
+            self.jobs_to_advance.insert(serial);
             return;
         }
         if let Some(Phase::Waiting { not_before, .. }) = record.get(number).map(|i| &i.phase) {
@@ -291,11 +291,11 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, happening: Happening) {
-        if self.happenings.len() >= HAPPENINGS_MAX {
-            self.happenings.pop_front();
+    fn record_event(&mut self, event: JobEvent) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
         }
-        self.happenings.push_back(happening);
+        self.events.push_back(event);
     }
 
     /// Saves the changes.
@@ -351,13 +351,13 @@ impl Core {
                 ended_tasks += record.instances().len() as u64;
                 continue;
             }
-            self.unsettled.insert(*serial);
+            self.jobs_to_advance.insert(*serial);
             let numbers = record.instances().iter().filter(|(_, i)| i.is_waiting()).map(|(n, _)| *n);
             waiting.extend(numbers.map(|n| (*serial, n)));
             for (number, live) in record.instances().iter().filter_map(|(n, i)| Some((*n, i.live()?))) {
                 let usage = self.usage.entry(live.place.agent_id.clone()).or_default();
                 *usage = usage.plus(&live.need);
-                if live.stage == Stage::Unreachable {
+                if live.stage == LiveState::Unreachable {
                     self.unreachable.add((*serial, number), now);
                 }
             }
@@ -377,21 +377,21 @@ impl Core {
         let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
         sooner(self.offers.next());
         sooner(self.next_gang());
-        if self.attention.subscribed && !self.queue.is_empty() {
+        if self.offer_state.subscribed && !self.queue.is_empty() {
             sooner(self.pace.until.filter(|_| self.knobs.pace.is_some()));
             sooner(self.next_revive());
             sooner(self.agents.next());
         }
         sooner(self.next_unreachable());
-        sooner(self.unsettled.iter().filter_map(|serial| self.looked_at.get(serial).copied()).min());
+        sooner(self.jobs_to_advance.iter().filter_map(|serial| self.next_examination.get(serial).copied()).min());
         next
     }
 }
 
 /// Answer to a request.
-pub type Answer = Result<Reply, Unwanted>;
+pub type Answer = Result<Reply, RequestError>;
 
-impl Asked for Core {
+impl RequestHandler for Core {
     type Request = Request;
     type Answer = Answer;
 
@@ -413,22 +413,22 @@ impl Scheduler for Core {
                 self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
                 // Agents that were removed meanwhile were not reported.
-                self.seen = Seen::default();
-                self.attention = Attention::subscribed();
+                self.known_agents = KnownAgents::default();
+                self.offer_state = OfferState::subscribed();
             }
             Event::Disconnected { .. } => {
                 self.offers = Offers::default();
-                self.attention.subscribed = false;
+                self.offer_state.subscribed = false;
                 self.forget_gathering();
             }
-            Event::Offers(offers) => self.take_in(offers, now, calls),
+            Event::Offers(offers) => self.add_offers(offers, now, calls),
             Event::Rescinded(offer_id) => {
                 let rest = self.offers.rescind(&offer_id);
                 calls.decline(rest, Duration::ZERO);
             }
             Event::Update(status) => self.update(&status, now, calls),
             Event::AgentLost(agent_id) => {
-                self.seen.lost(&agent_id.value);
+                self.known_agents.lost(&agent_id.value);
                 self.agents.lost(&agent_id.value);
                 self.dirty = true;
             }
@@ -438,7 +438,7 @@ impl Scheduler for Core {
             _ => {}
         }
         if self.damaged.is_none() {
-            self.settle(now, calls);
+            self.apply_changes(now, calls);
         }
     }
 }

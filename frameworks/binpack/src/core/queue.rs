@@ -16,7 +16,7 @@ pub(super) struct Queue {
     ready: BTreeMap<JobKey, BTreeSet<u32>>,
     delayed: BTreeSet<(Time, JobKey, u32)>,
     /// Times in `delayed`, by task.
-    instants: BTreeMap<(JobKey, u32), Time>,
+    launch_times: BTreeMap<(JobKey, u32), Time>,
     /// Whether a task became ready since the last call of `take_fresh`.
     fresh: bool,
     /// Whether the ready tasks have changed since the last call of `take_changed`.
@@ -26,14 +26,14 @@ pub(super) struct Queue {
 impl Queue {
     /// Adds a task that may be placed at `not_before` at the earliest.
     pub(super) fn add(&mut self, key: JobKey, number: u32, not_before: Time, now: Time) {
-        self.delay_no_more(key, number);
+        self.cancel_delay(key, number);
         if not_before <= now {
             let added = self.ready.entry(key).or_default().insert(number);
             self.fresh |= added;
             self.changed |= added;
         } else {
             self.delayed.insert((not_before, key, number));
-            self.instants.insert((key, number), not_before);
+            self.launch_times.insert((key, number), not_before);
         }
     }
 
@@ -41,11 +41,11 @@ impl Queue {
     pub(super) fn remove(&mut self, key: JobKey, number: u32) {
         self.changed = true;
         self.launched(key, number);
-        self.delay_no_more(key, number);
+        self.cancel_delay(key, number);
     }
 
-    fn delay_no_more(&mut self, key: JobKey, number: u32) {
-        if let Some(at) = self.instants.remove(&(key, number)) {
+    fn cancel_delay(&mut self, key: JobKey, number: u32) {
+        if let Some(at) = self.launch_times.remove(&(key, number)) {
             self.delayed.remove(&(at, key, number));
         }
     }
@@ -64,16 +64,16 @@ impl Queue {
     pub(super) fn remove_job(&mut self, key: JobKey) {
         self.changed = true;
         self.ready.remove(&key);
-        let numbers: Vec<u32> = self.instants.range((key, 0)..=(key, u32::MAX)).map(|((_, n), _)| *n).collect();
+        let numbers: Vec<u32> = self.launch_times.range((key, 0)..=(key, u32::MAX)).map(|((_, n), _)| *n).collect();
         for number in numbers {
-            self.delay_no_more(key, number);
+            self.cancel_delay(key, number);
         }
     }
 
     /// Makes the delayed tasks ready whose time has come.
-    pub(super) fn mature(&mut self, now: Time) {
+    pub(super) fn queue_due_tasks(&mut self, now: Time) {
         while let Some((_, key, number)) = self.delayed.first().copied().filter(|(at, _, _)| *at <= now) {
-            self.delay_no_more(key, number);
+            self.cancel_delay(key, number);
             self.add(key, number, now, now);
         }
     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(queue.next(), Some(at(8)));
         queue.add(first, 2, at(6), at(1));
         queue.remove(first, 2);
-        queue.mature(at(8));
+        queue.queue_due_tasks(at(8));
         assert_eq!((queue.jobs(), queue.next()), (vec![second], None));
         assert!(queue.take_changed() && !queue.take_changed() && queue.take_fresh());
     }

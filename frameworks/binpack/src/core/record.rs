@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::Time;
 use serde::{Deserialize, Serialize};
 
-use super::capacity::Possible;
+use super::capacity::FittingRanks;
 use super::sizing::Sizing;
 use crate::Need;
 use crate::job::{Job, Kind};
@@ -28,7 +28,7 @@ const MESSAGE_MAX: usize = 400;
 /// Stage of a launched task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum LiveState {
     /// The task was launched, and no update has arrived.
     Staging,
     /// The executor prepares the task.
@@ -42,7 +42,7 @@ pub enum Stage {
 /// Reason for which this framework kills a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// The job is stopped.
     Job,
     /// The service has too many tasks, or the task is of an old version: it is not replaced.
@@ -57,11 +57,11 @@ pub(super) enum Stop {
 
 /// A task that was launched and has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Live {
+pub(super) struct LiveTask {
     pub(super) place: Place,
     /// Resources that were allocated to the task.
     pub(super) need: Need,
-    pub(super) stage: Stage,
+    pub(super) stage: LiveState,
     #[serde(default)]
     pub(super) healthy: Option<bool>,
     #[serde(with = "stamp")]
@@ -69,7 +69,7 @@ pub(super) struct Live {
     #[serde(with = "stamp::optional", default)]
     pub(super) running: Option<Time>,
     #[serde(default)]
-    pub(super) stopping: Option<Stop>,
+    pub(super) stopping: Option<StopReason>,
     /// Attributes of the task's agent that the job's constraints use.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
@@ -87,7 +87,7 @@ pub(super) enum Phase {
         not_before: Time,
     },
     /// The task is on an agent.
-    Live(Box<Live>),
+    Live(Box<LiveTask>),
     /// The task has ended for good.
     Done {
         ok: bool,
@@ -132,14 +132,14 @@ impl Instance {
         }
     }
 
-    pub(super) fn live(&self) -> Option<&Live> {
+    pub(super) fn live(&self) -> Option<&LiveTask> {
         match &self.phase {
             Phase::Live(live) => Some(live),
             _ => None,
         }
     }
 
-    pub(super) fn live_mut(&mut self) -> Option<&mut Live> {
+    pub(super) fn live_mut(&mut self) -> Option<&mut LiveTask> {
         match &mut self.phase {
             Phase::Live(live) => Some(live),
             _ => None,
@@ -157,13 +157,13 @@ impl Instance {
 
     /// Returns whether the task is healthy: it runs, it is not being killed, and its health check succeeds if it has
     /// one.
-    pub(super) fn is_well(&self, has_check: bool) -> bool {
+    pub(super) fn is_healthy(&self, has_check: bool) -> bool {
         self.live().is_some_and(|live| {
-            live.stage == Stage::Running && live.stopping.is_none() && (!has_check || live.healthy == Some(true))
+            live.stage == LiveState::Running && live.stopping.is_none() && (!has_check || live.healthy == Some(true))
         })
     }
 
-    pub(super) fn say(&mut self, message: &str) {
+    pub(super) fn set_message(&mut self, message: &str) {
         let end = (0..=message.len().min(MESSAGE_MAX)).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
         self.message = message[..end].to_owned();
     }
@@ -234,7 +234,7 @@ pub(super) struct Gang {
     pub(super) gathered: u32,
     /// Number of ranks that fit on the total resources of the agents.
     #[serde(skip)]
-    pub(super) possible: Possible,
+    pub(super) possible: FittingRanks,
 }
 
 /// Saved state of a job, without its tasks.
@@ -263,7 +263,7 @@ pub(super) struct Head {
 
 /// A removed task of a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Past {
+pub struct RemovedTask {
     /// Last place of the task.
     #[serde(flatten)]
     pub place: Place,
@@ -295,7 +295,7 @@ pub struct Counts {
 pub(super) struct Record {
     pub(super) head: Head,
     instances: BTreeMap<u32, Instance>,
-    pub(super) past: VecDeque<Past>,
+    pub(super) past: VecDeque<RemovedTask>,
     /// Measured resource usage of the job's tasks; not saved.
     pub(super) sizing: Sizing,
     counts: Counts,
@@ -449,7 +449,7 @@ impl Record {
 
     /// Remembers a removed task of a service.
     pub(super) fn remember(&mut self, place: Place, version: u64, message: &str, now: Time) {
-        self.past.push_back(Past { place, version, ended: now.as_secs_f64(), message: message.to_owned() });
+        self.past.push_back(RemovedTask { place, version, ended: now.as_secs_f64(), message: message.to_owned() });
         if self.past.len() > PAST_MAX {
             self.past.pop_front();
         }
@@ -472,7 +472,7 @@ fn count_of<'a>(counts: &'a mut Counts, phase: &Phase) -> &'a mut u32 {
 }
 
 /// Parses the id of a task: returns the job's serial and the task's number.
-pub(super) fn owner(task_id: &str) -> Option<(u64, u32)> {
+pub(super) fn parse_task_id(task_id: &str) -> Option<(u64, u32)> {
     let mut parts = task_id.rsplitn(4, '.');
     let _attempt = parts.next()?;
     let number = parts.next()?.parse().ok()?;

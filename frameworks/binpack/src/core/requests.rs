@@ -6,10 +6,10 @@ use base::Time;
 use sdk::Calls;
 use serde::Serialize;
 
-use super::capacity::{Total, Wants};
-use super::record::{Goal, Phase, Record, Stop};
+use super::capacity::{AgentTotals, RequiredCapacity};
+use super::record::{Goal, Phase, Record, StopReason};
 use super::sizing::{Measurable, Measurement};
-use super::view::{Happening, JobSummary, JobView, Status};
+use super::view::{JobEvent, JobSummary, JobView, Status};
 use super::{Core, JOBS_MAX, TASKS_MAX};
 use crate::job::{COUNT_MAX, Job, Kind};
 
@@ -55,9 +55,9 @@ pub enum Request {
         name: String,
     },
     /// Apply a report of the agents' total resources, which the master knows.
-    Agents(Vec<Total>),
+    Agents(Vec<AgentTotals>),
     /// Return the parts of such a report that waiting jobs require.
-    WantsAgents,
+    RequiredCapacity,
     /// Apply measurements of the resource usage of tasks, which their agents report.
     Measured(Vec<Measurement>),
     /// Return the agents at which tasks can be measured.
@@ -86,8 +86,8 @@ pub enum Reply {
     Left,
     /// Result for each submitted job, in their order.
     Submitted(Vec<Submitted>),
-    /// Reply to [`Request::WantsAgents`].
-    Wants(Wants),
+    /// Reply to [`Request::RequiredCapacity`].
+    RequiredCapacity(RequiredCapacity),
     /// Reply to [`Request::Measurable`].
     Measurable(Measurable),
     /// Reply to [`Request::Status`].
@@ -104,13 +104,13 @@ pub struct Submitted {
     /// Number of the job's current version.
     pub version: u64,
     /// Effect of the submission.
-    pub taken: Taken,
+    pub taken: SubmissionEffect,
 }
 
 /// Effect of the submission of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Taken {
+pub enum SubmissionEffect {
     /// The job is new.
     New,
     /// The tasks of a service are replaced by those of the new version.
@@ -123,7 +123,7 @@ pub enum Taken {
 
 /// Reason for which a request is refused. Nothing is changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unwanted {
+pub enum RequestError {
     /// There is no job of this name.
     #[error("there is no job '{0}'")]
     NoSuchJob(String),
@@ -160,9 +160,9 @@ pub enum Unwanted {
 }
 
 impl Core {
-    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, RequestError> {
         if let Some(why) = &self.damaged {
-            return Err(Unwanted::Damaged(why.clone()));
+            return Err(RequestError::Damaged(why.clone()));
         }
         match request {
             Request::Submit(jobs) => self.submit(jobs, now),
@@ -180,7 +180,7 @@ impl Core {
                 self.set_capacity(totals, now);
                 Ok(Reply::Done)
             }
-            Request::WantsAgents => Ok(Reply::Wants(self.wants_capacity())),
+            Request::RequiredCapacity => Ok(Reply::RequiredCapacity(self.required_capacity())),
             Request::Measured(measurements) => {
                 self.measured(measurements);
                 Ok(Reply::Done)
@@ -191,36 +191,36 @@ impl Core {
         }
     }
 
-    pub(super) fn serial(&self, name: &str) -> Result<u64, Unwanted> {
-        self.names.get(name).copied().ok_or_else(|| Unwanted::NoSuchJob(name.to_owned()))
+    pub(super) fn serial(&self, name: &str) -> Result<u64, RequestError> {
+        self.names.get(name).copied().ok_or_else(|| RequestError::NoSuchJob(name.to_owned()))
     }
 
     /// Returns the serial of the job of this name if it has not ended.
-    fn active(&self, name: &str) -> Result<u64, Unwanted> {
+    fn active(&self, name: &str) -> Result<u64, RequestError> {
         let serial = self.serial(name)?;
         let over = self.records.get(&serial).is_none_or(Record::is_over);
-        if over { Err(Unwanted::Ended(name.to_owned())) } else { Ok(serial) }
+        if over { Err(RequestError::Ended(name.to_owned())) } else { Ok(serial) }
     }
 
     /// Returns the serial of the service of this name if it has not ended and is not being stopped.
-    fn service(&self, name: &str) -> Result<u64, Unwanted> {
+    fn service(&self, name: &str) -> Result<u64, RequestError> {
         let serial = self.active(name)?;
         let record = &self.records[&serial];
         if record.kind() != Kind::Service {
-            return Err(Unwanted::NotAService(name.to_owned(), record.kind()));
+            return Err(RequestError::NotAService(name.to_owned(), record.kind()));
         }
         if record.head.goal == Goal::Stop {
-            return Err(Unwanted::BeingStopped(name.to_owned()));
+            return Err(RequestError::BeingStopped(name.to_owned()));
         }
         Ok(serial)
     }
 
-    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, RequestError> {
         self.check_room(&jobs)?;
         let mut names = BTreeSet::new();
         for job in &jobs {
             if !names.insert(&job.name) {
-                return Err(Unwanted::Twice(job.name.clone()));
+                return Err(RequestError::Twice(job.name.clone()));
             }
             self.check_name(job)?;
         }
@@ -229,7 +229,7 @@ impl Core {
     }
 
     /// Submits the jobs that do not exist already, and returns the results for all in their order.
-    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, RequestError> {
         let there: Vec<Option<Submitted>> = jobs.iter().map(|job| self.is_there(job)).collect();
         let missing = jobs.into_iter().zip(&there).filter(|(_, there)| there.is_none()).map(|(job, _)| job).collect();
         let Reply::Submitted(submitted) = self.submit(missing, now)? else { return Ok(Reply::Done) };
@@ -244,14 +244,14 @@ impl Core {
         record.job().is_same_but_for_secret(job).then(|| Submitted {
             name: job.name.clone(),
             version,
-            taken: Taken::Unchanged,
+            taken: SubmissionEffect::Unchanged,
         })
     }
 
     /// Checks the limits of jobs and tasks for these jobs; services that get a new version count once.
-    fn check_room(&self, jobs: &[Job]) -> Result<(), Unwanted> {
+    fn check_room(&self, jobs: &[Job]) -> Result<(), RequestError> {
         if jobs.iter().any(|job| job.count > COUNT_MAX) {
-            return Err(Unwanted::TooMany);
+            return Err(RequestError::TooMany);
         }
         let active = self.records.values().filter(|r| !r.is_over());
         let (count, tasks) = active.fold((0, 0), |(n, tasks), r| (n + 1, tasks + u64::from(r.job().count)));
@@ -260,7 +260,7 @@ impl Core {
         let fewer: u64 = replaced.iter().map(|record| u64::from(record.job().count)).sum();
         let jobs_then = count + jobs.len() - replaced.len().min(jobs.len());
         let full = jobs_then > JOBS_MAX || (tasks + more).saturating_sub(fewer) > TASKS_MAX;
-        if full { Err(Unwanted::Full) } else { Ok(()) }
+        if full { Err(RequestError::Full) } else { Ok(()) }
     }
 
     /// Returns the job of this name if it has not ended.
@@ -268,14 +268,14 @@ impl Core {
         self.records.get(self.names.get(name)?).filter(|r| !r.is_over())
     }
 
-    fn check_name(&self, job: &Job) -> Result<(), Unwanted> {
+    fn check_name(&self, job: &Job) -> Result<(), RequestError> {
         let name = || job.name.clone();
         let Some(record) = self.names.get(&job.name).and_then(|serial| self.records.get(serial)) else { return Ok(()) };
         match (record.is_over(), record.kind() == Kind::Service && job.kind == Kind::Service, record.head.goal) {
             (true, _, _) => Ok(()),
             (false, true, Goal::Run) => Ok(()),
-            (false, true, Goal::Stop) => Err(Unwanted::BeingStopped(name())),
-            (false, false, _) => Err(Unwanted::NameTaken(name())),
+            (false, true, Goal::Stop) => Err(RequestError::BeingStopped(name())),
+            (false, false, _) => Err(RequestError::NameTaken(name())),
         }
     }
 
@@ -284,12 +284,12 @@ impl Core {
         let there = self.names.get(&name).copied().filter(|s| self.records.get(s).is_some_and(|r| !r.is_over()));
         let (serial, taken) = match there {
             Some(serial) => (serial, self.update_service(serial, job, now)),
-            None => (self.add_job(job, now), Taken::New),
+            None => (self.add_job(job, now), SubmissionEffect::New),
         };
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
         let version = self.records.get(&serial).map_or(1, |r| r.current().number);
-        if taken != Taken::Unchanged {
-            self.tell(Happening::Submitted { name: name.clone(), version, taken });
+        if taken != SubmissionEffect::Unchanged {
+            self.record_event(JobEvent::Submitted { name: name.clone(), version, taken });
         }
         Submitted { name, version, taken }
     }
@@ -305,20 +305,20 @@ impl Core {
         for number in 0..numbers {
             self.enqueue(serial, number, now);
         }
-        self.judge_gang(serial, now);
+        self.update_fitting_ranks(serial, now);
         serial
     }
 
-    fn update_service(&mut self, serial: u64, job: Job, now: Time) -> Taken {
-        let Some(record) = self.records.get_mut(&serial) else { return Taken::Unchanged };
+    fn update_service(&mut self, serial: u64, job: Job, now: Time) -> SubmissionEffect {
+        let Some(record) = self.records.get_mut(&serial) else { return SubmissionEffect::Unchanged };
         if **record.job() == job {
-            return Taken::Unchanged;
+            return SubmissionEffect::Unchanged;
         }
         self.changed.heads.insert(serial);
         record.head.deploying = true;
         if record.job().is_same_but_for_count(&job) {
             record.set_count(job.count, now);
-            return Taken::Scaled;
+            return SubmissionEffect::Scaled;
         }
         let before = record.job().priority;
         let after = job.priority;
@@ -326,7 +326,7 @@ impl Core {
         if before != after {
             self.requeue(serial, before, now);
         }
-        Taken::Updated
+        SubmissionEffect::Updated
     }
 
     /// Moves a job in the queue after a change of its priority.
@@ -339,7 +339,7 @@ impl Core {
         }
     }
 
-    fn stop(&mut self, name: &str, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    fn stop(&mut self, name: &str, now: Time, calls: &mut Calls) -> Result<Reply, RequestError> {
         let serial = self.active(name)?;
         let Some(record) = self.records.get_mut(&serial) else { return Ok(Reply::Done) };
         record.head.goal = Goal::Stop;
@@ -352,18 +352,18 @@ impl Core {
         }
         for (number, waiting) in tasks {
             if !waiting {
-                self.stop_task(serial, number, Stop::Job, calls);
+                self.stop_task(serial, number, StopReason::Job, calls);
             } else if let Some(record) = self.records.get_mut(&serial) {
                 record.change(number, |instance| instance.phase = Phase::Done { ok: false, at: now });
                 self.changed.instances.insert((serial, number));
             }
         }
-        self.unsettled.insert(serial);
-        self.tell(Happening::Stopping { name: name.to_owned() });
+        self.jobs_to_advance.insert(serial);
+        self.record_event(JobEvent::Stopping { name: name.to_owned() });
         Ok(Reply::Done)
     }
 
-    fn scale(&mut self, name: &str, count: u32, now: Time) -> Result<Reply, Unwanted> {
+    fn scale(&mut self, name: &str, count: u32, now: Time) -> Result<Reply, RequestError> {
         let serial = self.service(name)?;
         let wanted = Job { count, ..(**self.records[&serial].job()).clone() };
         self.check_room(&[wanted])?;
@@ -372,13 +372,13 @@ impl Core {
             record.head.deploying = true;
             let version = record.current().number;
             self.changed.heads.insert(serial);
-            self.unsettled.insert(serial);
-            self.tell(Happening::Submitted { name: name.to_owned(), version, taken: Taken::Scaled });
+            self.jobs_to_advance.insert(serial);
+            self.record_event(JobEvent::Submitted { name: name.to_owned(), version, taken: SubmissionEffect::Scaled });
         }
         Ok(Reply::Done)
     }
 
-    fn restart(&mut self, name: &str, now: Time) -> Result<Reply, Unwanted> {
+    fn restart(&mut self, name: &str, now: Time) -> Result<Reply, RequestError> {
         let serial = self.service(name)?;
         if let Some(record) = self.records.get_mut(&serial) {
             let job = (**record.job()).clone();
@@ -386,8 +386,8 @@ impl Core {
             record.head.deploying = true;
             let version = record.current().number;
             self.changed.heads.insert(serial);
-            self.unsettled.insert(serial);
-            self.tell(Happening::Submitted { name: name.to_owned(), version, taken: Taken::Updated });
+            self.jobs_to_advance.insert(serial);
+            self.record_event(JobEvent::Submitted { name: name.to_owned(), version, taken: SubmissionEffect::Updated });
         }
         Ok(Reply::Done)
     }
@@ -399,11 +399,11 @@ impl Core {
         scale: bool,
         now: Time,
         calls: &mut Calls,
-    ) -> Result<Reply, Unwanted> {
+    ) -> Result<Reply, RequestError> {
         let serial = if scale { self.service(name)? } else { self.active(name)? };
         let record = &self.records[&serial];
         if let Some(missing) = numbers.iter().find(|n| record.get(**n).is_none()) {
-            return Err(Unwanted::NoSuchTask(name.to_owned(), *missing));
+            return Err(RequestError::NoSuchTask(name.to_owned(), *missing));
         }
         // A repeated number is one task.
         let numbers: BTreeSet<u32> = match numbers {
@@ -419,18 +419,18 @@ impl Core {
             let waiting = self.records.get(&serial).and_then(|r| r.get(number)).is_some_and(|i| i.is_waiting());
             match (scale, waiting) {
                 (true, true) => self.drop_waiting(serial, number, now),
-                (true, false) => self.stop_task(serial, number, Stop::Surplus, calls),
-                (false, _) => self.stop_task(serial, number, Stop::Replace, calls),
+                (true, false) => self.stop_task(serial, number, StopReason::Surplus, calls),
+                (false, _) => self.stop_task(serial, number, StopReason::Replace, calls),
             }
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
         Ok(Reply::Done)
     }
 
-    fn forget_named(&mut self, name: &str) -> Result<Reply, Unwanted> {
+    fn forget_named(&mut self, name: &str) -> Result<Reply, RequestError> {
         let serial = self.serial(name)?;
         if self.records.get(&serial).is_some_and(|r| !r.is_over()) {
-            return Err(Unwanted::Runs(name.to_owned()));
+            return Err(RequestError::Runs(name.to_owned()));
         }
         self.ended.retain(|ended| *ended != serial);
         self.forget(serial);

@@ -14,7 +14,7 @@ use crate::Need;
 use crate::constraint::Checker;
 use crate::job::{Containerizer, Job, Kind};
 use crate::place::{Placer, Policy, Rules};
-use jobs::offers::{Offers, Room, Site, Taken};
+use jobs::offers::{AgentIdentity, AgentOffers, Offers, TaskResources};
 
 /// Time ahead in which due work prevents a suppress.
 const SOON: Duration = Duration::from_secs(2);
@@ -23,9 +23,9 @@ const SOON: Duration = Duration::from_secs(2);
 const GPUS: usize = 3;
 
 /// Returns which of these have GPUs; empty if none has.
-fn special(free: &[Need]) -> Vec<bool> {
-    let special: Vec<bool> = free.iter().map(|free| free.0[GPUS] > 0).collect();
-    if special.contains(&true) { special } else { Vec::new() }
+fn with_gpus(free: &[Need]) -> Vec<bool> {
+    let with_gpus: Vec<bool> = free.iter().map(|free| free.0[GPUS] > 0).collect();
+    if with_gpus.contains(&true) { with_gpus } else { Vec::new() }
 }
 
 /// A task that was placed in this round.
@@ -34,21 +34,21 @@ pub(super) struct Placed {
     pub(super) serial: u64,
     pub(super) number: u32,
     pub(super) room: usize,
-    pub(super) taken: Taken,
+    pub(super) taken: TaskResources,
 }
 
 /// The current offers while tasks are placed on them.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) rooms: Vec<Room>,
-    sites: Vec<Arc<Site>>,
+    pub(super) rooms: Vec<AgentOffers>,
+    identities: Vec<Arc<AgentIdentity>>,
     placer: Placer,
     policy: Policy,
     /// Number of tasks placed on each room (the offers of one agent).
     counts: Vec<u32>,
     /// Whether each room has GPUs; empty if none has. Tasks without GPUs are placed there only if they fit nowhere
     /// else.
-    special: Vec<bool>,
+    with_gpus: Vec<bool>,
     most: u32,
     /// Maximum number of tasks for each room, because its agent is avoided or on trial; empty if there is no limit.
     limits: Vec<u32>,
@@ -61,14 +61,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn new(rooms: Vec<Room>, policy: Policy, most: Option<u32>) -> Plan {
-        let free: Vec<Need> = rooms.iter().map(Room::free).collect();
+    fn new(rooms: Vec<AgentOffers>, policy: Policy, most: Option<u32>) -> Plan {
+        let free: Vec<Need> = rooms.iter().map(AgentOffers::free).collect();
         Plan {
-            sites: rooms.iter().map(|r| r.site.clone()).collect(),
+            identities: rooms.iter().map(|r| r.identity.clone()).collect(),
             placer: Placer::new(policy, &free),
             policy,
             counts: vec![0; rooms.len()],
-            special: special(&free),
+            with_gpus: with_gpus(&free),
             most: most.unwrap_or(u32::MAX),
             limits: Vec::new(),
             kept: vec![None; rooms.len()],
@@ -80,7 +80,7 @@ impl Plan {
 
     /// Sets the maximum number of tasks for each agent; `of` returns `None` for no limit.
     fn limit(&mut self, of: impl Fn(&str) -> Option<u32>) {
-        let limits: Vec<Option<u32>> = self.sites.iter().map(|site| of(&site.agent_id)).collect();
+        let limits: Vec<Option<u32>> = self.identities.iter().map(|identity| of(&identity.agent_id)).collect();
         let is_limited = limits.iter().any(Option::is_some);
         self.limits =
             if is_limited { limits.into_iter().map(|limit| limit.unwrap_or(u32::MAX)).collect() } else { Vec::new() };
@@ -95,21 +95,28 @@ impl Plan {
     }
 
     /// Places one task. Returns `None` if it does not fit.
-    fn put(&mut self, need: &Need, check: &mut Check) -> Option<(usize, Taken)> {
-        if need.0[GPUS] > 0 || self.special.is_empty() {
+    fn put(&mut self, need: &Need, check: &mut JobConstraints) -> Option<(usize, TaskResources)> {
+        if need.0[GPUS] > 0 || self.with_gpus.is_empty() {
             return self.put_in(need, check, false);
         }
         self.put_in(need, check, true).or_else(|| self.put_in(need, check, false))
     }
 
     /// Places one task; with `plain`, only in rooms without GPUs.
-    fn put_in(&mut self, need: &Need, check: &mut Check, plain: bool) -> Option<(usize, Taken)> {
+    fn put_in(&mut self, need: &Need, check: &mut JobConstraints, plain: bool) -> Option<(usize, TaskResources)> {
         loop {
-            let special = if plain { &self.special[..] } else { &[] };
+            let with_gpus = if plain { &self.with_gpus[..] } else { &[] };
             let (kept, most) = (if check.end <= self.backfill_until { &[] } else { &self.kept[..] }, self.most);
             let limits = &self.limits[..];
-            let mut rules =
-                JobRules { check, sites: &self.sites, counts: &mut self.counts, special, limits, kept, most };
+            let mut rules = JobRules {
+                check,
+                identities: &self.identities,
+                counts: &mut self.counts,
+                with_gpus,
+                limits,
+                kept,
+                most,
+            };
             let room = self.placer.put(need, &mut rules)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
@@ -121,7 +128,12 @@ impl Plan {
     }
 
     /// Places all tasks of a gang, or none. The error is the number of tasks that fit.
-    fn put_gang(&mut self, need: &Need, size: u32, check: &mut Check) -> Result<Vec<(usize, Taken)>, u32> {
+    fn put_gang(
+        &mut self,
+        need: &Need,
+        size: u32,
+        check: &mut JobConstraints,
+    ) -> Result<Vec<(usize, TaskResources)>, u32> {
         let before = (self.placer.clone(), self.counts.clone(), check.clone());
         let mut done = Vec::new();
         for found in 0..size {
@@ -139,11 +151,11 @@ impl Plan {
     }
 
     /// Keeps the rooms that a gang can use until `until` at most; `gather` is how long it gathers in all.
-    fn keep(&mut self, need: &Need, check: &Check, until: Time, gather: Duration) {
+    fn keep(&mut self, need: &Need, check: &JobConstraints, until: Time, gather: Duration) {
         self.backfill_until = until - gather / 2;
         for room in 0..self.rooms.len() {
             let is_avoided = self.limits.get(room) == Some(&0);
-            if !is_avoided && need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
+            if !is_avoided && need.fits(&self.placer.free()[room]) && check.allows(&self.identities[room], room) {
                 self.kept[room] = Some(until);
             }
         }
@@ -152,7 +164,7 @@ impl Plan {
 
 /// Constraints of a job during a round.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct JobConstraints {
     checker: Checker,
     /// Whether each room satisfies the constraints on the agent alone; empty without constraints.
     allowed: Vec<bool>,
@@ -160,18 +172,18 @@ pub(super) struct Check {
     end: Time,
 }
 
-impl Check {
-    fn allows(&self, site: &Site, room: usize) -> bool {
-        self.allowed.get(room).copied().unwrap_or(true) && self.checker.broken_by_others(site).is_none()
+impl JobConstraints {
+    fn allows(&self, identity: &AgentIdentity, room: usize) -> bool {
+        self.allowed.get(room).copied().unwrap_or(true) && self.checker.broken_by_others(identity).is_none()
     }
 }
 
 struct JobRules<'a> {
-    check: &'a mut Check,
-    sites: &'a [Arc<Site>],
+    check: &'a mut JobConstraints,
+    identities: &'a [Arc<AgentIdentity>],
     counts: &'a mut [u32],
     /// Whether each room is excluded because it has GPUs; empty if none is.
-    special: &'a [bool],
+    with_gpus: &'a [bool],
     /// Maximum number of tasks for each room; empty if there is no limit.
     limits: &'a [u32],
     /// Time until which a gang keeps each room; kept rooms are excluded.
@@ -181,33 +193,33 @@ struct JobRules<'a> {
 
 impl Rules for JobRules<'_> {
     fn allows(&self, room: usize) -> bool {
-        let barred = self.special.get(room).copied().unwrap_or(false);
+        let barred = self.with_gpus.get(room).copied().unwrap_or(false);
         let most = self.limits.get(room).map_or(self.most, |limit| self.most.min(*limit));
         let kept = self.kept.get(room).is_some_and(Option::is_some);
-        !barred && !kept && self.counts[room] < most && self.check.allows(&self.sites[room], room)
+        !barred && !kept && self.counts[room] < most && self.check.allows(&self.identities[room], room)
     }
 
     fn placed(&mut self, room: usize) {
         self.counts[room] += 1;
-        self.check.checker.placed(&*self.sites[room]);
+        self.check.checker.placed(&*self.identities[room]);
     }
 
     fn taken_back(&mut self, room: usize) {
         self.counts[room] -= 1;
-        self.check.checker.taken_back(&*self.sites[room]);
+        self.check.checker.taken_back(&*self.identities[room]);
     }
 }
 
 impl Core {
     /// Adds offers, and declines those that are too many.
-    pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
+    pub(super) fn add_offers(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut surplus = Vec::new();
         for offer in offers {
             let id = offer.id.clone();
             match self.offers.add(offer, now, &self.knobs.holding()) {
                 Some(room) => {
                     let room = &self.offers.rooms[room];
-                    self.seen.offered(room, room.free(), now);
+                    self.known_agents.offered(room, room.free(), now);
                 }
                 None => surplus.push(id),
             }
@@ -218,16 +230,16 @@ impl Core {
     /// Places waiting tasks, and declines offers that are of no use.
     pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
         self.end_gathering(now);
-        self.refill(now);
+        self.refill_pace(now);
         if !self.needs_round(now) {
             return;
         }
-        let kept = if self.queue.is_empty() || self.offers.rooms.is_empty() || self.paced_out() {
+        let kept = if self.queue.is_empty() || self.offers.rooms.is_empty() || self.is_pace_exhausted() {
             self.kept_before(&self.offers.rooms)
         } else {
             self.place_all(now, calls)
         };
-        self.give_back(&kept, now, calls);
+        self.decline_unused_offers(&kept, now, calls);
     }
 
     /// Returns whether anything has changed since the last round, so that a round can have an effect.
@@ -237,7 +249,7 @@ impl Core {
     }
 
     /// Returns the time until which the gathering gang keeps each room, as an earlier round set it.
-    fn kept_before(&self, rooms: &[Room]) -> Vec<Option<Time>> {
+    fn kept_before(&self, rooms: &[AgentOffers]) -> Vec<Option<Time>> {
         rooms.iter().map(|room| room.kept.filter(|_| self.gathering.is_some())).collect()
     }
 
@@ -248,7 +260,7 @@ impl Core {
         let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
         plan.limit(|agent_id| self.limit_of(agent_id));
         for key in self.job_order(&plan) {
-            if self.paced_out() {
+            if self.is_pace_exhausted() {
                 // The gathering gang may not have been examined in this round.
                 let before = self.kept_before(&plan.rooms);
                 plan.kept.iter_mut().zip(before).for_each(|(kept, before)| *kept = kept.or(before));
@@ -276,7 +288,7 @@ impl Core {
     }
 
     fn place_job(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
-        let mut check = self.check(key.1, job, &plan.sites, now);
+        let mut check = self.check(key.1, job, &plan.identities, now);
         let before = plan.placed.len();
         for number in self.queue.of(key) {
             if self.knobs.pace.is_some() && self.pace.left == 0 {
@@ -293,7 +305,7 @@ impl Core {
     }
 
     fn place_gang(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
-        let mut check = self.check(key.1, job, &plan.sites, now);
+        let mut check = self.check(key.1, job, &plan.identities, now);
         match plan.put_gang(&job.need, job.count, &mut check) {
             Ok(ranks) => {
                 self.gang_formed(key.1);
@@ -304,7 +316,7 @@ impl Core {
                 self.queue.launched(key, 0);
             }
             Err(found) => {
-                if let Some(until) = self.gang_gathers(key, found, now) {
+                if let Some(until) = self.gather_for_gang(key, found, now) {
                     plan.keep(&job.need, &check, until, job.gather);
                 }
             }
@@ -312,30 +324,30 @@ impl Core {
     }
 
     /// Returns the constraints of a job, with its running tasks counted.
-    pub(super) fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
+    pub(super) fn check(&self, serial: u64, job: &Job, identities: &[Arc<AgentIdentity>], now: Time) -> JobConstraints {
         let mut checker = Checker::new(&job.constraints);
         let end = job.time_limit.map_or(Time::NEVER, |limit| now + limit);
         if checker.is_empty() && job.container.containerizer == Containerizer::Mesos {
-            return Check { checker, allowed: Vec::new(), end };
+            return JobConstraints { checker, allowed: Vec::new(), end };
         }
         self.count_in(serial, &mut checker, now);
-        for site in sites {
-            checker.seen(&**site);
+        for identity in identities {
+            checker.note_agent(&**identity);
         }
-        let is_allowed = |site: &Arc<Site>| {
-            checker.broken_by_agent(&**site).is_none() && !self.lacks_containerizer(job, &site.agent_id)
+        let is_allowed = |identity: &Arc<AgentIdentity>| {
+            checker.broken_by_agent(&**identity).is_none() && !self.lacks_containerizer(job, &identity.agent_id)
         };
-        let allowed = sites.iter().map(is_allowed).collect();
-        Check { checker, allowed, end }
+        let allowed = identities.iter().map(is_allowed).collect();
+        JobConstraints { checker, allowed, end }
     }
 
     /// Adds the running tasks of a job, and the attribute values of known agents, to a checker.
     pub(super) fn count_in(&self, serial: u64, checker: &mut Checker, now: Time) {
-        if !checker.looks_at_others() {
+        if !checker.depends_on_other_tasks() {
             return;
         }
-        for agent in self.seen.fresh(now) {
-            checker.seen(agent);
+        for agent in self.known_agents.fresh(now) {
+            checker.note_agent(agent);
         }
         let Some(record) = self.records.get(&serial) else { return };
         let version = record.current().number;
@@ -345,12 +357,12 @@ impl Core {
         }
     }
 
-    fn paced_out(&self) -> bool {
+    fn is_pace_exhausted(&self) -> bool {
         self.knobs.pace.is_some() && self.pace.left == 0
     }
 
     /// Allows the next tasks to be placed when the interval of the pace is over.
-    fn refill(&mut self, now: Time) {
+    fn refill_pace(&mut self, now: Time) {
         let Some(pace) = self.knobs.pace else { return };
         if self.pace.until.is_none_or(|until| until <= now) {
             if self.pace.left == 0 {
@@ -362,7 +374,7 @@ impl Core {
     }
 
     /// Declines the offers that are neither kept nor held.
-    fn give_back(&mut self, kept: &[Option<Time>], now: Time, calls: &mut Calls) {
+    fn decline_unused_offers(&mut self, kept: &[Option<Time>], now: Time, calls: &mut Calls) {
         let idle = self.queue.is_empty();
         let at_once = idle && self.knobs.decline_fast;
         let (mut unused, mut held) = (Vec::new(), Vec::new());
@@ -375,44 +387,50 @@ impl Core {
             }
         }
         self.offers.set(held);
-        let refuse = self.refusal();
-        self.attention.refused |= !unused.is_empty() && !refuse.is_zero();
+        let refuse = self.refuse_time();
+        self.offer_state.refused |= !unused.is_empty() && !refuse.is_zero();
         calls.decline(unused, refuse);
     }
 
     /// Returns the filter time of offers that are declined now.
-    fn refusal(&self) -> Duration {
+    fn refuse_time(&self) -> Duration {
         if self.queue.is_empty() { self.knobs.refuse_idle } else { self.knobs.refuse }
     }
 
     /// Suppresses or revives offers as needed.
-    pub(super) fn pay_attention(&mut self, now: Time, calls: &mut Calls) {
+    pub(super) fn update_offer_state(&mut self, now: Time, calls: &mut Calls) {
         if self.queue.is_empty() {
             self.queue.take_fresh();
             let soon = self.queue.next().is_some_and(|at| at <= now + SOON);
             if self.knobs.suppress_idle && !soon {
-                self.attention.suppress(calls);
+                self.offer_state.suppress(calls);
             }
-        } else if self.attention.want(self.queue.is_fresh(), self.knobs.revive_every, now, calls) {
+        } else if self.offer_state.revive(self.queue.is_fresh(), self.knobs.revive_every, now, calls) {
             self.queue.take_fresh();
         }
     }
 
     /// Returns the time at which the next revive is allowed.
     pub(super) fn next_revive(&self) -> Option<Time> {
-        self.attention.next(self.queue.is_fresh(), self.knobs.revive_every)
+        self.offer_state.next(self.queue.is_fresh(), self.knobs.revive_every)
     }
 }
 
 /// Returns how many ranks of a gang, counted up to its size, fit on these amounts.
-pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: Check, policy: Policy) -> u32 {
+pub(super) fn count_fitting_ranks(
+    identities: &[Arc<AgentIdentity>],
+    all: &[Need],
+    job: &Job,
+    mut check: JobConstraints,
+    policy: Policy,
+) -> u32 {
     let mut placer = Placer::new(job.policy.unwrap_or(policy), all);
     let mut counts = vec![0; all.len()];
     let mut rules = JobRules {
         check: &mut check,
-        sites,
+        identities,
         counts: &mut counts,
-        special: &[],
+        with_gpus: &[],
         limits: &[],
         kept: &[],
         most: u32::MAX,
@@ -422,7 +440,7 @@ pub(super) fn ranks_on(sites: &[Arc<Site>], all: &[Need], job: &Job, mut check: 
 
 /// Returns the rooms without a placed task to the current offers. Returns the time until which a gang keeps each of
 /// them.
-pub(super) fn untouched(offers: &mut Offers, plan: Plan) -> Vec<Option<Time>> {
+pub(super) fn keep_unused_offers(offers: &mut Offers, plan: Plan) -> Vec<Option<Time>> {
     let rest = plan.rooms.into_iter().zip(plan.kept).zip(plan.counts).filter(|(_, count)| *count == 0);
     let (rooms, kept) = rest.map(|(room, _)| room).unzip();
     offers.set(rooms);

@@ -16,7 +16,7 @@ use sdk::v1::task_status::Reason;
 use serde::Serialize;
 
 use super::Core;
-use super::record::{Record, Stage, owner};
+use super::record::{LiveState, Record, parse_task_id};
 use crate::Need;
 use crate::job::Job;
 
@@ -115,7 +115,7 @@ impl Record {
 fn sized(asked: &Need, advice: Option<&Advice>, mem_needed: Option<i64>) -> Need {
     let mut need = *asked;
     if let Some(advice) = advice {
-        let wanted = advice.wanted();
+        let wanted = advice.recommended();
         for (amount, wanted) in need.0.iter_mut().zip([wanted.cpus, wanted.mem]) {
             *amount = wanted.thousandths().min(*amount);
         }
@@ -131,7 +131,7 @@ impl Core {
             return Measurable::default();
         }
         let live = self.records.values().filter(|r| !r.is_over()).flat_map(|r| r.instances().values());
-        let running = live.filter_map(|i| i.live()).filter(|live| live.stage == Stage::Running);
+        let running = live.filter_map(|i| i.live()).filter(|live| live.stage == LiveState::Running);
         let agents = running.map(|live| live.place.agent.clone()).filter(|agent| !agent.is_empty()).collect();
         Measurable { framework_id: self.framework_id.clone(), agents }
     }
@@ -142,7 +142,8 @@ impl Core {
         let mut kept = self.records.values().filter(|record| record.sizing.advice.is_some()).count();
         let mut changed = BTreeSet::new();
         for Measurement { task_id, reading } in measurements {
-            let current = owner(&task_id).filter(|(serial, number)| self.is_current(*serial, *number, &task_id));
+            let current =
+                parse_task_id(&task_id).filter(|(serial, number)| self.is_current(*serial, *number, &task_id));
             let Some((serial, number)) = current else { continue };
             let Some(record) = self.records.get_mut(&serial) else { continue };
             // Tasks of an older version are no evidence about this one.

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use base::Time;
-use jobs::ends::{End, UNREACHABLE_MAX, said, unwanted};
+use jobs::ends::{End, UNREACHABLE_MAX, kill_unneeded, state_and_message};
 use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, is_terminal};
 
 use super::Core;
-use super::record::{Goal, Phase, Record, Stage, Stop, owner};
-use super::view::{Happening, State};
+use super::record::{Goal, LiveState, Phase, Record, StopReason, parse_task_id};
+use super::view::{JobEvent, State};
 use crate::job::{GangEnd, Kind};
 
 impl Core {
     pub(super) fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let id = &status.task_id.value;
         let state = status.state();
-        let found = owner(id).filter(|(serial, number)| self.is_current(*serial, *number, id));
-        let Some((serial, number)) = found else { return unwanted(status, now, calls) };
-        self.tell_task(serial, number, status);
+        let found = parse_task_id(id).filter(|(serial, number)| self.is_current(*serial, *number, id));
+        let Some((serial, number)) = found else { return kill_unneeded(status, now, calls) };
+        self.record_task_event(serial, number, status);
         if is_terminal(state) {
             self.ended(serial, number, status, now);
         } else {
             self.progress(serial, number, status, now);
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
         self.changed.instances.insert((serial, number));
     }
 
@@ -34,12 +34,12 @@ impl Core {
         instance.and_then(|i| i.live()).is_some_and(|live| live.place.task_id == task_id)
     }
 
-    fn tell_task(&mut self, serial: u64, number: u32, status: &TaskStatus) {
+    fn record_task_event(&mut self, serial: u64, number: u32, status: &TaskStatus) {
         let Some(record) = self.records.get(&serial) else { return };
         let Some(live) = record.get(number).and_then(|i| i.live()) else { return };
         let version = record.get(number).map_or(0, |i| i.version);
         let wanted = record.versions().iter().find(|v| v.number == version).unwrap_or(record.current());
-        let happening = Happening::Task {
+        let event = JobEvent::Task {
             name: record.name().to_owned(),
             kind: record.kind(),
             number,
@@ -50,19 +50,19 @@ impl Core {
             healthy: status.healthy,
             message: status.message.clone().unwrap_or_default(),
         };
-        self.tell(happening);
+        self.record_event(event);
     }
 
     fn progress(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let stage = match status.state() {
-            TaskState::TaskStaging => Some(Stage::Staging),
-            TaskState::TaskStarting => Some(Stage::Starting),
-            TaskState::TaskRunning => Some(Stage::Running),
-            TaskState::TaskUnreachable | TaskState::TaskUnknown => Some(Stage::Unreachable),
+            TaskState::TaskStaging => Some(LiveState::Staging),
+            TaskState::TaskStarting => Some(LiveState::Starting),
+            TaskState::TaskRunning => Some(LiveState::Running),
+            TaskState::TaskUnreachable | TaskState::TaskUnknown => Some(LiveState::Unreachable),
             _ => None,
         };
-        if stage == Some(Stage::Unreachable) {
+        if stage == Some(LiveState::Unreachable) {
             self.unreachable.add((serial, number), now);
         } else if stage.is_some() {
             self.unreachable.remove((serial, number));
@@ -70,7 +70,7 @@ impl Core {
         record.change(number, |instance| {
             let Some(live) = instance.live_mut() else { return };
             live.stage = stage.unwrap_or(live.stage);
-            if stage == Some(Stage::Running) {
+            if stage == Some(LiveState::Running) {
                 live.running.get_or_insert(now);
                 live.healthy = status.healthy.or(live.healthy);
             }
@@ -85,27 +85,27 @@ impl Core {
         let end = End::of(status.state());
         match end {
             End::Finished => self.totals.finished += 1,
-            End::Failed | End::Hopeless => self.totals.failed += 1,
+            End::Failed | End::FailedPermanently => self.totals.failed += 1,
             End::Lost => self.totals.lost += 1,
         }
-        record.change(number, |instance| instance.say(&said(status)));
+        record.change(number, |instance| instance.set_message(&state_and_message(status)));
         let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
         if record.head.goal == Goal::Stop {
             return record.done(number, end == End::Finished, now);
         }
         match (record.kind(), stopping) {
-            (_, Some(Stop::Job)) => record.done(number, end == End::Finished, now),
-            (_, Some(Stop::Surplus)) => {
+            (_, Some(StopReason::Job)) => record.done(number, end == End::Finished, now),
+            (_, Some(StopReason::Surplus)) => {
                 record.remove(number, now);
             }
             (Kind::Service, _) => {
-                let replaced = stopping == Some(Stop::Replace) || is_agents;
+                let replaced = stopping == Some(StopReason::Replace) || is_agents;
                 record.service_task_ended(number, end, replaced, now);
                 self.enqueue(serial, number, now);
             }
             (Kind::Gang, _) => self.rank_ended(serial, number, end, now),
             (Kind::Batch | Kind::Array, _) => {
-                let replaced = stopping == Some(Stop::Replace) || is_agents;
+                let replaced = stopping == Some(StopReason::Replace) || is_agents;
                 record.batch_task_ended(number, end, replaced, now);
                 self.enqueue(serial, number, now);
             }
@@ -132,7 +132,7 @@ impl Core {
         let Some(record) = self.records.get_mut(&serial) else { return };
         let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
         self.changed.heads.insert(serial);
-        if end == End::Finished || stopping == Some(Stop::GangDone) {
+        if end == End::Finished || stopping == Some(StopReason::GangDone) {
             return record.done(number, true, now);
         }
         let first = !record.head.gang.broken;
@@ -142,7 +142,7 @@ impl Core {
         if first && stopping.is_none() {
             match end {
                 End::Lost => gang.losses += 1,
-                End::Hopeless => gang.hopeless = true,
+                End::FailedPermanently => gang.hopeless = true,
                 End::Failed | End::Finished => gang.failures += 1,
             }
         }
@@ -192,7 +192,7 @@ impl Record {
                     instance.failures += 1;
                     restart.wait(instance.failures)
                 }
-                End::Failed | End::Hopeless => {
+                End::Failed | End::FailedPermanently => {
                     instance.failures += 1;
                     return instance.phase = Phase::Done { ok: false, at: now };
                 }
@@ -247,10 +247,10 @@ pub(super) fn state_of(record: &Record, number: u32) -> State {
         Phase::Done { ok: false, .. } => State::Failed,
         Phase::Live(live) if live.stopping.is_some() => State::Ending,
         Phase::Live(live) => match (live.stage, live.healthy) {
-            (Stage::Running, Some(false)) => State::Unhealthy,
-            (Stage::Running, _) => State::Running,
-            (Stage::Unreachable, _) => State::Unreachable,
-            (Stage::Staging | Stage::Starting, _) => State::Staging,
+            (LiveState::Running, Some(false)) => State::Unhealthy,
+            (LiveState::Running, _) => State::Running,
+            (LiveState::Unreachable, _) => State::Unreachable,
+            (LiveState::Staging | LiveState::Starting, _) => State::Staging,
         },
     }
 }

@@ -8,8 +8,8 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::Core;
-use super::record::{Counts, Goal, Outcome, Past, Record, Version};
-use super::requests::Taken;
+use super::record::{Counts, Goal, Outcome, Record, RemovedTask, Version};
+use super::requests::SubmissionEffect;
 use super::sizing::SizingView;
 use super::updates::state_of;
 use super::why::Unsatisfied;
@@ -49,7 +49,7 @@ pub enum State {
 /// An event for followers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happening {
+pub enum JobEvent {
     /// A job is new or has changed.
     Submitted {
         /// Name of the job.
@@ -57,7 +57,7 @@ pub enum Happening {
         /// Number of the current version.
         version: u64,
         /// Effect of the submission.
-        taken: Taken,
+        taken: SubmissionEffect,
     },
     /// A job is being stopped.
     Stopping {
@@ -183,7 +183,7 @@ pub struct JobView {
     /// Tasks of the job.
     pub tasks: Vec<TaskView>,
     /// Removed tasks of a service, the oldest first.
-    pub past: Vec<Past>,
+    pub past: Vec<RemovedTask>,
     /// Reasons why tasks wait, for people.
     pub why: Vec<String>,
     /// Constraint that no known agent satisfies, if there is one.
@@ -245,8 +245,8 @@ impl Core {
         }
         Status {
             framework_id: self.framework_id.clone(),
-            connected: self.attention.subscribed,
-            suppressed: self.attention.suppressed,
+            connected: self.offer_state.subscribed,
+            suppressed: self.offer_state.suppressed,
             knobs: self.knobs.clone(),
             policy: self.knobs.policy,
             held: self.offers.len(),
@@ -261,7 +261,7 @@ impl Core {
     pub(super) fn summary(&self, record: &Record, now: Time) -> JobSummary {
         let job = record.job();
         let has_check = job.health.is_some();
-        let well = record.instances().values().filter(|i| i.is_well(has_check)).count();
+        let well = record.instances().values().filter(|i| i.is_healthy(has_check)).count();
         let head = &record.head;
         JobSummary {
             name: job.name.clone(),

@@ -6,7 +6,7 @@ use base::Time;
 use serde::Serialize;
 
 use super::Core;
-use super::capacity::Possible;
+use super::capacity::FittingRanks;
 use super::record::{Phase, Record};
 use crate::Need;
 use crate::constraint::{Checker, Constraint, Place};
@@ -53,9 +53,9 @@ impl Core {
         if ready == 0 {
             return why;
         }
-        if !self.attention.subscribed {
+        if !self.offer_state.subscribed {
             why.push("there is no connection to a master".to_owned());
-        } else if self.seen.agents().next().is_none() {
+        } else if self.known_agents.agents().next().is_none() {
             why.push("no agent has offered anything yet".to_owned());
         }
         why.extend(self.gang_waits(record, now));
@@ -71,7 +71,7 @@ impl Core {
             return None;
         }
         let (gang, size) = (&record.head.gang, record.job().count);
-        if let Possible::Ranks(ranks) = gang.possible
+        if let FittingRanks::Ranks(ranks) = gang.possible
             && ranks < size
         {
             return Some(format!(
@@ -107,15 +107,15 @@ impl Core {
         self.count_in(record.head.serial, &mut checker, now);
         let mut obstacles: BTreeMap<Obstacle, (usize, Need)> = BTreeMap::new();
         let (mut agents, mut possible, mut most) = (0, 0, Need::default());
-        for agent in self.seen.agents() {
+        for agent in self.known_agents.agents() {
             agents += 1;
             most = most.upper(&agent.most);
-            let lacks = self.lacks_containerizer(job, &agent.site.agent_id);
+            let lacks = self.lacks_containerizer(job, &agent.identity.agent_id);
             possible += usize::from(job.need.fits(&agent.most) && checker.broken_by_agent(agent).is_none() && !lacks);
             let rule = checker.broken_by(agent).map(|rule| Obstacle::Rule(rule.to_string()));
             let obstacle = lacks
                 .then_some(Obstacle::Containerizer)
-                .or(self.agents.is_avoided(&agent.site.agent_id).then_some(Obstacle::Failing))
+                .or(self.agents.is_avoided(&agent.identity.agent_id).then_some(Obstacle::Failing))
                 .or(rule)
                 .or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
             if let Some(obstacle) = obstacle {
@@ -171,13 +171,13 @@ impl Core {
     /// Returns the first constraint of a job, among those on the agent alone, that no known agent satisfies.
     pub(super) fn unsatisfied(&self, record: &Record) -> Option<Unsatisfied> {
         let job = record.sized_job();
-        let agents = self.seen.agents().count();
+        let agents = self.known_agents.agents().count();
         let unsatisfied = |rule: &&Constraint| {
             let alone = Checker::new(std::slice::from_ref(*rule));
-            agents > 0 && self.seen.agents().all(|agent| alone.broken_by_agent(agent).is_some())
+            agents > 0 && self.known_agents.agents().all(|agent| alone.broken_by_agent(agent).is_some())
         };
         let rule = job.constraints.iter().find(unsatisfied)?;
-        let values: BTreeSet<&str> = self.seen.agents().filter_map(|agent| agent.value(&rule.field)).collect();
+        let values: BTreeSet<&str> = self.known_agents.agents().filter_map(|agent| agent.value(&rule.field)).collect();
         let values = values.into_iter().take(VALUES).map(str::to_owned).collect();
         Some(Unsatisfied { constraint: rule.to_string(), values, agents })
     }

@@ -13,7 +13,7 @@ use super::id;
 use crate::job::Job;
 
 /// Maximum number of deployments that are recorded; the oldest are forgotten first.
-const NOTED_MAX: usize = 1_000;
+const DEPLOYMENTS_MAX: usize = 1_000;
 
 /// Action of a deployment on its apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,37 +78,37 @@ impl Deployment {
 
 /// All deployments that this process has started and that are not complete.
 #[derive(Debug, Default)]
-pub(super) struct Deployments(Mutex<Noted>);
+pub(super) struct Deployments(Mutex<DeploymentTable>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct DeploymentTable {
     next: u64,
     all: BTreeMap<u64, Deployment>,
 }
 
 impl Deployments {
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+    fn lock(&self) -> MutexGuard<'_, DeploymentTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a deployment of these jobs. It replaces those of the same jobs.
     pub(super) fn add(&self, action: Action, version: &str, jobs: BTreeMap<String, Option<Job>>) -> Deployment {
-        let mut noted = self.lock();
-        let number = noted.next;
-        noted.next += 1;
+        let mut table = self.lock();
+        let number = table.next;
+        table.next += 1;
         let names = jobs.keys().cloned().collect::<Vec<_>>().join(",");
         let id = uuid(&format!("{names} {version} {number} {}", std::process::id()));
         let deployment = Deployment { id, number: Some(number), version: version.to_owned(), action, jobs };
-        noted.all.retain(|_, other| !other.jobs.keys().any(|name| deployment.jobs.contains_key(name)));
-        noted.all.insert(number, deployment.clone());
-        if noted.all.len() > NOTED_MAX {
-            noted.all.pop_first();
+        table.all.retain(|_, other| !other.jobs.keys().any(|name| deployment.jobs.contains_key(name)));
+        table.all.insert(number, deployment.clone());
+        if table.all.len() > DEPLOYMENTS_MAX {
+            table.all.pop_first();
         }
         deployment
     }
 
     /// Returns the deployment of a service that changes without a note.
-    pub(super) fn unnoted(name: &str, version: &str) -> Deployment {
+    pub(super) fn of_unknown_origin(name: &str, version: &str) -> Deployment {
         let jobs = BTreeMap::from([(name.to_owned(), None)]);
         let id = uuid(&format!("{name} {version}"));
         Deployment { id, number: None, version: version.to_owned(), action: Action::Scale, jobs }

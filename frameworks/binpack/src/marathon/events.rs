@@ -29,7 +29,7 @@ impl Bus {
     }
 
     /// Sends an event. `body` is an object, to which type and time are added.
-    pub(super) fn tell(&self, kind: &str, mut body: Value) {
+    pub(super) fn publish(&self, kind: &str, mut body: Value) {
         if !self.is_followed() {
             return;
         }
@@ -44,7 +44,7 @@ impl Bus {
         let wanted = call.query.all("event_type").to_vec();
         let (events, response) = api::events("text/event-stream");
         let mut receiver = self.0.subscribe();
-        self.tell("event_stream_attached", json!({ "remoteAddress": call.request.peer.to_string() }));
+        self.publish("event_stream_attached", json!({ "remoteAddress": call.request.peer.to_string() }));
         tokio::spawn(async move {
             loop {
                 let next = tokio::select! {

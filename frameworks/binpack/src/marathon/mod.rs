@@ -21,14 +21,14 @@ use sdk::driver::api::{Call, Response};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-use crate::core::{Happening, Outcome, Request, Unwanted};
+use crate::core::{JobEvent, Outcome, Request, RequestError};
 use crate::job::{Job, Kind};
 use crate::service::{Error, Follower, Handle};
 use deployments::{Action, Deployment, Deployments};
 use events::Bus;
 use problem::Problem;
 use stamp::iso;
-use view::Shown;
+use view::ListedApp;
 
 /// Marathon's API for a running framework.
 #[derive(Debug)]
@@ -70,24 +70,24 @@ impl Marathon {
 async fn follow(inner: Arc<Inner>, mut follower: Follower) {
     loop {
         match follower.next().await {
-            Ok(Some(happening)) => inner.happened(&happening).await,
+            Ok(Some(event)) => inner.handle_event(&event).await,
             Ok(None) => return,
             // A missed event may have completed a deployment.
-            Err(_) => inner.settle().await,
+            Err(_) => inner.end_reached_deployments().await,
         }
     }
 }
 
 impl Inner {
-    async fn happened(&self, happening: &Happening) {
-        match happening {
-            Happening::Task { name, kind: Kind::Service, since, place, state, healthy, message, .. } => {
+    async fn handle_event(&self, event: &JobEvent) {
+        match event {
+            JobEvent::Task { name, kind: Kind::Service, since, place, state, healthy, message, .. } => {
                 if !self.bus.is_followed() {
                     return;
                 }
                 let Some(app) = id::app(name) else { return };
                 let version = iso(*since);
-                self.bus.tell(
+                self.bus.publish(
                     "status_update_event",
                     json!({
                         "slaveId": place.agent_id, "taskId": place.task_id, "taskStatus": state, "appId": app,
@@ -99,30 +99,30 @@ impl Inner {
                     let id = &place.task_id;
                     let body =
                         json!({ "appId": app, "taskId": id, "instanceId": id, "version": version, "alive": alive });
-                    self.bus.tell("health_status_changed_event", body);
+                    self.bus.publish("health_status_changed_event", body);
                 }
             }
-            Happening::Deployed { .. } => self.settle().await,
-            Happening::Ended { name, outcome } => {
-                self.settle().await;
+            JobEvent::Deployed { .. } => self.end_reached_deployments().await,
+            JobEvent::Ended { name, outcome } => {
+                self.end_reached_deployments().await;
                 if let (Outcome::Stopped, Some(app)) = (outcome, id::app(name)) {
-                    self.bus.tell("app_terminated_event", json!({ "appId": app }));
+                    self.bus.publish("app_terminated_event", json!({ "appId": app }));
                 }
             }
-            Happening::Submitted { .. } | Happening::Stopping { .. } | Happening::Task { .. } => {}
+            JobEvent::Submitted { .. } | JobEvent::Stopping { .. } | JobEvent::Task { .. } => {}
         }
     }
 
     /// Ends the deployments that are complete.
-    async fn settle(&self) {
+    async fn end_reached_deployments(&self) {
         for deployment in self.deployments.all() {
             let mut over = true;
             for name in deployment.jobs.keys() {
                 over &= self.is_settled(name, deployment.action).await;
             }
             if over && let Some(deployment) = deployment.number.and_then(|number| self.deployments.take(number)) {
-                self.bus.tell("deployment_step_success", json!({ "plan": deployment.plan() }));
-                self.bus.tell("deployment_success", json!({ "id": deployment.id, "plan": deployment.plan() }));
+                self.bus.publish("deployment_step_success", json!({ "plan": deployment.plan() }));
+                self.bus.publish("deployment_success", json!({ "id": deployment.id, "plan": deployment.plan() }));
             }
         }
     }
@@ -138,7 +138,7 @@ impl Inner {
                 over
             }
             Ok(view) => !view.deploying,
-            Err(Error::Unwanted(Unwanted::NoSuchJob(_))) => true,
+            Err(Error::Refused(RequestError::NoSuchJob(_))) => true,
             Err(_) => false,
         }
     }
@@ -147,22 +147,22 @@ impl Inner {
     async fn deploy(&self, action: Action, jobs: BTreeMap<String, Option<Job>>, version: &str) -> Deployment {
         let deployment = self.deployments.add(action, version, jobs);
         let step = deployment.shown()["steps"][0].clone();
-        self.bus.tell("deployment_info", json!({ "plan": deployment.plan(), "currentStep": step }));
-        self.settle().await;
+        self.bus.publish("deployment_info", json!({ "plan": deployment.plan(), "currentStep": step }));
+        self.end_reached_deployments().await;
         deployment
     }
 
     /// Returns the app of a job.
-    async fn show(&self, name: &str) -> Result<Shown, Problem> {
+    async fn show(&self, name: &str) -> Result<ListedApp, Problem> {
         match self.handle.show(name).await {
-            Ok(view) => Shown::of(view).ok_or_else(|| Problem::no_app(&id::app(name).unwrap_or_default())),
-            Err(Error::Unwanted(Unwanted::NoSuchJob(_))) => Err(Problem::no_app(&id::app(name).unwrap_or_default())),
+            Ok(view) => ListedApp::of(view).ok_or_else(|| Problem::no_app(&id::app(name).unwrap_or_default())),
+            Err(Error::Refused(RequestError::NoSuchJob(_))) => Err(Problem::no_app(&id::app(name).unwrap_or_default())),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Returns all apps, by id.
-    async fn apps(&self) -> Result<Vec<Shown>, Problem> {
+    async fn apps(&self) -> Result<Vec<ListedApp>, Problem> {
         let mut apps = Vec::new();
         for job in self.handle.status().await?.jobs {
             if job.kind == Kind::Service
@@ -177,21 +177,21 @@ impl Inner {
 
     /// Returns the deployments in progress, including those without a note.
     async fn under_way(&self) -> Result<Vec<Deployment>, Problem> {
-        self.settle().await;
+        self.end_reached_deployments().await;
         let mut all = self.deployments.all();
         for shown in self.apps().await? {
             if shown.view.deploying && self.deployments.of(&shown.name).is_empty() {
-                all.push(Deployments::unnoted(&shown.name, &shown.version()));
+                all.push(Deployments::of_unknown_origin(&shown.name, &shown.version()));
             }
         }
         Ok(all)
     }
 
     /// Returns the ids of the deployments of an app.
-    fn deployments_of(&self, shown: &Shown) -> Vec<String> {
+    fn deployments_of(&self, shown: &ListedApp) -> Vec<String> {
         let noted = self.deployments.of(&shown.name);
         match shown.view.deploying && noted.is_empty() {
-            true => vec![Deployments::unnoted(&shown.name, &shown.version()).id],
+            true => vec![Deployments::of_unknown_origin(&shown.name, &shown.version()).id],
             false => noted,
         }
     }

@@ -3,7 +3,7 @@
 use sdk::driver::api::{self, Response, StatusCode};
 use serde_json::json;
 
-use crate::core::Unwanted;
+use crate::core::RequestError;
 use crate::service::Error;
 
 /// An error response of Marathon's API.
@@ -72,12 +72,12 @@ impl Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let status = match &error {
-            Error::Unwanted(Unwanted::NoSuchJob(_) | Unwanted::NoSuchTask(..)) => StatusCode::NOT_FOUND,
-            Error::Unwanted(Unwanted::TooMany | Unwanted::Full | Unwanted::Twice(_)) => {
+            Error::Refused(RequestError::NoSuchJob(_) | RequestError::NoSuchTask(..)) => StatusCode::NOT_FOUND,
+            Error::Refused(RequestError::TooMany | RequestError::Full | RequestError::Twice(_)) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Error::Unwanted(Unwanted::Damaged(_)) => StatusCode::INTERNAL_SERVER_ERROR,
-            Error::Unwanted(_) => StatusCode::CONFLICT,
+            Error::Refused(RequestError::Damaged(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Refused(_) => StatusCode::CONFLICT,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         let cause = std::error::Error::source(&error).map(ToString::to_string);

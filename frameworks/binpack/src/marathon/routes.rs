@@ -12,7 +12,7 @@ use super::deployments::{Action, Deployment};
 use super::problem::Problem;
 use super::select::matches_label;
 use super::stamp::iso;
-use super::view::Shown;
+use super::view::ListedApp;
 use super::{Inner, id, version_now};
 use crate::core::Request;
 use crate::job::Job;
@@ -147,7 +147,7 @@ async fn create(inner: &Inner, given: &Value) -> Answer {
 async fn start(inner: &Inner, name: &str, job: Job) -> Result<Deployment, Problem> {
     inner.handle.submit(vec![job]).await?;
     let shown = inner.show(name).await?;
-    inner.bus.tell(
+    inner.bus.publish(
         "api_post_event",
         json!({ "clientIp": "", "uri": "/v2/apps", "appDefinition": shown.json(&[], false, false) }),
     );
@@ -168,7 +168,7 @@ async fn update(inner: &Inner, call: &Call, name: &str, given: &Value) -> Answer
 }
 
 /// Returns the definition after an update: the current one with the given fields, or an earlier one.
-fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem> {
+fn changed_job(shown: &ListedApp, name: &str, given: &Value) -> Result<Job, Problem> {
     let only_version = given.as_object().is_some_and(|fields| {
         fields.iter().all(|(name, value)| ["id", "version"].contains(&name.as_str()) || value.is_null())
     });
@@ -181,12 +181,12 @@ fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem>
     Ok(Job { policy: job.policy, priority: job.priority, ..changed })
 }
 
-fn current(shown: &Shown) -> Result<Job, Problem> {
+fn current(shown: &ListedApp) -> Result<Job, Problem> {
     let version = shown.view.versions.last().ok_or_else(|| Problem::no_app(&shown.id))?;
     Ok((*version.job).clone())
 }
 
-fn version_job(shown: &Shown, version: &str) -> Result<Job, Problem> {
+fn version_job(shown: &ListedApp, version: &str) -> Result<Job, Problem> {
     let found = shown.view.versions.iter().find(|v| iso(v.since) == version);
     let missing =
         || Problem::new(StatusCode::NOT_FOUND, format!("App '{}' does not have the version '{version}'", shown.id));
@@ -225,7 +225,7 @@ async fn delete(inner: &Inner, call: &Call, name: &str) -> Answer {
 }
 
 /// Adds the deployment of a change, and answers with it.
-async fn deployed(inner: &Inner, action: Action, before: &Shown) -> Answer {
+async fn deployed(inner: &Inner, action: Action, before: &ListedApp) -> Answer {
     let version = inner.show(&before.name).await?.version();
     let jobs = BTreeMap::from([(before.name.clone(), Some(current(before)?))]);
     ok(&Inner::changed(&inner.deploy(action, jobs, &version).await))
@@ -246,7 +246,7 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     }
     let before = match deployment.number {
         Some(_) => deployment.jobs.clone(),
-        None => before_unnoted(inner, &deployment).await?,
+        None => former_versions(inner, &deployment).await?,
     };
     drop_note();
     let mut back = Vec::new();
@@ -268,7 +268,7 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
 
 /// Returns the definitions before a deployment without a note: the versions before the current ones. It is an error if
 /// an app has none. Such an app may have run for long with another count, or be new, and is not stopped for that.
-async fn before_unnoted(inner: &Inner, deployment: &Deployment) -> Result<BTreeMap<String, Option<Job>>, Problem> {
+async fn former_versions(inner: &Inner, deployment: &Deployment) -> Result<BTreeMap<String, Option<Job>>, Problem> {
     let mut before = BTreeMap::new();
     for name in deployment.jobs.keys() {
         let shown = inner.show(name).await?;
@@ -282,7 +282,7 @@ async fn before_unnoted(inner: &Inner, deployment: &Deployment) -> Result<BTreeM
 }
 
 async fn tasks(inner: &Inner) -> Answer {
-    let tasks: Vec<Value> = inner.apps().await?.iter().flat_map(Shown::tasks).collect();
+    let tasks: Vec<Value> = inner.apps().await?.iter().flat_map(ListedApp::tasks).collect();
     ok(&json!({ "tasks": tasks }))
 }
 
@@ -309,13 +309,13 @@ async fn kill_of(inner: &Inner, call: &Call, name: &str, task: Option<&str>) -> 
 }
 
 /// Kills tasks. Returns the deployment that follows if the count of the app is reduced.
-async fn kill(inner: &Inner, call: &Call, shown: &Shown, numbers: Vec<u32>) -> Result<Option<Response>, Problem> {
+async fn kill(inner: &Inner, call: &Call, shown: &ListedApp, numbers: Vec<u32>) -> Result<Option<Response>, Problem> {
     let scale = flag(call, "scale");
     kill_numbers(inner, shown, numbers, scale).await?;
     if scale { deployed(inner, Action::Scale, shown).await.map(Some) } else { Ok(None) }
 }
 
-async fn kill_numbers(inner: &Inner, shown: &Shown, numbers: Vec<u32>, scale: bool) -> Result<(), Problem> {
+async fn kill_numbers(inner: &Inner, shown: &ListedApp, numbers: Vec<u32>, scale: bool) -> Result<(), Problem> {
     // An empty list of numbers would mean all tasks.
     if !numbers.is_empty() {
         inner.handle.ask(Request::Kill { name: shown.name.clone(), numbers, scale }).await?;
@@ -347,7 +347,7 @@ async fn kill_given(inner: &Inner, call: &Call) -> Answer {
 
 /// Returns the apps whose tasks wait.
 async fn queue(inner: &Inner) -> Answer {
-    let waiting = |shown: &Shown| {
+    let waiting = |shown: &ListedApp| {
         let count = shown.view.summary.tasks.waiting;
         (count > 0).then(|| {
             json!({

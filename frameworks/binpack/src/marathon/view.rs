@@ -9,23 +9,23 @@ use crate::core::{JobView, State, TaskView};
 
 /// An app: a service whose name is valid as an id in Marathon.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ListedApp {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) app: App,
     pub(super) view: JobView,
 }
 
-impl Shown {
+impl ListedApp {
     /// Returns the app of a job. Returns `None` for other kinds of jobs, and for services whose name is not valid in
     /// Marathon.
-    pub(super) fn of(view: JobView) -> Option<Shown> {
+    pub(super) fn of(view: JobView) -> Option<ListedApp> {
         let job = view.versions.last()?.job.clone();
         let gone = view.summary.ended.is_some() || view.stopping;
         if view.summary.kind != crate::job::Kind::Service || gone {
             return None;
         }
-        Some(Shown { name: job.name.clone(), id: id::app(&job.name)?, app: App::of(&job), view })
+        Some(ListedApp { name: job.name.clone(), id: id::app(&job.name)?, app: App::of(&job), view })
     }
 
     /// Returns the name of the current version.

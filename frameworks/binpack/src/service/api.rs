@@ -1,4 +1,4 @@
-//! The HTTP API: JSON, or TOML for job files. Every route is in [`Jobs::answer`].
+//! The HTTP API: JSON, or TOML for job files. Every route is in [`JobsApi::answer`].
 //!
 //! It checks what needs no state and asks the scheduler for the rest.
 
@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Error, Handle};
-use crate::core::{Reply, Request, Unwanted};
+use crate::core::{Reply, Request, RequestError};
 use crate::job;
 use crate::marathon::Marathon;
 
 /// Answers the calls of the HTTP API about jobs.
 #[derive(Debug)]
-pub(super) struct Jobs {
+pub(super) struct JobsApi {
     handle: Handle,
     marathon: Marathon,
 }
@@ -35,7 +35,7 @@ struct Kill {
     scale: bool,
 }
 
-impl Api for Jobs {
+impl Api for JobsApi {
     async fn answer(&self, call: Call) -> Response {
         if let Some(response) = self.marathon.answer(&call).await {
             return response;
@@ -96,27 +96,27 @@ fn is_route(path: &[&str]) -> bool {
     )
 }
 
-impl Jobs {
-    pub(super) fn new(handle: Handle) -> Jobs {
-        Jobs { marathon: Marathon::new(handle.clone()), handle }
+impl JobsApi {
+    pub(super) fn new(handle: Handle) -> JobsApi {
+        JobsApi { marathon: Marathon::new(handle.clone()), handle }
     }
 
     async fn ask(&self, request: Request) -> Response {
         match self.handle.ask(request).await {
-            Ok(Reply::Done | Reply::Left | Reply::Wants(_) | Reply::Measurable(_)) => {
+            Ok(Reply::Done | Reply::Left | Reply::RequiredCapacity(_) | Reply::Measurable(_)) => {
                 api::json(StatusCode::OK, &json!({ "done": true }))
             }
             Ok(Reply::Submitted(submitted)) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
             Ok(Reply::Status(status)) => api::json(StatusCode::OK, &status),
             Ok(Reply::Job(view)) => api::json(StatusCode::OK, &view),
-            Err(error) => refusal(&error),
+            Err(error) => error_response(&error),
         }
     }
 
     async fn list(&self) -> Response {
         match self.handle.status().await {
             Ok(status) => api::json(StatusCode::OK, &json!({ "jobs": status.jobs })),
-            Err(error) => refusal(&error),
+            Err(error) => error_response(&error),
         }
     }
 
@@ -129,16 +129,16 @@ impl Jobs {
 }
 
 /// Returns the response to a request that was not fulfilled.
-fn refusal(error: &Error) -> Response {
+fn error_response(error: &Error) -> Response {
     match error {
-        Error::Unwanted(unwanted) => {
-            let status = match unwanted {
-                Unwanted::NoSuchJob(_) | Unwanted::NoSuchTask(..) => StatusCode::NOT_FOUND,
-                Unwanted::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
-                Unwanted::TooMany | Unwanted::Full | Unwanted::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Error::Refused(refused) => {
+            let status = match refused {
+                RequestError::NoSuchJob(_) | RequestError::NoSuchTask(..) => StatusCode::NOT_FOUND,
+                RequestError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                RequestError::TooMany | RequestError::Full | RequestError::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
                 _ => StatusCode::CONFLICT,
             };
-            api::error(status, unwanted.to_string())
+            api::error(status, refused.to_string())
         }
         Error::Ask(ask) => api::error(StatusCode::SERVICE_UNAVAILABLE, ask.to_string()),
         other => api::error(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),

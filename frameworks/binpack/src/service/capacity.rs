@@ -16,13 +16,13 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::{Error, Handle};
-use crate::core::{Reply, Request, Total, Wants};
+use crate::core::{AgentTotals, Reply, Request, RequiredCapacity};
 use crate::job::Job;
 
 /// Interval of requests to the master while a report is required.
 const EVERY: Duration = Duration::from_secs(10);
 /// Maximum time for an answer of the master or an agent.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of requests to agents at the same time.
 const AGENTS_MAX: usize = 64;
 
@@ -44,20 +44,20 @@ impl Source {
 
     /// Passes the master's report of the agents to the scheduler, with the containerizers of the agents if they are
     /// required.
-    async fn refresh(&self, wants: Wants, handle: &Handle) -> Result<(), AgentsError> {
-        let agents = self.cluster.agents(PATIENCE).await?;
-        if wants.docker {
+    async fn refresh(&self, required: RequiredCapacity, handle: &Handle) -> Result<(), AgentsError> {
+        let agents = self.cluster.agents(REQUEST_TIMEOUT).await?;
+        if required.docker {
             self.ask_agents(&agents).await;
         }
         let known = base::lock(&self.docker).clone();
         let total = |agent: &Agent| {
-            let mut total = Total::of(agent, self.role.as_ref())?;
+            let mut total = AgentTotals::of(agent, self.role.as_ref())?;
             total.docker = known.get(&total.agent_id).copied();
             Some(total)
         };
         let totals = agents.iter().filter_map(total).collect();
         // A scheduler that has ended needs no report.
-        let _ = handle.ask_as_is(Request::Agents(totals)).await;
+        let _ = handle.ask_unchanged(Request::Agents(totals)).await;
         Ok(())
     }
 
@@ -71,7 +71,8 @@ impl Source {
             known.retain(|id, _| there.contains(id));
             for agent in agents.iter().filter(|a| id(a).is_some_and(|id| !known.contains_key(&id))).take(AGENTS_MAX) {
                 let (cluster, id, agent) = (self.cluster.clone(), id(agent).unwrap_or_default(), agent.clone());
-                questions.spawn(async move { (id, cluster.agent_flag(&agent, "containerizers", PATIENCE).await) });
+                questions
+                    .spawn(async move { (id, cluster.agent_flag(&agent, "containerizers", REQUEST_TIMEOUT).await) });
             }
         }
         while let Some(answer) = questions.join_next().await {
@@ -85,10 +86,10 @@ impl Source {
     /// Reports the agents before jobs are submitted: a gang that cannot form must not hold offers, and no task must be
     /// placed on an agent where it cannot run.
     pub(super) async fn before(&self, jobs: &[Job], handle: &Handle) {
-        let wants = Wants::of(jobs);
-        if wants.any() {
+        let required = RequiredCapacity::of(jobs);
+        if required.any() {
             // Without an answer the scheduler uses only the offers, and the report follows later.
-            let _ = self.refresh(wants, handle).await;
+            let _ = self.refresh(required, handle).await;
         }
     }
 
@@ -99,12 +100,12 @@ impl Source {
         let mut last = String::new();
         loop {
             every.tick().await;
-            let wants = match handle.ask_as_is(Request::WantsAgents).await {
-                Ok(Reply::Wants(wants)) if wants.any() => wants,
+            let required = match handle.ask_unchanged(Request::RequiredCapacity).await {
+                Ok(Reply::RequiredCapacity(required)) if required.any() => required,
                 Err(Error::Ask(AskError::Gone)) => return,
                 _ => continue,
             };
-            let failure = self.refresh(wants, &handle).await.err();
+            let failure = self.refresh(required, &handle).await.err();
             let failure = failure.map(|error| base::error_chain(&error)).unwrap_or_default();
             if failure != last && !failure.is_empty() {
                 tracing::warn!("{failure}; whether a job can run is judged by offers alone");

@@ -14,7 +14,7 @@ use crate::core::{Measurable, Measurement, Reply, Request};
 use advice::Reading;
 
 /// Maximum time for an answer of an agent.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of requests to agents at the same time.
 const AT_ONCE: usize = 64;
 
@@ -25,7 +25,7 @@ pub(super) async fn follow(cluster: Cluster, every: Duration, handle: Handle) {
     let mut last = String::new();
     loop {
         every.tick().await;
-        let measurable = match handle.ask_as_is(Request::Measurable).await {
+        let measurable = match handle.ask_unchanged(Request::Measurable).await {
             Ok(Reply::Measurable(measurable)) => measurable,
             Err(Error::Ask(AskError::Gone)) => return,
             _ => continue,
@@ -37,7 +37,7 @@ pub(super) async fn follow(cluster: Cluster, every: Duration, handle: Handle) {
         last = failure;
         if !measurements.is_empty() {
             // A scheduler that has ended needs no measurements.
-            let _ = handle.ask_as_is(Request::Measured(measurements)).await;
+            let _ = handle.ask_unchanged(Request::Measured(measurements)).await;
         }
     }
 }
@@ -53,7 +53,7 @@ async fn measure(cluster: &Cluster, measurable: Measurable) -> (Vec<Measurement>
             && let Some(agent) = agents.next()
         {
             let cluster = cluster.clone();
-            questions.spawn(async move { (cluster.agent_statistics(&agent, PATIENCE).await, agent) });
+            questions.spawn(async move { (cluster.agent_statistics(&agent, REQUEST_TIMEOUT).await, agent) });
         }
         match questions.join_next().await {
             None => return (measurements, failure),

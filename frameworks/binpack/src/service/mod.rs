@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs::follow::Followers;
-use jobs::served::Served;
+use jobs::request_handler::RequestServer;
 use jobs::service::Leave;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Requester};
 
 use crate::Knobs;
-use crate::core::{Answer, Core, Happening, JobView, Reply, Request, Status, Submitted, Unwanted};
+use crate::core::{Answer, Core, JobEvent, JobView, Reply, Request, RequestError, Status, Submitted};
 use crate::job::{Job, Kind, TOKEN};
 
 pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
-pub type Event = Arc<Happening>;
+pub type Event = Arc<JobEvent>;
 /// Receiver of events.
-pub type Follower = jobs::follow::Follower<Happening>;
+pub type Follower = jobs::follow::Follower<JobEvent>;
 
 /// Default interval of measurements of tasks.
 pub const MEASURE_EVERY: Duration = Duration::from_secs(5);
@@ -55,10 +55,10 @@ pub enum Error {
     Ask(#[from] AskError),
     /// The scheduler refuses the request.
     #[error("refused")]
-    Unwanted(#[from] Unwanted),
+    Refused(#[from] RequestError),
     /// The scheduler sent the reply of another request.
     #[error("the scheduler answered something else than it was asked")]
-    Confused,
+    UnexpectedReply,
 }
 
 /// A running framework.
@@ -68,7 +68,7 @@ pub type Service = jobs::service::Service<Handle>;
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
-    followers: Followers<Happening>,
+    followers: Followers<JobEvent>,
     metrics: sdk::Metrics,
     capacity: Arc<capacity::Source>,
 }
@@ -81,18 +81,18 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     let Options { mut driver, listen, knobs, measure_every } = options;
     let is_measured = knobs.active_sizing.is_some();
     let followers = Followers::default();
-    let teller = followers.clone();
-    let tell = move |core: &mut Core| core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
-    let (served, requester) = Served::new(Core::new(knobs), tell);
+    let event_sender = followers.clone();
+    let send_events = move |core: &mut Core| core.take_events().into_iter().for_each(|event| event_sender.send(event));
+    let (served, requester) = RequestServer::new(Core::new(knobs), send_events);
     driver.nudge = Some(requester.nudge());
     let capacity = Arc::new(capacity::Source::new(&driver));
     let cluster = driver.cluster();
     let metrics = driver.settings.metrics.clone();
     let handle = Handle { requester, followers, metrics, capacity: capacity.clone() };
-    let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
+    let serving = serving::serve(listen, Arc::new(api::JobsApi::new(handle.clone())))
         .map_err(|error| Error::Listen(listen, error))?;
-    let teller = handle.clone();
-    tokio::spawn(async move { capacity.follow(teller).await });
+    let capacity_handle = handle.clone();
+    tokio::spawn(async move { capacity.follow(capacity_handle).await });
     if is_measured {
         tokio::spawn(measure::follow(cluster, measure_every, handle.clone()));
     }
@@ -137,7 +137,7 @@ impl Handle {
     }
 
     /// Sends a request without changing it or its reply.
-    async fn ask_as_is(&self, request: Request) -> Result<Reply, Error> {
+    async fn ask_unchanged(&self, request: Request) -> Result<Reply, Error> {
         Ok(self.requester.ask(request).await??)
     }
 
@@ -148,7 +148,7 @@ impl Handle {
     pub async fn show(&self, name: &str) -> Result<JobView, Error> {
         match self.ask(Request::Show { name: name.to_owned() }).await? {
             Reply::Job(view) => Ok(*view),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
@@ -162,7 +162,7 @@ impl jobs::service::Handle for Handle {
     type Job = Job;
     type Submitted = Submitted;
     type Status = Status;
-    type Event = Happening;
+    type Event = JobEvent;
     type Error = Error;
 
     fn follow(&self) -> Follower {
@@ -172,21 +172,21 @@ impl jobs::service::Handle for Handle {
     async fn status(&self) -> Result<Status, Error> {
         match self.ask(Request::Status).await? {
             Reply::Status(status) => Ok(*status),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
     async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Submit(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
     async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Resume(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 

@@ -4,8 +4,8 @@ use base::Time;
 use sdk::Calls;
 
 use super::record::{Goal, Outcome, Phase, Record, StagePhase};
-use super::view::Happening;
-use super::{Core, Wish, approximate, sizes};
+use super::view::JobEvent;
+use super::{Core, WorkItem, approximate, sizes};
 use crate::job::Input;
 
 impl Core {
@@ -25,7 +25,7 @@ impl Core {
         match record.stages[stage].head.phase {
             StagePhase::Blocked if record.is_unblocked(stage) => {
                 if let Input::Files(input) = &record.stage(stage).input {
-                    self.wishes.push(Wish::Scan { serial, stage, input: input.clone() });
+                    self.work_items.push(WorkItem::Scan { serial, stage, input: input.clone() });
                     record.stages[stage].head.phase = StagePhase::Planning;
                     self.changed.heads.insert(serial);
                 } else {
@@ -48,9 +48,9 @@ impl Core {
         let run = &mut record.stages[stage];
         run.head.phase = StagePhase::Open;
         run.head.drop = drop;
-        let left_out = approximate::left_out(record, stage);
+        let tasks_to_drop = approximate::tasks_to_drop(record, stage);
         let run = &mut record.stages[stage];
-        run.left_out = left_out;
+        run.tasks_to_drop = tasks_to_drop;
         self.changed.heads.insert(serial);
         if run.sizing.is_some() {
             self.changed.sizings.insert((serial, stage));
@@ -58,7 +58,7 @@ impl Core {
         (self.fresh, self.dirty) = (true, true);
         let name = record.name().to_owned();
         let stage = record.stage(stage).name.clone();
-        self.tell(Happening::Stage { name, stage, phase: StagePhase::Open });
+        self.record_event(JobEvent::Stage { name, stage, phase: StagePhase::Open });
     }
 
     /// Closes a stage whose tasks have all ended. Dropped tasks run after all if the estimate without them is not good
@@ -78,7 +78,7 @@ impl Core {
         if first {
             self.learn(serial, stage);
         }
-        self.tell(Happening::Stage { name, stage: label, phase: StagePhase::Done });
+        self.record_event(JobEvent::Stage { name, stage: label, phase: StagePhase::Done });
         // Stages that wait for this one come after it and are examined next; open ones may continue.
         (self.fresh, self.dirty) = (true, true);
     }
@@ -110,11 +110,11 @@ impl Core {
                 self.changed.tasks.insert((serial, stage, index));
             }
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
     }
 
     /// Ends the jobs that were found to fail where no calls could be made.
-    pub(super) fn fail_those_found(&mut self, calls: &mut Calls) {
+    pub(super) fn end_failing_jobs(&mut self, calls: &mut Calls) {
         for (serial, why) in std::mem::take(&mut self.failing) {
             self.end_all(serial, Goal::Fail, why, calls);
         }
@@ -134,11 +134,11 @@ impl Core {
         let (name, why) = (record.name().to_owned(), record.why.clone());
         self.ended_tasks += record.tasks_known();
         self.learn_job(serial);
-        self.remove_leftovers(serial);
+        self.request_removal(serial);
         self.ended.push_back(serial);
         self.active.remove(&serial);
         self.changed.heads.insert(serial);
-        self.tell(Happening::Ended { name, outcome, why });
+        self.record_event(JobEvent::Ended { name, outcome, why });
         self.forget_oldest();
     }
 }

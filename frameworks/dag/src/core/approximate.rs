@@ -12,7 +12,7 @@ use sdk::v1::value::Scalar;
 use super::record::{Phase, Record, StageRun, Task};
 use super::settings::{After, Sprinting};
 use super::view::EstimateView;
-use super::{Core, Key};
+use super::{Core, TaskKey};
 use crate::job::Stage;
 use crate::job::{Approximate, Class, Input, Statistic};
 use crate::priority::{Contribution, DropRatio, Interval, Sampled, SprintBudget};
@@ -41,11 +41,11 @@ impl Sprints {
 
     /// Returns the core-seconds that are left in the budget.
     pub(super) fn left(&self, now: Time) -> f64 {
-        self.clone().settle(now) as f64 / 1e3
+        self.clone().spend_used(now) as f64 / 1e3
     }
 
     /// Spends what was used since the last call. Returns the core-milliseconds that are left.
-    fn settle(&mut self, now: Time) -> u64 {
+    fn spend_used(&mut self, now: Time) -> u64 {
         let passed = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let used = passed.saturating_mul(self.running).saturating_add(self.rest);
         self.rest = used % 1_000;
@@ -55,26 +55,26 @@ impl Sprints {
     }
 
     fn start(&mut self, extra: u32, now: Time) {
-        self.settle(now);
+        self.spend_used(now);
         self.running += u64::from(extra);
     }
 
     fn end(&mut self, extra: u32, now: Time) {
-        self.settle(now);
+        self.spend_used(now);
         self.running = self.running.saturating_sub(u64::from(extra));
     }
 }
 
 impl Core {
     /// Returns the cores above its request that a task launched now may use, in thousandths.
-    pub(super) fn sprint(&mut self, (serial, stage, index): Key, now: Time) -> u32 {
+    pub(super) fn sprint(&mut self, (serial, stage, index): TaskKey, now: Time) -> u32 {
         let boost = self.settings.sprint.boost;
         let Some(record) = self.records.get(&serial) else { return 0 };
         if boost <= 0.0 || record.job.priority != Class::High || now.since(record.submitted) < self.sprint_after() {
             return 0;
         }
         let auto = self.settings.sprint.after == After::Auto;
-        if (auto && self.tuning.compares(&record.stages[stage].key, index)) || self.sprints.settle(now) == 0 {
+        if (auto && self.tuning.is_comparison(&record.stages[stage].key, index)) || self.sprints.spend_used(now) == 0 {
             return 0;
         }
         let extra = (record.stage(stage).need.0[0] as f64 * boost).clamp(0.0, EXTRA_MAX) as u32;
@@ -83,7 +83,7 @@ impl Core {
     }
 
     /// Ends the sprint of a task that has ended.
-    pub(super) fn sprint_ended(&mut self, (serial, stage, index): Key, now: Time) {
+    pub(super) fn sprint_ended(&mut self, (serial, stage, index): TaskKey, now: Time) {
         let run = self.records.get(&serial).and_then(|record| record.stages.get(stage));
         if let Some(Phase::Live { sprint, .. }) = run.and_then(|run| run.tasks().get(&index)).map(|task| task.phase)
             && sprint > 0
@@ -101,7 +101,7 @@ impl Core {
                 _ => 0,
             })
             .sum();
-        self.sprints.settle(now);
+        self.sprints.spend_used(now);
         self.sprints.running = extra;
     }
 
@@ -113,7 +113,7 @@ impl Core {
         if record.job.priority != Class::Low || (self.settings.drop_under_load && !others) {
             return 0.0;
         }
-        self.drop_wanted().clamp(0.0, approximate.drop)
+        self.drop_fraction().clamp(0.0, approximate.drop)
     }
 
     /// Makes the dropped tasks of a stage ready if the estimate from the others, which have ended, is worse than the
@@ -143,7 +143,7 @@ impl Core {
             run.ready.insert(index);
         }
         run.head.drop = 0.0;
-        run.left_out.clear();
+        run.tasks_to_drop.clear();
         self.changed.heads.insert(serial);
         (self.fresh, self.dirty) = (true, true);
         true
@@ -169,7 +169,7 @@ impl Core {
 ///
 /// A stage whose number of tasks is unknown, or that reads other stages, drops none: it could not be said what fraction
 /// of the input the tasks are.
-pub(super) fn left_out(record: &Record, stage: usize) -> BTreeSet<u32> {
+pub(super) fn tasks_to_drop(record: &Record, stage: usize) -> BTreeSet<u32> {
     let run = &record.stages[stage];
     let (Some(total), true) = (run.head.total, run.head.drop > 0.0) else { return BTreeSet::new() };
     if matches!(record.stage(stage).input, Input::Stages(_)) {

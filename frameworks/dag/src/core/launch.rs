@@ -11,10 +11,10 @@ use sdk::{Calls, task};
 use super::Core;
 use super::container::container;
 use super::lineage::tasks_read;
-use super::record::{Machine, Phase, Record, Step, Task};
+use super::record::{LiveState, Machine, Phase, Record, Task};
 use super::round::{Placed, Plan};
 use crate::job::template::Values;
-use crate::job::{By, Grouping, Input, Stage, volumes};
+use crate::job::{Grouping, Input, SplitUnit, Stage, volumes};
 use crate::split::{Extent, Part};
 use crate::task::{INPUT, OUTPUT, SharedSource, Sources, Spec, VARIABLE, attempt_directory, stage_directory};
 
@@ -42,8 +42,8 @@ impl Core {
         for (room, tasks) in tasks {
             let refuse = self.settings.refuse;
             let room = &mut plan.rooms[room];
-            self.seen.left(&room.site.agent_id, room.free());
-            self.attention.refused |= !refuse.is_zero();
+            self.known_agents.left(&room.identity.agent_id, room.free());
+            self.offer_state.refused |= !refuse.is_zero();
             self.totals.launched += tasks.len() as u64;
             calls.accept(std::mem::take(&mut room.offers), vec![launch(tasks)], refuse);
         }
@@ -53,13 +53,14 @@ impl Core {
     fn launch_one(&mut self, plan: &Plan, placed: Placed, now: Time) -> Option<TaskInfo> {
         let Placed { serial, stage, index, part, room, taken } = placed;
         let room = &plan.rooms[room];
-        let machine = self.machine(&room.site.agent_id, &room.site.host, &room.site.agent);
+        let machine = self.machine(&room.identity.agent_id, &room.identity.host, &room.identity.address);
         // An agent that cannot apply limits drops a task that has one, so the task runs there without.
         let limits = !self.without_limits.contains(&machine.id);
         let extra = if limits { self.sprint((serial, stage, index), now) } else { 0 };
         self.name_directory(serial);
         let record = self.records.get_mut(&serial)?;
-        let phase = Phase::Live { step: Step::Staging, launched: now, running: None, stopping: false, sprint: extra };
+        let phase =
+            Phase::Live { step: LiveState::Staging, launched: now, running: None, stopping: false, sprint: extra };
         let run = &mut record.stages[stage];
         match part {
             Some(part) => run.insert(index, first_attempt(phase, part, machine.clone())),
@@ -105,7 +106,7 @@ impl Core {
                 sources: self.sources_of(launch, stage),
                 extents,
                 stdin: stage.stdin,
-                lines: matches!(&stage.input, Input::Files(files) if files.by != By::Files),
+                lines: matches!(&stage.input, Input::Files(files) if files.by != SplitUnit::Files),
                 outputs: stage.outputs.clone(),
                 partitions: stage.partitions,
                 directory,

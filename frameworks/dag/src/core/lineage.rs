@@ -3,7 +3,7 @@
 //! Outputs in sandboxes are lost with their agent. Those in a shared directory are found missing by their readers.
 
 use super::record::{Phase, StagePhase};
-use super::{Core, Reply, Unwanted};
+use super::{Core, Reply, RequestError};
 use crate::job::{Grouping, Input, StagesInput};
 use crate::split::Part;
 use crate::task::SandboxSource;
@@ -73,7 +73,7 @@ impl Core {
                 run.change(index, |task| {
                     task.phase = Phase::Waiting(base::Time::EPOCH);
                     task.losses = task.losses.saturating_add(1);
-                    task.say("its outputs are gone, and are made again");
+                    task.set_message("its outputs are gone, and are made again");
                 });
                 again.push((serial, stage, index));
             }
@@ -85,12 +85,13 @@ impl Core {
             self.totals.remade += 1;
             self.make_ready(key);
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
     }
 
     /// Returns the locations of the outputs that a task reads, if they are in sandboxes.
-    pub(super) fn sources(&self, task_id: &str) -> Result<Reply, Unwanted> {
-        let (serial, stage, index) = self.current(task_id).ok_or_else(|| Unwanted::NoSuchTask(task_id.to_owned()))?;
+    pub(super) fn sources(&self, task_id: &str) -> Result<Reply, RequestError> {
+        let (serial, stage, index) =
+            self.current(task_id).ok_or_else(|| RequestError::NoSuchTask(task_id.to_owned()))?;
         let record = &self.records[&serial];
         let Input::Stages(input) = &record.stage(stage).input else { return Ok(Reply::Sources(Vec::new())) };
         let part = record.stages[stage].tasks().get(&index).map_or(Part::default(), |task| task.part);

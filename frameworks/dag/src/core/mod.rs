@@ -3,15 +3,15 @@
 //!
 //! An event first changes the state (`updates`, `requests`). Then every job that changed advances (`advance`,
 //! `lineage`), tasks are placed on the held offers in the order of stages (`round`), and finally changes are saved and
-//! the next wake-up is set. The owner of the core examines input files ([`Wish`]).
+//! the next wake-up is set. The owner of the core examines input files ([`WorkItem`]).
 
 mod advance;
 mod approximate;
 mod container;
-mod keep;
 mod launch;
 mod lineage;
 mod observe;
+mod persistence;
 mod record;
 mod removal;
 mod requests;
@@ -28,28 +28,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Time;
-use jobs::attention::Attention;
+use jobs::known_agents::KnownAgents;
+use jobs::offer_state::OfferState;
 use jobs::offers::Offers;
-use jobs::seen::Seen;
-use jobs::served::Asked;
-use jobs::silent::Silent;
+use jobs::request_handler::RequestHandler;
+use jobs::unreachable_tasks::UnreachableTasks;
 use sdk::{Calls, Event, Scheduler};
 
 use crate::job::FilesInput;
 use crate::order::{History, Policy};
 use crate::sizing::Memory;
-use keep::Changed;
-use record::{Machine, Phase, Record, Step};
+use persistence::UnsavedChanges;
+use record::{LiveState, Machine, Phase, Record};
 
-pub use keep::Damaged;
+pub use persistence::Damaged;
 pub use record::{Counts, Outcome, StagePhase};
-pub use removal::{Leftover, Removal};
-pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
+pub use removal::{Removal, StageRemoval};
+pub use requests::{Reply, Request, RequestError, SubmissionEffect, Submitted};
 pub use settings::{After, Settings, Sprinting, Targets};
 pub use tuning::TuningView;
 pub use view::{
-    EstimateView, Happening, JobSummary, JobView, MovingView, SizingView, StageView, State, Status, TaskPage, TaskView,
-    Totals,
+    EstimateView, JobEvent, JobSummary, JobView, MovingDelayView, SizingView, StageView, State, Status, TaskPage,
+    TaskView, Totals,
 };
 
 /// Maximum number of jobs that have not ended.
@@ -61,16 +61,16 @@ pub const ENDED_MAX: usize = 1_000;
 /// Number of tasks that the remembered ended jobs may have had. The job that ended last is always remembered.
 pub const ENDED_TASKS_MAX: u64 = 200_000;
 /// Number of events that are queued until they are taken; beyond it the oldest are dropped.
-const HAPPENINGS_MAX: usize = 10_000;
+const EVENTS_MAX: usize = 10_000;
 /// Number of agents whose record is shared by their tasks; beyond it each task has its own copy.
 const MACHINES_MAX: usize = 100_000;
 
 /// The key of a task: serial of its job, index of its stage, and its number.
-type Key = (u64, usize, u32);
+type TaskKey = (u64, usize, u32);
 
 /// Work that the owner of the scheduler does for it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum WorkItem {
     /// Examine input files, and answer with [`Request::Scanned`].
     Scan {
         /// Serial of the job.
@@ -104,31 +104,31 @@ pub struct Core {
     ended_tasks: u64,
     next_serial: u64,
     offers: Offers,
-    seen: Seen,
-    attention: Attention,
-    changed: Changed,
+    known_agents: KnownAgents,
+    offer_state: OfferState,
+    changed: UnsavedChanges,
     /// Tasks that wait for their next attempt, with the time of it.
-    delayed: BTreeSet<(Time, Key)>,
-    unreachable: Silent<Key>,
+    delayed: BTreeSet<(Time, TaskKey)>,
+    unreachable: UnreachableTasks<TaskKey>,
     machines: BTreeMap<String, Arc<Machine>>,
     /// Jobs that may have to be advanced.
-    unsettled: BTreeSet<u64>,
+    jobs_to_advance: BTreeSet<u64>,
     /// Whether tasks have become ready since the last revive.
     fresh: bool,
     /// Whether a round may place more tasks than the last one did.
     dirty: bool,
     memory: Memory,
     history: History,
-    moving: observe::Moving,
+    moving: observe::MovingDelay,
     sprints: approximate::Sprints,
     /// Ids of agents that dropped a task because it had a limit.
     without_limits: BTreeSet<String>,
     tuning: tuning::Tuning,
-    wishes: Vec<Wish>,
+    work_items: Vec<WorkItem>,
     removals: removal::Removals,
     /// Jobs that fail, with the reason.
     failing: Vec<(u64, String)>,
-    happenings: VecDeque<Happening>,
+    events: VecDeque<JobEvent>,
     totals: Totals,
     framework_id: Option<String>,
     /// Reason why the saved state cannot be restored. If there is one, the scheduler does nothing.
@@ -164,24 +164,24 @@ impl Core {
             ended_tasks: 0,
             next_serial: 1,
             offers: Offers::default(),
-            seen: Seen::default(),
-            attention: Attention::default(),
-            changed: Changed::default(),
+            known_agents: KnownAgents::default(),
+            offer_state: OfferState::default(),
+            changed: UnsavedChanges::default(),
             delayed: BTreeSet::new(),
-            unreachable: Silent::default(),
+            unreachable: UnreachableTasks::default(),
             machines: BTreeMap::new(),
-            unsettled: BTreeSet::new(),
+            jobs_to_advance: BTreeSet::new(),
             fresh: false,
             dirty: false,
             memory: Memory::default(),
             history: History::default(),
-            moving: observe::Moving::default(),
+            moving: observe::MovingDelay::default(),
             without_limits: BTreeSet::new(),
             tuning: tuning::Tuning::default(),
-            wishes: Vec::new(),
+            work_items: Vec::new(),
             removals: removal::Removals::default(),
             failing: Vec::new(),
-            happenings: VecDeque::new(),
+            events: VecDeque::new(),
             totals: Totals::default(),
             framework_id: None,
             damaged: None,
@@ -204,39 +204,39 @@ impl Core {
     }
 
     /// Takes the events since the last call, oldest first.
-    pub fn take_happenings(&mut self) -> Vec<Happening> {
-        self.happenings.drain(..).collect()
+    pub fn take_events(&mut self) -> Vec<JobEvent> {
+        self.events.drain(..).collect()
     }
 
     /// Takes the work that the owner must do.
-    pub fn take_wishes(&mut self) -> Vec<Wish> {
-        std::mem::take(&mut self.wishes)
+    pub fn take_work_items(&mut self) -> Vec<WorkItem> {
+        std::mem::take(&mut self.work_items)
     }
 
     /// Answers a request and applies its consequences.
     ///
     /// # Errors
     /// The request is invalid, or names an object that does not exist. Nothing has changed then.
-    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, RequestError> {
         let reply = self.answer(request, now, calls)?;
         if matches!(reply, Reply::Done | Reply::Submitted(_)) {
-            self.settle(now, calls);
+            self.apply_changes(now, calls);
         }
         Ok(reply)
     }
 
     /// Applies all consequences of a change.
-    fn settle(&mut self, now: Time, calls: &mut Calls) {
+    fn apply_changes(&mut self, now: Time, calls: &mut Calls) {
         self.advance_all(now, calls);
-        self.mature(now);
-        if self.attention.subscribed {
+        self.make_due_tasks_ready(now);
+        if self.offer_state.subscribed {
             self.round(now, calls);
             // The round may have dropped the last tasks of a stage.
             self.advance_all(now, calls);
         }
         let work = self.has_work();
-        if self.attention.subscribed {
-            self.pay_attention(work, now, calls);
+        if self.offer_state.subscribed {
+            self.update_offer_state(work, now, calls);
         }
         self.save(calls);
         if let Some(at) = self.next_wake(work) {
@@ -245,21 +245,21 @@ impl Core {
     }
 
     fn advance_all(&mut self, now: Time, calls: &mut Calls) {
-        self.fail_those_found(calls);
-        while let Some(serial) = self.unsettled.pop_first() {
+        self.end_failing_jobs(calls);
+        while let Some(serial) = self.jobs_to_advance.pop_first() {
             self.advance(serial, now);
         }
     }
 
     /// Makes delayed tasks ready whose time has come.
-    fn mature(&mut self, now: Time) {
+    fn make_due_tasks_ready(&mut self, now: Time) {
         while let Some((_, key)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
             self.delayed.pop_first();
             self.make_ready(key);
         }
     }
 
-    fn make_ready(&mut self, (serial, stage, index): Key) {
+    fn make_ready(&mut self, (serial, stage, index): TaskKey) {
         let Some(run) = self.records.get_mut(&serial).and_then(|r| r.stages.get_mut(stage)) else { return };
         if run.tasks().get(&index).is_some_and(|task| matches!(task.phase, Phase::Waiting(_))) {
             run.ready.insert(index);
@@ -268,7 +268,7 @@ impl Core {
     }
 
     /// Schedules the next launch of a task, not before `at`.
-    fn wait_until(&mut self, key: Key, at: Time, now: Time) {
+    fn wait_until(&mut self, key: TaskKey, at: Time, now: Time) {
         if at <= now {
             self.make_ready(key);
         } else {
@@ -276,11 +276,11 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, happening: Happening) {
-        if self.happenings.len() >= HAPPENINGS_MAX {
-            self.happenings.pop_front();
+    fn record_event(&mut self, event: JobEvent) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
         }
-        self.happenings.push_back(happening);
+        self.events.push_back(event);
     }
 
     /// Returns the record of an agent, shared by its tasks.
@@ -300,8 +300,8 @@ impl Core {
     /// Restores the saved state. An entry that cannot be read stops the scheduler: without it the scheduler would know
     /// none of its tasks, and end or duplicate them.
     fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
-        let kept = match keep::restore(entries, now) {
-            Ok(kept) => kept,
+        let restored = match persistence::restore(entries, now) {
+            Ok(restored) => restored,
             Err(damaged) => {
                 let why = format!(
                     "{damaged}. Nothing was changed, and the tasks go on. Start the version that wrote this state, or put \
@@ -312,10 +312,10 @@ impl Core {
                 return;
             }
         };
-        self.next_serial = kept.next_serial;
-        (self.memory, self.history, self.tuning) = (kept.memory, kept.history, kept.tuning);
-        self.records = kept.records;
-        self.resume_removals(kept.removals);
+        self.next_serial = restored.next_serial;
+        (self.memory, self.history, self.tuning) = (restored.memory, restored.history, restored.tuning);
+        self.records = restored.records;
+        self.resume_removals(restored.removals);
         let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
         let mut waiting = Vec::new();
         for (serial, record) in &self.records {
@@ -326,12 +326,12 @@ impl Core {
                 continue;
             }
             self.active.insert(*serial);
-            self.unsettled.insert(*serial);
+            self.jobs_to_advance.insert(*serial);
             for (stage, run) in record.stages.iter().enumerate() {
                 for (index, task) in run.tasks() {
                     match task.phase {
                         Phase::Waiting(at) => waiting.push(((*serial, stage, *index), at)),
-                        Phase::Live { step: Step::Unreachable, .. } => {
+                        Phase::Live { step: LiveState::Unreachable, .. } => {
                             self.unreachable.add((*serial, stage, *index), now);
                         }
                         _ => {}
@@ -340,7 +340,7 @@ impl Core {
                 if run.head.phase == StagePhase::Planning
                     && let crate::job::Input::Files(input) = &record.stage(stage).input
                 {
-                    self.wishes.push(Wish::Scan { serial: *serial, stage, input: input.clone() });
+                    self.work_items.push(WorkItem::Scan { serial: *serial, stage, input: input.clone() });
                 }
             }
         }
@@ -385,23 +385,23 @@ impl Core {
         let mut next = self.delayed.first().map(|(at, _)| *at);
         let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
         sooner(self.offers.next());
-        if self.attention.subscribed && work {
-            sooner(self.attention.next(self.fresh, Some(self.settings.revive_every)));
+        if self.offer_state.subscribed && work {
+            sooner(self.offer_state.next(self.fresh, Some(self.settings.revive_every)));
         }
         sooner(self.unreachable.first().map(|since| since + jobs::ends::UNREACHABLE_MAX));
         next
     }
 
     /// Suppresses or revives offers as needed.
-    fn pay_attention(&mut self, work: bool, now: Time, calls: &mut Calls) {
+    fn update_offer_state(&mut self, work: bool, now: Time, calls: &mut Calls) {
         if !work {
             self.fresh = false;
             // A stage may end soon and open the next one. Without live tasks none will.
             let soon = self.delayed.first().is_some_and(|(at, _)| *at <= now + SOON);
             if !soon {
-                self.attention.suppress(calls);
+                self.offer_state.suppress(calls);
             }
-        } else if self.attention.want(self.fresh, Some(self.settings.revive_every), now, calls) {
+        } else if self.offer_state.revive(self.fresh, Some(self.settings.revive_every), now, calls) {
             self.fresh = false;
         }
     }
@@ -421,9 +421,9 @@ impl Core {
 const SOON: Duration = Duration::from_secs(2);
 
 /// The answer to a request.
-pub type Answer = Result<Reply, Unwanted>;
+pub type Answer = Result<Reply, RequestError>;
 
-impl Asked for Core {
+impl RequestHandler for Core {
     type Request = Request;
     type Answer = Answer;
 
@@ -445,21 +445,21 @@ impl Scheduler for Core {
                 self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
                 // Agents may have been removed during the disconnection without a report.
-                self.seen = Seen::default();
-                self.attention = Attention::subscribed();
+                self.known_agents = KnownAgents::default();
+                self.offer_state = OfferState::subscribed();
             }
             Event::Disconnected { .. } => {
                 self.offers = Offers::default();
-                self.attention.subscribed = false;
+                self.offer_state.subscribed = false;
             }
-            Event::Offers(offers) => self.take_in(offers, now, calls),
+            Event::Offers(offers) => self.add_offers(offers, now, calls),
             Event::Rescinded(offer_id) => {
                 let rest = self.offers.rescind(&offer_id);
                 calls.decline(rest, Duration::ZERO);
             }
             Event::Update(status) => self.update(&status, now, calls),
             Event::AgentLost(agent_id) => {
-                self.seen.lost(&agent_id.value);
+                self.known_agents.lost(&agent_id.value);
                 self.agent_lost(&agent_id.value);
                 self.dirty = true;
             }
@@ -469,7 +469,7 @@ impl Scheduler for Core {
             _ => {}
         }
         if self.damaged.is_none() {
-            self.settle(now, calls);
+            self.apply_changes(now, calls);
         }
     }
 }

@@ -14,14 +14,14 @@ const NEW: f64 = 0.1;
 
 /// Measured time from the launch of a task until it runs: the cost of moving a slot to another task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Moving {
+pub(super) struct MovingDelay {
     /// Mean time in milliseconds.
     pub(super) mean: f64,
     /// Number of measurements.
     pub(super) count: u64,
 }
 
-impl Moving {
+impl MovingDelay {
     pub(super) fn measured(&mut self, millis: f64) {
         self.count += 1;
         let part = NEW.max(1.0 / self.count as f64);
@@ -123,7 +123,7 @@ impl Core {
     pub(super) fn slots(&self, serial: u64, stage: usize) -> u32 {
         let Some(record) = self.records.get(&serial) else { return 1 };
         let (need, checker) = (record.stage(stage).need, &record.stages[stage].checker);
-        let allowed = self.seen.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
+        let allowed = self.known_agents.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
         allowed.map(|agent| fits(&need, &agent.most)).fold(0, u32::saturating_add).max(1)
     }
 }

@@ -33,7 +33,7 @@ pub struct Machine {
 /// The state of a task that is on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Step {
+pub enum LiveState {
     /// The task was launched and does not run yet.
     Staging,
     /// The task runs.
@@ -50,7 +50,7 @@ pub(super) enum Phase {
     Waiting(#[serde(with = "stamp")] Time),
     /// The task is on an agent.
     Live {
-        step: Step,
+        step: LiveState,
         #[serde(with = "stamp")]
         launched: Time,
         #[serde(with = "stamp::optional", default)]
@@ -107,7 +107,7 @@ impl Task {
         matches!(self.phase, Phase::Live { .. })
     }
 
-    pub(super) fn say(&mut self, message: &str) {
+    pub(super) fn set_message(&mut self, message: &str) {
         let end = (0..=message.len().min(MESSAGE_MAX)).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
         self.message = Some(message[..end].into());
     }
@@ -167,7 +167,7 @@ pub(super) struct StageRun {
     /// Sum of the squared durations of finished tasks, in square seconds, since the start of the scheduler.
     pub(super) squares: f64,
     /// Numbers of tasks that are dropped when they would be launched.
-    pub(super) left_out: BTreeSet<u32>,
+    pub(super) tasks_to_drop: BTreeSet<u32>,
     /// Whether a task's part may span several files.
     pub(super) spans_files: bool,
     /// The constraints of the stage.
@@ -224,7 +224,7 @@ impl StageRun {
             checker: Checker::default(),
             key: "".into(),
             gone: BTreeSet::new(),
-            left_out: BTreeSet::new(),
+            tasks_to_drop: BTreeSet::new(),
         }
     }
 
@@ -455,7 +455,7 @@ impl Record {
 }
 
 /// Parses the id of a task: serial of the job, name of the stage, number of the task, and attempt.
-pub(super) fn owner(task_id: &str) -> Option<(u64, &str, u32, u32)> {
+pub(super) fn parse_task_id(task_id: &str) -> Option<(u64, &str, u32, u32)> {
     let mut parts = task_id.rsplitn(5, '.');
     let attempt = parts.next()?.parse().ok()?;
     let index = parts.next()?.parse().ok()?;

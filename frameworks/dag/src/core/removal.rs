@@ -1,7 +1,7 @@
 //! Decides which outputs of ended jobs are removed from a shared directory: those that no stage reads any more.
 //!
 //! Pending removals are saved until they are done, so a framework that is killed continues with them at its next start.
-//! The owner of the scheduler removes the files ([`Wish::Remove`]). A task that was abandoned because its agent was
+//! The owner of the scheduler removes the files ([`WorkItem::Remove`]). A task that was abandoned because its agent was
 //! unreachable may still write afterwards; such files stay.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
-use super::{Core, Happening, Wish};
+use super::{Core, JobEvent, WorkItem};
 use crate::job::Keep;
 
 /// Number of failed removals that are kept.
@@ -25,12 +25,12 @@ pub struct Removal {
     /// Name of the job's directory in the shared one.
     pub directory: String,
     /// Stages that have written files.
-    pub stages: Vec<Leftover>,
+    pub stages: Vec<StageRemoval>,
 }
 
 /// The outputs of one stage to remove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
+pub struct StageRemoval {
     /// Name of the stage, which is that of its directory.
     pub stage: String,
     /// Number of the stage's tasks: files of tasks with higher numbers do not belong to the job.
@@ -72,16 +72,16 @@ impl Removal {
         if record.job.keep == Keep::All {
             return None;
         }
-        let leftover = |(place, stage): (usize, &crate::job::Stage)| {
+        let stage_removal = |(place, stage): (usize, &crate::job::Stage)| {
             let tasks = record.stages[place].next;
             // Every runner creates a directory.
-            (stage.needs_runner() && tasks > 0).then(|| Leftover {
+            (stage.needs_runner() && tasks > 0).then(|| StageRemoval {
                 stage: stage.name.clone(),
                 tasks,
                 keeps_outputs: keeps_outputs(record, place),
             })
         };
-        let stages: Vec<Leftover> = record.job.stages.iter().enumerate().filter_map(leftover).collect();
+        let stages: Vec<StageRemoval> = record.job.stages.iter().enumerate().filter_map(stage_removal).collect();
         let directory = record.directory.clone().filter(|_| !stages.is_empty())?;
         Some(Removal { name: record.name().to_owned(), shared: shared.to_owned(), directory, stages })
     }
@@ -116,18 +116,18 @@ impl Core {
     }
 
     /// Requests the removal of a job's outputs that nothing reads any more, once the job has ended.
-    pub(super) fn remove_leftovers(&mut self, serial: u64) {
+    pub(super) fn request_removal(&mut self, serial: u64) {
         let Some(record) = self.records.get(&serial) else { return };
         let Some(removal) = self.shared(record).and_then(|shared| Removal::of(record, shared)) else { return };
-        self.wishes.push(Wish::Remove { serial, removal: removal.clone() });
+        self.work_items.push(WorkItem::Remove { serial, removal: removal.clone() });
         self.removals.under_way.insert(serial, removal);
         self.changed.removals.insert(serial);
     }
 
     /// Resumes the removals that were pending before a restart.
     pub(super) fn resume_removals(&mut self, kept: BTreeMap<u64, Removal>) {
-        let wish = |(&serial, removal): (&u64, &Removal)| Wish::Remove { serial, removal: removal.clone() };
-        self.wishes.extend(kept.iter().map(wish));
+        let item = |(&serial, removal): (&u64, &Removal)| WorkItem::Remove { serial, removal: removal.clone() };
+        self.work_items.extend(kept.iter().map(item));
         self.removals.under_way = kept;
     }
 
@@ -137,7 +137,7 @@ impl Core {
         let name = removal.name.clone();
         let Some(why) = failed else {
             self.changed.removals.insert(serial);
-            return self.tell(Happening::Removed { name });
+            return self.record_event(JobEvent::Removed { name });
         };
         self.removals.failed.insert(serial, removal);
         if self.removals.failed.len() > FAILED_MAX
@@ -145,7 +145,7 @@ impl Core {
         {
             self.changed.removals.insert(given_up);
         }
-        self.tell(Happening::NotRemoved { name, why });
+        self.record_event(JobEvent::NotRemoved { name, why });
     }
 
     /// Forgets all removals, because the framework ends for good.

@@ -6,8 +6,8 @@ use base::Time;
 use sdk::Calls;
 use serde::Serialize;
 
-use super::record::{Goal, Record, StagePhase, owner};
-use super::view::{Happening, JobView, Status, TaskPage};
+use super::record::{Goal, Record, StagePhase, parse_task_id};
+use super::view::{JobEvent, JobView, Status, TaskPage};
 use super::{Core, JOBS_MAX, TASKS_MAX};
 use crate::job::Job;
 use crate::split::Pieces;
@@ -108,13 +108,13 @@ pub struct Submitted {
     /// Name of the job.
     pub name: String,
     /// Whether the job is new.
-    pub taken: Taken,
+    pub taken: SubmissionEffect,
 }
 
 /// Whether a submitted job is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Taken {
+pub enum SubmissionEffect {
     /// The job is new.
     New,
     /// An equal job exists already, and nothing was changed.
@@ -123,7 +123,7 @@ pub enum Taken {
 
 /// The reason why a request is refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unwanted {
+pub enum RequestError {
     /// No job has this name.
     #[error("there is no job '{0}'")]
     NoSuchJob(String),
@@ -154,9 +154,9 @@ pub enum Unwanted {
 }
 
 impl Core {
-    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, RequestError> {
         if let Some(why) = &self.damaged {
-            return Err(Unwanted::Damaged(why.clone()));
+            return Err(RequestError::Damaged(why.clone()));
         }
         match request {
             Request::Submit(jobs) => self.submit(jobs, now),
@@ -181,30 +181,30 @@ impl Core {
             Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
             Request::Tasks { name, stage, from } => {
                 let record = &self.records[&self.serial(&name)?];
-                let place = record.job.stage(&stage).ok_or(Unwanted::NoSuchStage(name, stage))?;
+                let place = record.job.stage(&stage).ok_or(RequestError::NoSuchStage(name, stage))?;
                 Ok(Reply::Tasks(Box::new(self.task_page(record, place, from))))
             }
         }
     }
 
-    pub(super) fn serial(&self, name: &str) -> Result<u64, Unwanted> {
-        self.names.get(name).copied().ok_or_else(|| Unwanted::NoSuchJob(name.to_owned()))
+    pub(super) fn serial(&self, name: &str) -> Result<u64, RequestError> {
+        self.names.get(name).copied().ok_or_else(|| RequestError::NoSuchJob(name.to_owned()))
     }
 
-    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, RequestError> {
         let tasks: u64 = self.active.iter().filter_map(|s| self.records.get(s)).map(Record::tasks_known).sum();
         let more: u64 = jobs.iter().map(requested_tasks).sum();
         if self.active.len() + jobs.len() > JOBS_MAX || tasks + more > TASKS_MAX {
-            return Err(Unwanted::Full);
+            return Err(RequestError::Full);
         }
         let mut names = BTreeSet::new();
         for job in &jobs {
             if !names.insert(&job.name) {
-                return Err(Unwanted::Twice(job.name.clone()));
+                return Err(RequestError::Twice(job.name.clone()));
             }
             let before = self.names.get(&job.name).and_then(|serial| self.records.get(serial));
             if before.is_some_and(|record| !record.is_over()) {
-                return Err(Unwanted::NameTaken(job.name.clone()));
+                return Err(RequestError::NameTaken(job.name.clone()));
             }
         }
         Ok(Reply::Submitted(jobs.into_iter().map(|job| self.submit_one(job, now)).collect()))
@@ -216,22 +216,22 @@ impl Core {
         self.names.insert(name.clone(), serial);
         self.records.insert(serial, Record::new(serial, job, now));
         self.active.insert(serial);
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
         self.changed.meta = true;
         self.changed.heads.insert(serial);
-        self.tell(Happening::Submitted { name: name.clone() });
-        Submitted { name, taken: Taken::New }
+        self.record_event(JobEvent::Submitted { name: name.clone() });
+        Submitted { name, taken: SubmissionEffect::New }
     }
 
     /// Submits the jobs that do not exist already. Answers for all jobs in their order.
-    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, RequestError> {
         let is_there = |job: &Job| {
             let record = self.names.get(&job.name).and_then(|serial| self.records.get(serial));
             record.is_some_and(|record| *record.job == *job)
         };
         let there: Vec<Option<Submitted>> = jobs
             .iter()
-            .map(|job| is_there(job).then(|| Submitted { name: job.name.clone(), taken: Taken::Unchanged }))
+            .map(|job| is_there(job).then(|| Submitted { name: job.name.clone(), taken: SubmissionEffect::Unchanged }))
             .collect();
         let missing = jobs.into_iter().zip(&there).filter(|(_, there)| there.is_none()).map(|(job, _)| job).collect();
         let Reply::Submitted(submitted) = self.submit(missing, now)? else { return Ok(Reply::Done) };
@@ -239,20 +239,20 @@ impl Core {
         Ok(Reply::Submitted(there.into_iter().filter_map(|there| there.or_else(|| submitted.next())).collect()))
     }
 
-    fn cancel(&mut self, name: &str, calls: &mut Calls) -> Result<Reply, Unwanted> {
+    fn cancel(&mut self, name: &str, calls: &mut Calls) -> Result<Reply, RequestError> {
         let serial = self.serial(name)?;
         if self.records[&serial].is_over() {
-            return Err(Unwanted::Ended(name.to_owned()));
+            return Err(RequestError::Ended(name.to_owned()));
         }
         self.end_all(serial, Goal::Cancel, String::new(), calls);
-        self.tell(Happening::Cancelling { name: name.to_owned() });
+        self.record_event(JobEvent::Cancelling { name: name.to_owned() });
         Ok(Reply::Done)
     }
 
-    fn forget_named(&mut self, name: &str) -> Result<Reply, Unwanted> {
+    fn forget_named(&mut self, name: &str) -> Result<Reply, RequestError> {
         let serial = self.serial(name)?;
         if !self.records[&serial].is_over() {
-            return Err(Unwanted::Runs(name.to_owned()));
+            return Err(RequestError::Runs(name.to_owned()));
         }
         self.ended.retain(|ended| *ended != serial);
         self.forget(serial);
@@ -277,18 +277,19 @@ impl Core {
                 self.failing.push((serial, why));
             }
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
     }
 
     /// Handles a report of a task's runner: outputs that cannot be read, or the task's value.
-    fn report(&mut self, task_id: &str, report: Report) -> Result<Reply, Unwanted> {
-        let (serial, stage, index) = self.current(task_id).ok_or_else(|| Unwanted::NoSuchTask(task_id.to_owned()))?;
+    fn report(&mut self, task_id: &str, report: Report) -> Result<Reply, RequestError> {
+        let (serial, stage, index) =
+            self.current(task_id).ok_or_else(|| RequestError::NoSuchTask(task_id.to_owned()))?;
         let Some(record) = self.records.get_mut(&serial) else { return Ok(Reply::Done) };
         if !report.message.is_empty() || report.value.is_some() {
             record.stages[stage].change(index, |task| {
                 task.value = report.value.filter(|value| value.is_finite()).or(task.value);
                 if !report.message.is_empty() {
-                    task.say(&report.message);
+                    task.set_message(&report.message);
                 }
             });
             self.changed.tasks.insert((serial, stage, index));
@@ -298,13 +299,13 @@ impl Core {
                 self.output_gone(serial, source, missing.index, missing.attempt);
             }
         }
-        self.unsettled.insert(serial);
+        self.jobs_to_advance.insert(serial);
         Ok(Reply::Done)
     }
 
     /// Returns the key of the task with this id, if the id is that of its newest attempt and the task has not ended.
-    pub(super) fn current(&self, task_id: &str) -> Option<super::Key> {
-        let (serial, stage, index, attempt) = owner(task_id)?;
+    pub(super) fn current(&self, task_id: &str) -> Option<super::TaskKey> {
+        let (serial, stage, index, attempt) = parse_task_id(task_id)?;
         let record = self.records.get(&serial)?;
         let place = record.job.stage(stage)?;
         let task = record.stages[place].tasks().get(&index)?;

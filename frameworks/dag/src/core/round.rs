@@ -6,13 +6,13 @@ use std::sync::Arc;
 use base::Time;
 use jobs::Need;
 use jobs::constraint::Checker;
-use jobs::offers::{Hold, Room, Taken};
+use jobs::offers::{AgentOffers, Hold, TaskResources};
 use jobs::place::{Placer, Rules};
 use sdk::Calls;
 use sdk::v1::Offer;
 
 use super::record::{Phase, Record};
-use super::view::Happening;
+use super::view::JobEvent;
 use super::{Core, approximate, sizes};
 use crate::order::Action;
 use crate::split::Part;
@@ -26,12 +26,12 @@ pub(super) struct Placed {
     /// Part of the input; `None` if the task was launched before and has its part.
     pub(super) part: Option<Part>,
     pub(super) room: usize,
-    pub(super) taken: Taken,
+    pub(super) taken: TaskResources,
 }
 
 /// The held offers while tasks are placed on them.
 pub(super) struct Plan {
-    pub(super) rooms: Vec<Room>,
+    pub(super) rooms: Vec<AgentOffers>,
     placer: Placer,
     pub(super) placed: Vec<Placed>,
 }
@@ -40,11 +40,11 @@ pub(super) struct Plan {
 struct Allowed(Vec<bool>);
 
 impl Allowed {
-    fn new(checker: &Checker, rooms: &[Room]) -> Allowed {
+    fn new(checker: &Checker, rooms: &[AgentOffers]) -> Allowed {
         if checker.is_empty() {
             return Allowed(Vec::new());
         }
-        Allowed(rooms.iter().map(|room| checker.broken_by_agent(&*room.site).is_none()).collect())
+        Allowed(rooms.iter().map(|room| checker.broken_by_agent(&*room.identity).is_none()).collect())
     }
 }
 
@@ -59,7 +59,7 @@ impl Rules for Allowed {
 }
 
 impl Plan {
-    fn put(&mut self, need: &Need, allowed: &mut Allowed) -> Option<(usize, Taken)> {
+    fn put(&mut self, need: &Need, allowed: &mut Allowed) -> Option<(usize, TaskResources)> {
         loop {
             let room = self.placer.put(need, allowed)?;
             if let Some(taken) = self.rooms[room].take(need) {
@@ -73,14 +73,14 @@ impl Plan {
 
 impl Core {
     /// Adds offers to the held ones.
-    pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
+    pub(super) fn add_offers(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut surplus = Vec::new();
         for offer in offers {
             let id = offer.id.clone();
             match self.offers.add(offer, now, &Hold::default()) {
                 Some(room) => {
                     let room = &self.offers.rooms[room];
-                    self.seen.offered(room, room.free(), now);
+                    self.known_agents.offered(room, room.free(), now);
                 }
                 None => surplus.push(id),
             }
@@ -98,17 +98,17 @@ impl Core {
         if work {
             self.place_all(now, calls);
         }
-        self.give_back(work, calls);
+        self.decline_unused_offers(work, calls);
     }
 
     fn place_all(&mut self, now: Time, calls: &mut Calls) {
         let mut rooms = std::mem::take(&mut self.offers.rooms);
         rooms.retain(|room| !room.offers.is_empty());
-        let free: Vec<Need> = rooms.iter().map(Room::free).collect();
+        let free: Vec<Need> = rooms.iter().map(AgentOffers::free).collect();
         let observation = Arc::new(self.observe(&free, now));
         let actions = self.order.decide_shared(observation);
         for note in self.order.take_notes() {
-            self.tell(Happening::Order { order: self.order.name(), note });
+            self.record_event(JobEvent::Order { order: self.order.name(), note });
         }
         let placer = Placer::new(self.settings.placement, &free);
         let mut plan = Plan { rooms, placer, placed: Vec::new() };
@@ -136,7 +136,7 @@ impl Core {
                 return;
             }
             let Some((room, taken)) = plan.put(&need, &mut allowed) else { return };
-            let machine = plan.rooms[room].site.agent_id.clone();
+            let machine = plan.rooms[room].identity.agent_id.clone();
             let mut skipped = Vec::new();
             let next = next_task(record, stage, (&machine, slots), &mut skipped);
             self.totals.dropped += skipped.len() as u64;
@@ -148,7 +148,7 @@ impl Core {
                 None => {
                     plan.rooms[room].put_back(taken);
                     // The dropped tasks may have been the last ones.
-                    self.unsettled.insert(action.job);
+                    self.jobs_to_advance.insert(action.job);
                     return;
                 }
             }
@@ -156,12 +156,12 @@ impl Core {
     }
 
     /// Declines all held offers.
-    fn give_back(&mut self, work: bool, calls: &mut Calls) {
+    fn decline_unused_offers(&mut self, work: bool, calls: &mut Calls) {
         let rooms = std::mem::take(&mut self.offers.rooms);
         self.offers.set(Vec::new());
         let unused: Vec<_> = rooms.into_iter().flat_map(|room| room.offers).collect();
         let refuse = if work { self.settings.refuse } else { self.settings.refuse_idle };
-        self.attention.refused |= !unused.is_empty() && !refuse.is_zero();
+        self.offer_state.refused |= !unused.is_empty() && !refuse.is_zero();
         calls.decline(unused, refuse);
     }
 }
@@ -184,7 +184,7 @@ fn next_task(
         let part = sizes::next_part(&job.stages[stage], run, machine, slots);
         let index = run.next;
         run.next += 1;
-        if !run.left_out.contains(&index) {
+        if !run.tasks_to_drop.contains(&index) {
             return Some((index, Some(part)));
         }
         run.insert(index, approximate::dropped(part));

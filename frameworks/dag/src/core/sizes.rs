@@ -105,7 +105,7 @@ pub(super) fn open(record: &mut Record, stage: usize, slots: u32, memory: &Memor
 
 /// Computes the unassigned input of an open stage from the assigned parts. An earlier version may have divided the rest
 /// differently.
-pub(super) fn settle(record: &mut Record, stage: usize) {
+pub(super) fn compute_left(record: &mut Record, stage: usize) {
     let job = record.job.clone();
     let (run, stage) = (&mut record.stages[stage], &job.stages[stage]);
     run.left = units_left(stage, run);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use base::Time;
-use jobs::ends::{End, UNREACHABLE_MAX, said, unwanted};
+use jobs::ends::{End, UNREACHABLE_MAX, kill_unneeded, state_and_message};
 use sdk::v1::{TaskId, TaskState, TaskStatus};
 use sdk::{Calls, is_terminal};
 
-use super::record::{Goal, Phase, Step};
-use super::view::Happening;
-use super::{Core, Key, MACHINES_MAX};
+use super::record::{Goal, LiveState, Phase};
+use super::view::JobEvent;
+use super::{Core, MACHINES_MAX, TaskKey};
 use crate::job::Class;
 use crate::task::Fault;
 
@@ -19,20 +19,20 @@ const LOSSES_MAX: u32 = 50;
 impl Core {
     pub(super) fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let id = &status.task_id.value;
-        let Some(key) = self.current(id) else { return unwanted(status, now, calls) };
-        self.tell_task(key, status);
+        let Some(key) = self.current(id) else { return kill_unneeded(status, now, calls) };
+        self.record_task_event(key, status);
         if is_terminal(status.state()) {
             self.task_ended(key, status, now);
         } else {
             self.progress(key, status, now);
         }
-        self.unsettled.insert(key.0);
+        self.jobs_to_advance.insert(key.0);
         self.changed.tasks.insert(key);
     }
 
-    fn tell_task(&mut self, (serial, stage, index): Key, status: &TaskStatus) {
+    fn record_task_event(&mut self, (serial, stage, index): TaskKey, status: &TaskStatus) {
         let Some(record) = self.records.get(&serial) else { return };
-        let happening = Happening::Task {
+        let event = JobEvent::Task {
             name: record.name().to_owned(),
             stage: record.stage(stage).name.clone(),
             index,
@@ -40,19 +40,19 @@ impl Core {
             state: status.state().as_str_name().to_owned(),
             message: status.message.clone().unwrap_or_default(),
         };
-        self.tell(happening);
+        self.record_event(event);
     }
 
-    fn progress(&mut self, key: Key, status: &TaskStatus, now: Time) {
+    fn progress(&mut self, key: TaskKey, status: &TaskStatus, now: Time) {
         let (serial, stage, index) = key;
         let step = match status.state() {
-            TaskState::TaskStaging | TaskState::TaskStarting => Some(Step::Staging),
-            TaskState::TaskRunning => Some(Step::Running),
-            TaskState::TaskUnreachable | TaskState::TaskUnknown => Some(Step::Unreachable),
+            TaskState::TaskStaging | TaskState::TaskStarting => Some(LiveState::Staging),
+            TaskState::TaskRunning => Some(LiveState::Running),
+            TaskState::TaskUnreachable | TaskState::TaskUnknown => Some(LiveState::Unreachable),
             _ => None,
         };
         match step {
-            Some(Step::Unreachable) => self.unreachable.add(key, now),
+            Some(LiveState::Unreachable) => self.unreachable.add(key, now),
             Some(_) => self.unreachable.remove(key),
             None => {}
         }
@@ -60,7 +60,7 @@ impl Core {
         let began = run.change(index, |task| {
             let Phase::Live { step: known, launched, running, .. } = &mut task.phase else { return None };
             *known = step.unwrap_or(*known);
-            let begins = step == Some(Step::Running) && running.is_none();
+            let begins = step == Some(LiveState::Running) && running.is_none();
             begins.then(|| {
                 *running = Some(now);
                 now.since(*launched)
@@ -71,7 +71,7 @@ impl Core {
         }
     }
 
-    fn task_ended(&mut self, key: Key, status: &TaskStatus, now: Time) {
+    fn task_ended(&mut self, key: TaskKey, status: &TaskStatus, now: Time) {
         let (serial, stage, index) = key;
         self.unreachable.remove(key);
         self.sprint_ended(key, now);
@@ -88,12 +88,12 @@ impl Core {
         let fault = fault.filter(|_| end == End::Failed && record.job.stages[stage].needs_runner());
         match fault {
             Some(Fault::Source | Fault::Framework) => end = End::Lost,
-            Some(Fault::Input) => end = End::Hopeless,
+            Some(Fault::Input) => end = End::FailedPermanently,
             _ => {}
         }
         match end {
             End::Finished => self.totals.finished += 1,
-            End::Failed | End::Hopeless => self.totals.failed += 1,
+            End::Failed | End::FailedPermanently => self.totals.failed += 1,
             End::Lost => self.totals.lost += 1,
         }
         if end == End::Finished {
@@ -112,18 +112,21 @@ impl Core {
             }
             return self.measured(serial, stage, index, took);
         }
-        let text = fault.map_or_else(|| said(status), |fault| format!("{}: {}", fault.what(), said(status)));
+        let text = fault.map_or_else(
+            || state_and_message(status),
+            |fault| format!("{}: {}", fault.what(), state_and_message(status)),
+        );
         record.stages[stage].change(index, |task| match &task.message {
             // The runner's report says more than the status.
             Some(known) if fault.is_some() && !known.is_empty() => {}
-            _ => task.say(&text),
+            _ => task.set_message(&text),
         });
         self.unmeasured(serial, stage, index);
         self.try_again(key, end, stopping, now);
     }
 
     /// Schedules the next attempt of a task that did not finish, or fails its job.
-    fn try_again(&mut self, key: Key, end: End, stopping: bool, now: Time) {
+    fn try_again(&mut self, key: TaskKey, end: End, stopping: bool, now: Time) {
         let (serial, stage, index) = key;
         let Some(record) = self.records.get_mut(&serial) else { return };
         let (retries, restart) = (record.job.stages[stage].retries, record.job.stages[stage].restart);
@@ -152,7 +155,7 @@ impl Core {
     }
 
     /// Fails the job of a task that has failed for good.
-    fn fail_by(&mut self, (serial, stage, index): Key) {
+    fn fail_by(&mut self, (serial, stage, index): TaskKey) {
         let Some(record) = self.records.get(&serial) else { return };
         let message = record.stages[stage].tasks().get(&index).and_then(|task| task.message.as_deref());
         let name = &record.stage(stage).name;

@@ -8,7 +8,7 @@ use base::Time;
 use jobs::{Need, Place};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Counts, Goal, Outcome, Phase, Record, StagePhase, Step, Task};
+use super::record::{Counts, Goal, LiveState, Outcome, Phase, Record, StagePhase, Task};
 use super::tuning::TuningView;
 use super::{Core, sizes};
 use crate::job::{Class, Job};
@@ -49,7 +49,7 @@ pub enum State {
 /// An event that the scheduler reports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happening {
+pub enum JobEvent {
     /// A job was submitted.
     Submitted {
         /// Name of the job.
@@ -133,7 +133,7 @@ pub struct Totals {
 
 /// The time from the launch of a task until it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct MovingView {
+pub struct MovingDelayView {
     /// Mean time in milliseconds.
     pub mean_millis: f64,
     /// Number of measurements.
@@ -158,7 +158,7 @@ pub struct Status {
     /// Numbers of tasks since the start.
     pub totals: Totals,
     /// Time from the launch of a task until it runs.
-    pub moving: MovingView,
+    pub moving: MovingDelayView,
     /// Core-seconds that are left for sprints.
     pub sprint_budget: f64,
     /// Learned choices for drops and sprints, if the settings ask for them.
@@ -324,13 +324,13 @@ impl Core {
         let newest = |record: &&Record| self.names.get(record.name()) == Some(&record.serial);
         Status {
             framework_id: self.framework_id.clone(),
-            connected: self.attention.subscribed,
-            suppressed: self.attention.suppressed,
+            connected: self.offer_state.subscribed,
+            suppressed: self.offer_state.suppressed,
             order: self.order.name(),
             decision: self.order.explain(),
             tasks,
             totals: self.totals,
-            moving: MovingView { mean_millis: self.moving.mean, count: self.moving.count },
+            moving: MovingDelayView { mean_millis: self.moving.mean, count: self.moving.count },
             sprint_budget: self.sprints.left(now),
             tuning: self.tuning_view(),
             removing: self.removals.under_way(),
@@ -448,9 +448,9 @@ fn task_view(record: &Record, stage: usize, index: u32, task: &Task) -> TaskView
     let state = match task.phase {
         Phase::Waiting(_) => State::Waiting,
         Phase::Live { stopping: true, .. } => State::Ending,
-        Phase::Live { step: Step::Staging, .. } => State::Staging,
-        Phase::Live { step: Step::Running, .. } => State::Running,
-        Phase::Live { step: Step::Unreachable, .. } => State::Unreachable,
+        Phase::Live { step: LiveState::Staging, .. } => State::Staging,
+        Phase::Live { step: LiveState::Running, .. } => State::Running,
+        Phase::Live { step: LiveState::Unreachable, .. } => State::Unreachable,
         Phase::Done { .. } => State::Finished,
         Phase::Failed => State::Failed,
         Phase::Dropped => State::Dropped,

@@ -20,7 +20,7 @@ impl Core {
             return Vec::new();
         }
         let mut why = Vec::new();
-        if !self.attention.subscribed {
+        if !self.offer_state.subscribed {
             why.push("there is no connection to a master".to_owned());
         }
         for stage in 0..record.stages.len() {
@@ -79,13 +79,17 @@ impl Core {
             return None;
         }
         let (need, checker) = (record.stage(stage).need, &run.checker);
-        if self.seen.agents().next().is_none() {
+        if self.known_agents.agents().next().is_none() {
             return Some(format!("{name}: no offers came so far"));
         }
-        let allowed = || self.seen.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
+        let allowed = || self.known_agents.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
         if allowed().next().is_none() {
-            let broken: BTreeSet<String> =
-                self.seen.agents().filter_map(|agent| checker.broken_by_agent(agent)).map(|r| r.to_string()).collect();
+            let broken: BTreeSet<String> = self
+                .known_agents
+                .agents()
+                .filter_map(|agent| checker.broken_by_agent(agent))
+                .map(|r| r.to_string())
+                .collect();
             let broken = Vec::from_iter(broken).join("', '");
             return Some(format!("warning: {name}: no agent that has offered so far satisfies '{broken}'"));
         }

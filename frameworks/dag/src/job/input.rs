@@ -33,7 +33,7 @@ pub enum Input {
 /// The unit by which files are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum SplitUnit {
     /// Whole files, which are not split.
     Files,
     /// Lines of text.
@@ -44,16 +44,16 @@ pub enum By {
     Bytes,
 }
 
-impl By {
-    const ALL: [By; 4] = [By::Files, By::Lines, By::Records, By::Bytes];
+impl SplitUnit {
+    const ALL: [SplitUnit; 4] = [SplitUnit::Files, SplitUnit::Lines, SplitUnit::Records, SplitUnit::Bytes];
 
     /// Returns the name in job files, which is also that of the unit.
     pub fn name(self) -> &'static str {
         match self {
-            By::Files => "files",
-            By::Lines => "lines",
-            By::Records => "records",
-            By::Bytes => "bytes",
+            SplitUnit::Files => "files",
+            SplitUnit::Lines => "lines",
+            SplitUnit::Records => "records",
+            SplitUnit::Bytes => "bytes",
         }
     }
 }
@@ -76,7 +76,7 @@ pub struct FilesInput {
     /// Paths, or patterns with `*`, `?`, `[...]` and `**`.
     pub files: Vec<String>,
     /// Unit by which the files are split.
-    pub by: By,
+    pub by: SplitUnit,
     /// Amount of input for a task.
     pub size: Size,
     /// Prefix of the first line of a record.
@@ -174,30 +174,30 @@ fn files<'a>(fields: &mut Fields<'a, '_>) -> Option<Draft<'a>> {
         }
     }
     let by = match fields.text("by") {
-        None => By::Files,
-        Some((text, at)) => By::ALL.into_iter().find(|by| by.name() == text).unwrap_or_else(|| {
+        None => SplitUnit::Files,
+        Some((text, at)) => SplitUnit::ALL.into_iter().find(|by| by.name() == text).unwrap_or_else(|| {
             fields.faults.add(at, format!("by must be files, lines, records or bytes, and this is \"{text}\""));
-            By::Files
+            SplitUnit::Files
         }),
     };
     let record = fields.text("record");
     match (by, record) {
-        (By::Records, None) => {
+        (SplitUnit::Records, None) => {
             fields.faults.add(at, "records need record = \"...\": what the first line of each begins with");
         }
-        (By::Records, Some((mark, at))) if mark.len() > RECORD_MAX || mark.contains('\n') => {
+        (SplitUnit::Records, Some((mark, at))) if mark.len() > RECORD_MAX || mark.contains('\n') => {
             fields.faults.add(at, format!("record must be in one line and have {RECORD_MAX} bytes at most"));
         }
-        (By::Files | By::Lines | By::Bytes, Some((_, at))) => {
+        (SplitUnit::Files | SplitUnit::Lines | SplitUnit::Bytes, Some((_, at))) => {
             fields.faults.add(at, format!("record is for by = \"records\", and this is by = \"{}\"", by.name()));
         }
         _ => {}
     }
-    let default = if by == By::Files { Size::Fixed(1) } else { Size::Auto };
+    let default = if by == SplitUnit::Files { Size::Fixed(1) } else { Size::Auto };
     let input = FilesInput {
         files: files.into_iter().map(|(file, _)| file.to_owned()).collect(),
         by,
-        size: size(fields, default, by == By::Bytes),
+        size: size(fields, default, by == SplitUnit::Bytes),
         record: record.map(|(mark, _)| mark.to_owned()),
     };
     Some(Draft::Ready(Input::Files(input)))

@@ -21,7 +21,7 @@ use jobs::{Containerizer, Need, Restart, Run, Uri};
 use serde::{Deserialize, Serialize};
 
 pub use approximate::{Approximate, Statistic};
-pub use input::{By, FilesInput, Grouping, Input, RangeInput, Size, StagesInput};
+pub use input::{FilesInput, Grouping, Input, RangeInput, Size, SplitUnit, StagesInput};
 pub use jobs::file::{FILE_BYTES_MAX, Fault, Faults, JOBS_MAX, Syntax};
 pub use keep::Keep;
 pub use read::{STAGES_MAX, read};
@@ -189,7 +189,7 @@ impl Stage {
     /// that read their part from standard input and do not ask for its file and bytes.
     pub fn spans_files(&self) -> bool {
         match &self.input {
-            Input::Files(files) => files.by == By::Files || (self.stdin && !template::names_bytes(&self.run)),
+            Input::Files(files) => files.by == SplitUnit::Files || (self.stdin && !template::names_bytes(&self.run)),
             Input::Tasks(_) | Input::Range(_) | Input::Stages(_) => false,
         }
     }

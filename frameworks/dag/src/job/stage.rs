@@ -175,7 +175,7 @@ fn outputs(fields: &mut Fields<'_, '_>) -> (Vec<String>, Option<u32>) {
 fn rules_on_agents(fields: &mut Fields<'_, '_>) -> Vec<Constraint> {
     let at = fields.take("constraints").map(|node| node.at);
     let constraints = constraints(fields);
-    if let (Some(at), Some(other)) = (at, constraints.iter().find(|constraint| constraint.looks_at_others())) {
+    if let (Some(at), Some(other)) = (at, constraints.iter().find(|constraint| constraint.depends_on_other_tasks())) {
         fields.faults.add(at, format!("constraint '{other}': a stage can have equal, like and unlike"));
     }
     constraints

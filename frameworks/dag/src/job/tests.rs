@@ -77,7 +77,7 @@ fn all_that_a_file_can_say() {
     let [map, reduce, sweep] = &job.stages[..] else { panic!() };
     let files = FilesInput {
         files: vec!["/data/*.txt".into(), "/more/a".into()],
-        by: By::Bytes,
+        by: SplitUnit::Bytes,
         size: Size::Fixed(16 << 20),
         record: None,
     };

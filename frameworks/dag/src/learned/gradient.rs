@@ -2,8 +2,8 @@
 //! against finite differences. The objective is defined elsewhere.
 
 use super::network::{
-    Embedded, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE, UPDATE, WEIGHTS,
-    WIDTH, Whole, limit_inputs, stage_inputs,
+    EmbeddedJob, GlobalEmbedding, LIMIT, MESSAGE, Network, OF_JOB, OF_STAGE, PARTS, PREP, STAGE, TO_ALL, TO_JOB, TRACE,
+    UPDATE, WEIGHTS, WIDTH, limit_inputs, stage_inputs,
 };
 use super::state::{JOB, NODE};
 
@@ -18,16 +18,16 @@ pub struct Gradient {
 
 /// The gradient of a job's embeddings, accumulated over all decisions that used it.
 #[derive(Clone, Debug)]
-pub struct OfJob {
+pub struct JobGradient {
     stages: Vec<f32>,
     job: [f32; WIDTH],
     is_used: bool,
 }
 
-impl OfJob {
+impl JobGradient {
     /// Creates a gradient of zero for a job.
-    pub fn new(job: &Embedded) -> OfJob {
-        OfJob { stages: vec![0.0; job.state.len() * WIDTH], job: [0.0; WIDTH], is_used: false }
+    pub fn new(job: &EmbeddedJob) -> JobGradient {
+        JobGradient { stages: vec![0.0; job.state.len() * WIDTH], job: [0.0; WIDTH], is_used: false }
     }
 }
 
@@ -48,9 +48,9 @@ impl Gradient {
     /// Adds the gradient of a stage's score with this slope.
     pub fn of_stage(
         &mut self,
-        (job, of_job): (&Embedded, &mut OfJob),
+        (job, of_job): (&EmbeddedJob, &mut JobGradient),
         (features, node): (&[f32; JOB], usize),
-        (whole, of_whole): (&Whole, &mut [f32; WIDTH]),
+        (whole, of_whole): (&GlobalEmbedding, &mut [f32; WIDTH]),
         (slope, trace): (f32, &[f32; STAGE.trace()]),
     ) {
         let inputs = stage_inputs(job, features, node, whole);
@@ -66,9 +66,9 @@ impl Gradient {
     /// Adds the gradient of a limit's score with this slope.
     pub fn of_limit(
         &mut self,
-        (job, of_job): (&Embedded, &mut OfJob),
+        (job, of_job): (&EmbeddedJob, &mut JobGradient),
         (features, at): (&[f32; JOB], u32),
-        (whole, of_whole): (&Whole, &mut [f32; WIDTH]),
+        (whole, of_whole): (&GlobalEmbedding, &mut [f32; WIDTH]),
         (slope, trace): (f32, &[f32; LIMIT.trace()]),
     ) {
         let inputs = limit_inputs(job, features, at, whole);
@@ -83,10 +83,10 @@ impl Gradient {
     /// index in `of_jobs`.
     pub fn of_whole(
         &mut self,
-        whole: &Whole,
+        whole: &GlobalEmbedding,
         of_whole: &[f32; WIDTH],
-        jobs: &[(&Embedded, usize)],
-        of_jobs: &mut [OfJob],
+        jobs: &[(&EmbeddedJob, usize)],
+        of_jobs: &mut [JobGradient],
     ) {
         let mut of_total = [0.0; WIDTH];
         TO_ALL.back(&self.transposed, (&whole.total, &whole.all), of_whole, &mut self.weights, &mut of_total);
@@ -99,7 +99,7 @@ impl Gradient {
     }
 
     /// Propagates the gradient of a job's embeddings to the weights.
-    pub fn of_job(&mut self, job: &Embedded, mut of: OfJob) {
+    pub fn of_job(&mut self, job: &EmbeddedJob, mut of: JobGradient) {
         if !of.is_used {
             return;
         }

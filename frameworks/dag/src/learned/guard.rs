@@ -15,8 +15,8 @@
 use std::sync::Arc;
 
 use super::fair_time::FairTimes;
-use super::policy::{Chosen, Decima, Mode};
-use super::seen::Unseen;
+use super::feature_ranges::UnseenFeature;
+use super::policy::{Decima, Mode, RecordedChoice};
 use super::shadow::{Shadow, Verdict};
 use super::state::{JOB_NAMES, NODE_NAMES};
 use super::weights::Model;
@@ -72,64 +72,64 @@ struct Fallback {
 
 /// The learned order with its guard.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct GuardedOrder {
     model: Arc<Model>,
     network: Arc<super::Network>,
     decima: Decima,
     guard: Guard,
-    fallen: Option<Fallback>,
+    active_fallback: Option<Fallback>,
     shadow: Shadow,
     judged: Option<u64>,
     times: FairTimes,
-    last: Last,
+    last: LastDecision,
     notes: Vec<String>,
 }
 
 /// Returns the text that reports an unseen feature.
-fn said(unseen: &Unseen) -> String {
-    let Unseen { feature, value, bound } = unseen;
+fn unseen_text(unseen: &UnseenFeature) -> String {
+    let UnseenFeature { feature, value, bound } = unseen;
     let (side, bound_is) = if value > bound { ("above", "largest") } else { ("below", "smallest") };
     format!("the feature '{feature}' is {value:.2}, {side} the {bound_is} value in training, {bound:.2}")
 }
 
 /// The last decision, for an explanation.
 #[derive(Debug, Default)]
-struct Last {
+struct LastDecision {
     observation: Arc<Observation>,
-    chosen: Vec<Chosen>,
+    chosen: Vec<RecordedChoice>,
     overdue: Vec<u64>,
     by_model: bool,
 }
 
-impl Guarded {
+impl GuardedOrder {
     /// Creates a guarded order of this model with these limits.
-    pub fn new(model: Arc<Model>, guard: Guard) -> Guarded {
+    pub fn new(model: Arc<Model>, guard: Guard) -> GuardedOrder {
         let network = Arc::new(model.network.clone());
-        Guarded {
-            decima: Decima::that_keeps(network.clone(), Mode::Greedy),
+        GuardedOrder {
+            decima: Decima::recording(network.clone(), Mode::Greedy),
             model,
             network,
             guard,
-            fallen: None,
+            active_fallback: None,
             shadow: Shadow::default(),
             judged: None,
             times: FairTimes::default(),
-            last: Last::default(),
+            last: LastDecision::default(),
             notes: Vec::new(),
         }
     }
 
     /// Returns the reason why the heuristic decides; `None` while the model does.
-    pub fn fallen(&self) -> Option<&str> {
-        self.fallen.as_ref().map(|fallback| fallback.why.as_str())
+    pub fn fallback_reason(&self) -> Option<&str> {
+        self.active_fallback.as_ref().map(|fallback| fallback.why.as_str())
     }
 
-    fn fall(&mut self, why: String, now: u64) {
-        if self.fallen.is_none() {
+    fn fall_back(&mut self, why: String, now: u64) {
+        if self.active_fallback.is_none() {
             let (name, quiet) = (self.guard.fallback, self.guard.quiet / 1000);
             self.note(format!("{name} stands in for the model for at least {quiet} s: {why}"));
         }
-        self.fallen = Some(Fallback { why, until: now.saturating_add(self.guard.quiet) });
+        self.active_fallback = Some(Fallback { why, until: now.saturating_add(self.guard.quiet) });
     }
 
     fn note(&mut self, note: String) {
@@ -148,12 +148,12 @@ impl Guarded {
         let Some(verdict) = self.shadow.judge(&self.network, self.guard.fallback, self.guard.least_jobs) else {
             return;
         };
-        if let Some(why) = self.condemns(verdict) {
-            self.fall(why, now);
+        if let Some(why) = self.reason_to_fall_back(verdict) {
+            self.fall_back(why, now);
         }
     }
 
-    fn condemns(&self, verdict: Verdict) -> Option<String> {
+    fn reason_to_fall_back(&self, verdict: Verdict) -> Option<String> {
         let Verdict { model, fair, fallback, jobs } = verdict;
         let (name, best) =
             if fair < fallback { ("fair".to_owned(), fair) } else { (self.guard.fallback.to_string(), fallback) };
@@ -179,7 +179,7 @@ impl Guarded {
             // Within a decision only free resources and remaining tasks change, and they shrink: only the first
             // situation is checked.
             match std::mem::take(&mut is_first).then(|| seen.unseen(situation)).flatten() {
-                Some(unseen) => Err(said(&unseen)),
+                Some(unseen) => Err(unseen_text(&unseen)),
                 None => Ok(()),
             }
         })
@@ -187,30 +187,30 @@ impl Guarded {
 
     fn by_model(&mut self, observation: &Observation) -> Option<Vec<Action>> {
         let now = observation.now;
-        if self.fallen.as_ref().is_some_and(|fallback| now < fallback.until) {
+        if self.active_fallback.as_ref().is_some_and(|fallback| now < fallback.until) {
             // A situation that training has not seen prolongs the time of the heuristic.
             let situation = self.decima.situation(observation);
             if let Some(unseen) = situation.and_then(|situation| self.model.seen.unseen(&situation)) {
-                self.fall(said(&unseen), now);
+                self.fall_back(unseen_text(&unseen), now);
             }
             return None;
         }
         match self.ask(observation) {
             Ok(actions) => {
-                if self.fallen.take().is_some() {
+                if self.active_fallback.take().is_some() {
                     self.note("the model decides again".to_owned());
                 }
                 Some(actions)
             }
             Err(why) => {
-                self.fall(why, now);
+                self.fall_back(why, now);
                 None
             }
         }
     }
 }
 
-impl Policy for Guarded {
+impl Policy for GuardedOrder {
     fn decide(&mut self, observation: &Observation) -> Vec<Action> {
         self.decide_shared(Arc::new(observation.clone()))
     }
@@ -222,9 +222,9 @@ impl Policy for Guarded {
         self.judge(observation.now);
         let overdue = self.times.overdue(observation, self.guard.times);
         let by_model = self.by_model(observation);
-        self.last = Last {
+        self.last = LastDecision {
             observation: shared.clone(),
-            chosen: self.decima.take_chosen(),
+            chosen: self.decima.take_choices(),
             overdue: overdue.iter().map(|place| observation.jobs[*place].id).collect(),
             by_model: by_model.is_some(),
         };
@@ -235,15 +235,15 @@ impl Policy for Guarded {
     }
 
     fn name(&self) -> String {
-        match &self.fallen {
+        match &self.active_fallback {
             None => "decima".to_owned(),
             Some(_) => format!("decima ({})", self.guard.fallback),
         }
     }
 
     fn explain(&self) -> Option<Explanation> {
-        let Last { observation, chosen, overdue, by_model } = &self.last;
-        let view = |chosen: &Chosen| {
+        let LastDecision { observation, chosen, overdue, by_model } = &self.last;
+        let view = |chosen: &RecordedChoice| {
             let situation = &chosen.situation;
             let candidate = situation.candidates[chosen.choice.candidate];
             let state = &situation.jobs[candidate.job as usize];
@@ -263,7 +263,7 @@ impl Policy for Guarded {
         Some(Explanation {
             at: observation.now,
             by: if *by_model { "model".to_owned() } else { self.guard.fallback.to_string() },
-            why: self.fallen().unwrap_or_default().to_owned(),
+            why: self.fallback_reason().unwrap_or_default().to_owned(),
             choices: chosen.iter().take(SHOWN).map(view).collect(),
             instead,
             overdue: overdue.clone(),

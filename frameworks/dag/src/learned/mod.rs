@@ -2,6 +2,7 @@
 //! `training` trains it; here it is evaluated, and its gradients are computed.
 
 mod fair_time;
+mod feature_ranges;
 mod gradient;
 mod guard;
 mod mlp;
@@ -10,7 +11,6 @@ mod order;
 mod policy;
 mod round;
 mod score;
-mod seen;
 mod shadow;
 mod state;
 mod weights;
@@ -18,13 +18,13 @@ mod weights;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use gradient::{Gradient, OfJob};
-pub use guard::{Guard, Guarded};
-pub use network::{Embedded, Network, WEIGHTS, WIDTH, Whole};
+pub use feature_ranges::{FeatureRanges, UnseenFeature};
+pub use gradient::{Gradient, JobGradient};
+pub use guard::{Guard, GuardedOrder};
+pub use network::{EmbeddedJob, GlobalEmbedding, Network, WEIGHTS, WIDTH};
 pub use order::{Order, UnknownOrder};
-pub use policy::{Chosen, Decima, Mode, Replay};
+pub use policy::{Decima, Mode, RecordedChoice, Replay};
 pub use round::{Candidate, Choice, Limits, Situation};
 pub use score::{Scored, evaluate, evaluate_limits, pick};
-pub use seen::{Seen, Unseen};
 pub use state::{JOB, JOB_NAMES, JobState, NODE, NODE_NAMES};
 pub use weights::{BYTES_MAX, Model, ModelError};

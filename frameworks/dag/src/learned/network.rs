@@ -43,7 +43,7 @@ pub struct Network {
 
 /// A job with its embeddings, and the traces that their gradients need.
 #[derive(Clone, Debug)]
-pub struct Embedded {
+pub struct EmbeddedJob {
     /// State of the job that was embedded.
     pub state: Arc<JobState>,
     pub(super) prep: Vec<f32>,
@@ -57,7 +57,7 @@ pub struct Embedded {
     pub(super) job: [f32; TRACE],
 }
 
-impl Embedded {
+impl EmbeddedJob {
     /// Returns the embedding `e` of a stage.
     pub fn stage(&self, node: usize) -> &[f32] {
         &self.stages[node * WIDTH..(node + 1) * WIDTH]
@@ -71,13 +71,13 @@ impl Embedded {
 
 /// The summary of all jobs.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct GlobalEmbedding {
     pub(super) parts: Vec<f32>,
     pub(super) total: [f32; WIDTH],
     pub(super) all: [f32; TRACE],
 }
 
-impl Whole {
+impl GlobalEmbedding {
     /// Returns the embedding `z` of all jobs.
     pub fn all(&self) -> &[f32] {
         &self.all[TRACE - WIDTH..]
@@ -106,10 +106,10 @@ impl Network {
     }
 
     /// Returns the embeddings of a job and its stages.
-    pub fn embed(&self, state: &Arc<JobState>) -> Embedded {
+    pub fn embed(&self, state: &Arc<JobState>) -> EmbeddedJob {
         let count = state.len();
         let room = |width: usize| vec![0.0; count * width];
-        let mut to = Embedded {
+        let mut to = EmbeddedJob {
             state: state.clone(),
             prep: room(TRACE),
             sums: room(WIDTH),
@@ -144,8 +144,8 @@ impl Network {
     }
 
     /// Returns the summary of these jobs.
-    pub fn whole<'a>(&self, jobs: impl Iterator<Item = &'a Embedded>) -> Whole {
-        let mut whole = Whole { parts: Vec::new(), total: [0.0; WIDTH], all: [0.0; TRACE] };
+    pub fn whole<'a>(&self, jobs: impl Iterator<Item = &'a EmbeddedJob>) -> GlobalEmbedding {
+        let mut whole = GlobalEmbedding { parts: Vec::new(), total: [0.0; WIDTH], all: [0.0; TRACE] };
         for job in jobs {
             let mut part = [0.0; TRACE];
             OF_JOB.run(&self.weights, job.job(), &mut part);
@@ -159,10 +159,10 @@ impl Network {
     /// Returns the score of a stage of a job with these features, and fills `trace`.
     pub fn stage_score(
         &self,
-        job: &Embedded,
+        job: &EmbeddedJob,
         features: &[f32; JOB],
         node: usize,
-        whole: &Whole,
+        whole: &GlobalEmbedding,
         trace: &mut [f32; STAGE.trace()],
     ) -> f32 {
         STAGE.run(&self.weights, &stage_inputs(job, features, node, whole), trace);
@@ -172,10 +172,10 @@ impl Network {
     /// Returns the score of a limit for a job with these features, and fills `trace`.
     pub fn limit_score(
         &self,
-        job: &Embedded,
+        job: &EmbeddedJob,
         features: &[f32; JOB],
         at: u32,
-        whole: &Whole,
+        whole: &GlobalEmbedding,
         trace: &mut [f32; LIMIT.trace()],
     ) -> f32 {
         LIMIT.run(&self.weights, &limit_inputs(job, features, at, whole), trace);
@@ -183,14 +183,24 @@ impl Network {
     }
 }
 
-pub(super) fn stage_inputs(job: &Embedded, features: &[f32; JOB], node: usize, whole: &Whole) -> [f32; STAGE.inputs()] {
+pub(super) fn stage_inputs(
+    job: &EmbeddedJob,
+    features: &[f32; JOB],
+    node: usize,
+    whole: &GlobalEmbedding,
+) -> [f32; STAGE.inputs()] {
     let mut inputs = [0.0; STAGE.inputs()];
     let parts = [job.state.node(node), features, job.stage(node), job.job(), whole.all()];
     fill(&mut inputs, &parts);
     inputs
 }
 
-pub(super) fn limit_inputs(job: &Embedded, features: &[f32; JOB], at: u32, whole: &Whole) -> [f32; LIMIT.inputs()] {
+pub(super) fn limit_inputs(
+    job: &EmbeddedJob,
+    features: &[f32; JOB],
+    at: u32,
+    whole: &GlobalEmbedding,
+) -> [f32; LIMIT.inputs()] {
     let mut inputs = [0.0; LIMIT.inputs()];
     fill(&mut inputs, &[features, job.job(), whole.all(), &[limit(at)]]);
     inputs

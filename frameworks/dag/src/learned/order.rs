@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::{Guard, Guarded};
+use super::guard::{Guard, GuardedOrder};
 use super::weights::Model;
 use crate::order::{Heuristic, Policy, UnknownHeuristic};
 
@@ -22,7 +22,7 @@ static BUILT_IN: LazyLock<Option<Arc<Model>>> =
 #[serde(into = "String", try_from = "String")]
 pub enum Order {
     /// A heuristic order.
-    By(Heuristic),
+    Heuristic(Heuristic),
     /// A learned order with the default guard.
     Learned(Arc<Model>),
 }
@@ -31,8 +31,8 @@ impl Order {
     /// Returns the policy of the order.
     pub fn policy(&self) -> Box<dyn Policy + Send> {
         match self {
-            Order::By(heuristic) => Box::new(*heuristic),
-            Order::Learned(model) => Box::new(Guarded::new(model.clone(), Guard::default())),
+            Order::Heuristic(heuristic) => Box::new(*heuristic),
+            Order::Learned(model) => Box::new(GuardedOrder::new(model.clone(), Guard::default())),
         }
     }
 
@@ -44,14 +44,14 @@ impl Order {
 
 impl From<Heuristic> for Order {
     fn from(heuristic: Heuristic) -> Order {
-        Order::By(heuristic)
+        Order::Heuristic(heuristic)
     }
 }
 
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Order::By(heuristic) => heuristic.fmt(f),
+            Order::Heuristic(heuristic) => heuristic.fmt(f),
             Order::Learned(_) => f.write_str(NAME),
         }
     }
@@ -74,7 +74,7 @@ impl FromStr for Order {
     fn from_str(text: &str) -> Result<Order, UnknownOrder> {
         match text {
             NAME => Order::built_in().map(Order::Learned).ok_or(UnknownOrder::NoModel),
-            other => other.parse().map(Order::By).map_err(UnknownOrder::Heuristic),
+            other => other.parse().map(Order::Heuristic).map_err(UnknownOrder::Heuristic),
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     fn orders_have_names() {
         let learned: Order = "decima".parse().unwrap();
         assert_eq!((learned.to_string().as_str(), learned.policy().name().as_str()), ("decima", "decima"));
-        assert_eq!("weighted -1".parse(), Ok(Order::By(Heuristic::Weighted(-1.0))));
+        assert_eq!("weighted -1".parse(), Ok(Order::Heuristic(Heuristic::Weighted(-1.0))));
         let wrong = "best".parse::<Order>().unwrap_err().to_string();
         assert!(wrong.starts_with("'best' is not an order: must be fifo") && wrong.ends_with("or decima"), "{wrong}");
     }

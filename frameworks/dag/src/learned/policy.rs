@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::network::{Embedded, Network};
+use super::network::{EmbeddedJob, Network};
 use super::round::{Choice, Round, Situation, States};
 use super::score::{evaluate, evaluate_limits, pick};
 use super::state::JobState;
@@ -32,7 +32,7 @@ pub enum Mode {
 
 /// A choice with the situation in which it was made.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct RecordedChoice {
     /// Situation in which the choice was made.
     pub situation: Situation,
     /// Choice that was made.
@@ -48,9 +48,9 @@ pub struct Decima {
     mode: Mode,
     states: States,
     /// Embeddings by the address of the state, which each of them keeps alive.
-    embedded: BTreeMap<usize, Embedded>,
+    embedded: BTreeMap<usize, EmbeddedJob>,
     /// Choices since they were last taken; `None` if they are not recorded.
-    chosen: Option<Vec<Chosen>>,
+    chosen: Option<Vec<RecordedChoice>>,
 }
 
 impl Decima {
@@ -59,13 +59,13 @@ impl Decima {
         Decima { network, mode, states: States::default(), embedded: BTreeMap::new(), chosen: None }
     }
 
-    /// Creates a policy that records its choices for [`Decima::take_chosen`].
-    pub fn that_keeps(network: Arc<Network>, mode: Mode) -> Decima {
+    /// Creates a policy that records its choices for [`Decima::take_choices`].
+    pub fn recording(network: Arc<Network>, mode: Mode) -> Decima {
         Decima { chosen: Some(Vec::new()), ..Decima::new(network, mode) }
     }
 
     /// Takes the choices since the last call.
-    pub fn take_chosen(&mut self) -> Vec<Chosen> {
+    pub fn take_choices(&mut self) -> Vec<RecordedChoice> {
         self.chosen.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -91,13 +91,13 @@ impl Decima {
             let (choice, log) = self.choose(&situation);
             round.give(&situation, choice, &mut states);
             if let Some(kept) = &mut self.chosen {
-                kept.push(Chosen { situation, choice, log });
+                kept.push(RecordedChoice { situation, choice, log });
             }
         }
         self.states = states;
         match refused {
             Some(why) => {
-                self.take_chosen();
+                self.take_choices();
                 Err(why)
             }
             None => Ok(round.into_actions()),
@@ -125,7 +125,7 @@ impl Decima {
             let embed = || self.network.embed(job);
             self.embedded.entry(place(job)).or_insert_with(embed);
         }
-        let jobs: Vec<&Embedded> = situation.jobs.iter().map(|job| &self.embedded[&place(job)]).collect();
+        let jobs: Vec<&EmbeddedJob> = situation.jobs.iter().map(|job| &self.embedded[&place(job)]).collect();
         let (whole, features, stages) = evaluate(&self.network, situation, &jobs);
         let mut random = match &mut self.mode {
             Mode::Greedy => None,
@@ -158,7 +158,7 @@ pub struct Replay {
 
 impl Replay {
     /// Returns the choices that the actions of a decision correspond to.
-    pub fn choices(&mut self, observation: &Observation, actions: &[Action]) -> Vec<Chosen> {
+    pub fn choices(&mut self, observation: &Observation, actions: &[Action]) -> Vec<RecordedChoice> {
         self.states.keep(observation);
         let mut round = Round::new(observation, &mut self.states);
         let mut chosen = Vec::new();
@@ -166,7 +166,7 @@ impl Replay {
             let Some(situation) = round.situation() else { break };
             if let Some(choice) = round.choice_of(&situation, *action) {
                 round.give(&situation, choice, &mut self.states);
-                chosen.push(Chosen { situation, choice, log: 0.0 });
+                chosen.push(RecordedChoice { situation, choice, log: 0.0 });
             }
         }
         chosen

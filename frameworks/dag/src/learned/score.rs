@@ -1,6 +1,6 @@
 //! Computes the probabilities of stages and limits in a situation. Only [`pick`] chooses.
 
-use super::network::{Embedded, LIMIT, Network, STAGE, Whole};
+use super::network::{EmbeddedJob, GlobalEmbedding, LIMIT, Network, STAGE};
 use super::round::Situation;
 use super::state::JOB;
 use crate::study::random::Random;
@@ -34,8 +34,8 @@ impl<const TRACE: usize> Scored<TRACE> {
 pub fn evaluate(
     network: &Network,
     situation: &Situation,
-    jobs: &[&Embedded],
-) -> (Whole, Vec<[f32; JOB]>, Scored<{ STAGE.trace() }>) {
+    jobs: &[&EmbeddedJob],
+) -> (GlobalEmbedding, Vec<[f32; JOB]>, Scored<{ STAGE.trace() }>) {
     let whole = network.whole(jobs.iter().copied());
     let features: Vec<[f32; JOB]> = (0..jobs.len() as u32).map(|job| situation.features(job)).collect();
     let mut traces = vec![[0.0; STAGE.trace()]; situation.candidates.len()];
@@ -50,9 +50,9 @@ pub fn evaluate(
 pub fn evaluate_limits(
     network: &Network,
     situation: &Situation,
-    job: &Embedded,
+    job: &EmbeddedJob,
     candidate: usize,
-    (whole, features): (&Whole, &[f32; JOB]),
+    (whole, features): (&GlobalEmbedding, &[f32; JOB]),
 ) -> Scored<{ LIMIT.trace() }> {
     let limits = situation.limits(candidate);
     let mut traces = vec![[0.0; LIMIT.trace()]; limits.count()];

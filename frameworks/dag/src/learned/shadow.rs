@@ -21,25 +21,25 @@ const DECISIONS: usize = 1_200;
 
 /// A job that was observed.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct ObservedJob {
     arrival: u64,
-    stages: Vec<KeptStage>,
+    stages: Vec<ObservedStage>,
 }
 
 /// A stage of an observed job.
 #[derive(Clone, Debug, Default)]
-struct KeptStage {
+struct ObservedStage {
     tasks: u32,
     /// Duration of a task, in milliseconds.
     duration: u64,
     parents: Vec<u32>,
 }
 
-impl Kept {
+impl ObservedJob {
     /// Updates the job from an observation, without new allocations if possible.
     fn update(&mut self, job: &Job) {
         self.arrival = job.arrival;
-        self.stages.resize_with(job.stages.len(), KeptStage::default);
+        self.stages.resize_with(job.stages.len(), ObservedStage::default);
         for (kept, stage) in self.stages.iter_mut().zip(&job.stages) {
             kept.tasks = stage.tasks.saturating_add(stage.running).saturating_add(stage.finished).max(1);
             kept.duration = stage.duration.max(1);
@@ -51,7 +51,7 @@ impl Kept {
 /// The jobs of the last minutes.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    jobs: BTreeMap<u64, Kept>,
+    jobs: BTreeMap<u64, ObservedJob>,
     executors: u32,
     moving_delay: u64,
     /// Whether the cluster moves executors to stages before these can run.
@@ -130,7 +130,7 @@ impl Shadow {
     }
 }
 
-fn model(stage: &KeptStage, fewer: u64) -> StageModel {
+fn model(stage: &ObservedStage, fewer: u64) -> StageModel {
     let tasks = u64::from(stage.tasks);
     let kept = tasks.div_ceil(fewer).max(1);
     // The total work stays the same.

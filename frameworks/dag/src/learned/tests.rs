@@ -15,18 +15,18 @@ use super::*;
 use crate::order::tests::{check, observation};
 use crate::order::{Amounts, Free, Heuristic, History, Job, Observation, Policy, Stage, grants};
 use crate::study::cluster::{Outcome, Setup, run};
+use crate::study::generated;
 use crate::study::job::{Arrival, Durations, JobModel, StageModel};
-use crate::study::made;
 use crate::study::orders::{WORKLOADS, Workload};
 
-fn model(network: Network, seen: Seen) -> Arc<Model> {
+fn model(network: Network, seen: FeatureRanges) -> Arc<Model> {
     Arc::new(Model { network, seen, about: String::new() })
 }
 
 /// Returns ranges that contain every feature.
-pub(crate) fn everything() -> Seen {
+pub(crate) fn everything() -> FeatureRanges {
     let wide = (-1e9, 1e9);
-    Seen { stages: [wide; NODE], jobs: [wide; JOB], most_jobs: 1_000_000, situations: 1 }
+    FeatureRanges { stages: [wide; NODE], jobs: [wide; JOB], most_jobs: 1_000_000, situations: 1 }
 }
 
 /// Returns the limits of a guard that never replays.
@@ -40,7 +40,7 @@ proptest! {
         let network = Network::new(seed);
         let policy = || -> Box<dyn Policy + Send> {
             match guarded {
-                true => Box::new(Guarded::new(model(network.clone(), everything()), Guard::default())),
+                true => Box::new(GuardedOrder::new(model(network.clone(), everything()), Guard::default())),
                 false => Box::new(Decima::new(Arc::new(network.clone()), Mode::Greedy)),
             }
         };
@@ -57,8 +57,8 @@ proptest! {
             let stages = vec![Stage { tasks, duration: 1000, ..Stage::default() }];
             Job { id, arrival, class: 0, weight: 1000, deadline: None, held: 0, stages }
         };
-        let seen = if fallen { Seen { situations: 1, ..Seen::default() } } else { everything() };
-        let mut policy = Guarded::new(model(Network::new(seed), seen), without_replay());
+        let seen = if fallen { FeatureRanges { situations: 1, ..FeatureRanges::default() } } else { everything() };
+        let mut policy = GuardedOrder::new(model(Network::new(seed), seen), without_replay());
         let at = |now: u64, free: u32| Observation {
             now,
             executors: 20,
@@ -92,23 +92,23 @@ fn the_gradient_of_the_network_is_that_of_finite_differences() {
         jobs: vec![job(1, stages.clone()), job(2, stages[..2].to_vec())],
         ..Observation::default()
     };
-    let mut policy = Decima::that_keeps(Arc::new(network.clone()), Mode::Greedy);
+    let mut policy = Decima::recording(Arc::new(network.clone()), Mode::Greedy);
     policy.decide(&observation);
-    let situation = policy.take_chosen().remove(0).situation;
+    let situation = policy.take_choices().remove(0).situation;
     let (candidate, place) = (1, 0);
     // Logarithm of the probability of a choice.
     let log = |network: &Network| {
-        let jobs: Vec<Embedded> = situation.jobs.iter().map(|job| network.embed(job)).collect();
-        let jobs: Vec<&Embedded> = jobs.iter().collect();
+        let jobs: Vec<EmbeddedJob> = situation.jobs.iter().map(|job| network.embed(job)).collect();
+        let jobs: Vec<&EmbeddedJob> = jobs.iter().collect();
         let (whole, features, stages) = evaluate(network, &situation, &jobs);
         let own = situation.candidates[candidate].job as usize;
         let limits = evaluate_limits(network, &situation, jobs[own], candidate, (&whole, &features[own]));
         f64::from(stages.logs[candidate] + limits.logs[place])
     };
-    let jobs: Vec<Embedded> = situation.jobs.iter().map(|job| network.embed(job)).collect();
-    let seen: Vec<(&Embedded, usize)> = jobs.iter().zip(0..).collect();
-    let views: Vec<&Embedded> = jobs.iter().collect();
-    let mut of_jobs: Vec<OfJob> = jobs.iter().map(OfJob::new).collect();
+    let jobs: Vec<EmbeddedJob> = situation.jobs.iter().map(|job| network.embed(job)).collect();
+    let seen: Vec<(&EmbeddedJob, usize)> = jobs.iter().zip(0..).collect();
+    let views: Vec<&EmbeddedJob> = jobs.iter().collect();
+    let mut of_jobs: Vec<JobGradient> = jobs.iter().map(JobGradient::new).collect();
     let (mut gradient, mut of_whole) = (Gradient::new(&network), [0.0; WIDTH]);
     let (whole, features, stages) = evaluate(&network, &situation, &views);
     for (at, (known, trace)) in situation.candidates.iter().zip(&stages.traces).enumerate() {
@@ -211,15 +211,15 @@ fn no_job_starves() {
     let network = shortest_only();
     let alone = outcome(&mut Decima::new(Arc::new(network.clone()), Mode::Greedy)).completions[0];
     let guard = Guard { times: 1.0, ..without_replay() };
-    let guarded = outcome(&mut Guarded::new(model(network, everything()), guard)).completions[0];
+    let guarded = outcome(&mut GuardedOrder::new(model(network, everything()), guard)).completions[0];
     // It comes first after the time that equal shares would have taken among the jobs that were present.
     assert!(guarded < 0.8 * alone && alone > 3.0 * fair, "guarded {guarded}, alone {alone}, fair {fair}");
 }
 
 /// Returns the outcome of a generated workload under a guarded model, and the model's notes with their times in
 /// seconds.
-fn play(network: Network, seen: Seen, guard: Guard, workload: Workload) -> (Outcome, Vec<(u64, String)>) {
-    struct Listened(Guarded, Vec<(u64, String)>);
+fn play(network: Network, seen: FeatureRanges, guard: Guard, workload: Workload) -> (Outcome, Vec<(u64, String)>) {
+    struct Listened(GuardedOrder, Vec<(u64, String)>);
     impl Policy for Listened {
         fn decide(&mut self, observation: &Observation) -> Vec<crate::order::Action> {
             let actions = self.0.decide(observation);
@@ -230,8 +230,8 @@ fn play(network: Network, seen: Seen, guard: Guard, workload: Workload) -> (Outc
             self.0.name()
         }
     }
-    let mut policy = Listened(Guarded::new(model(network, seen), guard), Vec::new());
-    let outcome = workload.run_with(&made::queries(1), &mut policy, 1).unwrap();
+    let mut policy = Listened(GuardedOrder::new(model(network, seen), guard), Vec::new());
+    let outcome = workload.run_with(&generated::queries(1), &mut policy, 1).unwrap();
     (outcome, policy.1)
 }
 
@@ -263,8 +263,8 @@ fn replays_are_of_the_cluster_that_is_seen() {
     let last = super::network::STAGE.layers().last().unwrap();
     fooled.weights[last.first..=last.first + last.inputs].iter_mut().for_each(|weight| *weight = -*weight);
     let setup = Setup { executors: STREAM.executors, ahead: false, ..Setup::default() };
-    let mut policy = Guarded::new(model(fooled, everything()), Guard::default());
-    let arrivals = STREAM.arrivals(&made::queries(1), 1);
+    let mut policy = GuardedOrder::new(model(fooled, everything()), Guard::default());
+    let arrivals = STREAM.arrivals(&generated::queries(1), 1);
     run(setup, &arrivals, &mut policy, &mut History::default(), 1).unwrap();
     let notes = policy.take_notes();
     assert!(notes[0].contains("stands in for the model for at least 300 s: replayed, the"), "{notes:?}");
@@ -272,9 +272,9 @@ fn replays_are_of_the_cluster_that_is_seen() {
 
 #[test]
 fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
-    let seen = Seen { most_jobs: 4, ..everything() };
+    let seen = FeatureRanges { most_jobs: 4, ..everything() };
     let network = Network::new(1);
-    let mut policy = Guarded::new(model(network, seen), without_replay());
+    let mut policy = GuardedOrder::new(model(network, seen), without_replay());
     let at = |now: u64, jobs: u64| {
         let stages = vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }];
         let job =
@@ -314,7 +314,8 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
 
 #[test]
 fn a_decision_that_takes_too_long_is_the_heuristics() {
-    let mut policy = Guarded::new(model(Network::new(1), everything()), Guard { work: 50_000, ..without_replay() });
+    let mut policy =
+        GuardedOrder::new(model(Network::new(1), everything()), Guard { work: 50_000, ..without_replay() });
     let stages = |count: usize| vec![Stage { tasks: 5, duration: 1000, ..Stage::default() }; count];
     let at = |count| Observation {
         executors: 20,
@@ -323,8 +324,12 @@ fn a_decision_that_takes_too_long_is_the_heuristics() {
         ..Observation::default()
     };
     policy.decide(&at(1));
-    assert_eq!(policy.fallen(), None);
+    assert_eq!(policy.fallback_reason(), None);
     policy.decide(&at(40));
-    assert!(policy.fallen().unwrap().ends_with("multiplications, more than 50000"), "{:?}", policy.fallen());
+    assert!(
+        policy.fallback_reason().unwrap().ends_with("multiplications, more than 50000"),
+        "{:?}",
+        policy.fallback_reason()
+    );
     assert_eq!(policy.name(), "decima (remaining)");
 }

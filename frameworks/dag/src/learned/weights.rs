@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
+use super::feature_ranges::FeatureRanges;
 use super::network::{Network, PARTS, WEIGHTS};
-use super::seen::Seen;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a file, in bytes.
@@ -18,14 +18,14 @@ const KEY: &str = "tepui";
 /// The metadata of a model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    seen: Seen,
+    seen: FeatureRanges,
     about: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     more: BTreeMap<String, String>,
 }
 
 /// A model with additional tensors and additional metadata.
-pub type WithMore = (Model, Vec<Vec<f32>>, BTreeMap<String, String>);
+pub type ExtendedModel = (Model, Vec<Vec<f32>>, BTreeMap<String, String>);
 
 /// A trained network with a description of its training.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Model {
     /// Weights of the network.
     pub network: Network,
     /// Ranges of the features in training.
-    pub seen: Seen,
+    pub seen: FeatureRanges,
     /// Description of the training, in words.
     pub about: String,
 }
@@ -65,7 +65,7 @@ pub enum ModelError {
     NotFinite(String),
     /// The metadata does not contain the ranges of the training.
     #[error("the metadata '{KEY}' is missing, or is not what a training writes")]
-    Seen,
+    Metadata,
 }
 
 /// Returns the name, range and shape of each tensor of the network.
@@ -117,7 +117,7 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::read`].
-    pub fn read_with(bytes: &[u8], more: &[&str]) -> Result<WithMore, ModelError> {
+    pub fn read_with(bytes: &[u8], more: &[&str]) -> Result<ExtendedModel, ModelError> {
         if bytes.len() > BYTES_MAX {
             return Err(ModelError::Large(bytes.len()));
         }
@@ -125,10 +125,10 @@ impl Model {
         let file = SafeTensors::deserialize(bytes).map_err(format)?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(format)?;
         let words = header.metadata().as_ref().and_then(|words| words.get(KEY));
-        let header: Header = words.and_then(|text| serde_json::from_str(text).ok()).ok_or(ModelError::Seen)?;
+        let header: Header = words.and_then(|text| serde_json::from_str(text).ok()).ok_or(ModelError::Metadata)?;
         // A number that is too large for its type is read as infinity, which could not be written as a number.
         if !header.seen.is_finite() {
-            return Err(ModelError::Seen);
+            return Err(ModelError::Metadata);
         }
         let mut network = Network { weights: vec![0.0; WEIGHTS] };
         for (name, range, shape) in tensors() {
@@ -163,7 +163,7 @@ impl Model {
         }
         let more = words.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let header = Header { seen: self.seen.clone(), about: self.about.clone(), more };
-        let header = serde_json::to_string(&header).map_err(|_| ModelError::Seen)?;
+        let header = serde_json::to_string(&header).map_err(|_| ModelError::Metadata)?;
         serialize(views, Some(std::iter::once((KEY.to_owned(), header)).collect())).map_err(format)
     }
 }

@@ -14,14 +14,14 @@ const NEW: f64 = 0.3;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
-    stages: BTreeMap<String, Seen>,
+    stages: BTreeMap<String, StageRuns>,
     uses: u64,
     /// Mean over all stages, for stages that have never run, in milliseconds.
     all: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Seen {
+struct StageRuns {
     /// Mean duration of a task, in milliseconds.
     duration: f64,
     runs: u32,
@@ -38,10 +38,10 @@ impl History {
         self.uses += 1;
         self.all = if self.uses == 1 { duration } else { self.all + (duration - self.all) * 0.05 };
         let used = self.uses;
-        let seen = self.stages.entry(key.to_owned()).or_insert(Seen { duration, runs: 0, used });
+        let seen = self.stages.entry(key.to_owned()).or_insert(StageRuns { duration, runs: 0, used });
         // The first few runs count equally.
         let part = NEW.max(1.0 / f64::from(seen.runs + 1));
-        *seen = Seen { duration: seen.duration + (duration - seen.duration) * part, runs: seen.runs + 1, used };
+        *seen = StageRuns { duration: seen.duration + (duration - seen.duration) * part, runs: seen.runs + 1, used };
         if self.stages.len() > LIMIT {
             let oldest = self.stages.iter().min_by_key(|(_, seen)| seen.used).map(|(key, _)| key.clone());
             oldest.map(|key| self.stages.remove(&key));

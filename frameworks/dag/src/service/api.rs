@@ -1,4 +1,4 @@
-//! The HTTP API: JSON, or TOML for job files. Every route is in [`Door::answer`].
+//! The HTTP API: JSON, or TOML for job files. Every route is in [`LateApi::answer`].
 //!
 //! It checks what needs no state and asks the scheduler for the rest.
 
@@ -10,22 +10,22 @@ use sdk::driver::api::{self, Api, Call, Response, StatusCode};
 use serde_json::json;
 
 use super::{Error, Handle};
-use crate::core::{Reply, Request, Unwanted};
+use crate::core::{Reply, Request, RequestError};
 use crate::job;
 use crate::task::Report;
 
 /// The API, which can answer once there is a scheduler.
 #[derive(Debug, Default)]
-pub(super) struct Door(OnceLock<Handle>);
+pub(super) struct LateApi(OnceLock<Handle>);
 
-impl Door {
-    pub(super) fn open(&self, handle: Handle) {
+impl LateApi {
+    pub(super) fn set_handle(&self, handle: Handle) {
         // It is set only once.
         let _ = self.0.set(handle);
     }
 }
 
-impl Api for Door {
+impl Api for LateApi {
     async fn answer(&self, call: Call) -> Response {
         match self.0.get() {
             Some(handle) => answer(handle, call).await,
@@ -98,14 +98,14 @@ async fn ask(handle: &Handle, request: Request) -> Response {
         Ok(Reply::Status(status)) => api::json(StatusCode::OK, &status),
         Ok(Reply::Job(view)) => api::json(StatusCode::OK, &view),
         Ok(Reply::Tasks(page)) => api::json(StatusCode::OK, &page),
-        Err(error) => refusal(&error),
+        Err(error) => error_response(&error),
     }
 }
 
 async fn list(handle: &Handle) -> Response {
     match handle.status().await {
         Ok(status) => api::json(StatusCode::OK, &json!({ "jobs": status.jobs })),
-        Err(error) => refusal(&error),
+        Err(error) => error_response(&error),
     }
 }
 
@@ -113,23 +113,25 @@ async fn submit(handle: &Handle, call: &Call) -> Response {
     match http::posted(call, job::read) {
         Ok(jobs) => match handle.submit(jobs).await {
             Ok(submitted) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
-            Err(error) => refusal(&error),
+            Err(error) => error_response(&error),
         },
         Err(response) => *response,
     }
 }
 
 /// Returns the response to a request that was refused or failed.
-fn refusal(error: &Error) -> Response {
+fn error_response(error: &Error) -> Response {
     match error {
-        Error::Unwanted(unwanted) => {
-            let status = match unwanted {
-                Unwanted::NoSuchJob(_) | Unwanted::NoSuchStage(..) | Unwanted::NoSuchTask(_) => StatusCode::NOT_FOUND,
-                Unwanted::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
-                Unwanted::Full | Unwanted::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Error::Refused(refused) => {
+            let status = match refused {
+                RequestError::NoSuchJob(_) | RequestError::NoSuchStage(..) | RequestError::NoSuchTask(_) => {
+                    StatusCode::NOT_FOUND
+                }
+                RequestError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                RequestError::Full | RequestError::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
                 _ => StatusCode::CONFLICT,
             };
-            api::error(status, unwanted.to_string())
+            api::error(status, refused.to_string())
         }
         Error::Input { .. } => api::error(StatusCode::UNPROCESSABLE_ENTITY, base::error_chain(error)),
         Error::Ask(ask) => api::error(StatusCode::SERVICE_UNAVAILABLE, ask.to_string()),

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs::follow::Followers;
-use jobs::served::Served;
+use jobs::request_handler::RequestServer;
 use jobs::service::Leave;
 use sdk::driver::{self, api as serving};
 use sdk::{AskError, Requester};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::core::{
-    Answer, Core, Happening, JobView, Removal, Reply, Request, Settings, Status, Submitted, Unwanted, Wish,
+    Answer, Core, JobEvent, JobView, Removal, Reply, Request, RequestError, Settings, Status, Submitted, WorkItem,
 };
 use crate::job::{FilesInput, Input, Job};
 use crate::split::scan;
@@ -26,9 +26,9 @@ use crate::split::scan;
 pub use jobs::follow::Lagged;
 
 /// An event, shared by all followers.
-pub type Event = Arc<Happening>;
+pub type Event = Arc<JobEvent>;
 /// A receiver of events.
-pub type Follower = jobs::follow::Follower<Happening>;
+pub type Follower = jobs::follow::Follower<JobEvent>;
 
 /// Number of inputs that are examined at the same time: each is read completely.
 const SCANS_MAX: usize = 2;
@@ -59,7 +59,7 @@ pub enum Error {
     Ask(#[from] AskError),
     /// The scheduler refuses the request.
     #[error("refused")]
-    Unwanted(#[from] Unwanted),
+    Refused(#[from] RequestError),
     /// Input files of a stage that would run at once cannot be used.
     #[error("job '{job}', stage '{stage}'")]
     Input {
@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// The scheduler has answered another request.
     #[error("the scheduler answered something else than it was asked")]
-    Confused,
+    UnexpectedReply,
 }
 
 /// A running framework.
@@ -83,7 +83,7 @@ pub type Service = jobs::service::Service<Handle>;
 #[derive(Clone, Debug)]
 pub struct Handle {
     requester: Requester<Request, Answer>,
-    followers: Followers<Happening>,
+    followers: Followers<JobEvent>,
     metrics: sdk::Metrics,
 }
 
@@ -96,34 +96,34 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     let followers = Followers::default();
     let metrics = driver.settings.metrics.clone();
     // Tasks contain the API's address, and the API needs the scheduler.
-    let door = Arc::new(api::Door::default());
-    let serving = serving::serve(listen, door.clone()).map_err(|error| Error::Listen(listen, error))?;
+    let late_api = Arc::new(api::LateApi::default());
+    let serving = serving::serve(listen, late_api.clone()).map_err(|error| Error::Listen(listen, error))?;
     if settings.api.is_empty() {
         settings.api = serving.url();
     }
-    let (teller, (wishing, wishes)) = (followers.clone(), mpsc::unbounded_channel());
+    let (event_sender, (work_sender, work_items)) = (followers.clone(), mpsc::unbounded_channel());
     let after = move |core: &mut Core| {
-        core.take_happenings().into_iter().for_each(|happening| teller.tell(happening));
+        core.take_events().into_iter().for_each(|event| event_sender.send(event));
         // Work without a receiver belongs to a scheduler that is stopping.
-        core.take_wishes().into_iter().for_each(|wish| drop(wishing.send(wish)));
+        core.take_work_items().into_iter().for_each(|item| drop(work_sender.send(item)));
     };
-    let (served, requester) = Served::new(Core::new(settings), after);
+    let (served, requester) = RequestServer::new(Core::new(settings), after);
     driver.nudge = Some(requester.nudge());
     let handle = Handle { requester, followers, metrics };
-    door.open(handle.clone());
-    tokio::spawn(fulfil(wishes, handle.clone()));
+    late_api.set_handle(handle.clone());
+    tokio::spawn(do_work_items(work_items, handle.clone()));
     Ok(Service::start(served, driver, serving, handle))
 }
 
 /// Reads input files and removes outputs at the request of the scheduler, until it stops.
-async fn fulfil(mut wishes: mpsc::UnboundedReceiver<Wish>, handle: Handle) {
+async fn do_work_items(mut work_items: mpsc::UnboundedReceiver<WorkItem>, handle: Handle) {
     let scans = Arc::new(Semaphore::new(SCANS_MAX));
     let removals = Arc::new(Semaphore::new(REMOVALS_MAX));
-    while let Some(wish) = wishes.recv().await {
+    while let Some(item) = work_items.recv().await {
         let handle = handle.clone();
-        match wish {
-            Wish::Scan { serial, stage, input } => scan(serial, stage, input, handle, scans.clone()),
-            Wish::Remove { serial, removal } => remove(serial, removal, handle, removals.clone()),
+        match item {
+            WorkItem::Scan { serial, stage, input } => scan(serial, stage, input, handle, scans.clone()),
+            WorkItem::Remove { serial, removal } => remove(serial, removal, handle, removals.clone()),
         }
     }
 }
@@ -139,7 +139,7 @@ fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: A
             Err(error) => Err(format!("its files could not be looked at: {error}")),
         };
         // If the scheduler has stopped, it examines the input again at its next start.
-        tell(&handle, Request::Scanned { serial, stage, found }).await;
+        send_until_accepted(&handle, Request::Scanned { serial, stage, found }).await;
     });
 }
 
@@ -153,12 +153,12 @@ fn remove(serial: u64, removal: Removal, handle: Handle, permits: Arc<Semaphore>
             Err(error) => Some(error.to_string()),
         };
         // If the scheduler has stopped, it resumes the removal at its next start.
-        tell(&handle, Request::Removed { serial, failed }).await;
+        send_until_accepted(&handle, Request::Removed { serial, failed }).await;
     });
 }
 
 /// Sends a request until the scheduler accepts it or has stopped.
-async fn tell(handle: &Handle, request: Request) {
+async fn send_until_accepted(handle: &Handle, request: Request) {
     while let Err(Error::Ask(AskError::Busy)) = handle.ask(request.clone()).await {
         tokio::time::sleep(BUSY).await;
     }
@@ -195,7 +195,7 @@ impl Handle {
     pub async fn show(&self, name: &str) -> Result<JobView, Error> {
         match self.ask(Request::Show { name: name.to_owned() }).await? {
             Reply::Job(view) => Ok(*view),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
@@ -209,7 +209,7 @@ impl jobs::service::Handle for Handle {
     type Job = Job;
     type Submitted = Submitted;
     type Status = Status;
-    type Event = Happening;
+    type Event = JobEvent;
     type Error = Error;
 
     fn follow(&self) -> Follower {
@@ -219,7 +219,7 @@ impl jobs::service::Handle for Handle {
     async fn status(&self) -> Result<Status, Error> {
         match self.ask(Request::Status).await? {
             Reply::Status(status) => Ok(*status),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
@@ -227,14 +227,14 @@ impl jobs::service::Handle for Handle {
         check_inputs(&jobs).await?;
         match self.ask(Request::Submit(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 
     async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
         match self.ask(Request::Resume(jobs)).await? {
             Reply::Submitted(submitted) => Ok(submitted),
-            _ => Err(Error::Confused),
+            _ => Err(Error::UnexpectedReply),
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
 
-use crate::core::{Leftover, Removal};
+use crate::core::{Removal, StageRemoval};
 use crate::task::{Entry, entry_of};
 
 /// An entry that cannot be removed.
@@ -40,24 +40,24 @@ pub(super) fn remove(removal: &Removal) -> Result<(), RemoveError> {
     let root = Directory { file: File::open(shared).map_err(RemoveError::at(shared))?, path: shared.to_owned() };
     let Some(job) = root.below(&removal.directory)? else { return Ok(()) };
     let mut result = Ok(());
-    for leftover in &removal.stages {
-        result = result.and(stage(&job, leftover));
+    for stage_removal in &removal.stages {
+        result = result.and(stage(&job, stage_removal));
     }
     result.and_then(|()| root.remove_if_empty(&removal.directory))
 }
 
-fn stage(job: &Directory, leftover: &Leftover) -> Result<(), RemoveError> {
-    let Some(stage) = job.below(&leftover.stage)? else { return Ok(()) };
+fn stage(job: &Directory, stage_removal: &StageRemoval) -> Result<(), RemoveError> {
+    let Some(stage) = job.below(&stage_removal.stage)? else { return Ok(()) };
     let is_left = |name: &str| match entry_of(name) {
-        Some(Entry::Published(index)) => index < leftover.tasks && !leftover.keeps_outputs,
-        Some(Entry::Attempt(index)) => index < leftover.tasks,
+        Some(Entry::Published(index)) => index < stage_removal.tasks && !stage_removal.keeps_outputs,
+        Some(Entry::Attempt(index)) => index < stage_removal.tasks,
         None => false,
     };
     let mut result = Ok(());
     for name in stage.names()?.iter().filter(|name| is_left(name)) {
         result = result.and(stage.remove(name));
     }
-    result.and_then(|()| job.remove_if_empty(&leftover.stage))
+    result.and_then(|()| job.remove_if_empty(&stage_removal.stage))
 }
 
 /// An open directory.
@@ -160,7 +160,7 @@ mod tests {
                 directory: "job.1.F".into(),
                 stages: stages
                     .iter()
-                    .map(|(stage, keeps_outputs)| Leftover {
+                    .map(|(stage, keeps_outputs)| StageRemoval {
                         stage: (*stage).to_owned(),
                         tasks: 2,
                         keeps_outputs: *keeps_outputs,

@@ -9,7 +9,7 @@ const LIMIT: usize = 10_000;
 
 /// The result of earlier runs of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct EarlierRuns {
     /// Best size that was found, in units.
     pub size: u64,
     /// Rate of a task of this size, in units per second.
@@ -24,18 +24,18 @@ pub struct Remembered {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    stages: BTreeMap<String, (u64, Remembered)>,
+    stages: BTreeMap<String, (u64, EarlierRuns)>,
     uses: u64,
 }
 
 impl Memory {
     /// Returns the result of earlier runs of a stage.
-    pub fn recall(&self, key: &str) -> Option<Remembered> {
+    pub fn recall(&self, key: &str) -> Option<EarlierRuns> {
         self.stages.get(key).map(|(_, remembered)| *remembered)
     }
 
     /// Keeps the result of a run; a key longer than 1,024 bytes is ignored.
-    pub fn keep(&mut self, key: &str, found: Remembered) {
+    pub fn keep(&mut self, key: &str, found: EarlierRuns) {
         if key.len() > 1024 {
             return;
         }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let mut memory = Memory::default();
-        let found = Remembered { size: 5, rate: 1.0, waves: 2, runs: 1 };
+        let found = EarlierRuns { size: 5, rate: 1.0, waves: 2, runs: 1 };
         for n in 0..=LIMIT {
             memory.keep(&n.to_string(), found);
         }

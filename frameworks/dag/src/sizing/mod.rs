@@ -29,7 +29,7 @@ mod wave;
 mod tests;
 
 pub use fixed::{BLOCK, Fixed, Rule, Sizing};
-pub use memory::{Memory, Remembered};
+pub use memory::{EarlierRuns, Memory};
 pub use sample::{Sample, SizingConfig, SizingError};
 pub use tuner::Tuner;
 pub use wave::{Explanation, Wave};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::adam::Adam;
 use super::contention::{Machine, Running};
 use super::fit::{Line, Point, line};
-use super::{Explanation, Remembered, Sample, SizingConfig, Wave};
+use super::{EarlierRuns, Explanation, Sample, SizingConfig, Wave};
 
 /// Maximum number of machines with a record of their own; tasks on further ones get the size without exploring, and
 /// count as one machine.
@@ -40,7 +40,7 @@ const SMALLEST_PART: f64 = 0.25;
 
 /// A finished task: the logarithms of its size and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Seen {
+struct FinishedTask {
     machine: u32,
     wave: u32,
     size: f64,
@@ -59,13 +59,13 @@ pub struct Tuner {
     adam: Adam,
     names: BTreeMap<String, u32>,
     machines: Vec<Machine>,
-    seen: Vec<Seen>,
+    seen: Vec<FinishedTask>,
     /// Number of finished tasks that were handed out in this wave.
     finished: usize,
     wave: u32,
     waves: VecDeque<Wave>,
     left: Option<(u64, u32)>,
-    before: Option<Remembered>,
+    before: Option<EarlierRuns>,
 }
 
 impl Tuner {
@@ -90,7 +90,7 @@ impl Tuner {
     }
 
     /// Creates a tuner for a stage that ran before: it starts where the last run ended, with steps a quarter as long.
-    pub fn resume(config: SizingConfig, before: Remembered) -> Tuner {
+    pub fn resume(config: SizingConfig, before: EarlierRuns) -> Tuner {
         let config = config.sane();
         let start = before.size.clamp(config.least, config.most);
         let step = (config.step / 4.0).max(0.05);
@@ -140,7 +140,7 @@ impl Tuner {
             return;
         }
         let size = (sample.size as f64).ln();
-        let seen = Seen {
+        let seen = FinishedTask {
             machine: index as u32,
             wave: self.wave,
             size,
@@ -182,11 +182,11 @@ impl Tuner {
     }
 
     /// Returns the result for the next run of the same stage; `None` before the first wave has ended.
-    pub fn found(&self) -> Option<Remembered> {
+    pub fn found(&self) -> Option<EarlierRuns> {
         let last = self.waves.back()?;
         let (waves, runs) = self.before.map_or((0, 0), |before| (before.waves, before.runs));
         let waves = waves.saturating_add(last.number);
-        Some(Remembered { size: self.size(), rate: last.rate, waves, runs: runs.saturating_add(1) })
+        Some(EarlierRuns { size: self.size(), rate: last.rate, waves, runs: runs.saturating_add(1) })
     }
 
     /// Returns the explanation of the present size.
@@ -313,7 +313,7 @@ impl Tuner {
             if self.machines[machine as usize].judge(&mut above, line.noise) {
                 contended += 1;
                 let wave = self.wave;
-                let mine = |seen: &&mut Seen| seen.machine == machine && seen.wave == wave;
+                let mine = |seen: &&mut FinishedTask| seen.machine == machine && seen.wave == wave;
                 self.seen.iter_mut().filter(mine).for_each(|seen| seen.left_out = true);
             }
         }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use super::{File, PIECES_MAX, Piece, Pieces};
-use crate::job::{By, FilesInput, Size};
+use crate::job::{FilesInput, Size, SplitUnit};
 
 /// Maximum number of files of an input.
 pub const FILES_MAX: usize = 100_000;
@@ -88,7 +88,7 @@ pub fn scan(input: &FilesInput) -> Result<Pieces, ScanError> {
     let files = expand(&input.files)?;
     let total: u64 = files.iter().map(|file| file.size).sum();
     let mut pieces = Vec::new();
-    if input.by == By::Files {
+    if input.by == SplitUnit::Files {
         pieces.extend((0..).zip(&files).map(|(place, file)| Piece(place, 0, file.size, 1)));
         return Ok(Pieces { files, pieces });
     }
@@ -98,11 +98,11 @@ pub fn scan(input: &FilesInput) -> Result<Pieces, ScanError> {
     let mut units = 1;
     for (place, file) in (0..).zip(&files) {
         match input.by {
-            By::Bytes => by_bytes(place, file, piece_bytes(input.size, total), &mut pieces)?,
+            SplitUnit::Bytes => by_bytes(place, file, piece_bytes(input.size, total), &mut pieces)?,
             _ => by_lines(place, file, input.record.as_deref(), &mut units, &mut pieces)?,
         }
     }
-    if input.by != By::Bytes {
+    if input.by != SplitUnit::Bytes {
         coarsen(&mut pieces, input.size);
     }
     Ok(Pieces { files, pieces })
@@ -226,7 +226,7 @@ mod tests {
             path.display().to_string()
         }
 
-        fn input(&self, by: By, size: Size, record: Option<&str>) -> FilesInput {
+        fn input(&self, by: SplitUnit, size: Size, record: Option<&str>) -> FilesInput {
             let files = vec![self.0.join("*").display().to_string()];
             FilesInput { files, by, size, record: record.map(str::to_owned) }
         }
@@ -248,18 +248,18 @@ mod tests {
         directory.write("a", "one\ntwo\nthree\nfour");
         directory.write("b", "");
         let cut = |by, size| lengths(&scan(&directory.input(by, size, None)).unwrap());
-        assert_eq!(cut(By::Files, Size::Fixed(1)), [(0, 18, 1), (1, 0, 1)]);
-        assert_eq!(cut(By::Lines, Size::Fixed(3)), [(0, 14, 3), (0, 4, 1)]);
-        assert_eq!(cut(By::Lines, Size::Auto), [(0, 4, 1), (0, 4, 1), (0, 6, 1), (0, 4, 1)]);
-        assert_eq!(cut(By::Bytes, Size::Fixed(4)), [(0, 4, 4), (0, 4, 4), (0, 6, 6), (0, 4, 4)]);
-        assert_eq!(cut(By::Bytes, Size::Fixed(5)), [(0, 8, 8), (0, 6, 6), (0, 4, 4)]);
+        assert_eq!(cut(SplitUnit::Files, Size::Fixed(1)), [(0, 18, 1), (1, 0, 1)]);
+        assert_eq!(cut(SplitUnit::Lines, Size::Fixed(3)), [(0, 14, 3), (0, 4, 1)]);
+        assert_eq!(cut(SplitUnit::Lines, Size::Auto), [(0, 4, 1), (0, 4, 1), (0, 6, 1), (0, 4, 1)]);
+        assert_eq!(cut(SplitUnit::Bytes, Size::Fixed(4)), [(0, 4, 4), (0, 4, 4), (0, 6, 6), (0, 4, 4)]);
+        assert_eq!(cut(SplitUnit::Bytes, Size::Fixed(5)), [(0, 8, 8), (0, 6, 6), (0, 4, 4)]);
     }
 
     #[test]
     fn records_begin_with_their_mark() {
         let directory = Directory::new("records");
         directory.write("a.fa", ">x\nAC\nGT\n>y\nA\n>z\nC\n");
-        let cut = |size| scan(&directory.input(By::Records, size, Some(">"))).map(|pieces| lengths(&pieces));
+        let cut = |size| scan(&directory.input(SplitUnit::Records, size, Some(">"))).map(|pieces| lengths(&pieces));
         assert_eq!(cut(Size::Auto).unwrap(), [(0, 9, 1), (0, 5, 1), (0, 5, 1)]);
         assert_eq!(cut(Size::Fixed(2)).unwrap(), [(0, 14, 2), (0, 5, 1)]);
         directory.write("b.fa", "AC\n>y\nA\n");
@@ -274,7 +274,7 @@ mod tests {
         for name in ["a.fa", "b.fa", "c.fa"] {
             directory.write(name, &">x\nA\n".repeat(records));
         }
-        let all = scan(&directory.input(By::Records, Size::Auto, Some(">"))).unwrap();
+        let all = scan(&directory.input(SplitUnit::Records, Size::Auto, Some(">"))).unwrap();
         assert!(all.pieces.len() <= PIECES_MAX);
         assert_eq!(all.units_from(0), 3 * records as u64);
         assert!(all.pieces.iter().all(|piece| piece.2 == 5 * piece.3 && piece.1 % 5 == 0));
@@ -283,10 +283,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let directory = Directory::new("missing");
-        let error = scan(&directory.input(By::Files, Size::Auto, None)).unwrap_err().to_string();
+        let error = scan(&directory.input(SplitUnit::Files, Size::Auto, None)).unwrap_err().to_string();
         assert!(error.ends_with("/*' matches no file"), "{error}");
         directory.write("a", "");
-        let error = scan(&directory.input(By::Lines, Size::Auto, None)).unwrap_err().to_string();
+        let error = scan(&directory.input(SplitUnit::Lines, Size::Auto, None)).unwrap_err().to_string();
         assert!(error.contains("is empty"), "{error}");
     }
 }

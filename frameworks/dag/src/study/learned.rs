@@ -10,7 +10,7 @@ use super::orders::Workload;
 use super::random::Random;
 use super::stats::Spread;
 use super::tpch::{Queries, SIX, SIZES};
-use crate::learned::{Decima, Guard, Guarded, Mode, Model};
+use crate::learned::{Decima, Guard, GuardedOrder, Mode, Model};
 use crate::order::{Heuristic, History, Policy};
 
 /// A workload, and the distribution by which jobs are drawn from the queries.
@@ -121,7 +121,7 @@ pub fn compare(case: &Case, queries: &Queries, model: &Arc<Model>, seeds: &[u64]
     let network = Arc::new(model.network.clone());
     let remaining = all(&|| Box::new(Heuristic::ShortestRemaining))?;
     let learned = all(&|| Box::new(Decima::new(network.clone(), Mode::Greedy)))?;
-    let guarded = all(&|| Box::new(Guarded::new(model.clone(), Guard::default())))?;
+    let guarded = all(&|| Box::new(GuardedOrder::new(model.clone(), Guard::default())))?;
     let row = |order: &str, outcomes: &[Outcome]| {
         let values = |of: &dyn Fn(usize) -> f64| Spread::of(&(0..outcomes.len()).map(of).collect::<Vec<_>>());
         let slower = |n: usize| {

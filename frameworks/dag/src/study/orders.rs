@@ -176,11 +176,11 @@ pub fn study(workload: &Workload, queries: &Queries, seeds: &[u64]) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::made;
+    use crate::study::generated;
 
     #[test]
     fn orders_differ_as_they_should_on_made_queries() {
-        let queries = made::queries(1);
+        let queries = generated::queries(1);
         let small = Workload { jobs: 12, ..WORKLOADS[0] };
         let mean = |order: &str| (1..4).map(|seed| small.run(&queries, order, seed).unwrap().mean()).sum::<f64>();
         let (fifo, fair, remaining) = (mean("fifo"), mean("fair"), mean("remaining"));

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::StudyError;
-use super::alibaba::{self, MACHINE, Traced};
+use super::alibaba::{self, MACHINE, TracedJob};
 use super::job::{Durations, JobModel, StageModel};
 use super::random::Random;
 use super::stats::Spread;
@@ -56,12 +56,12 @@ impl Outcome {
 
 /// Generates jobs for which both resources are scarce: most have few tasks, some have thousands; half of the stages
 /// need more memory for a CPU than a machine has, half less. Numbers are ours.
-pub fn made(seed: u64, jobs: usize) -> Vec<Arc<JobModel>> {
+pub fn generate_jobs(seed: u64, jobs: usize) -> Vec<Arc<JobModel>> {
     let mut random = Random::new(seed, "made jobs");
-    (0..jobs).map(|n| Arc::new(made_job(n, &mut random))).collect()
+    (0..jobs).map(|n| Arc::new(generate_job(n, &mut random))).collect()
 }
 
-fn made_job(n: usize, random: &mut Random) -> JobModel {
+fn generate_job(n: usize, random: &mut Random) -> JobModel {
     let count = 2 + random.exponential(4.0).min(28.0) as usize;
     let wide = random.lognormal(20.0, 1.2);
     let stages = (0..count).map(|at| {
@@ -115,13 +115,13 @@ pub fn arrivals(setup: Setup, jobs: &[Arc<JobModel>], seed: u64) -> Vec<(u64, Ar
 
 /// Returns consecutive jobs of a trace, from one on that the seed chooses. The gaps between them are those of the
 /// trace, scaled to the load of the set-up.
-pub fn replayed(setup: Setup, trace: &[Traced], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
+pub fn replayed(setup: Setup, trace: &[TracedJob], seed: u64) -> Vec<(u64, Arc<JobModel>)> {
     let first = Random::new(seed, "replay").below(trace.len().saturating_sub(setup.jobs) + 1);
     let taken = &trace[first.min(trace.len())..trace.len().min(first + setup.jobs)];
     let (Some(begin), Some(end)) = (taken.first(), taken.last()) else { return Vec::new() };
     let span = span(setup, taken.iter().map(|traced| &traced.job));
     let scale = span / (end.at - begin.at).max(1) as f64;
-    let arrival = |traced: &Traced| (((traced.at - begin.at) as f64 * scale) as u64, traced.job.clone());
+    let arrival = |traced: &TracedJob| (((traced.at - begin.at) as f64 * scale) as u64, traced.job.clone());
     taken.iter().map(arrival).collect()
 }
 
@@ -294,13 +294,13 @@ pub struct Packed {
 ///
 /// # Errors
 /// As [`run`].
-pub fn study(setup: Setup, trace: Option<&[Traced]>, seeds: &[u64]) -> Result<Vec<Packed>, StudyError> {
-    let made = |seed| arrivals(setup, &made(seed, setup.jobs), seed);
-    let alike = |seed| arrivals(setup, &alibaba::made::jobs(seed, setup.jobs), seed);
+pub fn study(setup: Setup, trace: Option<&[TracedJob]>, seeds: &[u64]) -> Result<Vec<Packed>, StudyError> {
+    let generate_jobs = |seed| arrivals(setup, &generate_jobs(seed, setup.jobs), seed);
+    let alike = |seed| arrivals(setup, &alibaba::generated::jobs(seed, setup.jobs), seed);
     match trace {
         Some(trace) => compare("trace", setup, seeds, &|seed| replayed(setup, trace, seed)),
         None => {
-            let mut all = compare("both scarce", setup, seeds, &made)?;
+            let mut all = compare("both scarce", setup, seeds, &generate_jobs)?;
             all.extend(compare("as Alibaba's", setup, seeds, &alike)?);
             Ok(all)
         }
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn all_jobs_end_and_machines_are_never_overfull() {
         let setup = Setup { machines: 2, jobs: 15, load: 1.2 };
-        let jobs = arrivals(setup, &made(4, 15), 4);
+        let jobs = arrivals(setup, &generate_jobs(4, 15), 4);
         for order in ORDERS {
             let go = || run(setup, &jobs, &mut order.parse::<Heuristic>().unwrap(), 4).unwrap();
             let outcome = go();
@@ -357,9 +357,9 @@ mod tests {
 
     #[test]
     fn a_trace_is_replayed_in_its_own_order_at_the_load_of_the_setup() {
-        let jobs = alibaba::made::jobs(3, 40);
-        let trace: Vec<Traced> =
-            jobs.iter().enumerate().map(|(n, job)| Traced { at: (n * n) as u64, job: job.clone() }).collect();
+        let jobs = alibaba::generated::jobs(3, 40);
+        let trace: Vec<TracedJob> =
+            jobs.iter().enumerate().map(|(n, job)| TracedJob { at: (n * n) as u64, job: job.clone() }).collect();
         let setup = Setup { machines: 2, jobs: 10, load: 0.9 };
         let replay = replayed(setup, &trace, 1);
         assert_eq!(replay.len(), 10);

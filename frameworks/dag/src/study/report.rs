@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::alibaba::Traced;
+use super::alibaba::TracedJob;
 use super::libra::Compared;
 use super::stats::Spread;
 use super::tpch::Queries;
@@ -88,7 +88,7 @@ pub struct Inputs {
     /// TPC-H queries of the public simulator.
     pub queries: Option<Queries>,
     /// Jobs of Alibaba's trace.
-    pub trace: Option<Vec<Traced>>,
+    pub trace: Option<Vec<TracedJob>>,
     /// Model of the learned order; `None` for the one that is part of this program.
     pub model: Option<Arc<Model>>,
 }
@@ -156,7 +156,7 @@ fn of_sizes(compared: &Compared) -> Row {
 }
 
 fn of_orders(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
-    let queries = inputs.queries.clone().unwrap_or_else(|| super::made::queries(1));
+    let queries = inputs.queries.clone().unwrap_or_else(|| super::generated::queries(1));
     let mut rows = Vec::new();
     for workload in &orders::WORKLOADS {
         rows.extend(orders::study(workload, &queries, &inputs.seeds)?.into_iter().map(|ordered| {
@@ -175,7 +175,7 @@ fn of_orders(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
 }
 
 fn of_learned(inputs: &Inputs) -> Result<Vec<Row>, StudyError> {
-    let queries = inputs.queries.clone().unwrap_or_else(|| super::made::queries(1));
+    let queries = inputs.queries.clone().unwrap_or_else(|| super::generated::queries(1));
     let model = inputs.model.clone().or_else(Order::built_in);
     let model =
         model.ok_or(StudyError::Setting { setting: "model", rule: "this program has none that can be used" })?;

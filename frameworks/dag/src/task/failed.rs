@@ -4,7 +4,7 @@ use super::{Fault, Missing};
 
 /// A failure of a task outside of its program.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct TaskFailure {
     /// Kind of the fault.
     pub(super) fault: Fault,
     /// Description of the fault.
@@ -13,8 +13,8 @@ pub(super) struct Failed {
     pub(super) missing: Vec<Missing>,
 }
 
-impl Failed {
-    pub(super) fn new(fault: Fault, message: String) -> Failed {
-        Failed { fault, message, missing: Vec::new() }
+impl TaskFailure {
+    pub(super) fn new(fault: Fault, message: String) -> TaskFailure {
+        TaskFailure { fault, message, missing: Vec::new() }
     }
 }

@@ -10,15 +10,15 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use wire::client::{Client, ClientError};
 use wire::http::StatusCode;
 
-use super::failed::Failed;
-use super::framework::Framework;
+use super::failed::TaskFailure;
+use super::framework::FrameworkClient;
 use super::{Fault, MANIFEST, Missing, OUTPUT, Published, SandboxSource, SharedSource, Sources};
 use crate::job::template::flat;
 
 /// Time that an agent may take for one piece of a file.
-const PATIENCE: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Number of attempts to fetch from an agent that does not answer.
-const TRIES: u32 = 3;
+const ATTEMPTS_MAX: u32 = 3;
 /// Maximum size of a manifest, in bytes.
 const MANIFEST_MAX: usize = 64 << 20;
 
@@ -26,15 +26,15 @@ const MANIFEST_MAX: usize = 64 << 20;
 ///
 /// # Errors
 /// Outputs cannot be read; all of them are named.
-pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut Framework) -> Result<(), Failed> {
-    let room = |error: io::Error| Failed::new(Fault::Room, format!("{}: {error}", input.display()));
+pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut FrameworkClient) -> Result<(), TaskFailure> {
+    let room = |error: io::Error| TaskFailure::new(Fault::Storage, format!("{}: {error}", input.display()));
     fs::create_dir_all(input).map_err(room)?;
     let mut missing = Vec::new();
     let mut first = None;
     if sources.shared.is_empty() {
         for source in framework.sources().await? {
             if let Err(why) = from_sandbox(&source, sources.partition, input).await {
-                let Why::Gone(why) = why else { return Err(why.failed(input)) };
+                let FetchError::Lost(why) = why else { return Err(why.failed(input)) };
                 first.get_or_insert(why);
                 missing.push(Missing { stage: source.stage, index: source.index, attempt: Some(source.attempt) });
             }
@@ -43,7 +43,7 @@ pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut Frame
     for source in &sources.shared {
         for index in (source.first..source.first + source.count).filter(|index| !source.dropped.contains(index)) {
             if let Err(why) = link(source, index, sources.partition, input) {
-                let Why::Gone(why) = why else { return Err(why.failed(input)) };
+                let FetchError::Lost(why) = why else { return Err(why.failed(input)) };
                 first.get_or_insert(why);
                 missing.push(Missing { stage: source.stage.clone(), index, attempt: None });
             }
@@ -51,28 +51,28 @@ pub(super) async fn fetch(sources: &Sources, input: &Path, framework: &mut Frame
     }
     match first {
         None => Ok(()),
-        Some(why) => Err(Failed { fault: Fault::Source, message: why, missing }),
+        Some(why) => Err(TaskFailure { fault: Fault::Source, message: why, missing }),
     }
 }
 
 /// The reason why an output cannot be fetched.
-enum Why {
+enum FetchError {
     /// The output is lost, or differs from what was published.
-    Gone(String),
+    Lost(String),
     /// The sandbox cannot store the output.
-    Here(io::Error),
+    Local(io::Error),
 }
 
-impl Why {
-    fn failed(self, input: &Path) -> Failed {
+impl FetchError {
+    fn failed(self, input: &Path) -> TaskFailure {
         match self {
-            Why::Gone(why) => Failed::new(Fault::Source, why),
-            Why::Here(error) => Failed::new(Fault::Room, format!("{}: {error}", input.display())),
+            FetchError::Lost(why) => TaskFailure::new(Fault::Source, why),
+            FetchError::Local(error) => TaskFailure::new(Fault::Storage, format!("{}: {error}", input.display())),
         }
     }
 }
 
-fn wanted(published: &Published, partition: Option<u32>) -> bool {
+fn is_of_partition(published: &Published, partition: Option<u32>) -> bool {
     partition.is_none() || published.partition == partition
 }
 
@@ -81,13 +81,13 @@ fn local_name(stage: &str, index: u32, name: &str) -> String {
     format!("{stage}.{index:07}.{}", flat(name))
 }
 
-fn link(source: &SharedSource, index: u32, partition: Option<u32>, input: &Path) -> Result<(), Why> {
+fn link(source: &SharedSource, index: u32, partition: Option<u32>, input: &Path) -> Result<(), FetchError> {
     let directory = Path::new(&source.directory).join(index.to_string());
-    let gone = |what: &str, error: String| Why::Gone(format!("{}: {what}: {error}", directory.display()));
+    let gone = |what: &str, error: String| FetchError::Lost(format!("{}: {what}: {error}", directory.display()));
     let manifest =
         fs::read(directory.join(MANIFEST)).map_err(|error| gone("the list of outputs", error.to_string()))?;
     for published in manifest_of(&manifest).map_err(|error| gone("the list of outputs", error))? {
-        if !wanted(&published, partition) {
+        if !is_of_partition(&published, partition) {
             continue;
         }
         let file = directory.join(&published.name);
@@ -97,28 +97,31 @@ fn link(source: &SharedSource, index: u32, partition: Option<u32>, input: &Path)
             return Err(gone(&published.name, lengths));
         }
         let local = input.join(local_name(&source.stage, index, &published.name));
-        std::os::unix::fs::symlink(&file, local).map_err(Why::Here)?;
+        std::os::unix::fs::symlink(&file, local).map_err(FetchError::Local)?;
     }
     Ok(())
 }
 
-async fn from_sandbox(source: &SandboxSource, partition: Option<u32>, input: &Path) -> Result<(), Why> {
+async fn from_sandbox(source: &SandboxSource, partition: Option<u32>, input: &Path) -> Result<(), FetchError> {
     let gone = |what: &str, error: String| {
-        Why::Gone(format!("task {} of stage '{}' on {}: {what}: {error}", source.index, source.stage, source.agent))
+        FetchError::Lost(format!(
+            "task {} of stage '{}' on {}: {what}: {error}",
+            source.index, source.stage, source.agent
+        ))
     };
     let directory = format!("{}/{OUTPUT}", source.path);
     let mut client = match source.agent.parse() {
-        Ok(address) => Client::at(address).with_timeout(PATIENCE).with_limit(usize::MAX),
+        Ok(address) => Client::at(address).with_timeout(REQUEST_TIMEOUT).with_limit(usize::MAX),
         Err(error) => return Err(gone("its address", format!("{error}"))),
     };
-    let named = |what: &str, why: Why| match why {
-        Why::Gone(error) => gone(what, error),
+    let named = |what: &str, why: FetchError| match why {
+        FetchError::Lost(error) => gone(what, error),
         here => here,
     };
-    let manifest = download(&mut client, &format!("{directory}/{MANIFEST}"), || Ok(List(Vec::new()))).await;
-    let List(manifest) = manifest.map_err(|why| named("the list of outputs", why))?;
+    let manifest = download(&mut client, &format!("{directory}/{MANIFEST}"), || Ok(ManifestBuffer(Vec::new()))).await;
+    let ManifestBuffer(manifest) = manifest.map_err(|why| named("the list of outputs", why))?;
     for published in manifest_of(&manifest).map_err(|error| gone("the list of outputs", error))? {
-        if !wanted(&published, partition) {
+        if !is_of_partition(&published, partition) {
             continue;
         }
         let local = input.join(local_name(&source.stage, source.index, &published.name));
@@ -133,9 +136,9 @@ fn manifest_of(bytes: &[u8]) -> Result<Vec<Published>, String> {
 }
 
 /// A manifest that is being received.
-struct List(Vec<u8>);
+struct ManifestBuffer(Vec<u8>);
 
-impl Write for List {
+impl Write for ManifestBuffer {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.0.len() + data.len() > MANIFEST_MAX {
             return Err(io::Error::other(format!("a list of outputs has {MANIFEST_MAX} bytes at most")));
@@ -149,13 +152,13 @@ impl Write for List {
 }
 
 /// A file with the length and the checksum of what was written.
-struct Summed {
+struct ChecksumWriter {
     file: fs::File,
     length: u64,
     checksum: u32,
 }
 
-impl Write for Summed {
+impl Write for ChecksumWriter {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let written = self.file.write(data)?;
         self.length += written as u64;
@@ -170,11 +173,11 @@ impl Write for Summed {
 
 /// Copies an output to a file of the sandbox. The memory that it needs does not grow with the output, since it counts
 /// as the task's.
-async fn copy(client: &mut Client, path: &str, published: &Published, local: &Path) -> Result<(), Why> {
-    let begin = || Ok(Summed { file: fs::File::create(local)?, length: 0, checksum: 0 });
+async fn copy(client: &mut Client, path: &str, published: &Published, local: &Path) -> Result<(), FetchError> {
+    let begin = || Ok(ChecksumWriter { file: fs::File::create(local)?, length: 0, checksum: 0 });
     let copied = download(client, path, begin).await?;
     if copied.length != published.length || copied.checksum != published.checksum {
-        return Err(Why::Gone("its checksum is not that of what was published".to_owned()));
+        return Err(FetchError::Lost("its checksum is not that of what was published".to_owned()));
     }
     Ok(())
 }
@@ -185,19 +188,19 @@ async fn download<W: Write + Send>(
     client: &mut Client,
     path: &str,
     begin: impl Fn() -> io::Result<W>,
-) -> Result<W, Why> {
+) -> Result<W, FetchError> {
     let path = format!("/files/download?path={}", utf8_percent_encode(path, NON_ALPHANUMERIC));
     let mut last = String::new();
-    for _ in 0..TRIES {
-        let mut sink = begin().map_err(Why::Here)?;
+    for _ in 0..ATTEMPTS_MAX {
+        let mut sink = begin().map_err(FetchError::Local)?;
         match client.download(&path, &mut sink).await {
             Ok(reply) if reply.status == StatusCode::OK => return Ok(sink),
-            Ok(reply) => return Err(Why::Gone(format!("the agent answers {}", reply.status))),
-            Err(ClientError::Sink(error)) => return Err(Why::Here(error)),
+            Ok(reply) => return Err(FetchError::Lost(format!("the agent answers {}", reply.status))),
+            Err(ClientError::Sink(error)) => return Err(FetchError::Local(error)),
             Err(error) => last = base::error_chain(&error),
         }
     }
-    Err(Why::Gone(last))
+    Err(FetchError::Lost(last))
 }
 
 #[cfg(test)]
@@ -237,10 +240,10 @@ mod tests {
         fs::remove_file(&local).unwrap();
         let other = published(b"what was forgotten");
         let gone = copy(&mut client, "/o", &other, &local).await;
-        assert!(matches!(gone, Err(Why::Gone(why)) if why.contains("checksum")));
+        assert!(matches!(gone, Err(FetchError::Lost(why)) if why.contains("checksum")));
         fs::remove_file(&local).unwrap();
         let full = copy(&mut client, "/o", &published(body), Path::new("/dev/full")).await;
-        let Err(why @ Why::Here(_)) = full else { panic!("/dev/full takes nothing") };
-        assert_eq!(why.failed(Path::new("/sandbox/input")).fault, Fault::Room);
+        let Err(why @ FetchError::Local(_)) = full else { panic!("/dev/full takes nothing") };
+        assert_eq!(why.failed(Path::new("/sandbox/input")).fault, Fault::Storage);
     }
 }

@@ -6,25 +6,26 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Fault;
-use super::failed::Failed;
+use super::failed::TaskFailure;
 use crate::split::Extent;
 
 /// Checks that every file exists and is long enough. Only the examined part of a file that has grown is used.
 ///
 /// # Errors
 /// The first file that has vanished or is shorter.
-pub(super) fn check(extents: &[Extent]) -> Result<(), Failed> {
+pub(super) fn check(extents: &[Extent]) -> Result<(), TaskFailure> {
     for extent in extents {
         let path = &extent.path;
-        let found = std::fs::metadata(path)
-            .map_err(|error| Failed::new(Fault::Input, format!("the input file {path} cannot be read: {error}")))?;
+        let found = std::fs::metadata(path).map_err(|error| {
+            TaskFailure::new(Fault::Input, format!("the input file {path} cannot be read: {error}"))
+        })?;
         if found.len() < extent.size {
             let message = format!(
                 "the input file {path} had {} bytes when the stage began, and has {}",
                 extent.size,
                 found.len()
             );
-            return Err(Failed::new(Fault::Input, message));
+            return Err(TaskFailure::new(Fault::Input, message));
         }
     }
     Ok(())

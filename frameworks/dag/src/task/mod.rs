@@ -43,13 +43,13 @@ pub enum Fault {
     /// An output of another stage is not available; its task runs again.
     Source,
     /// The disk is full, or outputs cannot be published.
-    Room,
+    Storage,
     /// The framework does not answer.
     Framework,
 }
 
 impl Fault {
-    const ALL: [Fault; 5] = [Fault::Input, Fault::Output, Fault::Source, Fault::Room, Fault::Framework];
+    const ALL: [Fault; 5] = [Fault::Input, Fault::Output, Fault::Source, Fault::Storage, Fault::Framework];
 
     /// Returns the exit code of the runner. A program that exits with one of these codes is mistaken for the runner;
     /// programs hardly use 240 and above.
@@ -58,7 +58,7 @@ impl Fault {
             Fault::Input => 240,
             Fault::Output => 241,
             Fault::Source => 242,
-            Fault::Room => 243,
+            Fault::Storage => 243,
             Fault::Framework => 244,
         }
     }
@@ -76,7 +76,7 @@ impl Fault {
             Fault::Input => "an input file has vanished or has changed",
             Fault::Output => "an output is missing, although the program has succeeded",
             Fault::Source => "an output of another stage cannot be read",
-            Fault::Room => "its outputs cannot be written or published",
+            Fault::Storage => "its outputs cannot be written or published",
             Fault::Framework => "the framework gave no answer",
         }
     }

@@ -5,48 +5,48 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::failed::Failed;
+use super::failed::TaskFailure;
 use super::{Fault, MANIFEST, Published, Spec};
 use crate::job::template::PARTITION;
 
 /// The directories of an attempt's outputs, before and after they are published.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OutputDirectories {
     /// Directory into which the program writes.
     pub(super) writes: PathBuf,
     /// Directory from which readers read.
     published: PathBuf,
 }
 
-impl Place {
+impl OutputDirectories {
     /// Creates the directory into which the program writes, and removes what an earlier run of the same attempt has
     /// left there.
     ///
     /// # Errors
     /// The directory cannot be created.
-    pub(super) fn make(spec: &Spec, sandbox: &Path) -> Result<Place, Failed> {
+    pub(super) fn make(spec: &Spec, sandbox: &Path) -> Result<OutputDirectories, TaskFailure> {
         let place = match &spec.directory {
-            Some(directory) => Place {
+            Some(directory) => OutputDirectories {
                 writes: PathBuf::from(super::attempt_directory(directory, spec.index, spec.attempt)),
                 published: Path::new(directory).join(spec.index.to_string()),
             },
-            None => Place { writes: sandbox.join(super::OUTPUT), published: sandbox.join(super::OUTPUT) },
+            None => OutputDirectories { writes: sandbox.join(super::OUTPUT), published: sandbox.join(super::OUTPUT) },
         };
         let _ = fs::remove_dir_all(&place.writes);
         fs::create_dir_all(&place.writes).map_err(|error| place.failed(&error))?;
         Ok(place)
     }
 
-    fn failed(&self, error: &io::Error) -> Failed {
+    fn failed(&self, error: &io::Error) -> TaskFailure {
         let what = if error.kind() == io::ErrorKind::StorageFull { "there is no room left: " } else { "" };
-        Failed::new(Fault::Room, format!("{}: {what}{error}", self.writes.display()))
+        TaskFailure::new(Fault::Storage, format!("{}: {what}{error}", self.writes.display()))
     }
 
     /// Publishes the outputs of the program. Outputs that another attempt has published stay, if they are complete.
     ///
     /// # Errors
     /// An output is missing, or cannot be published.
-    pub(super) fn publish(&self, spec: &Spec) -> Result<(), Failed> {
+    pub(super) fn publish(&self, spec: &Spec) -> Result<(), TaskFailure> {
         let list = self.list(spec)?;
         let text = serde_json::to_vec(&list).unwrap_or_default();
         // Readers look for the manifest first, so it must appear last.
@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// Returns the outputs that exist, with lengths and checksums.
-    fn list(&self, spec: &Spec) -> Result<Vec<Published>, Failed> {
+    fn list(&self, spec: &Spec) -> Result<Vec<Published>, TaskFailure> {
         let mut list = Vec::new();
         for output in &spec.outputs {
             let mut found = false;
@@ -103,7 +103,7 @@ impl Place {
             }
             if !found {
                 let message = format!("the output '{output}' is missing, although the program succeeded");
-                return Err(Failed::new(Fault::Output, message));
+                return Err(TaskFailure::new(Fault::Output, message));
             }
         }
         Ok(list)
@@ -113,8 +113,8 @@ impl Place {
     ///
     /// # Errors
     /// The output is missing, or is not a number.
-    pub(super) fn value(&self, name: &str) -> Result<f64, Failed> {
-        let failed = |why: String| Failed::new(Fault::Output, format!("the value in '{name}': {why}"));
+    pub(super) fn value(&self, name: &str) -> Result<f64, TaskFailure> {
+        let failed = |why: String| TaskFailure::new(Fault::Output, format!("the value in '{name}': {why}"));
         let directory = if self.writes.exists() { &self.writes } else { &self.published };
         let text = fs::read_to_string(directory.join(name)).map_err(|error| failed(error.to_string()))?;
         let number: f64 = text.trim().parse().map_err(|_| failed(format!("'{}' is not a number", text.trim())))?;
@@ -167,7 +167,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("tepui-publish-{}", std::process::id()));
         let write = |attempt: u32, text: &str| {
             let spec = spec(&directory, attempt, &["out"], None);
-            let place = Place::make(&spec, Path::new("/nowhere")).unwrap();
+            let place = OutputDirectories::make(&spec, Path::new("/nowhere")).unwrap();
             fs::write(place.writes.join("out"), text).unwrap();
             place.publish(&spec).unwrap();
             fs::read_to_string(directory.join("3/out")).unwrap()
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_written_is_reported() {
         let full = Path::new("/proc/self/no-room");
-        let error = Place::make(&spec(full, 1, &["out"], None), Path::new("/nowhere")).unwrap_err();
-        assert_eq!(error.fault, Fault::Room);
+        let error = OutputDirectories::make(&spec(full, 1, &["out"], None), Path::new("/nowhere")).unwrap_err();
+        assert_eq!(error.fault, Fault::Storage);
         assert!(error.message.contains("/proc/self/no-room/.tepui-3.1"), "{}", error.message);
-        let place = Place { writes: "/nowhere".into(), published: "/nowhere".into() };
+        let place = OutputDirectories { writes: "/nowhere".into(), published: "/nowhere".into() };
         let error = place.failed(&io::Error::from(io::ErrorKind::StorageFull));
         assert!(error.message.contains("there is no room left"), "{}", error.message);
     }
@@ -195,7 +195,7 @@ mod tests {
     fn missing_outputs_are_named_and_missing_partitions_are_empty() {
         let directory = std::env::temp_dir().join(format!("tepui-partitions-{}", std::process::id()));
         let spec = spec(&directory, 1, &["p.{partition}"], Some(3));
-        let place = Place::make(&spec, Path::new("/nowhere")).unwrap();
+        let place = OutputDirectories::make(&spec, Path::new("/nowhere")).unwrap();
         let error = place.publish(&spec).unwrap_err();
         assert_eq!(error.fault, Fault::Output);
         assert!(error.message.contains("'p.{partition}' is missing"), "{}", error.message);

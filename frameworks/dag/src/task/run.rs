@@ -12,16 +12,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::failed::Failed;
-use super::framework::Framework;
+use super::failed::TaskFailure;
+use super::framework::FrameworkClient;
 use super::inputs::{self, Pieces};
-use super::publish::Place;
+use super::publish::OutputDirectories;
 use super::{Fault, INPUT, Report, Spec, fetch};
 
 /// Runs a task in its sandbox, the directory `sandbox`. `say` receives messages for users. Returns the exit code: the
 /// program's, or that of a [`Fault`].
 pub async fn run(spec: &Spec, sandbox: &Path, say: impl Fn(&str)) -> u8 {
-    let mut framework = Framework { api: spec.api.clone(), task: spec.id.clone() };
+    let mut framework = FrameworkClient { api: spec.api.clone(), task: spec.id.clone() };
     let failed = match all(spec, sandbox, &mut framework).await {
         Ok(code) => return code,
         Err(failed) => failed,
@@ -37,17 +37,19 @@ pub async fn run(spec: &Spec, sandbox: &Path, say: impl Fn(&str)) -> u8 {
     failed.fault.code()
 }
 
-async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u8, Failed> {
+async fn all(spec: &Spec, sandbox: &Path, framework: &mut FrameworkClient) -> Result<u8, TaskFailure> {
     inputs::check(&spec.extents)?;
     let input = sandbox.join(INPUT);
     if let Some(sources) = &spec.sources {
         fetch::fetch(sources, &input, framework).await?;
     }
-    let place = Place::make(spec, sandbox)?;
+    let place = OutputDirectories::make(spec, sandbox)?;
     let pieces = match (&spec.sources, spec.stdin) {
         (_, false) => None,
         (None, true) => Some(Pieces::of_extents(&spec.extents, spec.lines)),
-        (Some(_), true) => Some(Pieces::of_directory(&input).map_err(|e| Failed::new(Fault::Room, e.to_string()))?),
+        (Some(_), true) => {
+            Some(Pieces::of_directory(&input).map_err(|e| TaskFailure::new(Fault::Storage, e.to_string()))?)
+        }
     };
     let status = program(spec, sandbox, &place.writes, pieces).await?;
     let code = code_of(status);
@@ -66,7 +68,12 @@ async fn all(spec: &Spec, sandbox: &Path, framework: &mut Framework) -> Result<u
     Ok(0)
 }
 
-async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<Pieces>) -> Result<ExitStatus, Failed> {
+async fn program(
+    spec: &Spec,
+    sandbox: &Path,
+    output: &PathBuf,
+    pieces: Option<Pieces>,
+) -> Result<ExitStatus, TaskFailure> {
     let mut command = match &spec.run {
         Run::Command(text) => {
             let mut command = Command::new("/bin/sh");
@@ -78,7 +85,7 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
             command.args(words.iter().skip(1));
             command
         }
-        Run::Image => return Err(Failed::new(Fault::Output, "there is no program".to_owned())),
+        Run::Image => return Err(TaskFailure::new(Fault::Output, "there is no program".to_owned())),
     };
     // Paths in its arguments are relative to the sandbox; an image may have another directory.
     command.current_dir(sandbox).env_remove(super::VARIABLE).env("TEPUI_OUTPUT", output);
@@ -100,17 +107,18 @@ async fn program(spec: &Spec, sandbox: &Path, output: &PathBuf, pieces: Option<P
         }
     };
     let stdin = child.stdin.take().map(|stdin| stdin.into_owned_fd()).transpose();
-    let stdin = stdin.map_err(|error| Failed::new(Fault::Room, format!("the program's standard input: {error}")))?;
+    let stdin =
+        stdin.map_err(|error| TaskFailure::new(Fault::Storage, format!("the program's standard input: {error}")))?;
     let feeding = stdin.zip(pieces).map(|(stdin, pieces)| {
         std::thread::spawn(move || pieces.copy(io::BufWriter::with_capacity(256 << 10, File::from(stdin))))
     });
     let status = wait(&mut child, is_first)
         .await
-        .map_err(|error| Failed::new(Fault::Room, format!("waiting for the program: {error}")))?;
+        .map_err(|error| TaskFailure::new(Fault::Storage, format!("waiting for the program: {error}")))?;
     if let Some(feeding) = feeding
         && let Ok(Err(error)) = feeding.join()
     {
-        return Err(Failed::new(Fault::Input, format!("the program's standard input: {error}")));
+        return Err(TaskFailure::new(Fault::Input, format!("the program's standard input: {error}")));
     }
     Ok(status)
 }

@@ -63,10 +63,10 @@ impl Value {
 }
 
 /// The position and the reason of a syntax error.
-pub type Broken = (usize, String);
+pub type SyntaxFault = (usize, String);
 
 /// Parses TOML.
-pub fn from_toml(text: &str) -> Result<Node, Broken> {
+pub fn from_toml(text: &str) -> Result<Node, SyntaxFault> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         (at, format!("this is not TOML: {}", error.message().replace('\n', ", ")))
@@ -75,7 +75,7 @@ pub fn from_toml(text: &str) -> Result<Node, Broken> {
     Ok(Node { at, value: toml_table(table.into_inner())? })
 }
 
-fn toml_table(table: DeTable) -> Result<Value, Broken> {
+fn toml_table(table: DeTable) -> Result<Value, SyntaxFault> {
     let mut fields = Vec::new();
     for (name, value) in table {
         let at = name.span().start;
@@ -84,7 +84,7 @@ fn toml_table(table: DeTable) -> Result<Value, Broken> {
     Ok(Value::Table(fields))
 }
 
-fn toml_node(value: toml::Spanned<DeValue>) -> Result<Node, Broken> {
+fn toml_node(value: toml::Spanned<DeValue>) -> Result<Node, SyntaxFault> {
     let at = value.span().start;
     let value = match value.into_inner() {
         DeValue::String(text) => Value::Text(text.into_owned()),
@@ -102,7 +102,7 @@ fn toml_node(value: toml::Spanned<DeValue>) -> Result<Node, Broken> {
     Ok(Node { at, value })
 }
 
-fn real(text: &str, at: usize) -> Result<Value, Broken> {
+fn real(text: &str, at: usize) -> Result<Value, SyntaxFault> {
     let number = text.replace('_', "").parse();
     number.map(Value::Real).map_err(|_| (at, format!("{text} is not a number")))
 }
@@ -122,7 +122,7 @@ const STRICT: ParseOptions = ParseOptions {
 };
 
 /// Parses JSON.
-pub fn from_json(text: &str) -> Result<Node, Broken> {
+pub fn from_json(text: &str) -> Result<Node, SyntaxFault> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &STRICT)
         .map_err(|error| (error.range().start, format!("this is not JSON: {}", error.kind())))?;
     match parsed.value {
@@ -131,7 +131,7 @@ pub fn from_json(text: &str) -> Result<Node, Broken> {
     }
 }
 
-fn json_node(value: Json) -> Result<Node, Broken> {
+fn json_node(value: Json) -> Result<Node, SyntaxFault> {
     let at = value.range().start;
     let value = match value {
         Json::StringLit(text) => Value::Text(text.value.into_owned()),

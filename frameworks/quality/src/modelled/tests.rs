@@ -159,42 +159,42 @@ fn job(name: &str) -> Job {
 }
 
 /// Runs a cluster for this many seconds, and returns it with all events and the second of each.
-fn lived(policy: Policy, names: &[&str], cores: u32, seconds: u32) -> (Cluster, Vec<(u32, Happening)>) {
+fn lived(policy: Policy, names: &[&str], cores: u32, seconds: u32) -> (Cluster, Vec<(u32, TrainingEvent)>) {
     let worker = Worker { command: vec!["w".into()], driver: "d".into(), cores: 1, mem: 64, pace: None };
     let settings = Settings { policy, epoch: Duration::from_secs(1), workers_max: 100, worker };
     let modelled = Modelled::new(settings);
     let mut cluster = Cluster::new(modelled, cores);
-    let mut happened = Vec::new();
+    let mut events = Vec::new();
     let now = cluster.now;
     names.iter().for_each(|name| cluster.modelled().submit(job(name), curve(20), now));
     cluster.input(Input::Nudge);
     for second in 1..=seconds {
         cluster.second();
-        happened.extend(cluster.modelled().take_happenings().into_iter().map(|one| (second, one)));
+        events.extend(cluster.modelled().take_events().into_iter().map(|one| (second, one)));
     }
-    (cluster, happened)
+    (cluster, events)
 }
 
-fn over(happened: &[(u32, Happening)], name: &str) -> u32 {
-    let is = |one: &Happening| *one == Happening::Over(name.to_owned(), true);
-    happened.iter().find(|(_, one)| is(one)).unwrap_or_else(|| panic!("{name} is not over: {happened:?}")).0
+fn over(events: &[(u32, TrainingEvent)], name: &str) -> u32 {
+    let is = |one: &TrainingEvent| *one == TrainingEvent::Ended(name.to_owned(), true);
+    events.iter().find(|(_, one)| is(one)).unwrap_or_else(|| panic!("{name} is not over: {events:?}")).0
 }
 
 #[test]
 fn a_training_alone_takes_the_time_of_its_curve() {
-    let (cluster, happened) = lived(Policy::Slaq, &["a"], 8, 30);
+    let (cluster, events) = lived(Policy::Slaq, &["a"], 8, 30);
     // The training has 20 iterations of 0.6 s with 8 workers, which take a moment to start.
-    let end = over(&happened, "a");
+    let end = over(&events, "a");
     assert!((12..=14).contains(&end), "{end}");
-    assert_eq!(happened[0].1, Happening::Begun("a".to_owned()));
-    assert_eq!(happened.iter().filter(|(_, one)| matches!(one, Happening::Iteration(..))).count(), 20);
+    assert_eq!(events[0].1, TrainingEvent::Started("a".to_owned()));
+    assert_eq!(events.iter().filter(|(_, one)| matches!(one, TrainingEvent::Iteration(..))).count(), 20);
     assert!(cluster.tasks.is_empty() && cluster.free == 8, "workers are left: {:?}", cluster.tasks);
 }
 
 #[test]
 fn two_trainings_share_workers_which_move_between_them() {
-    let (cluster, happened) = lived(Policy::Fair, &["a", "b"], 8, 60);
-    let (a, b) = (over(&happened, "a"), over(&happened, "b"));
+    let (cluster, events) = lived(Policy::Fair, &["a", "b"], 8, 60);
+    let (a, b) = (over(&events, "a"), over(&events, "b"));
     assert!(a.abs_diff(b) <= 3 && (21..=27).contains(&b), "{a} {b}");
     // Each job has four workers; the first job that ends leaves its workers to the other.
     assert!(cluster.launched <= 16, "{}", cluster.launched);
@@ -216,7 +216,7 @@ fn a_lost_worker_slows_a_training_down_and_is_replaced() {
     cluster.tell(&lost, TaskState::TaskLost);
     assert_eq!(cluster.modelled().wanted(), 1);
     (0..30).for_each(|_| cluster.second());
-    let happened = cluster.modelled().take_happenings();
-    assert!(happened.contains(&Happening::Over("a".to_owned(), true)), "{happened:?}");
+    let events = cluster.modelled().take_events();
+    assert!(events.contains(&TrainingEvent::Ended("a".to_owned(), true)), "{events:?}");
     assert_eq!((cluster.launched, cluster.free), (9, 8));
 }

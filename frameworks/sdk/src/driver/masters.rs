@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[cfg(feature = "zookeeper")]
 use detector::Url;
-use detector::{Detector, Known, ListError, MasterList, NoLeader, Pace};
+use detector::{DetectionState, Detector, ListError, MasterList, NoLeader, RequestIntervals};
 use wire::client::Address;
 
 use super::inbox::Lost;
@@ -152,7 +152,9 @@ impl Masters {
     pub(super) fn start(&mut self, seed: u64) {
         self.detector = match &self.source {
             Source::Address(_) => None,
-            Source::List(list) => Some(Detector::follow(list.clone(), Pace::FRAMEWORKS, seed, Arc::default())),
+            Source::List(list) => {
+                Some(Detector::follow(list.clone(), RequestIntervals::FRAMEWORKS, seed, Arc::default()))
+            }
             #[cfg(feature = "zookeeper")]
             Source::ZooKeeper(url) => Some(Detector::start(url.clone(), SESSION_TIMEOUT, seed)),
         };
@@ -165,7 +167,7 @@ impl Masters {
             detector.changed().await;
             match detector.known() {
                 // The former leader may still lead; if not, it says so when it is called.
-                Known::Nothing => {}
+                DetectionState::Unknown => {}
                 known => break known.leader().map(|leader| leader.address.clone()),
             }
         };
@@ -187,7 +189,7 @@ impl Masters {
 
     /// Returns the reason why there is no master to try.
     pub(super) fn trouble(&self) -> Lost {
-        let trouble = self.detector.as_ref().map(Detector::trouble).filter(|trouble| !trouble.is_empty());
+        let trouble = self.detector.as_ref().map(Detector::no_leader_reason).filter(|trouble| !trouble.is_empty());
         trouble.map_or(Lost::NoMaster, Lost::Detection)
     }
 
@@ -200,7 +202,7 @@ impl Masters {
     pub(super) fn lost(&mut self) {
         self.leader = None;
         if let Some(detector) = &self.detector {
-            detector.doubt();
+            detector.recheck_leader();
         }
     }
 }

@@ -71,7 +71,7 @@ fn the_end_of_a_stream_is_reported_with_its_means() {
     assert!(modelled.workers["t"].done);
     modelled.apply_orders("t", Orders { config: Config::GOLDEN, cores: 0.8 }, at(100.0));
     let means = QueryMeans { quality: 1.0, lag: 0.0, late: 0.0 };
-    let happened = modelled.take_happenings();
-    assert_eq!(happened, [Happening::Begun("q".to_owned()), Happening::Over("q".to_owned(), Some(means))]);
+    let events = modelled.take_events();
+    assert_eq!(events, [QueryEvent::Started("q".to_owned()), QueryEvent::Ended("q".to_owned(), Some(means))]);
     assert!(modelled.workers.is_empty() && modelled.means(at(101.0)).is_none());
 }

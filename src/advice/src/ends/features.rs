@@ -1,7 +1,7 @@
 //! Features of tasks and jobs for the classifier, as numbers around 0 and 1.
 
 use super::End;
-use super::known::Shares;
+use super::classifier::EndCounts;
 
 /// Number of priorities and of scheduling classes in Google's traces of 2011.
 const PRIORITIES: usize = 12;
@@ -54,7 +54,7 @@ pub(super) fn kind(user: u64, class: u8, priority: u8, asked: &[f64; 3]) -> u64 
 }
 
 /// Information about a launch, and the time that the task has run since.
-pub(super) struct Seen<'a> {
+pub(super) struct TaskObservation<'a> {
     pub(super) launch: &'a Launch,
     /// Time that the task has run, in seconds.
     pub(super) age: f64,
@@ -62,12 +62,12 @@ pub(super) struct Seen<'a> {
     pub(super) typical: Option<f64>,
     /// Shares of each end among the job's tasks, the user's, those of the same kind, recent ones of the machine, and
     /// all recent ones.
-    pub(super) shares: [Shares; 5],
+    pub(super) shares: [EndCounts; 5],
     /// Number of tasks of the job that were submitted.
     pub(super) tasks: u32,
 }
 
-impl Seen<'_> {
+impl TaskObservation<'_> {
     pub(super) fn features(&self) -> Vec<f64> {
         let launch = self.launch;
         let mut all = Vec::with_capacity(EVENT_FEATURES);
@@ -93,7 +93,7 @@ pub(super) fn runs(seen: &[f64]) -> bool {
 
 /// Returns the features of a job that starts, with the ends of its user's jobs, of jobs of its kind, and of all recent
 /// jobs.
-pub(super) fn of_job(start: &JobStart, shares: &[Shares; 3]) -> Vec<f64> {
+pub(super) fn of_job(start: &JobStart, shares: &[EndCounts; 3]) -> Vec<f64> {
     let mut all = Vec::with_capacity(JOB_FEATURES);
     add_request(&mut all, start.class, start.priority, &start.asked);
     all.push(small(f64::from(start.tasks)));

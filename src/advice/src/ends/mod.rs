@@ -1,18 +1,18 @@
 //! Predicts how tasks and jobs will end, with a classifier that learns while it predicts.
 //!
-//! [`Ends`] is the classifier, with statistics of jobs, users, machines and kinds of work; [`Network`] is the part of
-//! it that learns. After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which classifies tasks
-//! and jobs into the same four classes with neural networks.
+//! [`EndClassifier`] is the classifier, with statistics of jobs, users, machines and kinds of work; [`Network`] is the
+//! part of it that learns. After "Failure analysis and prediction for big-data systems" (IEEE TSC 2017), which
+//! classifies tasks and jobs into the same four classes with neural networks.
 
+mod classifier;
 mod features;
-mod known;
 mod network;
 mod score;
 
 use serde::{Deserialize, Serialize};
 
+pub use classifier::EndClassifier;
 pub use features::{EVENT_FEATURES, JOB_FEATURES, JobStart, Launch};
-pub use known::Ends;
 pub use network::Network;
 pub use score::{ClassScore, Score};
 

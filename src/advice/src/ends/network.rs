@@ -24,7 +24,7 @@ pub struct Network {
 }
 
 /// Activations of the network for one example.
-struct Flow {
+struct Activations {
     hidden: Vec<f64>,
     shares: [f64; ENDS],
 }
@@ -43,10 +43,10 @@ impl Network {
 
     /// Returns the probability of each end. Missing inputs count as 0.
     pub fn predict(&self, inputs: &[f64]) -> [f64; ENDS] {
-        self.flow(inputs).shares
+        self.activations(inputs).shares
     }
 
-    fn flow(&self, inputs: &[f64]) -> Flow {
+    fn activations(&self, inputs: &[f64]) -> Activations {
         let dot = |weights: &[f64], values: &[f64]| {
             let (bias, weights) = weights.split_last().unwrap_or((&0.0, &[]));
             bias + weights.iter().zip(values).map(|(w, x)| w * x).sum::<f64>()
@@ -61,12 +61,12 @@ impl Network {
         shares.iter_mut().for_each(|share| *share = (*share - largest).exp());
         let sum: f64 = shares.iter().sum();
         shares.iter_mut().for_each(|share| *share /= sum);
-        Flow { hidden, shares }
+        Activations { hidden, shares }
     }
 
     /// Learns from one example.
     pub fn learn(&mut self, inputs: &[f64], end: End) {
-        let Flow { hidden, shares } = self.flow(inputs);
+        let Activations { hidden, shares } = self.activations(inputs);
         let boundary = self.hidden * (self.inputs + 1);
         let mut errors = shares;
         errors[end.place()] -= 1.0;

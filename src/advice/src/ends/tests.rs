@@ -6,9 +6,9 @@ use super::*;
 
 #[test]
 fn features_have_their_number() {
-    let ends = Ends::new(1);
-    assert_eq!(ends.seen(&Launch::default(), 0.0, 0.0).len(), EVENT_FEATURES);
-    assert_eq!(ends.seen_of_job(&JobStart::default(), 0.0).len(), JOB_FEATURES);
+    let ends = EndClassifier::new(1);
+    assert_eq!(ends.task_features(&Launch::default(), 0.0, 0.0).len(), EVENT_FEATURES);
+    assert_eq!(ends.job_features(&JobStart::default(), 0.0).len(), JOB_FEATURES);
 }
 
 #[test]
@@ -26,21 +26,25 @@ fn a_network_learns_what_no_line_separates() {
 
 #[test]
 fn a_machine_that_fails_tasks_is_known_by_it() {
-    let mut ends = Ends::new(1);
+    let mut ends = EndClassifier::new(1);
     for round in 0..2_000_u32 {
         let machine = u64::from(round % 10);
         let launch = Launch { job: 5, machine, ..Launch::default() };
         let now = f64::from(round) * 10.0;
-        let seen = ends.seen(&launch, 0.0, now);
+        let seen = ends.task_features(&launch, 0.0, now);
         let end = if machine == 3 { End::Fail } else { End::Finish };
         ends.learn(&seen, end);
         ends.ended(&launch, 60.0, end, now);
     }
     let of = |machine| {
-        End::likeliest(&ends.predict(&ends.seen(&Launch { job: 5, machine, ..Launch::default() }, 0.0, 20_000.0)))
+        End::likeliest(&ends.predict(&ends.task_features(
+            &Launch { job: 5, machine, ..Launch::default() },
+            0.0,
+            20_000.0,
+        )))
     };
     assert_eq!((of(3), of(4)), (End::Fail, End::Finish));
-    assert_eq!(ends.habit(&Launch { job: 5, machine: 3, ..Launch::default() }), End::Finish);
+    assert_eq!(ends.most_frequent_end(&Launch { job: 5, machine: 3, ..Launch::default() }), End::Finish);
 }
 
 #[test]

@@ -102,11 +102,11 @@ impl From<ContainerId> for ContainerName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prepare {
     /// The directory must exist, and its owner becomes the container's user.
-    Give,
+    ChangeOwner,
     /// The directory must exist, and is not changed: other containers use it too.
-    Leave,
+    KeepOwner,
     /// The directory is created if it is missing, inside another sandbox and with that sandbox's owner.
-    Make {
+    Create {
         /// Absolute path of the other sandbox.
         sandbox: String,
     },
@@ -116,7 +116,7 @@ pub enum Prepare {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VolumeLink {
     /// Path at which the directory is visible, relative to the sandbox.
-    pub seen: String,
+    pub container_path: String,
     /// Absolute path of the directory.
     pub directory: String,
     /// Preparation of the directory.
@@ -158,7 +158,7 @@ pub struct ContainerSpec {
     pub executor: Option<ExecutorKey>,
     /// Whether the container runs the agent's own executor: the command executor or the default executor. Its program
     /// is trusted, whatever its arguments are.
-    pub ours: bool,
+    pub is_builtin_executor: bool,
     /// Set for a session in a parent container. `sandbox` is then the parent's; it is not created and receives no
     /// output.
     pub session: Option<Session>,

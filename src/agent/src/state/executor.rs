@@ -12,7 +12,7 @@ use protos::mesos::{self as pb, executor};
 
 use super::container::{ContainerName, VolumeLink};
 use super::proof::Proof;
-use super::status::Verdict;
+use super::status::GeneratedStatus;
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::disk::paths;
 
@@ -44,7 +44,7 @@ pub enum ExecutorLink {
 
 /// First message of an executor whose start has not been reported yet.
 #[derive(Clone, Debug)]
-pub(crate) enum Early {
+pub(crate) enum DeferredRegistration {
     /// A SUBSCRIBE call.
     Subscribe(StreamId, RequestId, Box<executor::Call>, Proof),
     /// A RegisterExecutorMessage, with the pid of its sender.
@@ -114,12 +114,12 @@ pub struct Executor {
     /// Persistent volumes that are visible in the container.
     pub(crate) volumes: Vec<VolumeLink>,
     /// State, reason and message of tasks that have not ended when the container ends.
-    pub(crate) ending: Option<Verdict>,
+    pub(crate) ending: Option<GeneratedStatus>,
     /// Resources whose limit the container has exceeded, if it is destroyed for that.
     pub(crate) limitation: Vec<pb::Resource>,
     /// First message of the executor, if it arrived before the report of its start. It is handled once the pid is
     /// checkpointed.
-    pub(crate) early: Option<Early>,
+    pub(crate) deferred: Option<DeferredRegistration>,
     /// Timer of the registration or the shutdown.
     pub(crate) timer: Option<TimerKey>,
     /// Whether any task was sent to the executor.
@@ -136,7 +136,7 @@ impl Executor {
 
     /// Returns whether the program is the agent's own: the command executor or the default executor. Such an executor
     /// has a connection of its own and never registers by a message.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub(crate) fn is_builtin(&self) -> bool {
         self.is_default() || self.generated_for_command_task
     }
 
@@ -189,7 +189,7 @@ impl Executor {
             volumes: Vec::new(),
             ending: None,
             limitation: Vec::new(),
-            early: None,
+            deferred: None,
             timer: None,
             was_given_a_task: false,
             status: None,

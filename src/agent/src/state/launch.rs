@@ -10,7 +10,7 @@ pub(crate) struct Launch {
     /// Executor of the tasks.
     pub(crate) executor: ExecutorInfo,
     /// Whether the agent created the executor for a command task.
-    pub(crate) made_up: bool,
+    pub(crate) generated_for_command_task: bool,
     /// Task or task group to launch.
     pub(crate) queued: Queued,
     /// Whether the master expects that a new executor is needed; `None` if the message does not say.

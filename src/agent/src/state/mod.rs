@@ -2,6 +2,7 @@
 //!
 //! Rows are shared with snapshots and copied when they change. Changes are made in the file of each message and call.
 
+mod checkpoint_failure;
 mod container;
 mod executor;
 mod framework;
@@ -14,10 +15,10 @@ mod proof;
 mod status;
 mod streams;
 mod task;
-mod trouble;
 
+pub(crate) use checkpoint_failure::CheckpointFailure;
 pub use container::{ContainerName, ContainerSpec, ExecutorKey, Prepare, Session, VolumeLink};
-pub(crate) use executor::Early;
+pub(crate) use executor::DeferredRegistration;
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
 pub(crate) use frameworks::Frameworks;
@@ -27,7 +28,6 @@ pub(crate) use nested::{Nested, Wait};
 pub(crate) use operations::Operations;
 pub use proof::{Claims, Proof};
 pub use status::is_terminal;
-pub(crate) use status::{Verdict, is_capable, loss, update_of};
+pub(crate) use status::{GeneratedStatus, is_capable, loss_state, update_of};
 pub(crate) use streams::{Acknowledged, Received, Streams};
 pub(crate) use task::{note_status, task_for, task_of};
-pub(crate) use trouble::Trouble;

@@ -18,13 +18,13 @@ pub(crate) fn is_capable(info: &pb::FrameworkInfo, capability: Type) -> bool {
 }
 
 /// Returns the state that reports a loss to a framework: `exact` if it is PARTITION_AWARE, else TASK_LOST.
-pub(crate) fn loss(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
+pub(crate) fn loss_state(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
     if is_capable(info, Type::PartitionAware) { exact } else { TaskState::TaskLost }
 }
 
 /// State, reason and message of an update that the agent itself makes.
 #[derive(Clone, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct GeneratedStatus {
     pub(crate) state: TaskState,
     pub(crate) reason: pb::task_status::Reason,
     pub(crate) message: String,
@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
 
 /// Returns a status update that the agent itself makes.
 pub(crate) fn update_of(
-    verdict: &Verdict,
+    generated: &GeneratedStatus,
     framework: &FrameworkId,
     executor: Option<&ExecutorId>,
     agent: Option<&AgentId>,
@@ -49,10 +49,10 @@ pub(crate) fn update_of(
         slave_id: slave_id.clone(),
         status: pb::TaskStatus {
             task_id: pb::TaskId { value: task.into() },
-            state: verdict.state as i32,
-            message: Some(verdict.message.clone()),
+            state: generated.state as i32,
+            message: Some(generated.message.clone()),
             source: Some(pb::task_status::Source::Slave as i32),
-            reason: Some(verdict.reason as i32),
+            reason: Some(generated.reason as i32),
             slave_id,
             executor_id,
             timestamp: Some(timestamp),

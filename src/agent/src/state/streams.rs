@@ -45,11 +45,11 @@ pub(crate) enum Received {
 
 /// State of a task's stream before an update is received.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct StreamState {
     /// Whether so many updates wait that only the task's last one should be accepted.
     pub(crate) is_full: bool,
     /// Whether the update is a duplicate.
-    pub(crate) has_it: bool,
+    pub(crate) is_duplicate: bool,
 }
 
 /// Outcome of an acknowledgement.
@@ -145,13 +145,13 @@ impl Streams {
     }
 
     /// Returns the state of a task's stream before this update is received.
-    pub(crate) fn before(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> Before {
-        let Some(stream) = self.streams.get(&(framework.clone(), task.clone())) else { return Before::default() };
-        Before { is_full: stream.pending.len() >= MAX_PENDING, has_it: stream.known.contains(uuid) }
+    pub(crate) fn state_of(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> StreamState {
+        let Some(stream) = self.streams.get(&(framework.clone(), task.clone())) else { return StreamState::default() };
+        StreamState { is_full: stream.pending.len() >= MAX_PENDING, is_duplicate: stream.known.contains(uuid) }
     }
 
     /// Returns whether so many tasks have streams that updates of unknown tasks are rejected.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn has_too_many_tasks(&self) -> bool {
         self.streams.len() >= MAX_TASKS
     }
 

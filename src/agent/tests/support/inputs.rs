@@ -6,7 +6,7 @@ use base::Pid;
 use protos::mesos::internal::*;
 use protos::mesos::{self as pb, TaskState, agent as operator, executor, framework_info::capability};
 
-use super::{MASTER, Stage};
+use super::{MASTER, TestAgent};
 
 /// Returns the value of an option of a line, a word of the form `name=value`.
 fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
@@ -136,7 +136,7 @@ fn volume() -> pb::Resource {
     pb::Resource { disk: Some(Box::new(disk)), ..reserved() }
 }
 
-impl Stage {
+impl TestAgent {
     /// Returns the inputs that a line stands for.
     pub(super) fn inputs(&mut self, words: &[&str]) -> Vec<Input> {
         let input = match words {
@@ -156,7 +156,7 @@ impl Stage {
             ["signal", "TERM"] => Input::Shutdown { unregister: false },
             ["checkpoints", "work"] => Input::CheckpointsWork,
             ["checkpoints", "fail", why @ ..] => {
-                Input::CheckpointsFailing { why: why.join(" "), needs_room: why.contains(&"space") }
+                Input::CheckpointsFailing { why: why.join(" "), lacks_space: why.contains(&"space") }
             }
             ["volumes-changed", change] => Input::VolumesChanged { change: change.parse().unwrap() },
             ["update-failed", name, why @ ..] => {

@@ -20,7 +20,7 @@ use resources::{Format, Resources, Role, parse_attributes, parse_text};
 pub(crate) const MASTER: &str = "master@10.0.0.1:5050";
 
 /// An agent with its modelled environment.
-pub struct Stage {
+pub struct TestAgent {
     pub(crate) agent: Option<Agent>,
     pub(crate) config: Config,
     pub(crate) info: pb::SlaveInfo,
@@ -44,9 +44,9 @@ pub struct Stage {
     pub(crate) load: Option<f64>,
 }
 
-impl Stage {
+impl TestAgent {
     /// Returns the stage of an agent with 4 CPUs that has never run.
-    pub fn new() -> Stage {
+    pub fn new() -> TestAgent {
         let pid: Pid = "slave(1)@10.0.0.2:5051".parse().unwrap();
         let mut config = Config::new(pid, "/w");
         config.boot_id = "boot-1".to_owned();
@@ -59,7 +59,7 @@ impl Stage {
             checkpoint: Some(true),
             ..pb::SlaveInfo::default()
         };
-        Stage {
+        TestAgent {
             agent: None,
             config,
             info,
@@ -229,7 +229,7 @@ impl Stage {
 
     fn note(&mut self, output: &Output) {
         match output {
-            Output::NoteEnd { container, termination } => {
+            Output::RecordTermination { container, termination } => {
                 if let Some(nested) = self.nested.get_mut(container) {
                     nested.termination = Some(pb::slave::ContainerTermination::clone(termination));
                 }

@@ -1,9 +1,9 @@
 //! Renders outputs as words.
 
-use agent::{Answer, ContainerSpec, Done, GoneVolume, Outgoing, Output, Prepare, VolumeLink};
+use agent::{Answer, ContainerSpec, Done, Outgoing, Output, Prepare, RemovedVolume, VolumeLink};
 use protos::mesos::{self as pb, TaskState, executor, task_status};
 
-use super::Stage;
+use super::TestAgent;
 
 fn state(number: i32) -> &'static str {
     TaskState::try_from(number).map_or("?", |state| state.as_str_name())
@@ -39,7 +39,7 @@ fn status(status: &pb::TaskStatus) -> String {
     text
 }
 
-impl Stage {
+impl TestAgent {
     pub(super) fn show_output(&self, output: &Output) -> String {
         match output {
             Output::Send { to, message } => format!("send {to}: {}", message_text(message)),
@@ -54,20 +54,20 @@ impl Stage {
             Output::Destroy { container } => format!("destroy {container}"),
             Output::Delete { paths } => format!("delete {}", paths.join(" ")),
             Output::DeleteSandbox { path, request } => format!("delete {path}, then answer {}", request.0),
-            Output::NoteEnd { container, termination } => {
+            Output::RecordTermination { container, termination } => {
                 format!("note the end of {container}: {:?}", termination.status)
             }
             Output::Forget { container } => format!("forget {container}"),
             Output::ChangeVolumes { change, gone, new } => {
-                let kind = |volume: &GoneVolume| if volume.is_mount { "empty" } else { "destroy" };
+                let kind = |volume: &RemovedVolume| if volume.is_mount { "empty" } else { "destroy" };
                 let gone = gone.iter().map(|volume| format!(", {} {}", kind(volume), volume.path));
                 let new = new.iter().map(|path| format!(", create {path}"));
                 format!("change volumes {change}{}", gone.chain(new).collect::<String>())
             }
-            Output::LinkVolumes { container, appear, vanish, .. } => {
-                let appear = appear.iter().map(|link| format!(", {}", link_text(link)));
-                let vanish = vanish.iter().map(|link| format!(", no {}", link_text(link)));
-                format!("link volumes of {container}{}", appear.chain(vanish).collect::<String>())
+            Output::LinkVolumes { container, added, removed, .. } => {
+                let added = added.iter().map(|link| format!(", {}", link_text(link)));
+                let removed = removed.iter().map(|link| format!(", no {}", link_text(link)));
+                format!("link volumes of {container}{}", added.chain(removed).collect::<String>())
             }
             Output::Resize { container, .. } => format!("resize {container}"),
             Output::Measure => "measure".to_owned(),
@@ -170,8 +170,8 @@ fn answer_text(answer: &Answer) -> String {
 }
 
 fn link_text(link: &VolumeLink) -> String {
-    let left = if link.prepare == Prepare::Leave { " as it is" } else { "" };
-    format!("volume {} -> {}{left}", link.seen, link.directory)
+    let left = if link.prepare == Prepare::KeepOwner { " as it is" } else { "" };
+    format!("volume {} -> {}{left}", link.container_path, link.directory)
 }
 
 fn spec_text(spec: &ContainerSpec) -> String {

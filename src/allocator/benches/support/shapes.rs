@@ -176,7 +176,7 @@ pub fn freed(agents: usize, frameworks: usize, limits: Limits, rows: &mut Vec<Ro
     let offers = allocator.allocate(now(0));
     for o in &offers {
         let holder = Holder { framework: &o.framework, role: &o.role, agent: &o.agent };
-        allocator.take_up_offered(holder, &o.resources);
+        allocator.mark_offered_used(holder, &o.resources);
     }
     let task = text("cpus:1;mem:64");
     let (took, made) = time(|| {

@@ -132,7 +132,7 @@ impl Story {
         let how = if count > 0 { OfferEnd::Accepted } else { OfferEnd::Declined };
         self.end(&offer, how, age, &tasks);
         let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
-        self.allocator.take_up_offered(holder, &tasks);
+        self.allocator.mark_offered_used(holder, &tasks);
         self.allocator.recover(holder, &rest, Held::Offered, Some(Filter::default()), at(self.now));
         self.started += count;
         if count > 0 {

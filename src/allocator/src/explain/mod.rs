@@ -5,7 +5,7 @@
 //! all agents. It changes nothing. With a need, such as the resources of a task, smaller offers do not count. `text.rs`
 //! formats it.
 
-mod judge;
+mod obstacles;
 mod text;
 
 use base::{AgentId, FrameworkId, Time};
@@ -16,7 +16,7 @@ use crate::allocator::Allocator;
 use crate::{Held, Quota, Unavailability};
 
 pub use crate::tree::Level;
-use judge::Asked;
+use obstacles::Question;
 
 /// Explanation of the offers of a framework in a role.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Explanation {
     /// Time of the explanation.
     pub at: Time,
     /// Whether the framework is offered resources in the role at all.
-    pub standing: Standing,
+    pub offer_state: OfferState,
     /// Number of agents that must have reregistered before offers are made, and the time at which offers start in any
     /// case; `None` if offers are made.
     pub paused: Option<(usize, Time)>,
@@ -38,13 +38,13 @@ pub struct Explanation {
     /// has none.
     pub levels: Vec<Level>,
     /// Quota of the top-level role, which counts for all roles below it; `None` if it has none.
-    pub quota: Option<QuotaStanding>,
+    pub quota: Option<QuotaUsage>,
     /// Least quantities of a useful offer; empty if any offer is useful.
     pub need: Quantities,
     /// Quantities that are withheld for unsatisfied guarantees, by role.
     pub set_aside: Vec<(Role, Quantities)>,
     /// Result for every agent, sorted by id. Empty if the framework is not subscribed to the role.
-    pub agents: Vec<Verdict>,
+    pub agents: Vec<AgentExplanation>,
     /// Names of the machines that are down for maintenance. The caller sets them, since the allocator does not know
     /// them.
     pub down: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Explanation {
 
 /// Obstacle to an offer of one agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct AgentExplanation {
     /// Id of the agent.
     pub agent: AgentId,
     /// Hostname of the agent.
@@ -72,7 +72,7 @@ pub struct Verdict {
 
 /// Whether a framework is offered resources in a role at all, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum OfferState {
     /// The framework is offered resources in the role.
     Wants,
     /// The allocator does not know the framework.
@@ -87,7 +87,7 @@ pub enum Standing {
 
 /// Quota of a role, and the consumed part of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QuotaStanding {
+pub struct QuotaUsage {
     /// Top-level role.
     pub role: Role,
     /// Guarantee and limit of the role.
@@ -201,10 +201,10 @@ impl Allocator {
             name: String::new(),
             role: role.clone(),
             at: now,
-            standing: Standing::Unknown,
+            offer_state: OfferState::Unknown,
             paused: self.recovering.filter(|(agents, until)| self.agents.len() < *agents && now < *until),
             levels: Vec::new(),
-            quota: self.quota_standing(role),
+            quota: self.quota_usage(role),
             need: need.clone(),
             set_aside: self.set_aside(),
             agents: Vec::new(),
@@ -217,19 +217,19 @@ impl Allocator {
         let client = state.clients.get(role).copied().filter(|client| self.clients.get(*client).subscribed);
         let Some(client) = client else {
             let subscribed = state.clients.iter().filter(|(_, client)| self.clients.get(**client).subscribed);
-            explanation.standing = Standing::NotSubscribed(subscribed.map(|(role, _)| role.clone()).collect());
+            explanation.offer_state = OfferState::NotSubscribed(subscribed.map(|(role, _)| role.clone()).collect());
             return explanation;
         };
-        explanation.standing = match self.clients.get(client) {
-            _ if !state.active => Standing::Inactive,
-            client if client.suppressed => Standing::Suppressed,
-            _ => Standing::Wants,
+        explanation.offer_state = match self.clients.get(client) {
+            _ if !state.active => OfferState::Inactive,
+            client if client.suppressed => OfferState::Suppressed,
+            _ => OfferState::Wants,
         };
         explanation.levels = self.clients.get(client).node.map_or_else(Vec::new, |node| self.tree.levels(node));
         if let Some(last) = explanation.levels.last_mut() {
             self.name_frameworks(last);
         }
-        let verdict = |(ix, agent): (usize, &Agent)| Verdict {
+        let verdict = |(ix, agent): (usize, &Agent)| AgentExplanation {
             agent: agent.id.clone(),
             hostname: agent.options.hostname.clone(),
             name: match agent.options.hostname.as_str() {
@@ -237,7 +237,7 @@ impl Allocator {
                 hostname => hostname.to_owned(),
             },
             free: agent.free.quantities(),
-            obstacle: self.judge(ix as u32, &Asked { client, need }),
+            obstacle: self.obstacle_of(ix as u32, &Question { client, need }),
             is_too_small: !agent.total.quantities().contains(need),
             maintenance: self.unavailability(&agent.id),
         };
@@ -256,10 +256,10 @@ impl Allocator {
         }
     }
 
-    fn quota_standing(&self, role: &Role) -> Option<QuotaStanding> {
+    fn quota_usage(&self, role: &Role) -> Option<QuotaUsage> {
         let state = self.roles.get(self.roles.find(&role.top_level())?);
         let account = state.account()?;
-        Some(QuotaStanding { role: state.role.clone(), quota: account.quota.clone(), charged: account.charged.clone() })
+        Some(QuotaUsage { role: state.role.clone(), quota: account.quota.clone(), charged: account.charged.clone() })
     }
 
     fn set_aside(&self) -> Vec<(Role, Quantities)> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::{AgentId, Time, format_duration};
 use resources::{Limits, Quantities};
 
-use super::{Explanation, HeldBy, Inactivity, Level, Obstacle, QuotaStanding, Standing, Verdict};
+use super::{AgentExplanation, Explanation, HeldBy, Inactivity, Level, Obstacle, OfferState, QuotaUsage};
 use crate::Held;
 
 /// Maximum number of agents, holders or names in a line.
@@ -17,7 +17,7 @@ const EXAMPLES: usize = 3;
 
 impl Display for Explanation {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        self.write_standing(out)?;
+        self.write_offer_state(out)?;
         if let Some((agents, until)) = self.paused {
             let left = span(until, self.at);
             writeln!(out, "No offers are made until {agents} agents have reregistered, or for {left} more.")?;
@@ -32,7 +32,7 @@ impl Display for Explanation {
             let withheld = self.set_aside.iter().map(|(role, amounts)| format!("{amounts} for {role}"));
             writeln!(out, "Withheld for guarantees: {}.", some(withheld))?;
         }
-        if self.standing == Standing::Wants && self.agents.is_empty() {
+        if self.offer_state == OfferState::Wants && self.agents.is_empty() {
             writeln!(out, "There are no agents.")?;
         }
         if self.is_impossible() {
@@ -44,33 +44,33 @@ impl Display for Explanation {
 }
 
 impl Explanation {
-    fn write_standing(&self, out: &mut Formatter<'_>) -> fmt::Result {
+    fn write_offer_state(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let role = &self.role;
         let framework = match self.name.as_str() {
             "" => self.framework.to_string(),
             name => format!("{name} ({})", self.framework),
         };
-        match &self.standing {
-            Standing::Unknown => writeln!(out, "Framework {framework} is not known."),
-            Standing::NotSubscribed(roles) if roles.is_empty() => {
+        match &self.offer_state {
+            OfferState::Unknown => writeln!(out, "Framework {framework} is not known."),
+            OfferState::NotSubscribed(roles) if roles.is_empty() => {
                 writeln!(out, "Framework {framework} is subscribed to no role.")
             }
-            Standing::NotSubscribed(roles) => {
+            OfferState::NotSubscribed(roles) => {
                 let roles = some(roles.iter().map(ToString::to_string));
                 writeln!(out, "Framework {framework} is not subscribed to role {role}, but to {roles}.")
             }
-            Standing::Inactive => {
+            OfferState::Inactive => {
                 writeln!(out, "Framework {framework} gets no offers: it is not connected, or not active.")
             }
-            Standing::Suppressed => {
+            OfferState::Suppressed => {
                 writeln!(out, "Framework {framework} gets no offers in role {role}: it has suppressed them.")
             }
-            Standing::Wants => writeln!(out, "Framework {framework} wants offers in role {role}."),
+            OfferState::Wants => writeln!(out, "Framework {framework} wants offers in role {role}."),
         }
     }
 
     fn write_agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let mut groups: BTreeMap<Key<'_>, Vec<&Verdict>> = BTreeMap::new();
+        let mut groups: BTreeMap<Key<'_>, Vec<&AgentExplanation>> = BTreeMap::new();
         for verdict in &self.agents {
             groups.entry(Key::of(&verdict.obstacle)).or_default().push(verdict);
         }
@@ -87,7 +87,7 @@ impl Explanation {
 
     /// Writes the maintenance windows with their agents, and the machines that are down.
     fn write_maintenance(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let mut windows: BTreeMap<(Time, Option<Duration>), Vec<&Verdict>> = BTreeMap::new();
+        let mut windows: BTreeMap<(Time, Option<Duration>), Vec<&AgentExplanation>> = BTreeMap::new();
         for verdict in &self.agents {
             if let Some(window) = verdict.maintenance {
                 windows.entry((window.start, window.duration)).or_default().push(verdict);
@@ -116,7 +116,7 @@ impl Explanation {
     }
 
     /// Returns the text that is true of all agents of a group.
-    fn reason(&self, agents: &[&Verdict]) -> String {
+    fn reason(&self, agents: &[&AgentExplanation]) -> String {
         let Some(first) = agents.first() else { return String::new() };
         match &first.obstacle {
             Obstacle::Offered(_) => format!("offered to the framework, {}", self.longest(agents)),
@@ -152,7 +152,11 @@ impl Explanation {
     }
 
     /// Returns the largest of some quantities of a group, limited to the names in the need.
-    fn most<'a>(&self, agents: &[&'a Verdict], of: impl Fn(&'a Verdict) -> Option<&'a Quantities>) -> String {
+    fn most<'a>(
+        &self,
+        agents: &[&'a AgentExplanation],
+        of: impl Fn(&'a AgentExplanation) -> Option<&'a Quantities>,
+    ) -> String {
         let mut most = Quantities::default();
         agents.iter().filter_map(|one| of(one)).for_each(|amounts| most = most.max(amounts));
         let needed: Vec<String> =
@@ -160,7 +164,7 @@ impl Explanation {
         if needed.is_empty() { String::new() } else { format!(" (at most {})", needed.join(";")) }
     }
 
-    fn longest(&self, agents: &[&Verdict]) -> String {
+    fn longest(&self, agents: &[&AgentExplanation]) -> String {
         let since = agents.iter().filter_map(|one| match &one.obstacle {
             Obstacle::Offered(since) => Some(*since),
             _ => None,
@@ -168,8 +172,8 @@ impl Explanation {
         format!("the longest for {}", span(self.at, since.min().unwrap_or(self.at)))
     }
 
-    fn refused(&self, agents: &[&Verdict]) -> String {
-        let until = |one: &&Verdict| if let Obstacle::Refused(until) = one.obstacle { until } else { None };
+    fn refused(&self, agents: &[&AgentExplanation]) -> String {
+        let until = |one: &&AgentExplanation| if let Obstacle::Refused(until) = one.obstacle { until } else { None };
         let ends: Vec<Time> = agents.iter().filter_map(until).collect();
         match (ends.iter().min(), ends.iter().max()) {
             (Some(first), Some(last)) => match (span(*first, self.at), span(*last, self.at)) {
@@ -181,7 +185,7 @@ impl Explanation {
     }
 
     /// Returns the clients that hold agents of a group, those with most agents first.
-    fn holders(&self, agents: &[&Verdict]) -> String {
+    fn holders(&self, agents: &[&AgentExplanation]) -> String {
         let mut sums: BTreeMap<(bool, String), (usize, Time)> = BTreeMap::new();
         for verdict in agents {
             let Obstacle::Held(list) = &verdict.obstacle else { continue };
@@ -210,7 +214,7 @@ impl Explanation {
     /// known.
     #[must_use]
     pub fn about(&self, agent: &AgentId) -> Option<String> {
-        if self.standing != Standing::Wants {
+        if self.offer_state != OfferState::Wants {
             let mut text = String::new();
             // Writing to a string cannot fail.
             let _ = write!(text, "{self}");
@@ -226,7 +230,7 @@ impl Explanation {
     }
 }
 
-impl Verdict {
+impl AgentExplanation {
     /// Returns the total of the agent if that is the obstacle.
     fn total(&self) -> Option<&Quantities> {
         if let Obstacle::TooSmall(total) = &self.obstacle { Some(total) } else { None }
@@ -296,11 +300,11 @@ impl Display for Place<'_> {
     }
 }
 
-struct QuotaLine<'a>(&'a QuotaStanding);
+struct QuotaLine<'a>(&'a QuotaUsage);
 
 impl Display for QuotaLine<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let QuotaStanding { role, quota, charged } = self.0;
+        let QuotaUsage { role, quota, charged } = self.0;
         match charged.is_empty() {
             true => write!(out, "Role {role} has consumed nothing")?,
             false => write!(out, "Role {role} has consumed {charged}")?,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use base::{FrameworkId, Time};
 use resources::{Resources, Role};
 
-use crate::allocator::{Allocator, bare};
+use crate::allocator::{Allocator, without_allocation};
 use crate::clients::ClientIx;
 
 pub use filling::{Competitor, fill};
@@ -98,15 +98,15 @@ impl Allocator {
     }
 
     /// Records the end of an offer for fairness and for adaptive timeouts. Its resources are returned separately
-    /// ([`Allocator::recover`], [`Allocator::take_up_offered`]).
+    /// ([`Allocator::recover`], [`Allocator::mark_offered_used`]).
     pub fn offer_ended(&mut self, ended: &EndedOffer<'_>) {
         let Some(framework) = self.framework(ended.framework) else { return };
-        let used = bare(ended.used).quantities();
+        let used = without_allocation(ended.used).quantities();
         let limits = self.config.policies.adaptive_timeout;
-        let patience = &mut self.frameworks[framework as usize].patience;
+        let learned_timeout = &mut self.frameworks[framework as usize].learned_timeout;
         match ended.end {
-            OfferEnd::Accepted if !ended.used.is_empty() => patience.used(ended.held),
-            OfferEnd::Accepted | OfferEnd::Declined | OfferEnd::TimedOut => patience.unused(ended.held, limits),
+            OfferEnd::Accepted if !ended.used.is_empty() => learned_timeout.used(ended.held),
+            OfferEnd::Accepted | OfferEnd::Declined | OfferEnd::TimedOut => learned_timeout.unused(ended.held, limits),
             OfferEnd::Rescinded => {}
         }
         if let Some(client) = self.client(ended.framework, ended.role) {

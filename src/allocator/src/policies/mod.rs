@@ -8,7 +8,7 @@
 //! and calls.
 
 mod check;
-mod patience;
+mod learned_timeout;
 mod slices;
 mod text;
 
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::Filter;
 
 pub use check::PolicyError;
-pub(crate) use patience::Patience;
+pub(crate) use learned_timeout::LearnedTimeout;
 pub(crate) use slices::Slicer;
 
 /// Maximum number of roles, and of frameworks, with policies of their own.

@@ -197,7 +197,7 @@ impl World {
 
     /// Holds back offers until this many agents are registered, or that time has passed.
     pub fn hold(&mut self, agents: usize, span: Duration) {
-        self.allocator.hold_for_agents(agents, self.now + span);
+        self.allocator.pause_until_agents(agents, self.now + span);
         self.oracle.hold = Some((agents, self.now + span)).filter(|_| self.oracle.agents.len() < agents);
         self.check();
     }
@@ -293,15 +293,15 @@ impl World {
         self.check();
     }
 
-    pub fn take_up(&mut self, holding: &Holding, resources: &Resources) {
-        self.allocator.take_up_offered(holder(holding), resources);
+    pub fn mark_used(&mut self, holding: &Holding, resources: &Resources) {
+        self.allocator.mark_offered_used(holder(holding), resources);
         self.oracle.unhold(holding, resources, Held::Offered);
         self.oracle.hold(holding, resources, Held::Used);
         self.check();
     }
 
-    pub fn share(&mut self, holding: &Holding, shared: &Resources) {
-        self.allocator.share(holder(holding), shared);
+    pub fn add_shared_copies(&mut self, holding: &Holding, shared: &Resources) {
+        self.allocator.add_shared_copies(holder(holding), shared);
         let used = self.oracle.held.get(holding).map_or(Resources::new(), |sets| sets[index(Held::Used)].shared());
         self.oracle.hold(holding, &shared.filter(|r| used.count(r) > 0), Held::Used);
         self.check();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use advice::{Book, Report, Risk};
+use advice::{ClusterMeasurements, Report, Risk};
 use anyhow::{Result, bail};
 use clap_complete::ArgValueCompleter;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -67,7 +67,7 @@ fn time(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// No master answers, or a file cannot be read or written.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let mut book = Book::default();
+    let mut measurements = ClusterMeasurements::default();
     if args.from.is_empty() {
         if args.every < EVERY_MIN {
             bail!("--every is {:?}: the shortest interval is {EVERY_MIN:?}", args.every);
@@ -75,18 +75,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if args.length > FOR_MAX {
             bail!("--for is longer than a year");
         }
-        crate::block_on(measure(args, &mut book))?;
+        crate::block_on(measure(args, &mut measurements))?;
     } else {
         let is_wanted = |sample: &advice::Sample| args.framework.as_ref().is_none_or(|name| *name == sample.framework);
         for path in &args.from {
             record::read(path, |sample| {
                 if is_wanted(&sample) {
-                    book.add(&sample)
+                    measurements.add(&sample)
                 }
             })?;
         }
     }
-    let report = book.report(args.risk);
+    let report = measurements.report(args.risk);
     print(&text(args, &report)?)
 }
 
@@ -95,7 +95,7 @@ fn text(args: &Args, report: &Report) -> Result<String> {
 }
 
 /// Measures in rounds until the time is over or the user interrupts.
-async fn measure(args: &Args, book: &mut Book) -> Result<()> {
+async fn measure(args: &Args, measurements: &mut ClusterMeasurements) -> Result<()> {
     let mut recorder = args.record.as_deref().map(Recorder::open).transpose()?;
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
@@ -115,7 +115,7 @@ async fn measure(args: &Args, book: &mut Book) -> Result<()> {
         match sampler.round().await {
             Ok(samples) => {
                 bar.set_message(format!("{} tasks; Ctrl-C ends it and shows the advice", samples.len()));
-                samples.iter().for_each(|sample| book.add(sample));
+                samples.iter().for_each(|sample| measurements.add(sample));
                 if let Some(recorder) = &mut recorder {
                     recorder.write(&samples)?;
                 }

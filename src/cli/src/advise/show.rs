@@ -1,6 +1,6 @@
 //! Formats the advice as tables.
 
-use advice::{Interval, JobAdvice, Part, READINGS_MIN, Report, RoleAdvice, Use, Verdict};
+use advice::{Interval, JobAdvice, READINGS_MIN, Report, ResourceAdvice, RoleAdvice, Usage, Verdict};
 use resources::Amount;
 
 use crate::read::table::{number, table};
@@ -35,7 +35,7 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 /// Returns the advice for each resource of a job.
-fn parts(job: &JobAdvice) -> [(&'static str, &Part); 2] {
+fn parts(job: &JobAdvice) -> [(&'static str, &ResourceAdvice); 2] {
     [("cpus", &job.advice.cpus), ("mem", &job.advice.mem)]
 }
 
@@ -65,9 +65,9 @@ fn jobs(report: &Report) -> String {
     table.trim_fmt()
 }
 
-fn row(job: &JobAdvice, resource: &str, part: &Part) -> Vec<String> {
+fn row(job: &JobAdvice, resource: &str, part: &ResourceAdvice) -> Vec<String> {
     let shown = |value: f64| value_text(resource, value);
-    let used = |of: fn(&Use) -> f64| part.used.as_ref().map_or_else(|| "-".to_owned(), |used| shown(of(used)));
+    let used = |of: fn(&Usage) -> f64| part.used.as_ref().map_or_else(|| "-".to_owned(), |used| shown(of(used)));
     let of_job = |text: &str| if resource == "cpus" { text.to_owned() } else { String::new() };
     let between = part.used.map_or_else(String::new, |used| between(resource, &used.chosen, used.max));
     vec![
@@ -140,11 +140,11 @@ fn role_row(name: &str, role: &RoleAdvice) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use advice::{Amounts, Book, Reading, Risk, Sample};
+    use advice::{Amounts, ClusterMeasurements, Reading, Risk, Sample};
 
     #[test]
     fn jobs_roles_and_reasons() {
-        let mut book = Book::default();
+        let mut measurements = ClusterMeasurements::default();
         for round in 0..40_u32 {
             for (name, rounds) in [("web.1", 40), ("web.2", 40), ("new.1", 3)] {
                 let at = f64::from(round);
@@ -152,11 +152,11 @@ mod tests {
                 let (name, task) = (name.to_owned(), name.to_owned());
                 let (framework, role, asked) = ("shop".to_owned(), "prod".to_owned(), Amounts::of(1.0, 256.0));
                 if round < rounds {
-                    book.add(&Sample { round: u64::from(round), framework, role, name, task, asked, reading });
+                    measurements.add(&Sample { round: u64::from(round), framework, role, name, task, asked, reading });
                 }
             }
         }
-        let text = text(&book.report(Risk::default()));
+        let text = text(&measurements.report(Risk::default()));
         let line = |start: &str| {
             let line = text.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
             line.split_whitespace().collect::<Vec<&str>>().join(" ")
@@ -175,7 +175,7 @@ mod tests {
         assert!(text.contains("shop/new mem: 2 of 20 measurements: nothing is proposed"), "{text}");
         assert!(text.contains("shop/web mem: the largest of 2 tasks is 28.6 MB"), "{text}");
         assert_eq!(
-            super::text(&Book::default().report(Risk::default())),
+            super::text(&ClusterMeasurements::default().report(Risk::default())),
             "no running tasks were measured in 0 rounds: nothing is proposed"
         );
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use binpack::core::{Happening, State, Status, Taken};
+use binpack::core::{JobEvent, State, Status, SubmissionEffect};
 use binpack::job;
 use binpack::place::Policy;
 use binpack::service::{self, Handle, Options};
@@ -163,17 +163,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Framework for Handle {
-    fn line(event: &Happening) -> Option<String> {
+    fn line(event: &JobEvent) -> Option<String> {
         Some(match event {
-            Happening::Submitted { name, version, taken } => match taken {
-                Taken::New => format!("{name}: submitted"),
-                Taken::Updated => format!("{name}: version {version} is wanted"),
-                Taken::Scaled | Taken::Unchanged => format!("{name}: another number of tasks is wanted"),
+            JobEvent::Submitted { name, version, taken } => match taken {
+                SubmissionEffect::New => format!("{name}: submitted"),
+                SubmissionEffect::Updated => format!("{name}: version {version} is wanted"),
+                SubmissionEffect::Scaled | SubmissionEffect::Unchanged => {
+                    format!("{name}: another number of tasks is wanted")
+                }
             },
-            Happening::Stopping { name } => format!("{name}: is being stopped"),
-            Happening::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
-            Happening::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
-            Happening::Task { place, state, message, .. } => {
+            JobEvent::Stopping { name } => format!("{name}: is being stopped"),
+            JobEvent::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
+            JobEvent::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+            JobEvent::Task { place, state, message, .. } => {
                 return task_line(&format!("{} on {}", place.task_id, place.host), state, message);
             }
         })

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use dag::core::{After, Happening, Outcome, Settings, Sprinting, State, Status, Targets};
+use dag::core::{After, JobEvent, Outcome, Settings, Sprinting, State, Status, Targets};
 use dag::job::{self, Class};
 use dag::learned::{BYTES_MAX, Model, Order};
 use dag::service::{self, Handle, Options};
@@ -222,23 +222,23 @@ pub(crate) fn read_model(file: &Path) -> Result<Model> {
 }
 
 impl Framework for Handle {
-    fn line(event: &Happening) -> Option<String> {
+    fn line(event: &JobEvent) -> Option<String> {
         Some(match event {
-            Happening::Submitted { name } => format!("{name}: submitted"),
-            Happening::Cancelling { name } => format!("{name}: is being cancelled"),
-            Happening::Stage { name, stage, phase } => {
+            JobEvent::Submitted { name } => format!("{name}: submitted"),
+            JobEvent::Cancelling { name } => format!("{name}: is being cancelled"),
+            JobEvent::Stage { name, stage, phase } => {
                 let phase = if *phase == dag::core::StagePhase::Done { "finished" } else { "may run" };
                 format!("{name}: stage {stage} {phase}")
             }
-            Happening::Ended { name, outcome: Outcome::Failed, why } => format!("{name}: failed: {why}"),
-            Happening::Ended { name, outcome, .. } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+            JobEvent::Ended { name, outcome: Outcome::Failed, why } => format!("{name}: failed: {why}"),
+            JobEvent::Ended { name, outcome, .. } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
             // The job file decides about this.
-            Happening::Removed { .. } => return None,
-            Happening::NotRemoved { name, why } => {
+            JobEvent::Removed { .. } => return None,
+            JobEvent::NotRemoved { name, why } => {
                 format!("{name}: what it left cannot be removed, which is tried again at the next start: {why}")
             }
-            Happening::Order { order, note } => format!("the order is {order}: {note}"),
-            Happening::Task { task_id, state, message, .. } => return task_line(task_id, state, message),
+            JobEvent::Order { order, note } => format!("the order is {order}: {note}"),
+            JobEvent::Task { task_id, state, message, .. } => return task_line(task_id, state, message),
         })
     }
 

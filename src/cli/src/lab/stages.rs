@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use ::lab::report::number;
 use anyhow::{Context, Result, bail};
-use dag::study::alibaba::{self, Traced};
+use dag::study::alibaba::{self, TracedJob};
 use dag::study::report::{Inputs, Row, STUDIES, Study, run as run_study};
 use dag::study::stats::Spread;
 use dag::study::tpch::Queries;
@@ -84,7 +84,7 @@ pub(super) fn read_queries(directory: &Path) -> Result<Queries> {
     Queries::read(&read).with_context(|| format!("cannot read the queries of {}", directory.display()))
 }
 
-fn read_trace(file: &Path) -> Result<Vec<Traced>> {
+fn read_trace(file: &Path) -> Result<Vec<TracedJob>> {
     let opened = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     // A job of one task has no order.
     let trace = alibaba::read(&mut BufReader::new(opened), 20_000, 2);

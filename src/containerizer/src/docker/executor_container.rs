@@ -6,7 +6,7 @@
 
 use agent::ContainerSpec;
 use anyhow::Context;
-use executor::docker::{OUTPUT, Wanted};
+use executor::docker::{CreateRequest, OUTPUT};
 use serde_json::json;
 
 /// Suffix of the name of an executor's container, after the name of its task's container.
@@ -18,13 +18,13 @@ pub(crate) const SUFFIX: &str = ".executor";
 ///
 /// # Errors
 /// The path of this program is unknown.
-pub(crate) fn wanted(
+pub(crate) fn create_request(
     image: &str,
     spec: &ContainerSpec,
     more: Vec<(&str, String)>,
     socket: &str,
     login: Option<String>,
-) -> anyhow::Result<Wanted> {
+) -> anyhow::Result<CreateRequest> {
     let program = std::env::current_exe().context("The program's own file cannot be found")?;
     let program = program.to_str().context("The program's own file has a name that is not text")?.to_owned();
     let words: Vec<String> = [program].into_iter().chain(spec.argv.iter().skip(1).cloned()).collect();
@@ -49,7 +49,7 @@ pub(crate) fn wanted(
             "LogConfig": {"Type": "none"},
         },
     });
-    Ok(Wanted { image: image.to_owned(), pull: false, login: login.unwrap_or_default(), create })
+    Ok(CreateRequest { image: image.to_owned(), pull: false, login: login.unwrap_or_default(), create })
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
         let argv = ["tepui", "executor", "command"].map(str::to_owned).to_vec();
         let environment = vec![("MESOS_DIRECTORY".to_owned(), "/w/a:b".to_owned())];
         let spec = ContainerSpec { sandbox: "/w/a:b".into(), argv, environment, ..ContainerSpec::default() };
-        let made = wanted("tepui:1", &spec, vec![("MORE", "1".to_owned())], "/run/docker.sock", None).unwrap();
+        let made = create_request("tepui:1", &spec, vec![("MORE", "1".to_owned())], "/run/docker.sock", None).unwrap();
         let create = made.create;
         assert_eq!((create["Image"].as_str(), made.image.as_str(), made.pull), (Some("tepui:1"), "tepui:1", false));
         assert_eq!(create["Entrypoint"][1], "executor");

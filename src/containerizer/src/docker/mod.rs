@@ -20,7 +20,7 @@ use anyhow::Context;
 use base::lock;
 use containers::Spec;
 use executor::docker::{
-    Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT, Surroundings,
+    Client, ContainerSettings, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT,
 };
 use prost::Message;
 use protos::mesos::container_info::Type;
@@ -60,15 +60,15 @@ struct Inner {
     /// Ids of the known containers that are executors of frameworks.
     executors: Mutex<BTreeSet<String>>,
     /// Ids of the known containers whose executor is in a container beside the task's.
-    apart: Mutex<BTreeSet<String>>,
+    executors_in_containers: Mutex<BTreeSet<String>>,
     /// Docker's names of the containers in which executors of the previous agent process run.
-    left: Mutex<BTreeMap<String, String>>,
+    left_containers: Mutex<BTreeMap<String, String>>,
     /// Docker's names of containers with a name in the format of old agents.
     old_names: Mutex<BTreeMap<String, String>>,
     /// Set when the agent stops and leaves its containers to the next process.
     leaving: AtomicBool,
     /// Ids of containers that were to be destroyed before that.
-    given_up: Mutex<BTreeSet<String>>,
+    to_be_destroyed: Mutex<BTreeSet<String>>,
 }
 
 impl Docker {
@@ -85,11 +85,11 @@ impl Docker {
             helper_logins: Mutex::default(),
             known: Mutex::default(),
             executors: Mutex::default(),
-            apart: Mutex::default(),
-            left: Mutex::default(),
+            executors_in_containers: Mutex::default(),
+            left_containers: Mutex::default(),
             old_names: Mutex::default(),
             leaving: AtomicBool::new(false),
-            given_up: Mutex::default(),
+            to_be_destroyed: Mutex::default(),
         })))
     }
 
@@ -143,13 +143,13 @@ impl Docker {
 
     /// Returns whether Docker runs the executor itself, because it is the framework's own.
     fn is_executor(spec: &ContainerSpec) -> bool {
-        Docker::runs(spec) && spec.latest.is_some() && !spec.ours
+        Docker::runs(spec) && spec.latest.is_some() && !spec.is_builtin_executor
     }
 
     /// Returns whether the executor itself runs in a Docker container.
-    fn makes(&self, spec: &ContainerSpec) -> bool {
-        let apart = self.0.as_ref().is_some_and(|inner| inner.config.mesos_image.is_some());
-        Docker::is_executor(spec) || apart && Docker::runs(spec)
+    fn runs_executor(&self, spec: &ContainerSpec) -> bool {
+        let has_executor_image = self.0.as_ref().is_some_and(|inner| inner.config.mesos_image.is_some());
+        Docker::is_executor(spec) || has_executor_image && Docker::runs(spec)
     }
 
     /// Creates the container of an executor that runs in one; does nothing for others. Blocks.
@@ -157,41 +157,42 @@ impl Docker {
     /// # Errors
     /// Docker's error.
     fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
-        let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
+        let Some(inner) = self.0.as_ref().filter(|_| self.runs_executor(spec)) else { return Ok(()) };
         let devices = inner.devices(container, spec)?;
         let id = container.as_str().to_owned();
         lock(&inner.known).insert(id.clone());
         if let Some(image) = inner.config.mesos_image.as_ref().filter(|_| !Docker::is_executor(spec)) {
-            lock(&inner.apart).insert(id);
+            lock(&inner.executors_in_containers).insert(id);
             let login = executor::docker::login(inner.logins.text(), image);
             let variables = inner.variables(container, spec, devices);
-            let wanted = executor_container::wanted(image, spec, variables, &inner.config.socket, login)?;
-            return Ok(wanted.make(&inner.client, &inner.beside(container, spec))?);
+            let create_request =
+                executor_container::create_request(image, spec, variables, &inner.config.socket, login)?;
+            return Ok(create_request.make(&inner.client, &inner.executor_container_name(container, spec))?);
         }
         lock(&inner.executors).insert(id);
         let name = format!("{PREFIX}{container}");
-        let around = Surroundings {
+        let settings = ContainerSettings {
             name: &name,
             sandbox: Path::new(&spec.sandbox),
-            seen: &inner.config.sandbox,
+            sandbox_in_container: &inner.config.sandbox,
             quota: inner.config.enable_cfs,
             dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
             login: inner.login(container, spec),
             devices: devices.and_then(|text| serde_json::from_str(&text).ok()),
         };
-        let mut wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around)?;
-        wanted.create["Labels"][EXECUTOR] = "".into();
-        Ok(wanted.make(&inner.client, &name)?)
+        let mut create_request = executor::docker::create_request(&description(spec).encode_to_vec(), &settings)?;
+        create_request.create["Labels"][EXECUTOR] = "".into();
+        Ok(create_request.make(&inner.client, &name)?)
     }
 
     /// Returns the variables of the runner of an executor that runs in a container. The runner starts the container and
     /// ends with it.
     fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
-        let inner = self.0.as_ref().filter(|_| self.makes(spec))?;
+        let inner = self.0.as_ref().filter(|_| self.runs_executor(spec))?;
         let all = [
             (SOCKET, inner.config.socket.clone()),
-            (NAME, inner.beside(container, spec)),
-            (crate::reaper::MARK, spec.sandbox.clone()),
+            (NAME, inner.executor_container_name(container, spec)),
+            (crate::reaper::SANDBOX_VARIABLE, spec.sandbox.clone()),
         ];
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
@@ -230,7 +231,7 @@ impl Docker {
     /// Records that a container is to be destroyed.
     fn give_up(&self, container: &ContainerName) {
         if let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) {
-            lock(&inner.given_up).insert(container.as_str().to_owned());
+            lock(&inner.to_be_destroyed).insert(container.as_str().to_owned());
         }
     }
 
@@ -238,8 +239,9 @@ impl Docker {
     fn is_left(&self, container: &ContainerName) -> bool {
         let id = container.as_str();
         self.0.as_ref().is_some_and(|inner| {
-            let makes = lock(&inner.executors).contains(id) || lock(&inner.apart).contains(id);
-            inner.leaving.load(Ordering::Relaxed) && makes && !lock(&inner.given_up).contains(id)
+            let runs_executor =
+                lock(&inner.executors).contains(id) || lock(&inner.executors_in_containers).contains(id);
+            inner.leaving.load(Ordering::Relaxed) && runs_executor && !lock(&inner.to_be_destroyed).contains(id)
         })
     }
 
@@ -250,13 +252,13 @@ impl Docker {
         let Some(inner) = self.0.clone().filter(known) else { return };
         lock(&inner.executors).remove(container.as_str());
         lock(&inner.helper_logins).remove(container.as_str());
-        lock(&inner.given_up).remove(container.as_str());
+        lock(&inner.to_be_destroyed).remove(container.as_str());
         if let Some(gpus) = &inner.gpus {
-            gpus.take_back(container.as_str());
+            gpus.release(container.as_str());
         }
         let name = inner.name(container);
         lock(&inner.old_names).remove(container.as_str());
-        if lock(&inner.apart).remove(container.as_str()) {
+        if lock(&inner.executors_in_containers).remove(container.as_str()) {
             // The executor's output is in the sandbox, so its container is not needed any more.
             remove(&inner.client, &format!("{name}{}", executor_container::SUFFIX));
         }
@@ -271,7 +273,7 @@ impl Docker {
 }
 
 impl Containerizer for Docker {
-    fn takes(&self, spec: &ContainerSpec) -> bool {
+    fn supports(&self, spec: &ContainerSpec) -> bool {
         Docker::runs(spec)
     }
 
@@ -287,11 +289,11 @@ impl Containerizer for Docker {
         false
     }
 
-    fn provides(&self, spec: &ContainerSpec) -> bool {
-        self.asks_helper(spec) || self.makes(spec)
+    fn needs_provisioning(&self, spec: &ContainerSpec) -> bool {
+        self.asks_helper(spec) || self.runs_executor(spec)
     }
 
-    fn provide(
+    fn provision(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
@@ -311,14 +313,14 @@ impl Containerizer for Docker {
         self.note(name, spec);
         self.add_variables(name, spec, process)?;
         let runner = self.runner(name, spec);
-        let ours = runner.is_some().then_some(RUNNER);
+        let subcommand = runner.is_some().then_some(RUNNER);
         if let Some(variables) = runner {
             process.environment = variables;
         }
-        Ok(Launched { ours, ..Launched::default() })
+        Ok(Launched { subcommand, ..Launched::default() })
     }
 
-    fn is_noted(&self) -> bool {
+    fn records_executors(&self) -> bool {
         false
     }
 
@@ -352,14 +354,14 @@ impl Containerizer for Docker {
         &'a self,
         kept: &'a BTreeSet<String>,
     ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>> {
-        Box::pin(self.clean(kept))
+        Box::pin(self.recover_containers(kept))
     }
 
     fn reattach(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
-        self.runner_again(container, sandbox)
+        self.runner_environment(container, sandbox)
     }
 
-    fn has(&self, container: &ContainerName) -> bool {
+    fn needs_cleanup(&self, container: &ContainerName) -> bool {
         self.knows(container)
     }
 
@@ -371,7 +373,7 @@ impl Containerizer for Docker {
 impl Inner {
     /// Allocates the GPUs that a container holds. Returns their description for its executor, if it holds any.
     fn devices(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<String>> {
-        self.gpus.as_ref().map_or(Ok(None), |gpus| gpus.give_docker(container, &spec.resources))
+        self.gpus.as_ref().map_or(Ok(None), |gpus| gpus.assign_to_docker(container, &spec.resources))
     }
 
     /// Returns Docker's name of a container.
@@ -381,7 +383,7 @@ impl Inner {
     }
 
     /// Returns Docker's name of an executor's container.
-    fn beside(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
+    fn executor_container_name(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
         let suffix = if Docker::is_executor(spec) { "" } else { executor_container::SUFFIX };
         format!("{PREFIX}{container}{suffix}")
     }
@@ -438,7 +440,7 @@ impl Inner {
 
 /// Returns whether a container's program is the default executor.
 fn is_pod(spec: &ContainerSpec) -> bool {
-    spec.ours && spec.argv.get(2).is_some_and(|kind| kind == "default")
+    spec.is_builtin_executor && spec.argv.get(2).is_some_and(|kind| kind == "default")
 }
 
 /// Describes an executor as a task, which is what Docker runs.
@@ -512,7 +514,7 @@ mod tests {
         let latest = Some("/w/latest".to_owned());
         let theirs = ContainerSpec { argv, container, latest, ..ContainerSpec::default() };
         assert!(Docker::is_executor(&theirs));
-        assert!(!Docker::is_executor(&ContainerSpec { ours: true, ..theirs }));
+        assert!(!Docker::is_executor(&ContainerSpec { is_builtin_executor: true, ..theirs }));
     }
 
     #[test]

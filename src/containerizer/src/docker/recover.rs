@@ -13,7 +13,7 @@ use executor::docker::{Client, Listed, NAME, PREFIX, SINCE, SOCKET};
 use tokio::runtime::Handle;
 
 use super::{Docker, Inner, executor_container, remove};
-use crate::reaper::MARK;
+use crate::reaper::SANDBOX_VARIABLE;
 
 /// Number of times that the daemon is asked for its containers if there are some to recover, and the pause between two
 /// requests.
@@ -26,43 +26,52 @@ impl Docker {
     /// # Errors
     /// If `wanted` is not empty, and Docker does not list its containers: without their runners they would count as
     /// ended.
-    pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
+    pub(super) async fn recover_containers(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
         // The kind of the containers that keep running is not known yet.
         lock(&inner.known).extend(wanted.iter().cloned());
         let tries = if wanted.is_empty() { 1 } else { TRIES };
         let found = listed(&inner.client, tries, PAUSE).await;
         for container in needed(found, !wanted.is_empty())? {
-            inner.take_or_end(container, wanted);
+            inner.recover_or_kill(container, wanted);
         }
         Ok(())
     }
 
     /// Returns the variables of a new runner for an executor's container that still exists although its runner does
     /// not; `None` if there is no such container.
-    pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+    pub(super) fn runner_environment(
+        &self,
+        container: &ContainerName,
+        sandbox: &str,
+    ) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref()?;
-        let name = lock(&inner.left).remove(container.as_str())?;
+        let name = lock(&inner.left_containers).remove(container.as_str())?;
         // tepui's executors write their output to the sandbox themselves.
-        let is_ours = lock(&inner.apart).contains(container.as_str());
+        let is_ours = lock(&inner.executors_in_containers).contains(container.as_str());
         let since = if is_ours { String::new() } else { last_reported(Path::new(sandbox)) };
-        let all = [(SOCKET, inner.config.socket.clone()), (NAME, name), (SINCE, since), (MARK, sandbox.to_owned())];
+        let all = [
+            (SOCKET, inner.config.socket.clone()),
+            (NAME, name),
+            (SINCE, since),
+            (SANDBOX_VARIABLE, sandbox.to_owned()),
+        ];
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
 }
 
 impl Inner {
-    fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>) {
-        let Some(Named { id, apart, old }) = Named::parse(&container.name) else { return };
+    fn recover_or_kill(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>) {
+        let Some(Named { id, has_executor, old }) = Named::parse(&container.name) else { return };
         if let Some(old) = old.filter(|_| wanted.contains(&id)) {
             lock(&self.old_names).insert(id.clone(), old);
         }
         if container.executor && wanted.contains(&id) {
             lock(&self.executors).insert(id.clone());
         }
-        if wanted.contains(&id) && (container.executor || apart) {
-            lock(&self.apart).extend(apart.then(|| id.clone()));
-            lock(&self.left).insert(id.clone(), container.name.clone());
+        if wanted.contains(&id) && (container.executor || has_executor) {
+            lock(&self.executors_in_containers).extend(has_executor.then(|| id.clone()));
+            lock(&self.left_containers).insert(id.clone(), container.name.clone());
         }
         if wanted.contains(&id) || !self.config.kill_orphans {
             return;
@@ -89,7 +98,7 @@ struct Named {
     /// Container id.
     id: String,
     /// Whether the container has the executor, and not the task.
-    apart: bool,
+    has_executor: bool,
     /// Name of the task's container if it is `mesos-<agent's id>.<container's id>`, the format of Mesos 0.23 to 1.3.
     old: Option<String>,
 }
@@ -107,7 +116,7 @@ impl Named {
             None => (own, None),
         };
         uuid::Uuid::try_parse(id).ok()?;
-        Some(Named { id: id.to_owned(), apart: task.is_some(), old })
+        Some(Named { id: id.to_owned(), has_executor: task.is_some(), old })
     }
 }
 
@@ -167,7 +176,11 @@ mod tests {
 
     #[test]
     fn names_of_containers() {
-        let named = |id: &str, apart, old: Option<&str>| Named { id: id.into(), apart, old: old.map(str::to_owned) };
+        let named = |id: &str, has_executor, old: Option<&str>| Named {
+            id: id.into(),
+            has_executor,
+            old: old.map(str::to_owned),
+        };
         const ID: &str = "5f3a1b2c-0d4e-4f60-8a7b-9c0d1e2f3a4b";
         let [new, old] = [format!("mesos-{ID}"), format!("mesos-2015-S0.{ID}")];
         assert_eq!(Named::parse(&new), Some(named(ID, false, None)));

@@ -103,7 +103,7 @@ impl Fetcher {
     }
 
     /// Counts a container without URIs as a successful fetch.
-    pub(crate) fn nothing_wanted(&self) {
+    pub(crate) fn count_without_uris(&self) {
         self.0.succeeded.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -260,14 +260,14 @@ impl Fetcher {
     ///
     /// # Errors
     /// Why the image is not available.
-    pub(crate) fn bring_image(
+    pub(crate) fn fetch_image(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
         wanted: &str,
     ) -> anyhow::Result<String> {
         anyhow::ensure!(wanted.len() <= INSTRUCTIONS_MAX, "The image's name or its login is too long");
-        self.run_process(container, spec, None, (fetcher::image::WANTED, wanted.to_owned()))
+        self.run_process(container, spec, None, (fetcher::image::IMAGE_REQUEST, wanted.to_owned()))
     }
 
     /// Runs a fetcher with instructions in a variable. Returns its output.
@@ -324,7 +324,7 @@ impl Fetcher {
         };
         let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let mut environment: Vec<(OsString, OsString)> = inherited.collect();
-        if variable != fetcher::image::WANTED {
+        if variable != fetcher::image::IMAGE_REQUEST {
             environment.extend(self.0.tls.iter().map(|(name, value)| (OsString::from(name), value.clone())));
         }
         environment.push((variable.into(), instructions.into()));

@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use terminals::{Ends, Line};
+use terminals::{InputKind, StreamEnds};
 
 /// Number of bytes that are read at once.
 const PIECE: usize = 16 * 1024;
@@ -42,11 +42,11 @@ pub trait Client: std::fmt::Debug + Send + Sync {
 
 /// The streams of all sessions and terminals. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct IoSwitchboard(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
+pub(crate) struct IoSwitchboard(Arc<Mutex<BTreeMap<ContainerName, Arc<ContainerIo>>>>);
 
 /// Clients and streams of one session or terminal.
 #[derive(Debug, Default)]
-pub struct Io {
+pub struct ContainerIo {
     clients: Mutex<Vec<Arc<dyn Client>>>,
     input: Mutex<Input>,
     /// Number of outputs that have not ended.
@@ -57,7 +57,7 @@ pub struct Io {
 #[derive(Debug, Default)]
 struct Input {
     stream: Option<Arc<AsyncFd<OwnedFd>>>,
-    line: Line,
+    input_kind: InputKind,
     /// Whether a client has the input.
     taken: bool,
 }
@@ -70,7 +70,7 @@ impl IoSwitchboard {
         if sessions.contains_key(container) {
             return false;
         }
-        let io = Io::default();
+        let io = ContainerIo::default();
         lock(&io.clients).push(client);
         sessions.insert(container.clone(), Arc::new(io));
         true
@@ -81,7 +81,7 @@ impl IoSwitchboard {
         lock(&self.0).entry(container.clone()).or_default();
     }
 
-    pub(crate) fn get(&self, container: &ContainerName) -> Option<Arc<Io>> {
+    pub(crate) fn get(&self, container: &ContainerName) -> Option<Arc<ContainerIo>> {
         lock(&self.0).get(container).cloned()
     }
 
@@ -91,11 +91,13 @@ impl IoSwitchboard {
     }
 
     /// Starts to carry the bytes of a running session.
-    pub(crate) fn run(&self, container: &ContainerName, ends: Ends, runtime: &Handle) {
+    pub(crate) fn run(&self, container: &ContainerName, ends: StreamEnds, runtime: &Handle) {
         let Some(io) = self.get(container) else { return };
         let _context = runtime.enter();
         match watch(ends.input) {
-            Ok(stream) => *lock(&io.input) = Input { stream: Some(Arc::new(stream)), line: ends.line, taken: false },
+            Ok(stream) => {
+                *lock(&io.input) = Input { stream: Some(Arc::new(stream)), input_kind: ends.input_kind, taken: false }
+            }
             Err(error) => tracing::warn!(%container, "a session has no input: {error}"),
         }
         let outputs =
@@ -136,14 +138,14 @@ fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Reads one output to its end, and sends it to the clients.
-async fn carry(io: Arc<Io>, output: AsyncFd<OwnedFd>, kind: process_io::data::Type) {
+async fn carry(io: Arc<ContainerIo>, output: AsyncFd<OwnedFd>, kind: process_io::data::Type) {
     let mut buffer = vec![0; PIECE];
     loop {
         let Ok(mut ready) = output.readable().await else { break };
         match ready.try_io(|fd| containers::read_some(fd.get_ref(), &mut buffer)) {
             // Reading fails once no process has the terminal open any more.
             Ok(Ok(0) | Err(_)) => break,
-            Ok(Ok(length)) => io.tell(&buffer[..length], kind).await,
+            Ok(Ok(length)) => io.send_to_clients(&buffer[..length], kind).await,
             Err(_not_yet) => {}
         }
     }
@@ -160,13 +162,13 @@ fn piece(bytes: &[u8], kind: process_io::data::Type) -> ProcessIo {
     }
 }
 
-impl Io {
+impl ContainerIo {
     /// Adds a client, which receives the output from now on.
     pub fn attach(&self, client: Arc<dyn Client>) {
         lock(&self.clients).push(client);
     }
 
-    async fn tell(&self, bytes: &[u8], kind: process_io::data::Type) {
+    async fn send_to_clients(&self, bytes: &[u8], kind: process_io::data::Type) {
         let message = piece(bytes, kind);
         loop {
             let clients = {
@@ -197,27 +199,27 @@ impl Io {
     /// # Errors
     /// If the session's program does not read any more.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let (stream, line) = self.line();
+        let (stream, input_kind) = self.input_stream();
         let Some(stream) = stream else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        if bytes.is_empty() && line == Line::Pipe {
+        if bytes.is_empty() && input_kind == InputKind::Pipe {
             lock(&self.input).stream = None;
             return Ok(());
         }
-        send(&stream, &line.typed(bytes)).await
+        send(&stream, &input_kind.typed(bytes)).await
     }
 
     /// Changes the size of the terminal. Returns `false` if there is none, or it fails.
     pub async fn resize(&self, rows: u32, columns: u32) -> bool {
-        match self.line() {
-            (None, _) | (_, Line::Pipe) => false,
-            (Some(stream), Line::Terminal) => containers::resize_terminal(stream.get_ref(), rows, columns).is_ok(),
-            (Some(stream), Line::Switchboard) => send(&stream, &terminals::size(rows, columns)).await.is_ok(),
+        match self.input_stream() {
+            (None, _) | (_, InputKind::Pipe) => false,
+            (Some(stream), InputKind::Terminal) => containers::resize_terminal(stream.get_ref(), rows, columns).is_ok(),
+            (Some(stream), InputKind::Switchboard) => send(&stream, &terminals::size(rows, columns)).await.is_ok(),
         }
     }
 
-    fn line(&self) -> (Option<Arc<AsyncFd<OwnedFd>>>, Line) {
+    fn input_stream(&self) -> (Option<Arc<AsyncFd<OwnedFd>>>, InputKind) {
         let input = lock(&self.input);
-        (input.stream.clone(), input.line)
+        (input.stream.clone(), input.input_kind)
     }
 }
 

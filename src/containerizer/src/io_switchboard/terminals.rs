@@ -30,20 +30,20 @@ const FRAME_MAX: usize = 64 * 1024;
 
 /// Kind of an input stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum InputKind {
     #[default]
     Pipe,
     Terminal,
     Switchboard,
 }
 
-impl Line {
+impl InputKind {
     /// Returns the bytes to write to this kind of input, for some input or for its end.
     pub(crate) fn typed(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let bytes = if bytes.is_empty() { END_OF_INPUT } else { bytes };
         match self {
-            Line::Pipe | Line::Terminal => Cow::Borrowed(bytes),
-            Line::Switchboard => bytes.chunks(FRAME_MAX).flat_map(|piece| frame(TYPED, piece)).collect(),
+            InputKind::Pipe | InputKind::Terminal => Cow::Borrowed(bytes),
+            InputKind::Switchboard => bytes.chunks(FRAME_MAX).flat_map(|piece| frame(TYPED, piece)).collect(),
         }
     }
 }
@@ -59,21 +59,21 @@ fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// The agent's ends of a container's streams.
-pub(crate) struct Ends {
-    pub(crate) line: Line,
+pub(crate) struct StreamEnds {
+    pub(crate) input_kind: InputKind,
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
     /// Standard error; `None` for a terminal, which has only one output.
     pub(crate) error: Option<OwnedFd>,
 }
 
-impl Ends {
+impl StreamEnds {
     /// Opens the pipes or the terminal of a session, and attaches the other ends to the process that is about to start.
     /// With `inside`, the terminal is opened in the `/dev/pts` of that process.
     ///
     /// # Errors
     /// If there are no descriptors left.
-    pub(crate) fn open(session: Session, inside: Option<i32>, process: &mut Spec) -> io::Result<Ends> {
+    pub(crate) fn open(session: Session, inside: Option<i32>, process: &mut Spec) -> io::Result<StreamEnds> {
         let ends = match session.terminal {
             Some((rows, columns)) => {
                 let terminal = match inside {
@@ -82,7 +82,7 @@ impl Ends {
                 };
                 let user = give(terminal, process)?;
                 process.isolation.terminal = true;
-                Ends { line: Line::Terminal, input: user.try_clone()?, output: user, error: None }
+                StreamEnds { input_kind: InputKind::Terminal, input: user.try_clone()?, output: user, error: None }
             }
             None => {
                 let ((stdin, input), (output, stdout), (error, stderr)) =
@@ -90,11 +90,11 @@ impl Ends {
                 process.stdin = Some(Arc::new(stdin));
                 process.stdout = Output::Fd(Arc::new(stdout));
                 process.stderr = Output::Fd(Arc::new(stderr));
-                Ends { line: Line::Pipe, input, output, error: Some(error) }
+                StreamEnds { input_kind: InputKind::Pipe, input, output, error: Some(error) }
             }
         };
         for fd in [Some(&ends.input), Some(&ends.output), ends.error.as_ref()].into_iter().flatten() {
-            containers::never_wait(fd)?;
+            containers::set_nonblocking(fd)?;
         }
         Ok(ends)
     }
@@ -103,11 +103,16 @@ impl Ends {
     ///
     /// # Errors
     /// The container has no switchboard, or it has ended.
-    pub(crate) fn of_switchboard(directory: &Path) -> io::Result<Ends> {
+    pub(crate) fn of_switchboard(directory: &Path) -> io::Result<StreamEnds> {
         let directory = File::open(directory)?;
         let stream = UnixStream::connect(below(&directory))?;
         stream.set_nonblocking(true)?;
-        Ok(Ends { line: Line::Switchboard, input: stream.try_clone()?.into(), output: stream.into(), error: None })
+        Ok(StreamEnds {
+            input_kind: InputKind::Switchboard,
+            input: stream.try_clone()?.into(),
+            output: stream.into(),
+            error: None,
+        })
     }
 }
 
@@ -173,12 +178,12 @@ mod tests {
 
     #[test]
     fn what_is_typed() {
-        assert_eq!(*Line::Terminal.typed(b"a"), *b"a");
-        assert_eq!(*Line::Terminal.typed(b""), [4]);
-        assert_eq!(*Line::Switchboard.typed(b"ab"), [0, 0, 0, 0, 2, b'a', b'b']);
-        assert_eq!(*Line::Switchboard.typed(b""), [0, 0, 0, 0, 1, 4]);
+        assert_eq!(*InputKind::Terminal.typed(b"a"), *b"a");
+        assert_eq!(*InputKind::Terminal.typed(b""), [4]);
+        assert_eq!(*InputKind::Switchboard.typed(b"ab"), [0, 0, 0, 0, 2, b'a', b'b']);
+        assert_eq!(*InputKind::Switchboard.typed(b""), [0, 0, 0, 0, 1, 4]);
         let long = vec![b'x'; FRAME_MAX + 1];
-        assert_eq!(Line::Switchboard.typed(&long).len(), long.len() + 10);
+        assert_eq!(InputKind::Switchboard.typed(&long).len(), long.len() + 10);
         assert_eq!(size(2, 3), [1, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0, 3]);
     }
 }

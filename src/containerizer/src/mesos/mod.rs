@@ -12,7 +12,7 @@ use base::lock;
 use containers::Spec;
 use protos::mesos::Resource;
 
-use crate::composing::{Live, Used};
+use crate::composing::{ContainerUsage, RunningContainer};
 use crate::containerizer::{Container, Containerizer, Launched};
 use crate::io_switchboard::terminals;
 use isolators::{Isolators, Launch};
@@ -22,34 +22,34 @@ pub(crate) struct MesosContainerizer {
     isolators: Isolators,
     /// Whether `--containerizers` names the Mesos containerizer.
     is_on: bool,
-    live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    live: Arc<Mutex<BTreeMap<ContainerName, RunningContainer>>>,
 }
 
 impl MesosContainerizer {
     pub(crate) fn new(
         isolators: Isolators,
         is_on: bool,
-        live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+        live: Arc<Mutex<BTreeMap<ContainerName, RunningContainer>>>,
     ) -> MesosContainerizer {
         MesosContainerizer { isolators, is_on, live }
     }
 
     /// Returns the first process of the container whose namespaces this one shares. A session shares those of its
     /// parent; others those of the top-level container, or of the nearest one with a root file system of its own.
-    fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
-        let mut around = container.parent()?;
+    fn outer_process(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
+        let mut outer = container.parent()?;
         while spec.session.is_none()
-            && !self.isolators.images().has_root(&around)
-            && let Some(parent) = around.parent()
+            && !self.isolators.images().has_root(&outer)
+            && let Some(parent) = outer.parent()
         {
-            around = parent;
+            outer = parent;
         }
-        lock(&self.live).get(&around).map(|live| live.pid)
+        lock(&self.live).get(&outer).map(|live| live.pid)
     }
 }
 
 impl Containerizer for MesosContainerizer {
-    fn takes(&self, _: &ContainerSpec) -> bool {
+    fn supports(&self, _: &ContainerSpec) -> bool {
         true
     }
 
@@ -62,36 +62,36 @@ impl Containerizer for MesosContainerizer {
         self.isolators.mounts()
     }
 
-    fn provides(&self, spec: &ContainerSpec) -> bool {
-        self.isolators.provides(spec)
+    fn needs_provisioning(&self, spec: &ContainerSpec) -> bool {
+        self.isolators.needs_provisioning(spec)
     }
 
-    fn provide(
+    fn provision(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
         fetch: &dyn Fn() -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<Input>> {
-        let reports = self.isolators.provide(container, spec)?;
+        let reports = self.isolators.provision(container, spec)?;
         fetch()?;
         Ok(reports)
     }
 
     fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {
         let Container { name, spec, user } = container;
-        let around = self.around(name, spec);
-        let launch = self.isolators.prepare(isolators::Container { name, spec, user, around })?;
+        let outer_process = self.outer_process(name, spec);
+        let launch = self.isolators.prepare(isolators::Container { name, spec, user, outer_process })?;
         let Launch { isolation, rlimits, view, init, variables, group, oom, reports } = launch;
         (process.isolation, process.rlimits) = (isolation, rlimits);
         view.apply(spec, process).inspect_err(|_| crate::reaper::remove(name, group.as_ref()))?;
         process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         let parent = name.parent().filter(|_| spec.session.is_some());
         let inside = parent.filter(|parent| self.isolators.images().is_below_root(parent));
-        let around = inside.and_then(|parent| lock(&self.live).get(&parent).map(|live| live.pid));
-        Ok(Launched { init, ours: None, around, group, oom, reports })
+        let outer_process = inside.and_then(|parent| lock(&self.live).get(&parent).map(|live| live.pid));
+        Ok(Launched { init, subcommand: None, outer_process, group, oom, reports })
     }
 
-    fn is_noted(&self) -> bool {
+    fn records_executors(&self) -> bool {
         true
     }
 
@@ -103,7 +103,7 @@ impl Containerizer for MesosContainerizer {
         self.isolators.update(container, held, limits);
     }
 
-    fn usage(&self, container: &ContainerName, used: &mut Used) {
+    fn usage(&self, container: &ContainerName, used: &mut ContainerUsage) {
         (used.group, used.disk) = (self.isolators.usage(container), self.isolators.disk_use(container));
     }
 
@@ -123,7 +123,7 @@ impl Containerizer for MesosContainerizer {
         self.isolators.status(container)
     }
 
-    fn has(&self, _: &ContainerName) -> bool {
+    fn needs_cleanup(&self, _: &ContainerName) -> bool {
         self.isolators.is_linux()
     }
 

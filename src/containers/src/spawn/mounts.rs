@@ -9,17 +9,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{SpawnError, Step};
-use crate::isolation::{Mount, Place};
+use crate::isolation::{Mount, MountPath};
 
-/// A [`Place`], prepared for the child.
-pub(super) struct Spot {
+/// A [`MountPath`], prepared for the child.
+pub(super) struct PreparedPath {
     base: CString,
     inside: Option<CString>,
 }
 
 /// A [`Mount`], prepared for the child.
 pub(super) enum Prepared {
-    Bind { source: Spot, target: Spot, read_only: bool },
+    Bind { source: PreparedPath, target: PreparedPath, read_only: bool },
     Other { kind: CString, target: CString, options: CString },
 }
 
@@ -27,9 +27,9 @@ fn text(path: &Path) -> Result<CString, SpawnError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| SpawnError::Nul { item: "path of a mount" })
 }
 
-fn spot(place: &Place) -> Result<Spot, SpawnError> {
+fn prepare_path(place: &MountPath) -> Result<PreparedPath, SpawnError> {
     let inside = (!place.inside.as_os_str().is_empty()).then(|| text(&place.inside)).transpose()?;
-    Ok(Spot { base: text(&place.base)?, inside })
+    Ok(PreparedPath { base: text(&place.base)?, inside })
 }
 
 pub(super) fn prepare(mounts: &[Mount]) -> Result<Vec<Prepared>, SpawnError> {
@@ -38,7 +38,7 @@ pub(super) fn prepare(mounts: &[Mount]) -> Result<Vec<Prepared>, SpawnError> {
     };
     let one = |mount: &Mount| match mount {
         Mount::Bind { source, target, read_only } => {
-            Ok(Prepared::Bind { source: spot(source)?, target: spot(target)?, read_only: *read_only })
+            Ok(Prepared::Bind { source: prepare_path(source)?, target: prepare_path(target)?, read_only: *read_only })
         }
         Mount::Memory { target, options } => other("tmpfs", target, options),
         Mount::Terminals { target } => other("devpts", target, "newinstance,ptmxmode=0666,mode=0620"),
@@ -78,11 +78,11 @@ const READ_ONLY: u64 = 0x01;
 ///
 /// # Safety
 /// As `run_stage`.
-unsafe fn open(spot: &Spot) -> RawFd {
+unsafe fn open(path: &PreparedPath) -> RawFd {
     // SAFETY: C strings that the parent keeps; the structure is the kernel's, with its size.
     unsafe {
-        let base = libc::open(spot.base.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
-        let Some(inside) = spot.inside.as_ref().filter(|_| base >= 0) else { return base };
+        let base = libc::open(path.base.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+        let Some(inside) = path.inside.as_ref().filter(|_| base >= 0) else { return base };
         let how = OpenHow {
             flags: (libc::O_PATH | libc::O_CLOEXEC) as u64,
             mode: 0,
@@ -98,7 +98,7 @@ unsafe fn open(spot: &Spot) -> RawFd {
 ///
 /// # Safety
 /// As `run_stage`.
-unsafe fn bind(source: &Spot, target: &Spot, read_only: bool) -> i64 {
+unsafe fn bind(source: &PreparedPath, target: &PreparedPath, read_only: bool) -> i64 {
     // SAFETY: descriptors that have just been opened, and structures of the kernel's layout.
     unsafe {
         let source = open(source);

@@ -166,7 +166,7 @@ fn vfork(prepared: &mut Prepared, watched: bool, stack: &mut [MaybeUninit<u128>]
     let pidfd = watched.then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     match failure {
         None => Ok(Started { pid, pidfd }),
-        Some(failure) => Err(bury(pid, failure)),
+        Some(failure) => Err(reap_failed_child(pid, failure)),
     }
 }
 
@@ -193,7 +193,7 @@ fn fork(prepared: &mut Prepared) -> Outcome {
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match read_report(&report) {
         Ok(None) => Ok(Started { pid, pidfd: Some(pidfd) }),
-        Ok(Some(failure)) => Err(bury(pid, failure)),
+        Ok(Some(failure)) => Err(reap_failed_child(pid, failure)),
         Err(error) => {
             // Best effort: the process may have ended meanwhile.
             let _ = signal_pidfd(pidfd.as_fd(), libc::SIGKILL);
@@ -215,7 +215,7 @@ fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
 }
 
 /// Reaps a child that has reported its failure, and is ending. Returns the failure as an error.
-fn bury(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
+fn reap_failed_child(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
     // The pid can only be that of the ended child; if it were not, there would be nothing left to do.
     let _ = wait(pid);
     (Step::from_number(failure.step), io::Error::from_raw_os_error(failure.errno))

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::isolation::{Isolation, Mount, Namespaces, Place};
+use crate::isolation::{Isolation, Mount, MountPath, Namespaces};
 use crate::{Program, Rlimit, RlimitKind, Spec, User};
 
 /// The error for bytes that are not an order: they end too early, or have an unknown value.
@@ -166,7 +166,7 @@ impl Writer {
         self.list(item.map_or(&[][..], std::slice::from_ref), |out, item| one(out, item));
     }
 
-    fn place(&mut self, place: &Place) {
+    fn place(&mut self, place: &MountPath) {
         self.path(&place.base);
         self.path(&place.inside);
     }
@@ -239,8 +239,8 @@ impl Reader<'_> {
         Ok(self.list(one)?.pop())
     }
 
-    fn place(&mut self) -> Result<Place, Malformed> {
-        Ok(Place { base: self.path()?, inside: self.path()? })
+    fn place(&mut self) -> Result<MountPath, Malformed> {
+        Ok(MountPath { base: self.path()?, inside: self.path()? })
     }
 
     fn mount(&mut self) -> Result<Mount, Malformed> {
@@ -273,7 +273,7 @@ mod tests {
         spec.rlimits = vec![Rlimit { kind: RlimitKind::Stack, soft: Some(1), hard: None }];
         spec.isolation.namespaces = Namespaces { pid: true, mount: true, ..Namespaces::default() };
         spec.isolation.mounts = vec![
-            Mount::Bind { source: Place::trusted("/a"), target: Place::trusted("/b"), read_only: true },
+            Mount::Bind { source: MountPath::trusted("/a"), target: MountPath::trusted("/b"), read_only: true },
             Mount::Memory { target: "/c".into(), options: "size=1m".into() },
             Mount::Overlay { target: "/d".into(), options: "x".into() },
             Mount::Aufs { target: "/d".into(), options: "y".into() },

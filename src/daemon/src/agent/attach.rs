@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{ContainerName, Done, Input, RequestId};
-use containerizer::{Client, Io};
+use containerizer::{Client, ContainerIo};
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
 use protos::recordio::Decoder;
 use wire::Limits;
 use wire::http::stream::{StreamEnd, StreamHandle};
 use wire::http::{Body, BodyStream, HeaderName, RECORDIO, Request, Response, StatusCode};
-use wire::negotiate::{Encoding, Media};
+use wire::negotiate::{Encoding, MediaTypes};
 
 use super::handler::Handler;
-use super::operator_api::{must, respond};
-use super::validate::{self, Typed};
-use crate::acls::Asker;
+use super::operator_api::{authorize, respond};
+use super::validate::{self, InputRecord};
+use crate::acls::Caller;
 use crate::audit;
 use crate::codec;
 use crate::streams::encode_v1;
@@ -33,7 +33,7 @@ const MESSAGE_CONTENT_TYPE: HeaderName = HeaderName::from_static("message-conten
 
 /// Opens a stream of records, and the response with the headers for the stream and its records
 /// (docs/mesos/agent-api.md).
-fn open(media: &Media) -> (Arc<StreamHandle>, Response) {
+fn open(media: &MediaTypes) -> (Arc<StreamHandle>, Response) {
     let records = media.response.media_type();
     let (client, response) =
         wire::http::stream::open(if media.response_streams { RECORDIO } else { records }, STREAM_LIMIT);
@@ -94,7 +94,7 @@ fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding)
 }
 
 /// Answers LAUNCH_NESTED_CONTAINER_SESSION. The session ends when the client disconnects.
-pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Response {
+pub(super) async fn launch(handler: &Handler, call: Call, media: MediaTypes) -> Response {
     let id = call.launch_nested_container_session.as_ref().map(|launch| &launch.container_id);
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
         return Response::bad_request("The container's id cannot be one");
@@ -102,7 +102,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
     let (client, response) = open(&media);
     let reader = Reader { stream: client.clone(), encoding: media.response };
     let added = handler.shell.containers.add_session(&container, Arc::new(reader));
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
     let answer = outcome.await;
     match answer {
@@ -127,7 +127,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
     response
 }
 
-fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result<Arc<Io>, Box<Response>> {
+fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result<Arc<ContainerIo>, Box<Response>> {
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
         return Err(Box::new(Response::bad_request("The container's id cannot be one")));
     };
@@ -142,7 +142,7 @@ fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result
 }
 
 /// Answers ATTACH_CONTAINER_OUTPUT with the later output of a session.
-pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
+pub(super) fn output(handler: &Handler, call: &Call, media: MediaTypes) -> Response {
     let io = match session(handler, call.attach_container_output.as_ref().map(|attach| &attach.container_id)) {
         Ok(io) => io,
         Err(refusal) => return *refusal,
@@ -179,35 +179,35 @@ impl Records {
 }
 
 /// Answers ATTACH_CONTAINER_INPUT, the only call whose request is a stream.
-pub(super) async fn input(handler: &Handler, request: Request, asker: &Asker) -> Response {
-    match attach(handler, request, asker).await {
+pub(super) async fn input(handler: &Handler, request: Request, caller: &Caller) -> Response {
+    match attach(handler, request, caller).await {
         Ok(()) => Response::empty(StatusCode::OK),
         Err(refusal) => *refusal,
     }
 }
 
-async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<(), Box<Response>> {
-    let media = Media::negotiate(&request.method, &request.headers)?;
-    let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
+async fn attach(handler: &Handler, request: Request, caller: &Caller) -> Result<(), Box<Response>> {
+    let media = MediaTypes::negotiate(&request.method, &request.headers)?;
+    let Body::Stream(body) = request.body else { return Err(Box::new(MediaTypes::refuse_no_record())) };
     let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
     // The first record has the same time limit as a whole body of other requests.
     let first = tokio::time::timeout(Limits::default().stalled, records.next()).await;
-    let first = first.map_err(|_| Box::new(Media::refuse_no_record().closing()))??;
-    let first = first.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
+    let first = first.map_err(|_| Box::new(MediaTypes::refuse_no_record().closing()))??;
+    let first = first.ok_or_else(|| Box::new(MediaTypes::refuse_no_record()))?;
     let call = check(&media, &first)?;
-    must(handler, &call, asker).await?;
+    authorize(handler, &call, caller).await?;
     let first = call.attach_container_input.unwrap_or_default();
     let io = session(handler, first.container_id.as_ref())?;
     if !io.take_input() {
         let text = "Multiple input connections are not allowed";
         return Err(Box::new(Response::text(StatusCode::CONFLICT, text)));
     }
-    let typed = type_in(&media, &mut records, &io).await;
+    let typed = write_input(&media, &mut records, &io).await;
     io.give_input_back();
     typed
 }
 
-fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
+fn check(media: &MediaTypes, record: &[u8]) -> Result<Call, Box<Response>> {
     let call: Call = media.decode(record, codec::agent_call)?;
     audit::note_call(|| audit::agent_call(&call));
     if let Err(why) = validate::operator_call(&call) {
@@ -218,15 +218,15 @@ fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
     Ok(call)
 }
 
-async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Box<Response>> {
+async fn write_input(media: &MediaTypes, records: &mut Records, io: &ContainerIo) -> Result<(), Box<Response>> {
     while let Some(record) = records.next().await? {
         let call: Call = media.decode(&record, codec::agent_call)?;
         let input = call.attach_container_input.unwrap_or_default();
         let bytes = match validate::later_input(input) {
-            Ok(Typed::Data(bytes)) => bytes,
-            Ok(Typed::Size(rows, columns)) if io.resize(rows, columns).await => continue,
-            Ok(Typed::Size(..)) => return Err(Box::new(Response::bad_request("The container has no terminal"))),
-            Ok(Typed::Nothing) => continue,
+            Ok(InputRecord::Data(bytes)) => bytes,
+            Ok(InputRecord::Size(rows, columns)) if io.resize(rows, columns).await => continue,
+            Ok(InputRecord::Size(..)) => return Err(Box::new(Response::bad_request("The container has no terminal"))),
+            Ok(InputRecord::Nothing) => continue,
             Err(why) => return Err(Box::new(Response::bad_request(why))),
         };
         if io.write(&bytes).await.is_err() {
@@ -243,7 +243,7 @@ mod tests {
 
     /// Returns the headers of a response to a client that accepts `response`, directly or in RecordIO.
     fn headers(response: Encoding, response_streams: bool) -> [Option<String>; 2] {
-        let media = Media { request: Encoding::Json, request_streams: false, response, response_streams };
+        let media = MediaTypes { request: Encoding::Json, request_streams: false, response, response_streams };
         let answer = open(&media).1;
         ["content-type", "message-content-type"]
             .map(|name| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned()))

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use agent::{Agent, Input};
 use base::Pid;
-use detector::{Detector, Leader, ListError, MasterList, Pace, Signs, Url};
+use detector::{Detector, Leader, LeaderActivity, ListError, MasterList, RequestIntervals, Url};
 use tokio::sync::Notify;
-use wire::libprocess::{Network, Session};
+use wire::libprocess::{Network, SenderToken};
 
 use crate::driver::Driver;
 use crate::flags::FlagError;
@@ -89,19 +89,19 @@ fn fixed(text: &str) -> Result<Pid, FlagError> {
 }
 
 /// The receivers of a detected leader: the core and the network.
-pub(super) struct Found {
+pub(super) struct LeaderReceiver {
     pub(super) driver: Driver<Agent>,
     pub(super) network: Network,
     /// Session token in the agent's messages to masters; replies with it are the master's and not forged.
-    pub(super) session: Session,
+    pub(super) sender_token: SenderToken,
     /// Last sign of life of the leading master, such as a ping.
-    pub(super) signs: Arc<Signs>,
+    pub(super) leader_activity: Arc<LeaderActivity>,
 }
 
-impl Found {
+impl LeaderReceiver {
     fn report(&self, master: Option<Pid>) {
         if let Some(master) = &master {
-            self.network.set_session(master.address(), Some(self.session));
+            self.network.set_sender_token(master.address(), Some(self.sender_token));
         }
         self.driver.submit(Input::Detected { master });
     }
@@ -109,7 +109,12 @@ impl Found {
 
 /// Reports the leading master to the core, at each change and whenever the core asks. `seed` is for the jitter of
 /// delays.
-pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>) -> tokio::task::JoinHandle<()> {
+pub(super) fn watch(
+    masters: Masters,
+    seed: u64,
+    found: LeaderReceiver,
+    ask: Arc<Notify>,
+) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         match masters {
             Masters::Fixed(master) => loop {
@@ -118,7 +123,12 @@ pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>)
             },
             Masters::List(list) => {
                 tracing::info!("looking for the leading master among {list}");
-                follow(Detector::follow(list, Pace::AGENTS, seed, found.signs.clone()), &found, &ask).await;
+                follow(
+                    Detector::follow(list, RequestIntervals::AGENTS, seed, found.leader_activity.clone()),
+                    &found,
+                    &ask,
+                )
+                .await;
             }
             Masters::ZooKeeper(url, timeout) => {
                 tracing::info!("looking for the leading master through ZooKeeper at {}", url.servers());
@@ -128,13 +138,13 @@ pub(super) fn watch(masters: Masters, seed: u64, found: Found, ask: Arc<Notify>)
     })
 }
 
-async fn follow(mut detector: Detector, found: &Found, ask: &Notify) {
+async fn follow(mut detector: Detector, found: &LeaderReceiver, ask: &Notify) {
     let mut reported: Option<Leader> = None;
     loop {
         let is_asked = tokio::select! {
             () = detector.changed() => false,
             () = ask.notified() => {
-                detector.doubt();
+                detector.recheck_leader();
                 true
             }
         };

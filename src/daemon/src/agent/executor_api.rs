@@ -11,14 +11,14 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::operator_api::respond;
 use crate::codec;
-use crate::common::judged;
+use crate::common::check_off_reactor;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     let proof = match handler.shell.tokens.proof(request.header("authorization")) {
         Ok(proof) => proof,
         Err(refusal) => return *refusal,
     };
-    match judged(request, check).await {
+    match check_off_reactor(request, check).await {
         Ok((call, Some(encoding))) => subscribe(handler, call, proof, encoding).await,
         Ok((call, None)) => other(handler, call, proof).await,
         Err(refusal) => *refusal,
@@ -44,7 +44,7 @@ async fn subscribe(handler: &Handler, call: Box<Call>, proof: Proof, encoding: E
         shell.streams.forget(stream);
         driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
     });
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     let request = RequestId(number);
     handler.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call, proof });
     match outcome.await {
@@ -58,7 +58,7 @@ async fn subscribe(handler: &Handler, call: Box<Call>, proof: Proof, encoding: E
 }
 
 async fn other(handler: &Handler, call: Box<Call>, proof: Proof) -> Response {
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call, proof });
     match outcome.await {
         // Keep the connection of a subscribed executor: libraries take its end for the end of the subscription, and an

@@ -20,9 +20,9 @@ use wire::Limits;
 use wire::http::stream::Records;
 use wire::negotiate::Encoding;
 
-use crate::answers::Answers;
 use crate::codec;
 use crate::driver::Driver;
+use crate::pending_requests::PendingRequests;
 use crate::streams::Streams;
 
 /// Size of the buffer for reads, in bytes; a call has some hundred.
@@ -33,7 +33,7 @@ const READ_BYTES: usize = 4 << 10;
 pub(super) struct ExecutorConnections {
     pub(super) driver: Driver<Agent>,
     pub(super) streams: Arc<Streams>,
-    pub(super) answers: Arc<Answers<Answer>>,
+    pub(super) pending_requests: Arc<PendingRequests<Answer>>,
 }
 
 /// The executor of a connection.
@@ -83,7 +83,7 @@ impl ExecutorConnections {
             streams.forget(stream);
             driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
         });
-        let (request, subscribed) = self.answers.ask();
+        let (request, subscribed) = self.pending_requests.ask();
         let (request, call) = (RequestId(request), owner.subscribe());
         let proof = Proof::Connection;
         self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call, proof });
@@ -99,27 +99,27 @@ impl ExecutorConnections {
     async fn carry(&self, owner: &Owner, socket: UnixStream, mut records: Records) -> Result<(), LineError> {
         let socket = watch(socket, Interest::READABLE)?;
         let mut decoder = Decoder::new(Limits::default().body);
-        let mut held = Held::default();
+        let mut pending = PendingOutput::default();
         loop {
             tokio::select! {
                 biased;
                 record = records.next() => {
                     let Some(record) = record else { return Ok(()) };
-                    held.add(&record);
+                    pending.add(&record);
                     while let Some(record) = records.try_next() {
-                        held.add(&record);
+                        pending.add(&record);
                     }
-                    if !held.may_wait() {
-                        write(socket.get_ref(), &held.take()).await?;
+                    if !pending.may_wait() {
+                        write(socket.get_ref(), &pending.take()).await?;
                     }
                 }
                 ready = socket.readable() => {
                     if !read(&mut ready?, &mut decoder)? {
                         return Ok(());
                     }
-                    held.ending |= self.take_calls(owner, &mut decoder).await?;
+                    pending.ending |= self.take_calls(owner, &mut decoder).await?;
                 }
-                () = held.is_due() => write(socket.get_ref(), &held.take()).await?,
+                () = pending.is_due() => write(socket.get_ref(), &pending.take()).await?,
             }
         }
     }
@@ -132,7 +132,7 @@ impl ExecutorConnections {
         while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
             let call = owner.call(&record).map_err(LineError::Call)?;
             ended |= call.update.as_ref().is_some_and(|update| agent::is_terminal(update.status.state));
-            let (number, outcome) = self.answers.ask();
+            let (number, outcome) = self.pending_requests.ask();
             let input = Input::ExecutorCall { request: RequestId(number), call, proof: Proof::Connection };
             if let Some((input, _)) = last.replace((input, outcome)) {
                 self.driver.submit(input);
@@ -154,7 +154,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// tasks of a burst end at once: waking it for the acknowledgement of their start alone would be a good part of all its
 /// work. If one is lost with the agent, the executor repeats the update, as it does with all unacknowledged ones.
 #[derive(Debug, Default)]
-struct Held {
+struct PendingOutput {
     bytes: Vec<u8>,
     /// Time at which the output is sent at the latest; `None` if a part of it is urgent.
     until: Option<Instant>,
@@ -162,7 +162,7 @@ struct Held {
     ending: bool,
 }
 
-impl Held {
+impl PendingOutput {
     fn add(&mut self, record: &[u8]) {
         let can_wait = !self.ending && is_confirmation(record);
         self.until = match (self.bytes.is_empty(), can_wait) {
@@ -269,24 +269,24 @@ mod tests {
     #[tokio::test]
     async fn only_confirmations_wait_and_not_for_long() {
         let (confirmation, kill) = (record(event::Type::Acknowledged), record(event::Type::Kill));
-        let mut held = Held::default();
-        held.add(&kill);
-        assert!(!held.may_wait());
-        assert_eq!(held.take(), kill);
-        held.add(&confirmation);
-        held.add(&confirmation);
-        assert!(held.may_wait());
+        let mut pending = PendingOutput::default();
+        pending.add(&kill);
+        assert!(!pending.may_wait());
+        assert_eq!(pending.take(), kill);
+        pending.add(&confirmation);
+        pending.add(&confirmation);
+        assert!(pending.may_wait());
         let began = Instant::now();
-        held.is_due().await;
+        pending.is_due().await;
         assert!(began.elapsed() > PATIENCE / 2);
         // An urgent record is sent with the waiting ones, and later records do not wait before that.
-        held.add(&kill);
-        held.add(&confirmation);
-        assert!(!held.may_wait());
-        assert_eq!(held.take(), [&confirmation[..], &confirmation, &kill, &confirmation].concat());
-        held.ending = true;
-        held.add(&confirmation);
-        assert!(!held.may_wait());
+        pending.add(&kill);
+        pending.add(&confirmation);
+        assert!(!pending.may_wait());
+        assert_eq!(pending.take(), [&confirmation[..], &confirmation, &kill, &confirmation].concat());
+        pending.ending = true;
+        pending.add(&confirmation);
+        assert!(!pending.may_wait());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wire::route::Table;
 
 use super::outputs::Shell;
 use super::{attach, executor_api, metrics, operator_api, realms, views};
-use crate::acls::Asker;
+use crate::acls::Caller;
 use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
@@ -77,21 +77,21 @@ impl Handler {
         self.driver.read(Agent::snapshot).await
     }
 
-    async fn answer(&self, route: Route, rest: &str, request: &Request, asker: Asker) -> Response {
-        if let Err(refusal) = self.must(route, request, &asker).await {
+    async fn answer(&self, route: Route, rest: &str, request: &Request, caller: Caller) -> Response {
+        if let Err(refusal) = self.authorize(route, request, &caller).await {
             return *refusal;
         }
         match route {
             Route::Shared(endpoint) => self.common.answer(endpoint, rest, request).await,
             Route::Executor => executor_api::answer(self, request).await,
-            Route::Operator => operator_api::answer(self, request, asker).await,
+            Route::Operator => operator_api::answer(self, request, caller).await,
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => self.prometheus(request).await,
-            Route::State => self.state(request, asker).await,
+            Route::State => self.state(request, caller).await,
             Route::Containers => {
                 let wanted = request.query.get("container_id").map(str::to_owned);
                 let write = move |measured: &views::statistics::Measured| {
-                    let hidden = asker.hidden_containers(&measured.snapshot);
+                    let hidden = caller.hidden_containers(&measured.snapshot);
                     views::statistics::containers(measured, wanted.as_deref(), &hidden)
                 };
                 self.measured(request, write).await
@@ -107,49 +107,49 @@ impl Handler {
     ///
     /// # Errors
     /// 403.
-    async fn must(&self, route: Route, request: &Request, asker: &Asker) -> Result<(), Box<Response>> {
-        if !asker.authorizer.is_on() {
+    async fn authorize(&self, route: Route, request: &Request, caller: &Caller) -> Result<(), Box<Response>> {
+        if !caller.authorizer.is_on() {
             return Ok(());
         }
         let path = match route {
             Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload) => {
-                return self.must_read(request.query.get("path").unwrap_or_default(), asker).await;
+                return self.authorize_file(request.query.get("path").unwrap_or_default(), caller).await;
             }
-            Route::Shared(endpoint) => return asker.must_reach(endpoint, request),
+            Route::Shared(endpoint) => return caller.authorize_endpoint(endpoint, request),
             Route::Containers => "/containers",
             Route::Statistics => "/monitor/statistics",
             Route::Metrics | Route::Prometheus => "/metrics/snapshot",
             Route::ContainerizerDebug => "/containerizer/debug",
             Route::Executor | Route::Operator | Route::State => return Ok(()),
         };
-        asker.must(Action::GetEndpoint, Some(path))
+        caller.authorize(Action::GetEndpoint, Some(path))
     }
 
     /// Checks that the sender may read a file: the log, or a sandbox, which is authorized by its user.
     ///
     /// # Errors
     /// 403.
-    pub(super) async fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
-        if let Some(decided) = asker.may_read_log(&self.common, path) {
+    pub(super) async fn authorize_file(&self, path: &str, caller: &Caller) -> Result<(), Box<Response>> {
+        if let Some(decided) = caller.may_read_log(&self.common, path) {
             return decided;
         }
         let attached = self.common.files.attached_above(path).unwrap_or_default();
         match self.snapshot().await.sandbox_user(&attached) {
-            Some(user) => asker.must(Action::AccessSandbox, Some(user)),
+            Some(user) => caller.authorize(Action::AccessSandbox, Some(user)),
             // The file may belong to any user.
-            None => asker.must_all(Action::AccessSandbox),
+            None => caller.authorize_all(Action::AccessSandbox),
         }
     }
 
-    async fn state(&self, request: &Request, asker: Asker) -> Response {
+    async fn state(&self, request: &Request, caller: Caller) -> Response {
         let snapshot = self.snapshot().await;
         if snapshot.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");
         }
         let context = views::Context {
-            visible: asker.visible(&snapshot, true),
+            visible: caller.visible(&snapshot, true),
             snapshot,
-            asker,
+            caller,
             common: self.common.clone(),
             started: self.started,
             shell: self.shell.clone(),
@@ -212,7 +212,7 @@ impl Handler {
     async fn not_durable(&self, route: Route) -> String {
         match route {
             Route::Shared(_) | Route::Executor => std::future::pending().await,
-            _ => self.shell.keeper.refuses().await,
+            _ => self.shell.checkpoint_writer.refuses().await,
         }
     }
 }
@@ -275,14 +275,14 @@ impl Handler {
     async fn respond(&self, request: Request) -> Response {
         let Some(found) = self.routes.find(&request.path) else { return Response::error(StatusCode::NOT_FOUND) };
         audit::note_principal(request.principal.as_ref());
-        let asker = match realms::executor(&self.shell.tokens, &request) {
-            Some(container) if *found.route == Route::Operator => Asker::executor(container),
-            _ => Asker::new(self.authorizer.clone(), request.principal.clone()),
+        let caller = match realms::executor(&self.shell.tokens, &request) {
+            Some(container) if *found.route == Route::Operator => Caller::executor(container),
+            _ => Caller::new(self.authorizer.clone(), request.principal.clone()),
         };
         if !matches!(request.body, Body::Stream(_)) {
             return tokio::select! {
                 biased;
-                answer = self.answer(*found.route, found.rest, &request, asker) => answer,
+                answer = self.answer(*found.route, found.rest, &request, caller) => answer,
                 why = self.not_durable(*found.route) => Response::unavailable(format!(
                     "The agent cannot write its checkpoints: {why}. It shows only state that is durable"
                 )),
@@ -291,7 +291,7 @@ impl Handler {
         if self.snapshot().await.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");
         }
-        attach::input(self, request, &asker).await
+        attach::input(self, request, &caller).await
     }
 }
 
@@ -324,7 +324,7 @@ impl MessageSink for Handler {
                 if let Incoming::PingSlave(ping) = &decoded
                     && ping.connected
                 {
-                    self.shell.signs.note(message.from.address());
+                    self.shell.leader_activity.record(message.from.address());
                 }
                 self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) });
                 Delivery::Accepted

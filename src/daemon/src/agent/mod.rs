@@ -3,6 +3,7 @@
 //! It decides nothing about tasks; the core does.
 
 mod attach;
+mod checkpoint_writer;
 mod config;
 mod detector;
 mod executor_api;
@@ -10,7 +11,6 @@ mod executor_connections;
 mod executor_tokens;
 mod handler;
 pub mod jwt;
-mod keeper;
 mod metrics;
 mod operator_api;
 mod outputs;
@@ -18,7 +18,7 @@ mod oversubscription;
 mod private;
 mod program;
 mod realms;
-mod session;
+mod sender_token;
 mod start;
 mod validate;
 mod views;
@@ -35,7 +35,7 @@ use wire::libprocess::Network;
 
 use crate::audit::Audit;
 use crate::driver::Driver;
-use keeper::Keeper;
+use checkpoint_writer::CheckpointWriter;
 use outputs::Exit;
 pub use start::start;
 
@@ -49,11 +49,11 @@ pub struct RunningAgent {
     tasks: Vec<tokio::task::JoinHandle<()>>,
     driver: Driver<Agent>,
     containers: ComposingContainerizer,
-    keeper: Arc<Keeper>,
+    checkpoint_writer: Arc<CheckpointWriter>,
     deleter: Deleter,
     /// Ready when the remaining containers of an earlier agent have ended; only an agent with `--recover=cleanup` waits
     /// for it.
-    left_overs: Option<oneshot::Receiver<()>>,
+    leftovers: Option<oneshot::Receiver<()>>,
     network: Network,
     audit: Audit,
 }
@@ -71,9 +71,9 @@ pub struct Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The agent ends, and the tasks of checkpointing frameworks keep running.
-    Quietly,
+    KeepTasks,
     /// The agent leaves the cluster permanently: all its tasks end.
-    ForGood,
+    Unregister,
 }
 
 /// Time limit for sending the last messages to the master.
@@ -91,10 +91,10 @@ impl RunningAgent {
             tokio::select! {
                 how = &mut stop, if !asked => {
                     asked = true;
-                    if how == Stop::Quietly {
+                    if how == Stop::KeepTasks {
                         self.containers.leave();
                     }
-                    self.driver.submit(Input::Shutdown { unregister: how == Stop::ForGood });
+                    self.driver.submit(Input::Shutdown { unregister: how == Stop::Unregister });
                 }
                 ended = &mut self.core => break match ended {
                     Ok(Err(error)) => Err(error.context("checkpoints cannot be written")),
@@ -102,14 +102,14 @@ impl RunningAgent {
                     Err(panic) => Err(anyhow::Error::new(panic).context("the agent's core has failed")),
                 },
                 exit = exited(&mut self.exit) => {
-                    if let Some(left_overs) = self.left_overs.take() {
-                        let _ = left_overs.await;
+                    if let Some(leftovers) = self.leftovers.take() {
+                        let _ = leftovers.await;
                     }
                     break Ok(Ended { code: exit.code, message: exit.message });
                 }
             }
         };
-        self.keeper.end();
+        self.checkpoint_writer.end();
         self.deleter.end();
         // The core ends before the streams do: otherwise it would take their end for the end of its executors.
         self.core.abort();

@@ -7,30 +7,30 @@ use authorizer::Action;
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, Response as Message, response};
 use wire::http::{Request, Response, StatusCode};
-use wire::negotiate::{Encoding, Media};
+use wire::negotiate::{Encoding, MediaTypes};
 
 use super::handler::Handler;
 use super::{attach, metrics, views};
-use crate::acls::{Asker, forbidden};
+use crate::acls::{Caller, forbidden};
 use crate::audit;
 use crate::codec;
 use crate::common::{calls, unknown_call};
 use crate::rejection::rejection;
 use crate::streams::encode_v1;
 
-pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
+pub(super) async fn answer(handler: &Handler, request: &Request, caller: Caller) -> Response {
     if handler.snapshot().await.state == AgentState::Recovering {
         return Response::unavailable("Agent has not finished recovery");
     }
     match check(request) {
         Ok((call, media)) => {
-            if let Err(refusal) = must(handler, &call, &asker).await {
+            if let Err(refusal) = authorize(handler, &call, &caller).await {
                 return *refusal;
             }
             match call.r#type() {
                 Type::LaunchNestedContainerSession => attach::launch(handler, call, media).await,
                 Type::AttachContainerOutput => attach::output(handler, &call, media),
-                _ => act(handler, call, media.response, asker).await,
+                _ => act(handler, call, media.response, caller).await,
             }
         }
         Err(refusal) => *refusal,
@@ -42,26 +42,26 @@ pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -
 ///
 /// # Errors
 /// 403.
-pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Result<(), Box<Response>> {
-    if !asker.authorizer.is_on() {
+pub(super) async fn authorize(handler: &Handler, call: &Call, caller: &Caller) -> Result<(), Box<Response>> {
+    if !caller.authorizer.is_on() {
         return Ok(());
     }
     match call.r#type() {
-        Type::GetFlags => asker.must(Action::ViewFlags, None),
-        Type::SetLoggingLevel => asker.must(Action::SetLogLevel, None),
-        Type::PruneImages => asker.must(Action::PruneImages, None),
+        Type::GetFlags => caller.authorize(Action::ViewFlags, None),
+        Type::SetLoggingLevel => caller.authorize(Action::SetLogLevel, None),
+        Type::PruneImages => caller.authorize(Action::PruneImages, None),
         Type::AddResourceProviderConfig | Type::UpdateResourceProviderConfig | Type::RemoveResourceProviderConfig => {
-            asker.must(Action::ModifyResourceProviderConfig, None)
+            caller.authorize(Action::ModifyResourceProviderConfig, None)
         }
-        Type::MarkResourceProviderGone => asker.must(Action::MarkResourceProvidersGone, None),
-        Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker).await,
-        Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker).await,
+        Type::MarkResourceProviderGone => caller.authorize(Action::MarkResourceProvidersGone, None),
+        Type::ListFiles => handler.authorize_file(call.list_files.as_ref().map_or("", |list| &list.path), caller).await,
+        Type::ReadFile => handler.authorize_file(call.read_file.as_ref().map_or("", |read| &read.path), caller).await,
         _ => {
-            if let Some(container) = agent::container_of(call).filter(|_| asker.executor.is_some()) {
-                return must_be_inside(asker, call.r#type(), &container);
+            if let Some(container) = agent::container_of(call).filter(|_| caller.executor.is_some()) {
+                return must_be_inside(caller, call.r#type(), &container);
             }
             let actions = handler.snapshot().await.container_actions(call);
-            actions.into_iter().try_for_each(|(action, user)| asker.must(action, user.as_deref()))
+            actions.into_iter().try_for_each(|(action, user)| caller.authorize(action, user.as_deref()))
         }
     }
 }
@@ -71,17 +71,17 @@ pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Resul
 ///
 /// # Errors
 /// 403.
-fn must_be_inside(asker: &Asker, kind: Type, container: &ContainerName) -> Result<(), Box<Response>> {
-    if kind != Type::AttachContainerInput && asker.executor.as_ref() == Some(&container.root()) {
+fn must_be_inside(caller: &Caller, kind: Type, container: &ContainerName) -> Result<(), Box<Response>> {
+    if kind != Type::AttachContainerInput && caller.executor.as_ref() == Some(&container.root()) {
         return Ok(());
     }
-    let own = asker.executor.as_ref().map_or("", ContainerName::as_str);
+    let own = caller.executor.as_ref().map_or("", ContainerName::as_str);
     tracing::info!("refusing {} of the executor in container {own} for container {container}", kind.as_str_name());
     Err(Box::new(forbidden()))
 }
 
-fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
-    let media = Media::negotiate(&request.method, &request.headers)?;
+fn check(request: &Request) -> Result<(Call, MediaTypes), Box<Response>> {
+    let media = MediaTypes::negotiate(&request.method, &request.headers)?;
     let call: Call = media.decode(request.body.full(), codec::agent_call)?;
     audit::note_call(|| audit::agent_call(&call));
     if let Err(why) = super::validate::operator_call(&call) {
@@ -95,7 +95,7 @@ fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
     Ok((call, media))
 }
 
-async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
+async fn act(handler: &Handler, call: Call, encoding: Encoding, caller: Caller) -> Response {
     match call.r#type() {
         Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
         Type::GetState
@@ -106,7 +106,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
         | Type::GetResourceProviders
         | Type::GetAgent => {
             let snapshot = handler.snapshot().await;
-            let body = views::calls::answer(&snapshot, &asker, call.r#type(), encoding);
+            let body = views::calls::answer(&snapshot, &caller, call.r#type(), encoding);
             Response::ok_body(encoding.media_type(), body)
         }
         Type::GetHealth
@@ -121,7 +121,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
-        Type::GetContainers => get_containers(handler, call, encoding, asker).await,
+        Type::GetContainers => get_containers(handler, call, encoding, caller).await,
         Type::PruneImages => prune(handler, call),
         // This agent has no resource providers.
         Type::AddResourceProviderConfig | Type::UpdateResourceProviderConfig | Type::RemoveResourceProviderConfig => {
@@ -152,9 +152,9 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>,
     calls::of_the_daemon!(agent, &handler.common, call, metrics::collect(handler))
 }
 
-async fn get_containers(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
+async fn get_containers(handler: &Handler, call: Call, encoding: Encoding, caller: Caller) -> Response {
     let get = call.get_containers.unwrap_or_default();
-    let containers = match containers(handler, get.show_nested(), get.show_standalone(), asker).await {
+    let containers = match containers(handler, get.show_nested(), get.show_standalone(), caller).await {
         Ok(containers) => containers,
         Err(refusal) => return *refusal,
     };
@@ -173,13 +173,13 @@ async fn containers(
     handler: &Handler,
     show_nested: bool,
     show_standalone: bool,
-    asker: Asker,
+    caller: Caller,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
     let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
     let listed = tokio::task::spawn_blocking(move || {
         let measured = views::statistics::Measured { snapshot, usage: live.usage(), now };
-        let hidden = asker.hidden_containers(&measured.snapshot);
-        let show_standalone = show_standalone && asker.may(Action::ViewStandaloneContainer, None);
+        let hidden = caller.hidden_containers(&measured.snapshot);
+        let show_standalone = show_standalone && caller.may(Action::ViewStandaloneContainer, None);
         views::statistics::messages(&measured, &live, show_nested, show_standalone, &hidden)
     });
     listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))
@@ -187,7 +187,7 @@ async fn containers(
 
 /// Passes a call about a container to the core, and answers with its result.
 async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
     match outcome.await {
         Ok(answer) => respond(answer, encoding),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::containers::User;
-use ::detector::Signs;
+use ::detector::LeaderActivity;
 use agent::oversubscription::{Load, Measurement};
 use agent::{Agent, Answer, ContainerName, Done, Input, Output, Persist, VolumeLink};
 use base::Pid;
@@ -17,16 +17,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
+use super::checkpoint_writer::CheckpointWriter;
 use super::executor_tokens::ExecutorTokens;
-use super::keeper::Keeper;
 use super::views::statistics::used;
 use super::volume_changes::{VolumeChange, VolumeChanges};
-use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::Common;
-use crate::driver::World;
+use crate::driver::CoreShell;
 use crate::fault;
 use crate::files::Files;
+use crate::pending_requests::PendingRequests;
 use crate::streams::Streams;
 
 /// The exit code and message with which the process is to end.
@@ -41,7 +41,7 @@ pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
     pub(super) streams: Arc<Streams>,
-    pub(super) answers: Arc<Answers<Answer>>,
+    pub(super) pending_requests: Arc<PendingRequests<Answer>>,
     pub(super) containers: ComposingContainerizer,
     /// Function that passes an input to the core.
     pub(super) report: Report,
@@ -50,7 +50,7 @@ pub(super) struct Shell {
     /// Keys that sign and verify executors' tokens.
     pub(super) tokens: ExecutorTokens,
     /// Checkpoints on the disk.
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) checkpoint_writer: Arc<CheckpointWriter>,
     /// Persistent volumes to create and to destroy.
     pub(super) volume_changes: Arc<VolumeChanges>,
     /// Deletes files that are no longer needed.
@@ -60,14 +60,14 @@ pub(super) struct Shell {
     /// Makes the detector of the leading master report again.
     pub(super) redetect: Arc<Notify>,
     /// Last sign of life of the leading master, such as a ping.
-    pub(super) signs: Arc<Signs>,
+    pub(super) leader_activity: Arc<LeaderActivity>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) common: Arc<Common>,
     /// Capabilities of the agent.
     pub(super) capabilities: Vec<Capability>,
 }
 
-impl World<Agent> for Shell {
+impl CoreShell<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         for entry in &entries {
             // These entries create a directory that may be about to be deleted.
@@ -75,7 +75,7 @@ impl World<Agent> for Shell {
                 self.deleter.wait(&self.meta.join(path));
             }
         }
-        self.keeper.write(&entries)
+        self.checkpoint_writer.write(&entries)
     }
 
     fn carry_out(&self, output: Output) {
@@ -91,7 +91,7 @@ impl World<Agent> for Shell {
             Output::Link { to } => self.network.link(&to),
             Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
-            Output::Respond { request, answer } => self.answers.answer(request.0, answer),
+            Output::Respond { request, answer } => self.pending_requests.answer(request.0, answer),
             Output::Launch { container, mut spec } => {
                 self.tokens.give(&container, &mut spec);
                 self.deleter.spare(Path::new(&spec.sandbox));
@@ -105,19 +105,21 @@ impl World<Agent> for Shell {
             Output::Destroy { container } => self.containers.destroy(container),
             Output::Delete { paths } => self.deleter.push(paths, &Handle::current()),
             Output::DeleteSandbox { path, request } => {
-                let answers = self.answers.clone();
+                let pending_requests = self.pending_requests.clone();
                 tokio::task::spawn_blocking(move || {
                     delete(Path::new(&path));
-                    answers.answer(request.0, Ok(Done::Complete));
+                    pending_requests.answer(request.0, Ok(Done::Complete));
                 });
             }
-            Output::NoteEnd { container, termination } => self.containers.note_end(&container, &termination),
+            Output::RecordTermination { container, termination } => {
+                self.containers.record_termination(&container, &termination)
+            }
             Output::Forget { container } => self.containers.forget(&container),
             Output::ChangeVolumes { change, gone, new } => {
                 self.volume_changes.add(VolumeChange { change, gone, new });
             }
-            Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
-                if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {
+            Output::LinkVolumes { container, sandbox, user, added, removed } => {
+                if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &added, &removed) {
                     (self.report)(Input::ContainerUpdateFailed { container, why: format!("{error:#}") });
                 }
             }
@@ -150,15 +152,15 @@ impl Shell {
 fn link_volumes(
     sandbox: &Path,
     user: Option<&str>,
-    appear: &[VolumeLink],
-    vanish: &[VolumeLink],
+    added: &[VolumeLink],
+    removed: &[VolumeLink],
 ) -> anyhow::Result<()> {
     let user = match user {
-        Some(name) if !appear.is_empty() => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        Some(name) if !added.is_empty() => Some(User::by_name(name)?).filter(|user| !user.is_current()),
         _ => None,
     };
-    volumes::hide(sandbox, vanish)?;
-    volumes::show(sandbox, appear, user.as_ref())
+    volumes::unlink_all(sandbox, removed)?;
+    volumes::link_all(sandbox, added, user.as_ref())
 }
 
 /// Attaches a sandbox under its three virtual paths (docs/mesos/endpoints.md). Nested containers are reached through

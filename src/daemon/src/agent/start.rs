@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::detector::Signs;
+use ::detector::LeaderActivity;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use authorizer::Authorizer;
 use base::Pid;
-use containerizer::{Deleter, Gpus, Holding, Holdings, Host, Links, Report, volumes};
+use containerizer::{
+    AgentConnections, ContainerResources, Deleter, Gpus, Host, ListContainerResources, Report, volumes,
+};
 use containers::ProgramFile;
 use protos::mesos::slave_info::Capability;
 use store::{Access, Checkpoints};
@@ -21,14 +23,14 @@ use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
 
-use super::detector::{self, Found, Masters};
+use super::checkpoint_writer::{self, CheckpointWriter};
+use super::detector::{self, LeaderReceiver, Masters};
 use super::executor_connections::ExecutorConnections;
 use super::executor_tokens::{self, ExecutorTokens, TokenFlags};
 use super::handler::Handler;
-use super::keeper::{self, Keeper};
 use super::outputs::{self, Shell};
 use super::volume_changes::VolumeChanges;
-use super::{RunningAgent, config, oversubscription, private, program, realms, session};
+use super::{RunningAgent, config, oversubscription, private, program, realms, sender_token};
 use crate::address::{Identity, identity};
 use crate::audit::Audit;
 use crate::clock::Clock;
@@ -156,11 +158,12 @@ impl Recovery {
         config.can_limit = host.limitable();
 
         private::prepare(&meta, runtime_dir)?;
-        let (checkpoints, found) = keeper::open(&meta, runtime_dir).context("the checkpoints cannot be read")?;
+        let (checkpoints, found) =
+            checkpoint_writer::open(&meta, runtime_dir).context("the checkpoints cannot be read")?;
         let mut recovered = read_checkpoints(&found, &meta, flags.executors.strict)?;
         recovered.nested = host.recovered();
         let own = resources::from_proto(&info.resources).unwrap_or_default();
-        volumes::delete_later(volumes::left_overs(work_dir, &own));
+        volumes::delete_later(volumes::leftovers(work_dir, &own));
 
         let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
         let executor = program::open().map(|file| (config.program.clone(), file));
@@ -191,55 +194,58 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
     let network = Network::with_connections(Limits::default(), common.connections.clone(), common.tls.clone(), exited);
     let reports = driver.clone();
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let (streams, answers) = (Arc::new(Streams::new(&Limits::default())), Arc::default());
+    let (streams, pending_requests) = (Arc::new(Streams::new(&Limits::default())), Arc::default());
     common.attach_log("/slave/log");
     let shown = Arc::clone(&common);
     let deleter = Deleter::new(move |path| outputs::detach_below(&shown.files, path), containerizer::delete);
-    let executors =
-        ExecutorConnections { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
-    let keeper = Keeper::new(recovery.checkpoints, report.clone());
+    let executors = ExecutorConnections {
+        driver: driver.clone(),
+        streams: Arc::clone(&streams),
+        pending_requests: Arc::clone(&pending_requests),
+    };
+    let checkpoint_writer = CheckpointWriter::new(recovery.checkpoints, report.clone());
     let fetcher = host.fetcher();
-    let containers = host.launch(Links {
+    let containers = host.launch(AgentConnections {
         executor: recovery.executor,
         report: report.clone(),
         connect: Arc::new(move |owner, socket| Box::pin(executors.clone().serve(owner, socket))),
         deleter: deleter.clone(),
         on_step: fault::point,
     })?;
-    let left_overs = containers.recover(&taken_up(&recovery.out)).await?;
+    let leftovers = containers.recover(&reattached_containers(&recovery.out)).await?;
     let tokens = ExecutorTokens::open(setup.tokens, [&recovery.meta, &setup.runtime_dir])?;
-    let session = session::of(&recovery.meta);
+    let sender_token = sender_token::of(&recovery.meta);
     let (exit, exit_seen) = watch::channel(None);
-    let (redetect, signs) = (Arc::new(Notify::new()), Arc::<Signs>::default());
+    let (redetect, leader_activity) = (Arc::new(Notify::new()), Arc::<LeaderActivity>::default());
     let shell = Arc::new(Shell {
         network: network.clone(),
         pid: setup.pid,
         streams,
-        answers,
+        pending_requests,
         containers: containers.clone(),
         report: report.clone(),
         clock: recovery.clock,
         fetcher,
         tokens,
-        keeper: keeper.clone(),
+        checkpoint_writer: checkpoint_writer.clone(),
         volume_changes: VolumeChanges::new(report, exit.clone()),
         deleter: deleter.clone(),
         meta: recovery.meta,
         redetect: redetect.clone(),
-        signs: signs.clone(),
+        leader_activity: leader_activity.clone(),
         exit,
         common: common.clone(),
         capabilities: recovery.capabilities,
     });
     let started = driver.now();
     let audit = common.audit.clone();
-    let watching = containers.watch(&holdings(&driver));
+    let watching = containers.watch(&list_container_resources(&driver));
     let handler = Arc::new(Handler::new(
         common,
         driver.clone(),
         shell.clone(),
         flags.access.http_heartbeat_interval,
-        (setup.realms.audited(audit.clone()), Senders::new(network.clone(), Some(session))),
+        (setup.realms.audited(audit.clone()), Senders::new(network.clone(), Some(sender_token))),
         recovery.authorizer,
         started,
     ));
@@ -248,10 +254,10 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
-    let found = Found { driver: driver.clone(), network: network.clone(), session, signs };
+    let found = LeaderReceiver { driver: driver.clone(), network: network.clone(), sender_token, leader_activity };
     let mut tasks = vec![
         detector::watch(setup.masters, recovery.seed, found, redetect),
-        keeper.watch(),
+        checkpoint_writer.watch(),
         watch_disk(setup.work_dir, flags.gc.disk_watch_interval, driver.clone()),
     ];
     tasks.extend(watching);
@@ -264,9 +270,9 @@ async fn serve(setup: Setup, recovery: Recovery) -> anyhow::Result<RunningAgent>
         tasks,
         driver,
         containers,
-        keeper,
+        checkpoint_writer,
         deleter,
-        left_overs: Some(left_overs).filter(|_| flags.executors.recover == "cleanup"),
+        leftovers: Some(leftovers).filter(|_| flags.executors.recover == "cleanup"),
         network,
         audit,
     })
@@ -290,7 +296,7 @@ fn runtime_dir(given: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the top-level containers of the previous agent that are recovered.
-fn taken_up(out: &Outbox) -> BTreeSet<String> {
+fn reattached_containers(out: &Outbox) -> BTreeSet<String> {
     let one = |output: &Output| match output {
         Output::Reattach { container, .. } => Some(container.root().as_str().to_owned()),
         _ => None,
@@ -299,7 +305,7 @@ fn taken_up(out: &Outbox) -> BTreeSet<String> {
 }
 
 /// Returns a function that asks the core for the containers of running executors, with their sandboxes and resources.
-fn holdings(driver: &Driver<Agent>) -> Holdings {
+fn list_container_resources(driver: &Driver<Agent>) -> ListContainerResources {
     let driver = driver.clone();
     Arc::new(move || {
         let driver = driver.clone();
@@ -307,12 +313,12 @@ fn holdings(driver: &Driver<Agent>) -> Holdings {
             let snapshot = driver.read(Agent::snapshot).await;
             let executors = snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
             let running = executors.filter(|executor| executor.state != ExecutorState::Terminated);
-            let holding = |executor: &Arc<Executor>| Holding {
+            let container_resources = |executor: &Arc<Executor>| ContainerResources {
                 container: executor.container.clone(),
                 sandbox: PathBuf::from(&*executor.directory),
                 resources: resources::from_proto(&executor.resources()).unwrap_or_default(),
             };
-            running.map(holding).collect()
+            running.map(container_resources).collect()
         })
     })
 }

@@ -115,7 +115,7 @@ fn first_input(input: &AttachContainerInput) -> Result<(), String> {
 
 /// The content of a later record of an input.
 #[derive(Debug, PartialEq)]
-pub(super) enum Typed {
+pub(super) enum InputRecord {
     /// Bytes for the program; no bytes mean the end of its input.
     Data(Vec<u8>),
     /// Rows and columns of the terminal.
@@ -128,7 +128,7 @@ pub(super) enum Typed {
 ///
 /// # Errors
 /// The rule that the record breaks.
-pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> {
+pub(super) fn later_input(input: AttachContainerInput) -> Result<InputRecord, String> {
     if input.r#type() != attach_container_input::Type::ProcessIo {
         let kind = input.r#type().as_str_name();
         return Err(format!("Expecting 'attach_container_input.type' to be 'PROCESS_IO' instead of: '{kind}'"));
@@ -139,7 +139,7 @@ pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> 
         process_io::Type::Data => {
             let data = message.data.ok_or("Expecting 'process_io.data' to be present")?;
             match data.r#type() {
-                process_io::data::Type::Stdin => Ok(Typed::Data(data.data.unwrap_or_default())),
+                process_io::data::Type::Stdin => Ok(InputRecord::Data(data.data.unwrap_or_default())),
                 _ => Err("Expecting 'process_io.data.type' to be 'STDIN'".to_owned()),
             }
         }
@@ -150,10 +150,10 @@ pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> 
                 process_io::control::Type::TtyInfo => {
                     let info = control.tty_info.ok_or("Expecting 'process_io.control.tty_info' to be present")?;
                     let size = info.window_size.ok_or("Expecting 'tty_info.window_size' to be present")?;
-                    Ok(Typed::Size(size.rows, size.columns))
+                    Ok(InputRecord::Size(size.rows, size.columns))
                 }
                 process_io::control::Type::Heartbeat => {
-                    present(control.heartbeat.is_some(), "process_io.control.heartbeat").map(|()| Typed::Nothing)
+                    present(control.heartbeat.is_some(), "process_io.control.heartbeat").map(|()| InputRecord::Nothing)
                 }
             }
         }
@@ -340,9 +340,9 @@ mod tests {
         let size = mesos::TtyInfo { window_size: Some(WindowSize { rows: 2, columns: 3 }) };
         let beat = process_io::control::Heartbeat::default();
         use process_io::control::Type::{Heartbeat, TtyInfo, Unknown};
-        assert_eq!(typed(data(process_io::data::Type::Stdin)), Ok(Typed::Data(b"x".to_vec())));
-        assert_eq!(typed(control(TtyInfo, Some(size), None)), Ok(Typed::Size(2, 3)));
-        assert_eq!(typed(control(Heartbeat, None, Some(beat))), Ok(Typed::Nothing));
+        assert_eq!(typed(data(process_io::data::Type::Stdin)), Ok(InputRecord::Data(b"x".to_vec())));
+        assert_eq!(typed(control(TtyInfo, Some(size), None)), Ok(InputRecord::Size(2, 3)));
+        assert_eq!(typed(control(Heartbeat, None, Some(beat))), Ok(InputRecord::Nothing));
         for (given, words) in [
             (later_input(input(Kind::ContainerId, None)), "to be 'PROCESS_IO' instead of: 'CONTAINER_ID'"),
             (later_input(input(Kind::ProcessIo, None)), "Expecting 'process_io' to be present"),

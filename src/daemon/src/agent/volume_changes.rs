@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent::{GoneVolume, Input};
+use agent::{Input, RemovedVolume};
 use store::Waits;
 use tokio::sync::watch;
 
@@ -21,12 +21,12 @@ use super::outputs::Exit;
 pub(super) struct VolumeChange {
     /// Number of the change, for the report to the core.
     pub(super) change: u64,
-    pub(super) gone: Vec<GoneVolume>,
+    pub(super) gone: Vec<RemovedVolume>,
     pub(super) new: Vec<String>,
 }
 
 /// Removes and creates volumes. Returns the directories that are still to be deleted.
-type Make = fn(&[GoneVolume], &[String]) -> anyhow::Result<Vec<PathBuf>>;
+type Make = fn(&[RemovedVolume], &[String]) -> anyhow::Result<Vec<PathBuf>>;
 
 /// The queue of changes that have not been made.
 pub(super) struct VolumeChanges {

@@ -4,12 +4,12 @@
 
 use protos::mesos::{self, agent};
 
-use super::calls::Asked;
+use super::calls::RequestedChange;
 use super::entry::Target;
 
 /// Returns the change that an operator's call asks an agent for; `None` if it reads.
 #[allow(deprecated, reason = "the calls for nested containers are calls still")]
-pub(crate) fn agent_call(call: &agent::Call) -> Option<Asked> {
+pub(crate) fn agent_call(call: &agent::Call) -> Option<RequestedChange> {
     use agent::call::Type;
     let kind = call.r#type();
     let target = match kind {
@@ -67,7 +67,7 @@ pub(crate) fn agent_call(call: &agent::Call) -> Option<Asked> {
         }
         Type::PruneImages => Target::default(),
     };
-    Some(Asked::new(kind.as_str_name(), target))
+    Some(RequestedChange::new(kind.as_str_name(), target))
 }
 
 /// Returns the container with its parents, outermost first, as in Mesos's logs: `a.b`.
@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn calls_that_read_are_left_out() {
         for kind in (0..256).filter_map(|number| Type::try_from(number).ok()) {
-            let asked = agent_call(&Call { r#type: Some(kind as i32), ..Default::default() });
+            let requested = agent_call(&Call { r#type: Some(kind as i32), ..Default::default() });
             let name = kind.as_str_name();
             let reads = ["GET_", "WAIT_"].iter().any(|start| name.starts_with(start))
                 || ["UNKNOWN", "LIST_FILES", "READ_FILE", "ATTACH_CONTAINER_OUTPUT"].contains(&name);
-            assert_eq!(asked.is_none(), reads, "{name}");
+            assert_eq!(requested.is_none(), reads, "{name}");
         }
     }
 
@@ -114,6 +114,6 @@ mod tests {
         let kill = call::KillContainer { container_id: id("b", Some(id("a", None))), signal: None };
         let call = Call { r#type: Some(Type::KillContainer as i32), kill_container: Some(kill), ..Default::default() };
         let expected = Target::default().with("container", "a.b");
-        assert_eq!(agent_call(&call), Some(Asked::new("KILL_CONTAINER", expected)));
+        assert_eq!(agent_call(&call), Some(RequestedChange::new("KILL_CONTAINER", expected)));
     }
 }

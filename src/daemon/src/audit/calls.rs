@@ -11,20 +11,20 @@ use super::entry::Target;
 
 /// A change that a call or a message asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedChange {
     pub(crate) call: Cow<'static, str>,
     pub(crate) target: Target,
 }
 
-impl Asked {
-    pub(crate) fn new(call: &'static str, target: Target) -> Asked {
-        Asked { call: Cow::Borrowed(call), target }
+impl RequestedChange {
+    pub(crate) fn new(call: &'static str, target: Target) -> RequestedChange {
+        RequestedChange { call: Cow::Borrowed(call), target }
     }
 }
 
 /// Returns the change that an operator's call asks a master for; `None` if it reads.
 #[allow(deprecated, reason = "SET_QUOTA and REMOVE_QUOTA are calls still")]
-pub(crate) fn master_call(call: &master::Call) -> Option<Asked> {
+pub(crate) fn master_call(call: &master::Call) -> Option<RequestedChange> {
     use master::call::Type;
     let kind = call.r#type();
     let none = Target::default;
@@ -98,11 +98,11 @@ pub(crate) fn master_call(call: &master::Call) -> Option<Asked> {
             none().with_all("framework", call.teardown.iter().map(|teardown| &*teardown.framework_id.value))
         }
     };
-    Some(Asked::new(kind.as_str_name(), target))
+    Some(RequestedChange::new(kind.as_str_name(), target))
 }
 
 /// Returns the change that a framework's call asks for; `None` if it changes nothing.
-pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<Asked> {
+pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<RequestedChange> {
     use scheduler::call::Type;
     let kind = call.r#type();
     let own = Target::default().with_all("framework", call.framework_id.iter().map(|id| &*id.value));
@@ -137,7 +137,7 @@ pub(crate) fn scheduler_call(call: &scheduler::Call) -> Option<Asked> {
                 .with_all("agent", agents)
         }
     };
-    Some(Asked::new(kind.as_str_name(), target))
+    Some(RequestedChange::new(kind.as_str_name(), target))
 }
 
 /// Returns the ids of a framework that subscribes.
@@ -213,11 +213,11 @@ mod tests {
     #[test]
     fn objects_of_calls() {
         let call = |json: &str| Call::from_json(json.as_bytes(), Dialect::V1).unwrap();
-        let asked = master_call(&call(r#"{"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "S1"}}}"#));
-        assert_eq!(asked, Some(Asked::new("DRAIN_AGENT", Target::default().with("agent", "S1"))));
+        let requested = master_call(&call(r#"{"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "S1"}}}"#));
+        assert_eq!(requested, Some(RequestedChange::new("DRAIN_AGENT", Target::default().with("agent", "S1"))));
         let quota = r#"{"type": "UPDATE_QUOTA", "update_quota": {"quota_configs": [{"role": "a"}, {"role": "b"}]}}"#;
-        let asked = master_call(&call(quota)).unwrap();
-        assert_eq!(asked.target, Target::default().with_all("role", ["a", "b"]));
+        let requested = master_call(&call(quota)).unwrap();
+        assert_eq!(requested.target, Target::default().with_all("role", ["a", "b"]));
         let accept = |operations: &str| {
             let json = format!(
                 r#"{{"type": "ACCEPT", "framework_id": {{"value": "F"}}, "accept": {{"operations": [{operations}]}}}}"#
@@ -228,7 +228,7 @@ mod tests {
             "agent_id": {"value": "S1"}, "command": {"value": "s3cret"}}]}}"#;
         let expected = Target::default().with("framework", "F").with("operation", "LAUNCH");
         let expected = expected.with("task", "t").with("agent", "S1");
-        assert_eq!(accept(launch), Some(Asked::new("ACCEPT", expected)));
+        assert_eq!(accept(launch), Some(RequestedChange::new("ACCEPT", expected)));
         assert_eq!(accept(""), None);
     }
 }

@@ -5,11 +5,11 @@
 
 use master::Message;
 
-use super::calls::{Asked, framework, scheduler_call, task};
+use super::calls::{RequestedChange, framework, scheduler_call, task};
 use super::entry::Target;
 
 /// Returns the change that a message asks a master for; `None` if it changes nothing.
-pub(crate) fn master_message(message: &Message) -> Option<Asked> {
+pub(crate) fn master_message(message: &Message) -> Option<RequestedChange> {
     let target = match message {
         Message::PongSlave { .. }
         | Message::SubmitScheduler(_)
@@ -39,7 +39,7 @@ pub(crate) fn master_message(message: &Message) -> Option<Asked> {
         }
         Message::UnregisterSlave(message) => Target::default().with("agent", &message.slave_id.value),
     };
-    Some(Asked::new(message.name(), target))
+    Some(RequestedChange::new(message.name(), target))
 }
 
 fn own(id: &protos::mesos::FrameworkId) -> Target {
@@ -56,12 +56,15 @@ mod tests {
     fn messages_that_ask_for_a_change() {
         let mut message = m::RegisterSlaveMessage::default();
         message.slave.hostname = "h".to_owned();
-        let asked = master_message(&Message::RegisterSlave(Box::new(message)));
-        assert_eq!(asked, Some(Asked::new("RegisterSlaveMessage", Target::default().with("hostname", "h"))));
+        let requested = master_message(&Message::RegisterSlave(Box::new(message)));
+        assert_eq!(
+            requested,
+            Some(RequestedChange::new("RegisterSlaveMessage", Target::default().with("hostname", "h")))
+        );
         let mut message = m::KillTaskMessage::default();
         message.task_id.value = "t".into();
-        let asked = master_message(&Message::KillTask(Box::new(message)));
-        assert_eq!(asked, Some(Asked::new("KillTaskMessage", Target::default().with("task", "t"))));
+        let requested = master_message(&Message::KillTask(Box::new(message)));
+        assert_eq!(requested, Some(RequestedChange::new("KillTaskMessage", Target::default().with("task", "t"))));
         assert_eq!(master_message(&Message::PongSlave { observer: 1 }), None);
         assert_eq!(master_message(&Message::LaunchTasks(Box::default())), None);
     }

@@ -25,7 +25,7 @@ use cores::Refusal;
 
 use crate::flags::{AuditFlags, FlagError, Part};
 pub(crate) use agent_calls::agent_call;
-pub(crate) use calls::{Asked, master_call, scheduler_call};
+pub(crate) use calls::{RequestedChange, master_call, scheduler_call};
 pub(crate) use entry::Target;
 use entry::{Decision, Entry, bounded, now};
 use file::RotatedFile;
@@ -47,7 +47,7 @@ struct Log {
 }
 
 /// The destination of the lines.
-enum Place {
+enum Destination {
     File(RotatedFile),
     Journal(Journal),
 }
@@ -65,20 +65,20 @@ impl Audit {
         if flags.audit_log_max_files == 0 {
             return Err(refused("audit_log_max_files", "the file that is written counts: at least 1").into());
         }
-        let place = if path == Path::new("journald") {
+        let destination = if path == Path::new("journald") {
             let journal = Journal::open(Path::new(journal::SOCKET));
-            Place::Journal(
+            Destination::Journal(
                 journal
                     .with_context(|| format!("--audit_log=journald: no journald receives at '{}'", journal::SOCKET))?,
             )
         } else {
             let file = RotatedFile::open(path, flags.audit_log_max_size.0, flags.audit_log_max_files);
-            Place::File(file.with_context(|| format!("--audit_log: cannot write the file '{}'", path.display()))?)
+            Destination::File(file.with_context(|| format!("--audit_log: cannot write the file '{}'", path.display()))?)
         };
         let queue = Arc::new(Queue::new());
         let taken = queue.clone();
         let daemon = part.command();
-        let writer = move || write_all(daemon, place, &taken);
+        let writer = move || write_all(daemon, destination, &taken);
         thread::Builder::new().name("audit".to_owned()).spawn(writer).context("cannot start the audit log's thread")?;
         Ok(Audit(Some(Arc::new(Log { queue }))))
     }
@@ -95,14 +95,14 @@ impl Audit {
     }
 
     /// Writes a line about a message that is passed to the core.
-    pub(crate) fn message(&self, asked: Asked, from: &Pid, peer: SocketAddr, principal: Option<&str>) {
+    pub(crate) fn message(&self, requested: RequestedChange, from: &Pid, peer: SocketAddr, principal: Option<&str>) {
         self.write(Entry {
             time: now(),
             principal: principal.map(bounded),
             address: Some(peer),
             pid: Some(from.to_string()),
-            call: asked.call.into_owned(),
-            target: asked.target,
+            call: requested.call.into_owned(),
+            target: requested.target,
             decision: Decision::Received,
             status: None,
             rule: None,
@@ -184,10 +184,10 @@ impl Drop for Log {
 }
 
 /// Writes lines until the end of the queue.
-fn write_all(daemon: &str, mut place: Place, queue: &Queue) {
+fn write_all(daemon: &str, mut destination: Destination, queue: &Queue) {
     let identifier = format!("tepui-{daemon}");
     while let Some(items) = queue.take() {
-        if let Place::File(file) = &mut place
+        if let Destination::File(file) = &mut destination
             && let Err(error) = file.follow()
         {
             tracing::warn!("The audit log cannot be opened again: {error}");
@@ -198,9 +198,9 @@ fn write_all(daemon: &str, mut place: Place, queue: &Queue) {
                 Item::Dropped(count) => entry::missing(daemon, "dropped", *count, None),
                 Item::LeftOut(decision, count) => entry::missing(daemon, "left_out", *count, Some(*decision)),
             };
-            let written = match &mut place {
-                Place::File(file) => file.write(&line),
-                Place::Journal(journal) => match &item {
+            let written = match &mut destination {
+                Destination::File(file) => file.write(&line),
+                Destination::Journal(journal) => match &item {
                     Item::Entry(entry) => {
                         let decision = entry.decision.name();
                         let call = bounded(&entry.call);

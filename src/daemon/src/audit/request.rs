@@ -12,7 +12,7 @@ use base::lock;
 use wire::http::{Method, Request, Response, StatusCode};
 
 use super::Audit;
-use super::calls::Asked;
+use super::calls::RequestedChange;
 use super::entry::{Decision, Entry, Target, bounded, now};
 
 tokio::task_local! {
@@ -26,7 +26,7 @@ pub(crate) type Notes = Arc<Mutex<Noted>>;
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     principal: Option<Arc<str>>,
-    asked: Option<Asked>,
+    requested: Option<RequestedChange>,
     /// Whether the body was decoded. The text of an answer to a request that was not may repeat parts of the body,
     /// which may be secret.
     is_decoded: bool,
@@ -87,8 +87,8 @@ impl<'a> Observed<'a> {
         let noted = std::mem::take(&mut *lock(&self.notes));
         let status = response.map(Response::status);
         let is_read = self.method == Method::GET || self.method == Method::HEAD;
-        let asked = match noted.asked {
-            Some(asked) => asked,
+        let requested = match noted.requested {
+            Some(requested) => requested,
             // The request was refused before it was decoded: by the firewall, or as a request of another origin.
             None if status == Some(StatusCode::FORBIDDEN) && !is_read => path_call(&self.method, &self.path),
             None => return,
@@ -107,8 +107,8 @@ impl<'a> Observed<'a> {
             principal: noted.principal.as_deref().map(bounded),
             address: Some(self.peer),
             pid: None,
-            call: asked.call.into_owned(),
-            target: asked.target,
+            call: requested.call.into_owned(),
+            target: requested.target,
             decision,
             status: status.map(|status| status.as_u16()),
             rule,
@@ -125,8 +125,8 @@ impl Drop for Observed<'_> {
 }
 
 /// Returns a change that is named by the method and path of its request.
-fn path_call(method: &Method, path: &str) -> Asked {
-    Asked { call: format!("{method} {path}").into(), target: Target::default() }
+fn path_call(method: &Method, path: &str) -> RequestedChange {
+    RequestedChange { call: format!("{method} {path}").into(), target: Target::default() }
 }
 
 fn note(change: impl FnOnce(&mut Noted)) {
@@ -142,18 +142,18 @@ pub(crate) fn note_principal(principal: Option<&Arc<str>>) {
 /// Notes that a request asks a legacy endpoint for a change, before its body is decoded.
 pub(crate) fn note_path(method: &str, path: &str) {
     note(|noted| {
-        noted.asked = Some(Asked { call: format!("{method} {path}").into(), target: Target::default() });
+        noted.requested = Some(RequestedChange { call: format!("{method} {path}").into(), target: Target::default() });
     });
 }
 
 /// Notes the decoded call, if it asks for a change. A legacy endpoint that was noted before keeps its name.
-pub(crate) fn note_call(asked: impl FnOnce() -> Option<Asked>) {
+pub(crate) fn note_call(requested: impl FnOnce() -> Option<RequestedChange>) {
     note(|noted| {
         noted.is_decoded = true;
-        let Some(asked) = asked() else { return };
-        match &mut noted.asked {
-            Some(known) => known.target = asked.target,
-            none => *none = Some(asked),
+        let Some(requested) = requested() else { return };
+        match &mut noted.requested {
+            Some(known) => known.target = requested.target,
+            none => *none = Some(requested),
         }
     });
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use protos::mesos;
 use wire::http::{Response, StatusCode};
 
-use super::files::elsewhere;
+use super::files::on_blocking_thread;
 use super::{BUILD, Common, MESOS_VERSION};
 use crate::files::{FileInfo, FilesError, Part};
 
@@ -91,7 +91,7 @@ pub fn set_logging_level(common: &Common, level: u32, duration: &mesos::Duration
 
 /// Answers LIST_FILES.
 pub async fn list_files(common: &Arc<Common>, path: String) -> Result<Vec<mesos::FileInfo>, Box<Response>> {
-    let found = elsewhere(common, move |files| files.browse(&path)).await.map_err(refused)?;
+    let found = on_blocking_thread(common, move |files| files.browse(&path)).await.map_err(refused)?;
     Ok(found.into_iter().map(file_info).collect())
 }
 
@@ -102,7 +102,7 @@ pub async fn read_file(
     offset: u64,
     length: Option<u64>,
 ) -> Result<Part, Box<Response>> {
-    elsewhere(common, move |files| files.read(&path, Some(offset), length)).await.map_err(refused)
+    on_blocking_thread(common, move |files| files.read(&path, Some(offset), length)).await.map_err(refused)
 }
 
 fn file_info(info: FileInfo) -> mesos::FileInfo {

@@ -12,7 +12,7 @@ use super::{Common, number};
 use crate::files::{FileInfo, Files, FilesError, Part, mode_text};
 
 /// Does slow work on `files` on a thread that may block.
-pub async fn elsewhere<T: Send + 'static>(
+pub async fn on_blocking_thread<T: Send + 'static>(
     common: &Arc<Common>,
     work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, FilesError> {
@@ -37,7 +37,7 @@ fn refused(error: &FilesError) -> Response {
 
 pub(super) async fn browse(common: &Arc<Common>, request: &Request) -> Response {
     let found = match path_of(request) {
-        Ok(path) => elsewhere(common, move |files| files.browse(&path)).await,
+        Ok(path) => on_blocking_thread(common, move |files| files.browse(&path)).await,
         Err(error) => Err(error),
     };
     match found {
@@ -79,7 +79,7 @@ pub(super) async fn read(common: &Arc<Common>, request: &Request) -> Response {
     let part = async {
         let path = path_of(request)?;
         let (offset, length) = (place(request, "offset")?, place(request, "length")?);
-        elsewhere(common, move |files| files.read(&path, offset, length)).await
+        on_blocking_thread(common, move |files| files.read(&path, offset, length)).await
     };
     match part.await {
         Ok(part) => Response::ok_jsonp(read_json(&part), request.query.get("jsonp")),
@@ -98,7 +98,7 @@ fn read_json(part: &Part) -> Vec<u8> {
 
 pub(super) async fn download(common: &Arc<Common>, request: &Request) -> Response {
     let found = match path_of(request) {
-        Ok(path) => elsewhere(common, move |files| files.download(&path)).await,
+        Ok(path) => on_blocking_thread(common, move |files| files.download(&path)).await,
         Err(error) => Err(error),
     };
     match found {

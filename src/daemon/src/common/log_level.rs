@@ -9,12 +9,12 @@ use std::time::Duration;
 use base::lock;
 use wire::http::{Request, Response, TEXT};
 
-use crate::audit::{self, Asked, Target};
+use crate::audit::{self, RequestedChange, Target};
 
 /// Notes for the audit log that a request asks for another log level.
 pub(crate) fn note_toggle(request: &Request) {
     if let Some(level) = request.query.get("level") {
-        audit::note_call(|| Some(Asked::new("/logging/toggle", Target::default().with("level", level))));
+        audit::note_call(|| Some(RequestedChange::new("/logging/toggle", Target::default().with("level", level))));
     }
 }
 

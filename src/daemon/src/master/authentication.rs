@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use wire::libprocess::{ConnectionId, Message, Origin};
 
-use super::outputs::{Live, Shell};
+use super::outputs::{Shell, TimedMaster};
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::driver::Driver;
@@ -35,7 +35,7 @@ pub(super) struct Authentication {
     senders: Arc<Senders>,
     logins: Logins,
     shell: Arc<Shell>,
-    driver: Driver<Live>,
+    driver: Driver<TimedMaster>,
     clock: Clock,
     audit: Audit,
     /// Notified when a conversation begins, so that `watch` waits for its timeout.
@@ -153,7 +153,7 @@ impl Authentication {
         authenticator: Authenticator,
         senders: Arc<Senders>,
         shell: Arc<Shell>,
-        driver: Driver<Live>,
+        driver: Driver<TimedMaster>,
         clock: Clock,
         audit: Audit,
     ) -> Authentication {
@@ -163,7 +163,7 @@ impl Authentication {
     }
 
     /// Handles a message that belongs to a conversation or begins one. Returns whether it is such a message.
-    pub(super) fn hears(&self, message: &Message) -> bool {
+    pub(super) fn handle_message(&self, message: &Message) -> bool {
         let (to, name) = (message.to.as_str(), message.name.as_str());
         if to == "master" && name == AUTHENTICATE {
             match protos::decode::<AuthenticateMessage>(&message.body) {
@@ -241,7 +241,7 @@ impl Authentication {
         };
         tracing::debug!("Authenticating {client}");
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
-        self.senders.greet(from, &origin);
+        self.senders.return_token(from, &origin);
         let is_bound = self.senders.are_others_bound(&client, &origin);
         let is_tentative = is_bound || lock(&self.state).is_led_elsewhere(&client, origin.connection);
         if !is_tentative {
@@ -304,7 +304,7 @@ impl Authentication {
             // mesos-go's older driver authenticates through a socket of its own, which proves nothing about its other
             // connections.
             (Some(_), Some(one)) if one.peer.address() == pid.address() => {
-                self.senders.prove(&pid, &one.origin, one.is_open);
+                self.senders.bind_authenticated(&pid, &one.origin, one.is_open);
             }
             (None, _) if is_tentative => return,
             _ => {}

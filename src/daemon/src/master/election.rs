@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use detector::etcd::{Resignation, Service};
-use detector::{Detector, Known, Leader, Lease, Url};
+use detector::{DetectionState, Detector, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
 use wire::Limits;
@@ -19,8 +19,8 @@ use super::group_registry::{EtcdClaim, ZooKeeperClaim};
 use super::handler::Handler;
 use super::peers::{self, GroupFlags, Peers};
 use super::registry::{self, RegistryStore};
-use super::standby::{Place, Standby};
-use super::{Parts, Served};
+use super::standby::{LeaderState, Standby};
+use super::{MasterParts, RunningCore};
 use crate::flags::FlagError;
 use crate::flags::master::StateFlags;
 use crate::{etcd, random, zookeeper};
@@ -62,17 +62,17 @@ pub(super) enum Election {
 }
 
 /// A handle that lets another master lead when this one ends.
-pub(super) enum Successor {
+pub(super) enum ResignHandle {
     Peers(Peers),
     Etcd(Resignation),
 }
 
-impl Successor {
+impl ResignHandle {
     /// Resigns the leadership, if this master has it.
     pub(super) async fn resign(&mut self) {
         match self {
-            Successor::Peers(peers) => peers.resign().await,
-            Successor::Etcd(resignation) => {
+            ResignHandle::Peers(peers) => peers.resign().await,
+            ResignHandle::Etcd(resignation) => {
                 if !resignation.resign().await {
                     tracing::warn!("the lease in etcd is not ended: another master leads when it is over");
                 }
@@ -86,7 +86,7 @@ impl Election {
     ///
     /// # Errors
     /// The journal of a member cannot be opened, or the flags do not name this master.
-    pub(super) fn enter(group: Group, parts: &Parts) -> anyhow::Result<Election> {
+    pub(super) fn enter(group: Group, parts: &MasterParts) -> anyhow::Result<Election> {
         let info = node(parts)?;
         Ok(match group {
             Group::ZooKeeper(url, session_timeout) => {
@@ -121,15 +121,15 @@ impl Election {
 
     /// Returns the handle that lets another master lead when this one ends. ZooKeeper needs none: the end of the
     /// session is enough.
-    pub(super) fn successor(&self) -> Option<Successor> {
+    pub(super) fn successor(&self) -> Option<ResignHandle> {
         match self {
-            Election::Peers(peers) => Some(Successor::Peers(peers.clone())),
-            Election::Etcd { resignation, .. } => Some(Successor::Etcd(resignation.clone())),
+            Election::Peers(peers) => Some(ResignHandle::Peers(peers.clone())),
+            Election::Etcd { resignation, .. } => Some(ResignHandle::Etcd(resignation.clone())),
             Election::ZooKeeper { .. } => None,
         }
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> DetectionState {
         match self {
             Election::ZooKeeper { detector, .. } | Election::Etcd { detector, .. } => detector.known(),
             Election::Peers(peers) => peers.known(),
@@ -151,16 +151,16 @@ impl Election {
     }
 
     /// Returns the place of the registry, for the leader with this member.
-    fn registry(&self, member: String, owner: String) -> registry::Place {
+    fn registry(&self, member: String, owner: String) -> registry::RegistryLocation {
         match self {
             Election::ZooKeeper { url, session_timeout, .. } => {
                 let (url, session_timeout) = (url.clone(), *session_timeout);
-                registry::Place::ZooKeeper(ZooKeeperClaim { url, session_timeout, member, owner })
+                registry::RegistryLocation::ZooKeeper(ZooKeeperClaim { url, session_timeout, member, owner })
             }
             Election::Etcd { service, .. } => {
-                registry::Place::Etcd(EtcdClaim { service: service.clone(), member, owner })
+                registry::RegistryLocation::Etcd(EtcdClaim { service: service.clone(), member, owner })
             }
-            Election::Peers(peers) => registry::Place::Peers(peers.clone()),
+            Election::Peers(peers) => registry::RegistryLocation::Peers(peers.clone()),
         }
     }
 }
@@ -225,11 +225,12 @@ impl MessageSink for Switch {
 /// Contends, serves as `idle` until this master is elected, and leads then.
 ///
 /// # Errors
-/// The reason why the master must end: it has led and another one may lead by now, or the error of [`Served::run`].
+/// The reason why the master must end: it has led and another one may lead by now, or the error of
+/// [`RunningCore::run`].
 pub(super) async fn contend(
-    parts: Parts,
+    parts: MasterParts,
     mut election: Election,
-    idle: Served,
+    idle: RunningCore,
     switch: Arc<Switch>,
     standby: Arc<Standby>,
 ) -> anyhow::Result<()> {
@@ -239,36 +240,36 @@ pub(super) async fn contend(
     tracing::info!("elected as the leading master");
     let host = parts.info.hostname.clone().unwrap_or_default();
     let port = u16::try_from(parts.info.port).unwrap_or_default();
-    standby.set(Place::Here(host.clone(), port));
-    let place = election.registry(member, parts.pid.to_string());
+    standby.set(LeaderState::OwnRecovering(host.clone(), port));
+    let location = election.registry(member, parts.pid.to_string());
     let flags = parts.flags.clone();
-    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(place)));
+    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.state, Some(location)));
     let registry = tokio::select! {
         opened = opening => opened.context("the registry's reader has failed")??,
-        () = deposed(&mut election) => anyhow::bail!(DEPOSED),
+        () = leadership_lost(&mut election) => anyhow::bail!(LEADERSHIP_LOST),
     };
-    let served = parts.serve(registry, None)?;
+    let running_core = parts.start_core(registry, None)?;
     // It is set only once, here, so there is no error.
-    let _ = switch.leading.set((served.handler.clone(), election.lease()));
-    standby.set(Place::Ready(host, port));
+    let _ = switch.leading.set((running_core.handler.clone(), election.lease()));
+    standby.set(LeaderState::OwnReady(host, port));
     tokio::select! {
-        ended = served.run() => ended,
-        () = deposed(&mut election) => {
+        ended = running_core.run() => ended,
+        () = leadership_lost(&mut election) => {
             if let Election::Peers(peers) = &mut election {
                 peers.await_successor().await;
             }
             match election.known() {
-                Known::Refused(why) => anyhow::bail!(why),
-                _ => anyhow::bail!(DEPOSED),
+                DetectionState::Refused(why) => anyhow::bail!(why),
+                _ => anyhow::bail!(LEADERSHIP_LOST),
             }
         }
     }
 }
 
-const DEPOSED: &str = "this master has lost the lead, or cannot be sure of it any more";
+const LEADERSHIP_LOST: &str = "this master has lost the lead, or cannot be sure of it any more";
 
 /// Returns the data of the candidate's node: MasterInfo as JSON with sorted keys.
-fn node(parts: &Parts) -> anyhow::Result<String> {
+fn node(parts: &MasterParts) -> anyhow::Result<String> {
     let info: serde_json::Value = serde_json::from_slice(&parts.info.json(Dialect::V0))?;
     Ok(info.to_string())
 }
@@ -281,26 +282,28 @@ async fn elected(election: &mut Election, standby: &Standby, own: &MasterInfo) -
     let region = own.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref()).map(|domain| &domain.region.name);
     loop {
         match election.known() {
-            Known::Leader(leader) if leader.is_own => return Ok(leader.member),
-            Known::Leader(Leader { pid, region: Some(other), .. }) if region.is_some_and(|region| *region != other) => {
+            DetectionState::Leader(leader) if leader.is_own => return Ok(leader.member),
+            DetectionState::Leader(Leader { pid, region: Some(other), .. })
+                if region.is_some_and(|region| *region != other) =>
+            {
                 anyhow::bail!(
                     "the leading master {pid} is in the region '{other}', and this one in '{}': masters of a group are in one region (--domain)",
                     region.map_or("", |region| region.as_str())
                 );
             }
-            Known::Leader(Leader { host, port, pid, .. }) => {
+            DetectionState::Leader(Leader { host, port, pid, .. }) => {
                 tracing::info!("the leading master is {pid}");
-                standby.set(Place::Elsewhere(pid, host, port));
+                standby.set(LeaderState::Other(pid, host, port));
             }
-            Known::Refused(why) => anyhow::bail!(why),
-            Known::NoLeader | Known::Nothing => standby.set(Place::Unknown),
+            DetectionState::Refused(why) => anyhow::bail!(why),
+            DetectionState::NoLeader | DetectionState::Unknown => standby.set(LeaderState::Unknown),
         }
         election.changed().await;
     }
 }
 
 /// Waits until this master no longer leads, as far as it knows.
-async fn deposed(election: &mut Election) {
+async fn leadership_lost(election: &mut Election) {
     while election.known().leader().is_some_and(|leader| leader.is_own) {
         election.changed().await;
     }

@@ -40,7 +40,7 @@ impl<W: Writer> EntriesRegistry<W> {
 }
 
 /// Converts an error of the place of the entries.
-pub(super) fn elsewhere<W: Writer>(error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+pub(super) fn entries_error<W: Writer>(error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
     StoreError::Elsewhere { place: W::PLACE, source: error.into() }
 }
 
@@ -52,7 +52,7 @@ impl<W: Writer> RegistryStore for EntriesRegistry<W> {
 
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
         let change = |update: &Update| (update.key().to_owned(), update.value().map(<[u8]>::to_vec));
-        self.writer.write(updates.iter().map(change).collect()).map_err(elsewhere::<W>)?;
+        self.writer.write(updates.iter().map(change).collect()).map_err(entries_error::<W>)?;
         for update in updates {
             match update.value() {
                 Some(value) => drop(self.entries.insert(update.key().to_owned(), value.to_vec())),

@@ -1,17 +1,17 @@
 //! Writes the answer to EXPLAIN as JSON: the text of an explanation, and its result for each agent.
 
-use allocator::{Explanation, Held, HeldBy, Inactivity, Obstacle, Standing};
+use allocator::{Explanation, Held, HeldBy, Inactivity, Obstacle, OfferState};
 use base::AgentId;
-use master::KeptFrom;
+use master::ExcludedAgents;
 use serde_json::{Map, Value, json};
 
 /// Returns the document `/allocator/offer_constraints_debug` (SCH-114).
-pub(super) fn constraints(frameworks: &[KeptFrom]) -> Value {
-    let excluded = |kept: &KeptFrom| -> Map<String, Value> {
+pub(super) fn constraints(frameworks: &[ExcludedAgents]) -> Value {
+    let excluded = |kept: &ExcludedAgents| -> Map<String, Value> {
         let ids = |agents: &[AgentId]| agents.iter().map(|agent| json!(agent.as_str())).collect::<Vec<Value>>();
         kept.excluded.iter().map(|(role, agents)| (role.to_string(), Value::from(ids(agents)))).collect()
     };
-    let entry = |kept: &KeptFrom| {
+    let entry = |kept: &ExcludedAgents| {
         let value = json!({
             "suppressed_roles": kept.suppressed,
             "excluded_by_attribute_constraints": excluded(kept),
@@ -45,7 +45,7 @@ fn explanation(explanation: &Explanation) -> Value {
         "framework_id": { "value": explanation.framework.as_str() },
         "name": explanation.name,
         "role": explanation.role.as_str(),
-        "wants_offers": explanation.standing == Standing::Wants,
+        "wants_offers": explanation.offer_state == OfferState::Wants,
         "need": explanation.need.to_string(),
         "possible_agents": explanation.possible_agents(),
         "order": levels.collect::<Vec<Value>>(),

@@ -14,7 +14,7 @@ use detector::{Entries, EntriesError, SharedEntries, Url};
 use store::{FileRegistry, RegistryStore, StoreError};
 use tokio::sync::mpsc;
 
-use super::entries_registry::{Change, EntriesRegistry, Writer, elsewhere};
+use super::entries_registry::{Change, EntriesRegistry, Writer, entries_error};
 use super::registry_file;
 
 /// Time limits for requests to ZooKeeper or etcd.
@@ -108,7 +108,7 @@ pub(super) fn open<C: Claim>(claim: C, limits: Limits) -> Result<EntriesRegistry
             Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
         }
     };
-    let failed = |error: Box<dyn Error + Send + Sync>| elsewhere::<GroupWriter<C>>(error);
+    let failed = |error: Box<dyn Error + Send + Sync>| entries_error::<GroupWriter<C>>(error);
     let thread = std::thread::Builder::new().name("registry".to_owned());
     thread.spawn(serve).map_err(|error| failed(error.into()))?;
     let entries = seen.recv().map_err(|error| failed(error.into()))?.map_err(|error| failed(error.into()))?;

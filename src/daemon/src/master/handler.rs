@@ -16,13 +16,13 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
-use super::outputs::{Live, Outcome, Shell};
+use super::outputs::{Outcome, Shell, TimedMaster};
 use super::peers::Peers;
 use super::standby::{self, Standby};
-use super::views::pieces::Pieces;
-use super::views::sight::Sight;
-use super::{Parts, explain, legacy, metrics, operator_api, own_calls, scheduler_api, views};
-use crate::acls::{self, Asker};
+use super::views::chunk_cache::ChunkCache;
+use super::views::visibility::Visibility;
+use super::{MasterParts, explain, legacy, metrics, operator_api, scheduler_api, tepui_calls, views};
+use crate::acls::{self, Caller};
 use crate::audit;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
@@ -55,7 +55,7 @@ enum Route {
 pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) flags: Arc<MasterFlags>,
-    pub(super) driver: Driver<Live>,
+    pub(super) driver: Driver<TimedMaster>,
     pub(super) shell: Arc<Shell>,
     authentication: Arc<Authentication>,
     senders: Arc<Senders>,
@@ -66,7 +66,7 @@ pub(super) struct Handler {
     /// Numbers of invalid acknowledgements that were not passed to the core.
     pub(super) refused: Arc<scheduler_api::Refused>,
     /// Texts of parts of the state that documents share.
-    pub(super) pieces: Arc<Pieces>,
+    pub(super) chunk_cache: Arc<ChunkCache>,
     routes: Table<Route>,
     /// Routes that `--firewall_rules` disables.
     closed: Vec<Route>,
@@ -79,8 +79,8 @@ pub(super) struct Handler {
 impl Handler {
     /// Creates a handler. `standby` is `None` if this master leads.
     pub(super) fn new(
-        parts: &Parts,
-        driver: Driver<Live>,
+        parts: &MasterParts,
+        driver: Driver<TimedMaster>,
         shell: Arc<Shell>,
         (authentication, senders): (Arc<Authentication>, Arc<Senders>),
         realms: Realms,
@@ -101,7 +101,7 @@ impl Handler {
             started,
             documents: Documents::new(),
             refused: Arc::default(),
-            pieces: Arc::default(),
+            chunk_cache: Arc::default(),
             routes,
             standby,
             peers: parts.peers.clone(),
@@ -110,12 +110,12 @@ impl Handler {
 
     /// Returns the state of the cluster after all earlier inputs.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
-        self.driver.read(Live::snapshot).await.0
+        self.driver.read(TimedMaster::snapshot).await.0
     }
 
     /// Returns the core's answer to a call; `None` if the core ends before.
     pub(super) async fn decide(&self, input: impl FnOnce(RequestId) -> Input) -> Option<Answer> {
-        let (number, outcome) = self.shell.answers.ask();
+        let (number, outcome) = self.shell.pending_requests.ask();
         self.driver.handle_now(input(RequestId(number)));
         match outcome.await {
             Ok(Outcome::Answer(answer)) => Some(answer),
@@ -148,36 +148,36 @@ impl Handler {
                 Route::Redirect if !rest.is_empty() => Response::not_found(),
                 Route::Redirect => standby.name(request).await,
                 // GET_MASTERS is needed above all while no master leads.
-                Route::Operator if own_calls::is_answered_by_all(request) => {
-                    operator_api::answer(self, request, Asker::new(self.shell.authorizer.clone(), principal)).await
+                Route::Operator if tepui_calls::is_answered_by_all(request) => {
+                    operator_api::answer(self, request, Caller::new(self.shell.authorizer.clone(), principal)).await
                 }
                 _ => standby.redirect(request),
             };
         }
-        let asker = Asker::new(self.shell.authorizer.clone(), principal.clone());
-        if let Err(refusal) = self.must(route, request, &asker) {
+        let caller = Caller::new(self.shell.authorizer.clone(), principal.clone());
+        if let Err(refusal) = self.authorize(route, request, &caller) {
             return *refusal;
         }
         match route {
             Route::Shared(endpoint) => self.common.answer(endpoint, rest, request).await,
             Route::Scheduler => scheduler_api::answer(self, request, principal).await,
-            Route::Operator => operator_api::answer(self, request, asker).await,
+            Route::Operator => operator_api::answer(self, request, caller).await,
             Route::Redirect if rest.is_empty() => self.redirect(),
             Route::Redirect => Response::not_found(),
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => metrics::prometheus(self, request).await,
-            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, asker).await,
+            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, caller).await,
             Route::Registry => self.registry(request).await,
             Route::OfferConstraints => {
-                let document = explain::constraints(&self.driver.read(Live::constraints).await);
+                let document = explain::constraints(&self.driver.read(TimedMaster::constraints).await);
                 Response::ok_jsonp(document.to_string(), request.query.get("jsonp"))
             }
-            Route::State => self.view(route, request, asker, views::state::write).await,
-            Route::StateSummary => self.view(route, request, asker, views::summary::write).await,
-            Route::Slaves => self.view(route, request, asker, views::slaves::write).await,
-            Route::Frameworks => self.view(route, request, asker, views::frameworks::write).await,
-            Route::Tasks => self.view(route, request, asker, views::tasks::write).await,
-            Route::Roles => self.view(route, request, asker, views::roles::write).await,
+            Route::State => self.view(route, request, caller, views::state::write).await,
+            Route::StateSummary => self.view(route, request, caller, views::summary::write).await,
+            Route::Slaves => self.view(route, request, caller, views::slaves::write).await,
+            Route::Frameworks => self.view(route, request, caller, views::frameworks::write).await,
+            Route::Tasks => self.view(route, request, caller, views::tasks::write).await,
+            Route::Roles => self.view(route, request, caller, views::roles::write).await,
         }
     }
 
@@ -185,22 +185,22 @@ impl Handler {
     ///
     /// # Errors
     /// 403.
-    fn must(&self, route: Route, request: &Request, asker: &Asker) -> Result<(), Box<Response>> {
-        if !asker.authorizer.is_on() {
+    fn authorize(&self, route: Route, request: &Request, caller: &Caller) -> Result<(), Box<Response>> {
+        if !caller.authorizer.is_on() {
             return Ok(());
         }
         match route {
             Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload) => {
-                self.must_read(request.query.get("path").unwrap_or_default(), asker)
+                self.authorize_file(request.query.get("path").unwrap_or_default(), caller)
             }
-            Route::Shared(endpoint) => asker.must_reach(endpoint, request),
-            Route::Metrics | Route::Prometheus => asker.must(Action::GetEndpoint, Some("/metrics/snapshot")),
+            Route::Shared(endpoint) => caller.authorize_endpoint(endpoint, request),
+            Route::Metrics | Route::Prometheus => caller.authorize(Action::GetEndpoint, Some("/metrics/snapshot")),
             // These documents show all frameworks or roles, and cannot leave some out.
             Route::Registry | Route::OfferConstraints => {
-                let sight = Sight::of(asker.clone());
+                let visibility = Visibility::of(caller.clone());
                 // The registry has the maintenance schedule and states of machines, too.
-                let whole = route != Route::Registry || sight.maintenance() == (true, true);
-                if sight.is_wide() && whole { Ok(()) } else { Err(Box::new(acls::forbidden())) }
+                let whole = route != Route::Registry || visibility.maintenance() == (true, true);
+                if visibility.is_unrestricted() && whole { Ok(()) } else { Err(Box::new(acls::forbidden())) }
             }
             _ => Ok(()),
         }
@@ -217,8 +217,8 @@ impl Handler {
     ///
     /// # Errors
     /// 403.
-    pub(super) fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
-        asker.may_read_log(&self.common, path).unwrap_or(Ok(()))
+    pub(super) fn authorize_file(&self, path: &str, caller: &Caller) -> Result<(), Box<Response>> {
+        caller.may_read_log(&self.common, path).unwrap_or(Ok(()))
     }
 
     /// Writes a line to the audit log about a message that asks for a change.
@@ -227,7 +227,7 @@ impl Handler {
             return;
         }
         if let Some(asked) = audit::master_message(decoded) {
-            let principal = self.driver.look(|live| live.principal(&message.from));
+            let principal = self.driver.read_undurable(|live| live.principal(&message.from));
             self.common.audit.message(asked, &message.from, message.origin.peer, principal.as_deref());
         }
     }
@@ -237,12 +237,12 @@ impl Handler {
         &self,
         route: Route,
         request: &Request,
-        asker: Asker,
+        caller: Caller,
         write: fn(&views::Context, &mut Vec<u8>),
     ) -> Response {
         let query = &request.query;
-        let written =
-            self.document(format!("{route:?} {query:?}"), query.clone(), asker, move |context| context.document(write));
+        let written = self
+            .document(format!("{route:?} {query:?}"), query.clone(), caller, move |context| context.document(write));
         match written.await {
             Ok(parts) => Response::ok_jsonp_parts(parts.iter().cloned(), request.query.get("jsonp")),
             Err(why) => Response::internal(why),
@@ -258,13 +258,13 @@ impl Handler {
         &self,
         name: String,
         query: Query,
-        asker: Asker,
+        caller: Caller,
         write: impl FnOnce(views::Context) -> Vec<Bytes> + Send + 'static,
     ) -> Result<Arc<[Bytes]>, String> {
         let (common, flags) = (self.common.clone(), self.flags.clone());
-        let (started, pieces) = (self.started, self.pieces.clone());
-        let sight = Sight::of(asker);
-        let name = format!("{name}{}", sight.name());
+        let (started, chunk_cache) = (self.started, self.chunk_cache.clone());
+        let visibility = Visibility::of(caller);
+        let name = format!("{name}{}", visibility.name());
         let write = move |snapshot| {
             write(views::Context {
                 snapshot,
@@ -272,8 +272,8 @@ impl Handler {
                 flags,
                 started,
                 query,
-                sight,
-                pieces,
+                visibility,
+                chunk_cache,
                 splices: RefCell::default(),
             })
         };
@@ -382,7 +382,7 @@ impl MessageSink for Handler {
             }
             return if known { Delivery::Ignored } else { Delivery::NoSuchProcess };
         }
-        if self.authentication.hears(&message) {
+        if self.authentication.handle_message(&message) {
             return Delivery::Accepted;
         }
         if !Message::is_process(&message.to) {

@@ -16,8 +16,8 @@ use super::handler::Handler;
 use super::operator_api::{change, decide};
 use super::scheduler_api::respond;
 use super::views::settings;
-use super::views::sight::Sight;
-use crate::acls::Asker;
+use super::views::visibility::Visibility;
+use crate::acls::Caller;
 use crate::audit;
 use crate::common;
 
@@ -88,17 +88,17 @@ pub(super) async fn answer(
     endpoint: Endpoint,
     rest: &str,
     request: &Request,
-    asker: Asker,
+    caller: Caller,
 ) -> Response {
     let method = request.method.as_str();
     if !endpoint.methods().contains(&method) {
         return Response::method_not_allowed(endpoint.methods(), method);
     }
     if method == "GET" {
-        return Response::ok_jsonp(document(handler, endpoint, asker).await, request.query.get("jsonp"));
+        return Response::ok_jsonp(document(handler, endpoint, caller).await, request.query.get("jsonp"));
     }
     audit::note_path(method, endpoint.path());
-    let principal = asker.principal;
+    let principal = caller.principal;
     if endpoint == Endpoint::Quota && method == "DELETE" {
         return remove_quota(handler, rest, principal).await;
     }
@@ -112,16 +112,16 @@ pub(super) async fn answer(
 }
 
 /// Returns the document that answers a GET.
-async fn document(handler: &Handler, endpoint: Endpoint, asker: Asker) -> Vec<u8> {
-    let sight = &Sight::of(asker);
+async fn document(handler: &Handler, endpoint: Endpoint, caller: Caller) -> Vec<u8> {
+    let visibility = &Visibility::of(caller);
     let snapshot = handler.snapshot().await;
     match endpoint {
-        Endpoint::Quota => settings::quota(&snapshot, sight).json(Dialect::V0),
-        Endpoint::MaintenanceSchedule => settings::schedule(&snapshot, sight).json(Dialect::V0),
-        Endpoint::MaintenanceStatus => settings::maintenance_status(&snapshot, sight).json(Dialect::V0),
+        Endpoint::Quota => settings::quota(&snapshot, visibility).json(Dialect::V0),
+        Endpoint::MaintenanceSchedule => settings::schedule(&snapshot, visibility).json(Dialect::V0),
+        Endpoint::MaintenanceStatus => settings::maintenance_status(&snapshot, visibility).json(Dialect::V0),
         _ => Writer::document(|w| {
             w.array(|w| {
-                for (role, weight) in snapshot.weights.iter().filter(|(role, _)| sight.role(role)) {
+                for (role, weight) in snapshot.weights.iter().filter(|(role, _)| visibility.role(role)) {
                     w.object(|w| {
                         w.key("role").string(role);
                         w.key("weight").double(*weight);

@@ -5,8 +5,8 @@ use serde_json::Value;
 use wire::http::{Response, StatusCode};
 
 use super::handler::Handler;
-use super::own_calls::reply;
-use super::peers::{Peers, Wish, address_of};
+use super::peers::{MembershipChange, Peers, address_of};
+use super::tepui_calls::reply;
 
 /// Returns the handle of this master's member of the group.
 fn group(handler: &Handler) -> Result<&Peers, Box<Response>> {
@@ -27,10 +27,14 @@ pub(super) async fn show(handler: &Handler) -> Response {
 }
 
 /// Answers ADD_MASTER and REMOVE_MASTER.
-pub(super) async fn change(handler: &Handler, call: &Value, wish: impl FnOnce(String) -> Wish) -> Response {
+pub(super) async fn change(
+    handler: &Handler,
+    call: &Value,
+    membership_change: impl FnOnce(String) -> MembershipChange,
+) -> Response {
     match call["address"].as_str() {
         Some(address) => match address_of(address) {
-            Ok(address) => carry_out(handler, wish(address)).await,
+            Ok(address) => carry_out(handler, membership_change(address)).await,
             Err(why) => Response::bad_request(format!("Invalid 'address': '{address}' {why}")),
         },
         None => Response::bad_request("Expecting 'address' to be present"),
@@ -43,15 +47,15 @@ pub(super) async fn transfer(handler: &Handler, call: &Value) -> Response {
         Ok(address) => address,
         Err(why) => return Response::bad_request(format!("Invalid 'address': it {why}")),
     };
-    carry_out(handler, Wish::HandOver(address)).await
+    carry_out(handler, MembershipChange::TransferLeadership(address)).await
 }
 
-async fn carry_out(handler: &Handler, wish: Wish) -> Response {
+async fn carry_out(handler: &Handler, membership_change: MembershipChange) -> Response {
     let peers = match group(handler) {
         Ok(peers) => peers,
         Err(refusal) => return *refusal,
     };
-    match peers.change(wish).await {
+    match peers.change(membership_change).await {
         Ok(()) => Response::text(StatusCode::ACCEPTED, ""),
         Err(why @ (ChangeError::NotLeading | ChangeError::UnderWay)) => {
             Response::text(StatusCode::SERVICE_UNAVAILABLE, why.to_string())

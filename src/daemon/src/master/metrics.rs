@@ -16,7 +16,7 @@ use wire::http::{Request, Response};
 
 use super::fairness;
 use super::handler::Handler;
-use super::outputs::Live;
+use super::outputs::TimedMaster;
 use super::reported_roles::ReportedRoles;
 use crate::metrics::Metrics;
 use crate::prometheus::{Text, add_all};
@@ -76,7 +76,7 @@ fn names(snapshot: &Snapshot) -> fairness::Names {
 
 /// Returns the current data from which metrics are computed.
 async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
-    let look = |live: &mut Live| (live.snapshot(), live.fairness());
+    let look = |live: &mut TimedMaster| (live.snapshot(), live.fairness());
     let ((snapshot, runs), report) = handler.driver.read(look).await;
     let shell = handler.shell.clone();
     // On another thread than the reactor's, because a write may hold the lock of the registry.
@@ -86,7 +86,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
         (timers, registry.size())
     });
     let (mut timers, registry_bytes) = of_registry.await.unwrap_or_default();
-    runs.tell(&mut timers);
+    runs.write_metrics(&mut timers);
     let facts = Facts {
         timers,
         standby: handler.standby.as_ref().map(|standby| standby.dropped()),

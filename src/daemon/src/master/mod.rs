@@ -16,7 +16,6 @@ mod masters;
 mod metrics;
 mod operator_api;
 mod outputs;
-mod own_calls;
 mod peers;
 mod policies;
 mod realms;
@@ -26,6 +25,7 @@ mod registry_file;
 mod reported_roles;
 mod scheduler_api;
 mod standby;
+mod tepui_calls;
 mod validate;
 mod views;
 mod whitelist;
@@ -46,10 +46,9 @@ use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
 
-pub use own_calls::own_calls;
+pub use tepui_calls::tepui_calls;
 
 use crate::address::{Identity, identity, ip_number};
-use crate::answers::Answers;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
@@ -60,13 +59,14 @@ use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::master::AllocationFlags;
 use crate::flags::{FlagError, Flags, LoggingFlags, MasterFlags, Part};
+use crate::pending_requests::PendingRequests;
 use crate::senders::Senders;
 use crate::streams::Streams;
 use crate::webui::Webui;
 use authentication::Authentication;
-use election::{Election, Successor, Switch};
+use election::{Election, ResignHandle, Switch};
 use handler::Handler;
-use outputs::{Live, Shell};
+use outputs::{Shell, TimedMaster};
 use peers::Peers;
 use registry::RegistryStore;
 use standby::Standby;
@@ -82,11 +82,11 @@ pub struct RunningMaster {
     /// Task that leads, or waits until this master is elected.
     core: JoinHandle<anyhow::Result<()>>,
     audit: Audit,
-    successor: Option<Successor>,
+    successor: Option<ResignHandle>,
 }
 
 /// The parts of a master, except its registry.
-struct Parts {
+struct MasterParts {
     common: Arc<Common>,
     flags: Arc<MasterFlags>,
     info: mesos::MasterInfo,
@@ -98,7 +98,7 @@ struct Parts {
 }
 
 /// A core with its handler and its tasks.
-struct Served {
+struct RunningCore {
     handler: Arc<Handler>,
     exit: watch::Receiver<Option<String>>,
     /// Tasks that are aborted when this is dropped.
@@ -148,26 +148,26 @@ pub async fn start(mut given: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     common.attach_log("/master/log");
     let audit = common.audit.clone();
     let clock = Clock::start();
-    let parts = Parts { common, flags, info, pid, clock, started: clock.now(), peers: Arc::default() };
+    let parts = MasterParts { common, flags, info, pid, clock, started: clock.now(), peers: Arc::default() };
     let standby = Arc::new(Standby::new(parts.pid.clone()));
-    let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
+    let running_core = parts.start_core(registry, group.is_some().then(|| standby.clone()))?;
     let election = group.map(|group| Election::enter(group, &parts)).transpose()?;
     let successor = election.as_ref().and_then(Election::successor);
     let peers = election.as_ref().and_then(Election::peers).cloned();
     // It is set only once, here, so there is no error.
     peers.iter().for_each(|peers| drop(parts.peers.set(peers.clone())));
-    let switch = Arc::new(Switch::new(served.handler.clone(), peers));
+    let switch = Arc::new(Switch::new(running_core.handler.clone(), peers));
     let server = server.serve(switch.clone(), switch.clone());
     let core = match election {
-        Some(election) => tokio::spawn(election::contend(parts, election, served, switch, standby)),
-        None => tokio::spawn(served.run()),
+        Some(election) => tokio::spawn(election::contend(parts, election, running_core, switch, standby)),
+        None => tokio::spawn(running_core.run()),
     };
     Ok(RunningMaster { address, server, core, audit, successor })
 }
 
-impl Parts {
+impl MasterParts {
     /// Starts a core with a registry: a leading one, or an idle one while another master leads.
-    fn serve(&self, registry: RegistryStore, standby: Option<Arc<Standby>>) -> anyhow::Result<Served> {
+    fn start_core(&self, registry: RegistryStore, standby: Option<Arc<Standby>>) -> anyhow::Result<RunningCore> {
         let flags = &*self.flags;
         let core_config = config::config(flags)?;
         let known = credentials::of_list("credentials", flags.access.credentials.as_deref())?;
@@ -185,7 +185,7 @@ impl Parts {
         };
         let authorizer = core_config.authorizer.clone();
         let core = Master::new(core_config, self.info.clone(), registry.registry(), seed, start);
-        let driver = Driver::audited(Live::new(core, recording), self.clock, self.common.audit.clone());
+        let driver = Driver::audited(TimedMaster::new(core, recording), self.clock, self.common.audit.clone());
 
         let exited = driver.clone();
         let (connections, tls) = (self.common.connections.clone(), self.common.tls.clone());
@@ -198,7 +198,7 @@ impl Parts {
             pid: self.pid.clone(),
             streams: Streams::new(&Limits::default()),
             last_event: Default::default(),
-            answers: Answers::default(),
+            pending_requests: PendingRequests::default(),
             registry: Mutex::new(registry),
             authorizer,
             exit,
@@ -223,7 +223,7 @@ impl Parts {
         }
         let handler = Handler::new(self, driver.clone(), shell.clone(), (authentication, senders), realms, standby);
         tasks.spawn(async move { driver.run(shell).await.context("the registry cannot be written") });
-        Ok(Served { handler: Arc::new(handler), exit: exit_seen, tasks })
+        Ok(RunningCore { handler: Arc::new(handler), exit: exit_seen, tasks })
     }
 
     fn head(&self, registry: &RegistryStore, seed: u64, start: Time) -> Head {
@@ -240,7 +240,7 @@ impl Parts {
     }
 }
 
-impl Served {
+impl RunningCore {
     /// Serves until the master must end.
     ///
     /// # Errors

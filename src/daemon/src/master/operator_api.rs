@@ -15,19 +15,19 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::outputs::Outcome;
 use super::scheduler_api::{respond, respond_or_fail};
-use super::{metrics, own_calls, validate, views};
-use crate::acls::Asker;
+use super::{metrics, tepui_calls, validate, views};
+use crate::acls::Caller;
 use crate::audit;
 use crate::codec;
-use crate::common::{calls, judged, unknown_call};
+use crate::common::{calls, check_off_reactor, unknown_call};
 use crate::streams::encode_v1;
 
-pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
-    if let Some((own, call)) = own_calls::find(request) {
-        return own_calls::answer(handler, request, own, call, asker).await;
+pub(super) async fn answer(handler: &Handler, request: &Request, caller: Caller) -> Response {
+    if let Some((own, call)) = tepui_calls::find(request) {
+        return tepui_calls::answer(handler, request, own, call, caller).await;
     }
-    match judged(request, check).await {
-        Ok((call, encoding)) => act(handler, call, encoding, asker).await,
+    match check_off_reactor(request, check).await {
+        Ok((call, encoding)) => act(handler, call, encoding, caller).await,
         Err(refusal) => *refusal,
     }
 }
@@ -43,10 +43,10 @@ fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
     Ok((call, encoding))
 }
 
-async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
+async fn act(handler: &Handler, call: Call, encoding: Encoding, caller: Caller) -> Response {
     match call.r#type() {
         Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
-        Type::Subscribe => subscribe(handler, encoding, asker.principal).await,
+        Type::Subscribe => subscribe(handler, encoding, caller.principal).await,
         Type::GetState
         | Type::GetAgents
         | Type::GetFrameworks
@@ -58,7 +58,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
         | Type::GetMaster
         | Type::GetQuota
         | Type::GetMaintenanceStatus
-        | Type::GetMaintenanceSchedule => read(handler, call.r#type(), encoding, asker).await,
+        | Type::GetMaintenanceSchedule => read(handler, call.r#type(), encoding, caller).await,
         Type::GetHealth
         | Type::GetFlags
         | Type::GetVersion
@@ -66,20 +66,20 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
         | Type::GetLoggingLevel
         | Type::SetLoggingLevel
         | Type::ListFiles
-        | Type::ReadFile => match of_the_daemon(handler, call, &asker).await {
+        | Type::ReadFile => match of_the_daemon(handler, call, &caller).await {
             Ok(Some(answer)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &answer)),
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
-        _ => change(handler, call, asker.principal).await,
+        _ => change(handler, call, caller.principal).await,
     }
 }
 
 /// Answers a call from a snapshot.
-async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -> Response {
+async fn read(handler: &Handler, kind: Type, encoding: Encoding, caller: Caller) -> Response {
     let name = format!("{} {encoding:?}", kind.as_str_name());
     let write = move |context: views::Context| vec![views::calls::answer(&context, kind, encoding).into()];
-    let written = handler.document(name, Query::default(), asker, write);
+    let written = handler.document(name, Query::default(), caller, write);
     match written.await {
         Ok(parts) => Response::ok_body(encoding.media_type(), parts.first().cloned().unwrap_or_default()),
         Err(why) => Response::internal(why),
@@ -87,12 +87,12 @@ async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -
 }
 
 /// Answers a call about the process rather than the cluster. Returns `None` if the response has no content.
-async fn of_the_daemon(handler: &Handler, call: Call, asker: &Asker) -> Result<Option<Answer>, Box<Response>> {
+async fn of_the_daemon(handler: &Handler, call: Call, caller: &Caller) -> Result<Option<Answer>, Box<Response>> {
     match call.r#type() {
-        Type::GetFlags => asker.must(Action::ViewFlags, None)?,
-        Type::SetLoggingLevel => asker.must(Action::SetLogLevel, None)?,
-        Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker)?,
-        Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker)?,
+        Type::GetFlags => caller.authorize(Action::ViewFlags, None)?,
+        Type::SetLoggingLevel => caller.authorize(Action::SetLogLevel, None)?,
+        Type::ListFiles => handler.authorize_file(call.list_files.as_ref().map_or("", |list| &list.path), caller)?,
+        Type::ReadFile => handler.authorize_file(call.read_file.as_ref().map_or("", |read| &read.path), caller)?,
         _ => {}
     }
     calls::of_the_daemon!(master, &handler.common, call, metrics::collect(handler))
@@ -119,7 +119,7 @@ async fn subscribe(handler: &Handler, encoding: Encoding, principal: Option<Arc<
         shell.streams.forget(stream);
         driver.submit(Input::StreamClosed { stream: StreamId(stream) });
     });
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     handler.driver.handle_now(Input::OperatorSubscribe {
         request: RequestId(number),
         stream: StreamId(stream),

@@ -12,7 +12,7 @@ use allocator::policies::Policies;
 use authorizer::Authorizer;
 use base::{Pid, Time, lock};
 use cores::Core;
-use master::{Answer, ExplainError, Input, KeptFrom, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use master::{Answer, ExcludedAgents, ExplainError, Input, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use protos::mesos::master::Event;
 use resources::Quantities;
 use wire::libprocess::Network;
@@ -20,16 +20,16 @@ use wire::libprocess::Network;
 use super::record::Recording;
 use super::registry::RegistryStore;
 use super::views;
-use super::views::sight::Sight;
-use crate::acls::Asker;
-use crate::answers::Answers;
+use super::views::visibility::Visibility;
+use crate::acls::Caller;
 use crate::clock::Stopwatch;
-use crate::driver::World;
+use crate::driver::CoreShell;
 use crate::metrics::{Metrics, Timings};
+use crate::pending_requests::PendingRequests;
 use crate::streams::{LastEvent, Streams};
 
 /// The core, with the measured durations of its allocation runs: the core itself reads no clock.
-pub(super) struct Live {
+pub(super) struct TimedMaster {
     core: Master,
     runs: Runs,
     /// Start of the current batch; `None` between batches.
@@ -48,10 +48,10 @@ pub(super) struct Runs {
 /// Period of the statistics of allocation runs.
 const RUNS_WINDOW: Duration = Duration::from_secs(3600);
 
-impl Live {
-    pub(super) fn new(core: Master, recording: Option<Recording>) -> Live {
+impl TimedMaster {
+    pub(super) fn new(core: Master, recording: Option<Recording>) -> TimedMaster {
         let timings = || Arc::new(Mutex::new(Timings::new(RUNS_WINDOW)));
-        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() }, began: None, recording }
+        TimedMaster { core, runs: Runs { count: 0, took: timings(), latency: timings() }, began: None, recording }
     }
 
     /// Returns a snapshot of the core's state, and the allocation runs.
@@ -83,7 +83,7 @@ impl Live {
     }
 
     /// Returns the roles that each framework has suppressed, and the agents that its offer constraints exclude.
-    pub(super) fn constraints(&mut self) -> Vec<KeptFrom> {
+    pub(super) fn constraints(&mut self) -> Vec<ExcludedAgents> {
         self.core.constraints()
     }
 
@@ -96,14 +96,14 @@ impl Live {
 impl Runs {
     /// Sets `allocator/mesos/allocation_runs` and the timers of runs. A run never waits for another one: its latency is
     /// the time that the batch before it took.
-    pub(super) fn tell(&self, metrics: &mut Metrics) {
+    pub(super) fn write_metrics(&self, metrics: &mut Metrics) {
         metrics.counter("allocator/mesos/allocation_runs", self.count as f64);
-        lock(&self.took).tell("allocator/mesos/allocation_run_ms", metrics);
-        lock(&self.latency).tell("allocator/mesos/allocation_run_latency_ms", metrics);
+        lock(&self.took).write_metrics("allocator/mesos/allocation_run_ms", metrics);
+        lock(&self.latency).write_metrics("allocator/mesos/allocation_run_latency_ms", metrics);
     }
 }
 
-impl Core for Live {
+impl Core for TimedMaster {
     type Input = Input;
     type Persist = RegistryOp;
     type Output = Output;
@@ -151,7 +151,7 @@ pub(super) struct Shell {
     pub(super) streams: Streams,
     /// Operator event that was sent last: it is sent to all operators' streams.
     pub(super) last_event: LastEvent<Event>,
-    pub(super) answers: Answers<Outcome>,
+    pub(super) pending_requests: PendingRequests<Outcome>,
     pub(super) registry: Mutex<RegistryStore>,
     /// The access control lists.
     pub(super) authorizer: Authorizer,
@@ -159,7 +159,7 @@ pub(super) struct Shell {
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,
 }
 
-impl World<Live> for Shell {
+impl CoreShell<TimedMaster> for Shell {
     fn persist(&self, entries: Vec<RegistryOp>) -> anyhow::Result<()> {
         lock(&self.registry).apply(&entries)
     }
@@ -175,7 +175,7 @@ impl World<Live> for Shell {
             }
             Output::Link { pid } => self.network.link(&pid),
             Output::Unlink { pid } => self.network.unlink(&pid),
-            Output::OpenStream { request, .. } => self.answers.answer(request.0, Outcome::Open),
+            Output::OpenStream { request, .. } => self.pending_requests.answer(request.0, Outcome::Open),
             Output::SchedulerEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::OperatorSubscribed { stream, snapshot, principal } => {
                 self.operator_subscribed(stream.0, &snapshot, principal);
@@ -184,8 +184,10 @@ impl World<Live> for Shell {
                 self.streams.send_record(stream.0, |encoding| self.last_event.record(&event, encoding));
             }
             Output::CloseStream { stream } => self.streams.close(stream.0),
-            Output::Respond { request, answer } => self.answers.answer(request.0, Outcome::Answer(answer)),
-            Output::Refuse { request, error, .. } => self.answers.answer(request.0, Outcome::Answer(Err(error))),
+            Output::Respond { request, answer } => self.pending_requests.answer(request.0, Outcome::Answer(answer)),
+            Output::Refuse { request, error, .. } => {
+                self.pending_requests.answer(request.0, Outcome::Answer(Err(error)))
+            }
             Output::Exit { reason } => {
                 self.exit.send_replace(Some(reason));
             }
@@ -195,7 +197,7 @@ impl World<Live> for Shell {
 
 impl Shell {
     fn operator_subscribed(&self, stream: u64, snapshot: &Arc<Snapshot>, principal: Option<Arc<str>>) {
-        let sight = Sight::of(Asker::new(self.authorizer.clone(), principal));
-        self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, &sight, format));
+        let visibility = Visibility::of(Caller::new(self.authorizer.clone(), principal));
+        self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, &visibility, format));
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use allocator::policies::Policies;
 use anyhow::Context;
 use base::Time;
-use master::record::{FRAME_MAX, Head, MAGIC, Recorder};
+use master::record::{FRAME_MAX, Head, MAGIC, RecordEncoder};
 use master::{Input, Outbox};
 use store::Access;
 
@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 16 << 30;
 /// A recording in progress.
 pub(super) struct Recording {
     file: Option<File>,
-    recorder: Recorder,
+    recorder: RecordEncoder,
     written: u64,
 }
 
@@ -35,7 +35,7 @@ impl Recording {
         let file = store::create_new(path, Access::Owner);
         let file = file
             .with_context(|| format!("--record: cannot make the file '{}', which must be a new one", path.display()))?;
-        let mut recording = Recording { file: Some(file), recorder: Recorder::default(), written: 0 };
+        let mut recording = Recording { file: Some(file), recorder: RecordEncoder::default(), written: 0 };
         let mut flags: Vec<(String, String)> = head.flags;
         flags.push((POLICIES.to_owned(), text(policies)));
         recording.write(MAGIC.as_slice());
@@ -54,7 +54,7 @@ impl Recording {
     /// Writes the batch, with a hash of its outbox.
     pub(super) fn end_batch(&mut self, now: Time, out: &Outbox) {
         if self.file.is_some() {
-            let frame = self.recorder.end(now, master::record::outcome(out));
+            let frame = self.recorder.end(now, master::record::result_hash(out));
             self.write_frame(&frame);
         }
     }

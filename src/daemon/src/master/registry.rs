@@ -29,7 +29,7 @@ const WRITES_WINDOW: Duration = Duration::from_secs(24 * 3600);
 const LEAST_BYTES: usize = 64;
 
 /// The place in which the masters of a group keep their registry.
-pub(super) enum Place {
+pub(super) enum RegistryLocation {
     ZooKeeper(ZooKeeperClaim),
     Etcd(EtcdClaim),
     Peers(Peers),
@@ -66,18 +66,18 @@ impl RegistryStore {
     ///
     /// # Errors
     /// Invalid flags, or a store that cannot be read.
-    pub(super) fn open(flags: &StateFlags, place: Option<Place>) -> anyhow::Result<RegistryStore> {
+    pub(super) fn open(flags: &StateFlags, location: Option<RegistryLocation>) -> anyhow::Result<RegistryStore> {
         let work_dir = flags.work_dir.as_deref();
-        let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), place) {
+        let store: Box<dyn store::RegistryStore> = match (flags.registry.as_str(), location) {
             ("in_memory", _) => Box::new(MemoryRegistry::default()),
-            ("replicated_log", Some(place)) => {
+            ("replicated_log", Some(location)) => {
                 let limits = Limits { fetch: flags.registry_fetch_timeout, store: flags.registry_store_timeout };
-                match place {
-                    Place::Peers(peers) => {
+                match location {
+                    RegistryLocation::Peers(peers) => {
                         Box::new(peers::open_registry(peers).context("the registry cannot be opened")?)
                     }
-                    Place::ZooKeeper(claim) => open_group(claim, limits, flags)?,
-                    Place::Etcd(claim) => open_group(claim, limits, flags)?,
+                    RegistryLocation::ZooKeeper(claim) => open_group(claim, limits, flags)?,
+                    RegistryLocation::Etcd(claim) => open_group(claim, limits, flags)?,
                 }
             }
             ("replicated_log", None) => {
@@ -147,7 +147,7 @@ impl RegistryStore {
     /// Sets `registrar/state_fetch_ms`, `registrar/state_store_ms` and the statistics of the latter (MET-02).
     pub(super) fn timings(&self, metrics: &mut Metrics) {
         metrics.set("registrar/state_fetch_ms", self.fetched_in.as_secs_f64() * 1e3);
-        self.writes.tell("registrar/state_store_ms", metrics);
+        self.writes.write_metrics("registrar/state_store_ms", metrics);
     }
 
     /// Returns the approximate size of the registry, in bytes.

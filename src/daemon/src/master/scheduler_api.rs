@@ -15,7 +15,7 @@ use super::handler::Handler;
 use super::outputs::Outcome;
 use crate::audit;
 use crate::codec;
-use crate::common::judged;
+use crate::common::check_off_reactor;
 use crate::rejection::rejection;
 
 /// Counts of invalid acknowledgements that are not passed to the core; the core counts further invalid ones.
@@ -47,7 +47,7 @@ const STREAM_ID: &str = "mesos-stream-id";
 
 pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
     let (refused, who) = (handler.refused.clone(), principal.clone());
-    match judged(request, move |request| check(&refused, request, who.as_deref())).await {
+    match check_off_reactor(request, move |request| check(&refused, request, who.as_deref())).await {
         Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call, principal).await,
         Ok(call) => other(handler, request, call, principal).await,
         Err(refusal) => *refusal,
@@ -92,7 +92,7 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>, princi
         driver.submit(Input::StreamClosed { stream: StreamId(stream) });
     });
     let text = crate::random::uuid_text();
-    let (number, outcome) = handler.shell.answers.ask();
+    let (number, outcome) = handler.shell.pending_requests.ask();
     handler.driver.handle_now(Input::Subscribe {
         request: RequestId(number),
         stream: StreamId(stream),

@@ -41,30 +41,30 @@ pub(super) struct Standby {
 /// The known leader, and the number of delayed answers that were sent since it became known.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    place: Place,
+    leader_state: LeaderState,
     released: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LeaderState {
     /// No leader is known.
     #[default]
     Unknown,
     /// Another master leads; its pid, host and port.
-    Elsewhere(Pid, String, u16),
+    Other(Pid, String, u16),
     /// This master is elected, but has not read the registry yet; its host and port.
-    Here(String, u16),
+    OwnRecovering(String, u16),
     /// This master leads; its host and port.
-    Ready(String, u16),
+    OwnReady(String, u16),
 }
 
-impl Place {
+impl LeaderState {
     /// Returns whether a leader accepts registrations that is not `previous`, the one that the caller knows.
     fn is_news(&self, previous: Option<&str>) -> bool {
         match self {
-            Place::Unknown | Place::Here(..) => false,
-            Place::Elsewhere(pid, ..) => previous.is_none_or(|previous| pid.to_string() != previous),
-            Place::Ready(..) => true,
+            LeaderState::Unknown | LeaderState::OwnRecovering(..) => false,
+            LeaderState::Other(pid, ..) => previous.is_none_or(|previous| pid.to_string() != previous),
+            LeaderState::OwnReady(..) => true,
         }
     }
 }
@@ -74,11 +74,11 @@ impl Standby {
         Standby { own, leader: watch::Sender::default(), dropped: AtomicU64::new(0) }
     }
 
-    pub(super) fn set(&self, place: Place) {
+    pub(super) fn set(&self, leader_state: LeaderState) {
         self.leader.send_if_modified(|seen| {
-            let is_new = seen.place != place;
+            let is_new = seen.leader_state != leader_state;
             if is_new {
-                *seen = Seen { place, released: Arc::default() };
+                *seen = Seen { leader_state, released: Arc::default() };
             }
             is_new
         });
@@ -86,12 +86,12 @@ impl Standby {
 
     /// Redirects a request to the leader.
     pub(super) fn redirect(&self, request: &Request) -> Response {
-        match &self.leader.borrow().place {
-            Place::Unknown => no_leader(),
-            Place::Here(..) | Place::Ready(..) => {
+        match &self.leader.borrow().leader_state {
+            LeaderState::Unknown => no_leader(),
+            LeaderState::OwnRecovering(..) | LeaderState::OwnReady(..) => {
                 Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery")
             }
-            Place::Elsewhere(_, host, port) => Response::redirect(host, *port, &full_path(request)),
+            LeaderState::Other(_, host, port) => Response::redirect(host, *port, &full_path(request)),
         }
     }
 
@@ -101,35 +101,37 @@ impl Standby {
         let wait = request.header(WAIT_HEADER).and_then(|text| text.parse().ok()).map(Duration::from_millis);
         match wait {
             Some(wait) => self.name_within(wait.min(WAIT_MAX), request.header(PREVIOUS_HEADER)).await,
-            None => self.named(&self.leader.borrow().place),
+            None => self.named(&self.leader.borrow().leader_state),
         }
     }
 
     async fn name_within(&self, wait: Duration, previous: Option<&str>) -> Response {
         let mut leader = self.leader.subscribe();
-        let now = leader.borrow_and_update().place.clone();
+        let now = leader.borrow_and_update().leader_state.clone();
         if now.is_news(previous) {
             return self.named(&now);
         }
-        let news = tokio::time::timeout(wait, leader.wait_for(|seen| seen.place.is_news(previous))).await;
+        let news = tokio::time::timeout(wait, leader.wait_for(|seen| seen.leader_state.is_news(previous))).await;
         let Some(seen) = news.ok().and_then(|seen| seen.ok().map(|seen| seen.clone())) else {
-            return match &self.leader.borrow().place {
+            return match &self.leader.borrow().leader_state {
                 // A caller that waits would register, and this master would drop the message.
-                Place::Here(..) => no_leader(),
-                place => self.named(place),
+                LeaderState::OwnRecovering(..) => no_leader(),
+                leader_state => self.named(leader_state),
             };
         };
         let turn = seen.released.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(SPREAD.saturating_mul(turn).min(SPREAD_MAX)).await;
-        self.named(&seen.place)
+        self.named(&seen.leader_state)
     }
 
-    fn named(&self, place: &Place) -> Response {
+    fn named(&self, leader_state: &LeaderState) -> Response {
         let own = self.own.to_string();
-        match place {
-            Place::Unknown => no_leader(),
-            Place::Here(host, port) | Place::Ready(host, port) => named(&own, &own, host, *port),
-            Place::Elsewhere(pid, host, port) => named(&own, &pid.to_string(), host, *port),
+        match leader_state {
+            LeaderState::Unknown => no_leader(),
+            LeaderState::OwnRecovering(host, port) | LeaderState::OwnReady(host, port) => {
+                named(&own, &own, host, *port)
+            }
+            LeaderState::Other(pid, host, port) => named(&own, &pid.to_string(), host, *port),
         }
     }
 
@@ -138,13 +140,13 @@ impl Standby {
     /// leader by themselves; the log names the other senders, which may wait here without end.
     pub(super) fn drop_message(&self, message: &wire::libprocess::Message) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
-        if message.origin.session.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {
+        if message.origin.sender_token.is_some() || !REGISTRATIONS.contains(&message.name.as_str()) {
             return;
         }
-        let leader = match &self.leader.borrow().place {
-            Place::Unknown => "no master does".to_owned(),
-            Place::Elsewhere(pid, ..) => format!("{pid} does"),
-            Place::Here(..) | Place::Ready(..) => "or has not finished recovery".to_owned(),
+        let leader = match &self.leader.borrow().leader_state {
+            LeaderState::Unknown => "no master does".to_owned(),
+            LeaderState::Other(pid, ..) => format!("{pid} does"),
+            LeaderState::OwnRecovering(..) | LeaderState::OwnReady(..) => "or has not finished recovery".to_owned(),
         };
         tracing::warn!(
             "{} of {} dropped: this master does not lead, {leader}; v0 drivers and Mesos's agents find the leader \
@@ -189,13 +191,13 @@ mod tests {
     const OLD: &str = "master@10.0.0.1:5050";
     const NEW: &str = "master@10.0.0.2:5050";
 
-    fn elsewhere(pid: &str) -> Place {
-        Place::Elsewhere(pid.parse().unwrap(), "h".to_owned(), 5050)
+    fn elsewhere(pid: &str) -> LeaderState {
+        LeaderState::Other(pid.parse().unwrap(), "h".to_owned(), 5050)
     }
 
-    fn standby(place: Place) -> Arc<Standby> {
+    fn standby(leader_state: LeaderState) -> Arc<Standby> {
         let standby = Standby::new(OWN.parse().unwrap());
-        standby.set(place);
+        standby.set(leader_state);
         Arc::new(standby)
     }
 
@@ -213,17 +215,17 @@ mod tests {
         assert_eq!(answer(&standby(elsewhere(OLD)), None).await, at_once(OLD));
         assert_eq!(answer(&standby(elsewhere(NEW)), Some(OLD)).await, at_once(NEW));
         // This master leads, whatever the caller has known before.
-        let ready = standby(Place::Ready("h".to_owned(), 5050));
+        let ready = standby(LeaderState::OwnReady("h".to_owned(), 5050));
         assert_eq!(answer(&ready, Some(OWN)).await, at_once(OWN));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_not_is_answered_after_the_wait() {
         let late = |said: &str| (said.to_owned(), Duration::from_secs(2));
-        assert_eq!(answer(&standby(Place::Unknown), None).await, late("503"));
+        assert_eq!(answer(&standby(LeaderState::Unknown), None).await, late("503"));
         assert_eq!(answer(&standby(elsewhere(OLD)), Some(OLD)).await, late(OLD));
         // This master would drop a registration.
-        assert_eq!(answer(&standby(Place::Here("h".to_owned(), 5050)), None).await, late("503"));
+        assert_eq!(answer(&standby(LeaderState::OwnRecovering("h".to_owned(), 5050)), None).await, late("503"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -236,11 +238,11 @@ mod tests {
                 held.spawn(async move { answer(&standby, Some(OLD)).await });
             }
             tokio::time::sleep(Duration::from_millis(300)).await;
-            standby.set(Place::Unknown);
+            standby.set(LeaderState::Unknown);
             tokio::time::sleep(Duration::from_millis(300)).await;
-            standby.set(Place::Here("h".to_owned(), 5050));
+            standby.set(LeaderState::OwnRecovering("h".to_owned(), 5050));
             tokio::time::sleep(Duration::from_millis(300)).await;
-            standby.set(Place::Ready("h".to_owned(), 5050));
+            standby.set(LeaderState::OwnReady("h".to_owned(), 5050));
             let answers = held.join_all().await;
             assert!(answers.iter().all(|(leader, _)| leader == OWN));
             let times = || answers.iter().map(|(_, after)| after.saturating_sub(Duration::from_millis(900)));

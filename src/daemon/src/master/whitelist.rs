@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use master::Input;
 
-use super::outputs::Live;
+use super::outputs::TimedMaster;
 use crate::driver::Driver;
 
 /// Interval at which the file is read.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reports changes of the file's content to the core; does not return. An unreadable file changes nothing.
-pub(super) async fn watch(path: PathBuf, driver: Driver<Live>) {
+pub(super) async fn watch(path: PathBuf, driver: Driver<TimedMaster>) {
     let mut known: Option<BTreeSet<String>> = None;
     let mut readable = true;
     loop {

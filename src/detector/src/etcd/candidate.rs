@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::client::{Connection, EtcdError, Service};
 use super::message::{self, KeyValue, Outcome, Transaction};
-use crate::known::{Detector, Known, Leader, tell};
+use crate::detection::{DetectionState, Detector, Leader, tell};
 use crate::lease::Lease;
 
 /// Key of the leader, below the prefix.
@@ -45,7 +45,7 @@ impl Detector {
     /// Contends for the lead of a group in etcd. `length` is that of the lease, which etcd may extend. `info` is a
     /// MasterInfo in JSON; `seed` decides which member is asked first. Requires a runtime.
     pub fn contend_in_etcd(service: Service, length: Duration, seed: u64, info: String) -> (Detector, Resignation) {
-        let (sender, known) = watch::channel(Known::Nothing);
+        let (sender, known) = watch::channel(DetectionState::Unknown);
         let (lease, resign) = (Arc::new(Lease::new()), Arc::<Notify>::default());
         let members = u32::try_from(service.url.servers().len()).unwrap_or(u32::MAX);
         let patience = (length / members.saturating_mul(2).max(2)).max(PATIENCE_MIN);
@@ -65,7 +65,7 @@ impl Detector {
         };
         let task = tokio::spawn(candidate.run()).abort_handle();
         let resignation = Resignation { ask: resign, known: known.clone() };
-        (Detector { known, lease, doubt: Arc::default(), trouble: Arc::default(), task }, resignation)
+        (Detector { known, lease, recheck_leader: Arc::default(), no_leader_reason: Arc::default(), task }, resignation)
     }
 }
 
@@ -73,13 +73,13 @@ impl Detector {
 #[derive(Clone, Debug)]
 pub struct Resignation {
     ask: Arc<Notify>,
-    known: watch::Receiver<Known>,
+    known: watch::Receiver<DetectionState>,
 }
 
 impl Resignation {
     /// Resigns, if this master leads. Returns whether etcd has confirmed it, or this master did not lead.
     pub async fn resign(&mut self) -> bool {
-        let is_own = |known: &Known| known.leader().is_some_and(|leader| leader.is_own);
+        let is_own = |known: &DetectionState| known.leader().is_some_and(|leader| leader.is_own);
         if !is_own(&self.known.borrow()) {
             return true;
         }
@@ -114,7 +114,7 @@ struct Candidate {
     key: String,
     length: Duration,
     info: String,
-    sender: watch::Sender<Known>,
+    sender: watch::Sender<DetectionState>,
     lease: Arc<Lease>,
     resign: Arc<Notify>,
     granted: Option<Granted>,
@@ -139,11 +139,11 @@ impl Candidate {
                 }
                 Err(error) if error.code().is_some_and(|code| FINAL.contains(&code)) => {
                     let why = format!("etcd at {} does not let this master in: {}", self.service.url, chain(&error));
-                    return tell(&self.sender, Known::Refused(why));
+                    return tell(&self.sender, DetectionState::Refused(why));
                 }
                 Err(error) => {
                     if answered.elapsed() > self.length {
-                        tell(&self.sender, Known::Nothing);
+                        tell(&self.sender, DetectionState::Unknown);
                     }
                     self.once(format!(
                         "etcd at {} does not say which master leads: {}; it is asked again",
@@ -175,10 +175,10 @@ impl Candidate {
         match Leader::of_info(&leader.created.to_string(), &leader.value).filter(|_| leader.lease != 0) {
             Some(leader) => {
                 self.last_logged.clear();
-                tell(&self.sender, Known::Leader(leader));
+                tell(&self.sender, DetectionState::Leader(leader));
             }
             None => {
-                tell(&self.sender, Known::Nothing);
+                tell(&self.sender, DetectionState::Unknown);
                 self.once(format!(
                     "the key '{}' in etcd holds no MasterInfo with a lease, as masters write it: no master can lead until it \
                      is deleted",
@@ -193,7 +193,7 @@ impl Candidate {
     async fn enter(&mut self) -> Result<Option<KeyValue>, EtcdError> {
         const PATH: &str = "/v3/kv/txn";
         if self.sender.borrow().leader().is_some() {
-            tell(&self.sender, Known::NoLeader);
+            tell(&self.sender, DetectionState::NoLeader);
         }
         let granted = self.grant().await?;
         let transaction = Transaction::default()
@@ -243,7 +243,7 @@ impl Candidate {
                 self.once(format!("the lease in etcd cannot be ended: {}", chain(&error)));
             }
         }
-        tell(&self.sender, Known::Nothing);
+        tell(&self.sender, DetectionState::Unknown);
         if matches!(lost, Lost::Resigned) {
             // A master that has resigned must not contend again.
             std::future::pending().await
@@ -274,7 +274,9 @@ impl Candidate {
                     let leader = Leader::of_info(&own.created.to_string(), self.info.as_bytes());
                     tell(
                         &self.sender,
-                        leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own: true, ..leader })),
+                        leader.map_or(DetectionState::Unknown, |leader| {
+                            DetectionState::Leader(Leader { is_own: true, ..leader })
+                        }),
                     );
                     (length / RENEWALS).min(RENEWAL_MAX)
                 }

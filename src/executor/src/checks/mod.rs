@@ -4,7 +4,7 @@
 //! and end the task. COMMAND probes are processes beside the executor, or inside the task's container.
 
 mod error;
-mod place;
+mod location;
 mod probe;
 mod session;
 mod state;
@@ -17,11 +17,11 @@ use crate::messages::{CheckStatus, Task};
 use crate::poller::{Poller, Token, earlier};
 use containers::WaitStatus;
 use error::InvalidCheck;
-use place::Network;
-pub(crate) use place::Place;
+pub(crate) use location::CheckLocation;
+use location::Network;
 use probe::{Outcome, Probe, Probing};
 pub(crate) use session::main as run_in_session;
-pub(crate) use state::Finding;
+pub(crate) use state::CheckReport;
 use state::{HealthState, StatusState, Verdict};
 
 /// Kind of a check, with the state that it derives from the outcomes of its probes.
@@ -51,7 +51,7 @@ struct Item {
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     items: Vec<Item>,
-    findings: Vec<Finding>,
+    reports: Vec<CheckReport>,
     network: Network,
 }
 
@@ -62,13 +62,13 @@ fn seconds(number: f64) -> Duration {
 
 impl Checks {
     /// Creates the checks of `task`. A check that cannot be performed is logged and omitted.
-    pub(crate) fn of(task: &Task, place: &Place<'_>) -> Checks {
+    pub(crate) fn of(task: &Task, location: &CheckLocation<'_>) -> Checks {
         let mut checks = Checks::default();
         if let Some(check) = &task.health_check {
             let kind =
                 Kind::Health(HealthState::new(check.consecutive_failures(), seconds(check.grace_period_seconds())));
             checks.add(
-                Probe::of_health_check(check, task, place),
+                Probe::of_health_check(check, task, location),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );
@@ -76,7 +76,7 @@ impl Checks {
         if let Some(check) = &task.check {
             let kind = Kind::Status(StatusState::new(check.r#type()));
             checks.add(
-                Probe::of_check(check, task, place),
+                Probe::of_check(check, task, location),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );
@@ -149,7 +149,7 @@ impl Checks {
                 probing.abandon();
             }
         }
-        self.findings.clear();
+        self.reports.clear();
     }
 
     /// Returns the latest result of the task's check, if it has one. Every status update of the task contains it.
@@ -161,8 +161,8 @@ impl Checks {
     }
 
     /// Removes the next finding and returns it.
-    pub(crate) fn next(&mut self) -> Option<Finding> {
-        (!self.findings.is_empty()).then(|| self.findings.remove(0))
+    pub(crate) fn next(&mut self) -> Option<CheckReport> {
+        (!self.reports.is_empty()).then(|| self.reports.remove(0))
     }
 
     /// Returns the time at which [`Checks::on_time`] must be called.
@@ -238,8 +238,8 @@ impl Checks {
         if let Outcome::Nothing(words) = &outcome {
             stdio::err!("A check of the task failed: {words}");
         }
-        if let Verdict::Tell(finding) = verdict {
-            self.findings.push(finding);
+        if let Verdict::Tell(report) = verdict {
+            self.reports.push(report);
         }
     }
 }

@@ -15,10 +15,10 @@ use containers::{Launcher, Output, Program, Spec, User, WaitStatus};
 use rustix::event::PollFlags;
 
 use super::error::{InvalidCheck, StartError};
-use super::place::{Network, Place};
+use super::location::{CheckLocation, Network};
 use super::session::Session;
 use super::state;
-use crate::docker::Inside;
+use crate::docker::DockerExec;
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
 use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Protocol, Task};
@@ -32,7 +32,7 @@ const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 pub(super) enum Probe {
     Command(Box<Spec>),
     /// A command inside a Docker container.
-    Inside(Box<Inside>),
+    DockerExec(Box<DockerExec>),
     /// A command in a session.
     Session(Box<Session>),
     Http {
@@ -77,10 +77,14 @@ pub(super) enum Outcome {
 }
 
 impl Probe {
-    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, place: &Place<'_>) -> Result<Probe, InvalidCheck> {
+    pub(super) fn of_health_check(
+        check: &HealthCheck,
+        task: &Task,
+        location: &CheckLocation<'_>,
+    ) -> Result<Probe, InvalidCheck> {
         match check.r#type() {
             CheckType::Command => {
-                place.command(check.command.as_deref().ok_or(InvalidCheck::Missing("command"))?, task)
+                location.command(check.command.as_deref().ok_or(InvalidCheck::Missing("command"))?, task)
             }
             CheckType::Http => Probe::http(check.http.as_ref().ok_or(InvalidCheck::Missing("http"))?),
             CheckType::Tcp => {
@@ -91,10 +95,14 @@ impl Probe {
         }
     }
 
-    pub(super) fn of_check(check: &CheckInfo, task: &Task, place: &Place<'_>) -> Result<Probe, InvalidCheck> {
+    pub(super) fn of_check(
+        check: &CheckInfo,
+        task: &Task,
+        location: &CheckLocation<'_>,
+    ) -> Result<Probe, InvalidCheck> {
         match check.r#type() {
             CheckType::Command => {
-                place.command(&check.command.as_ref().ok_or(InvalidCheck::Missing("command"))?.command, task)
+                location.command(&check.command.as_ref().ok_or(InvalidCheck::Missing("command"))?.command, task)
             }
             CheckType::Http => Probe::http(check.http.as_ref().ok_or(InvalidCheck::Missing("http"))?),
             CheckType::Tcp => {
@@ -124,7 +132,7 @@ impl Probe {
                 Some(user) => spawn(&Spec { user: Some(user), ..(**spec).clone() }),
                 None => spawn(spec),
             },
-            Probe::Inside(inside) => elsewhere(inside.spec()),
+            Probe::DockerExec(exec) => elsewhere(exec.spec()),
             Probe::Session(session) => elsewhere(session.spec()),
             Probe::Http { tls: true, .. } => self.follow(network),
             Probe::Http { address, path, tls: false } => {
@@ -168,10 +176,10 @@ impl Probe {
     /// Converts an outcome to the result of a check.
     pub(super) fn result(&self, outcome: &Outcome) -> state::Result {
         match (self, outcome) {
-            (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), Outcome::Ended(status)) => {
+            (Probe::Command(_) | Probe::DockerExec(_) | Probe::Session(_), Outcome::Ended(status)) => {
                 state::Result::Command(status.code())
             }
-            (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), _) => state::Result::Command(None),
+            (Probe::Command(_) | Probe::DockerExec(_) | Probe::Session(_), _) => state::Result::Command(None),
             (Probe::Http { .. }, Outcome::Status(status)) => state::Result::Http(Some(u32::from(*status))),
             (Probe::Http { .. }, Outcome::Ended(status)) => state::Result::Http(curl_status(*status)),
             (Probe::Http { .. }, _) => state::Result::Http(None),

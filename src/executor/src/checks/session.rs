@@ -25,7 +25,7 @@ use crate::messages::{
 use crate::process::NoValue;
 use crate::records::Records;
 use crate::tls::Tls;
-use crate::{beside, clock, exchange, http};
+use crate::{clock, exchange, helper_process, http};
 
 /// Environment variable with the id of the task's container: its ids, the outermost first, separated by dots.
 const PARENT: &str = "TEPUI_SESSION_PARENT";
@@ -66,7 +66,7 @@ impl Session {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         environment.push((PARENT.into(), self.parent.clone().into()));
         environment.push((COMMAND.into(), self.command.clone().into()));
-        beside::spec("session", environment)
+        helper_process::spec("session", environment)
     }
 }
 
@@ -82,9 +82,9 @@ pub(crate) fn main() -> ExitCode {
         .split('.')
         .fold(None, |parent, id| Some(Box::new(ContainerId { value: id.to_owned(), parent })));
     let value = format!("check-{}", base::uuid_text(clock::uuid()));
-    let run = Arc::new(Run { settings, id: ContainerId { value, parent }, asked: Mutex::default() });
+    let run = Arc::new(Run { settings, id: ContainerId { value, parent }, stage: Mutex::default() });
     let watched = run.clone();
-    beside::when_left(move || watched.give_up());
+    helper_process::exit_when_abandoned(move || watched.give_up());
     match run.run(command) {
         Ok(code) => ExitCode::from(code),
         Err(Failure::Refused(words)) => {
@@ -117,23 +117,23 @@ impl From<io::Error> for Failure {
 
 /// Stage of the session, which states whether the agent may have launched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asked {
+enum LaunchStage {
     #[default]
-    NotYet,
-    Yes,
-    Never,
+    NotLaunched,
+    Launched,
+    Abandoned,
 }
 
 struct Run {
     settings: Settings,
     id: ContainerId,
-    asked: Mutex<Asked>,
+    stage: Mutex<LaunchStage>,
 }
 
 impl Run {
     /// Runs the command to its end and returns its exit code.
     fn run(&self, command: Vec<u8>) -> Result<u8, Failure> {
-        if self.go_on_to(Asked::Yes) == Asked::Never {
+        if self.advance_to(LaunchStage::Launched) == LaunchStage::Abandoned {
             return Err(Failure::Refused("The command was given up before it was started".to_owned()));
         }
         let launch = LaunchSession { container_id: self.id.clone(), command: Some(command) };
@@ -170,7 +170,7 @@ impl Run {
 
     /// Ends an abandoned command.
     fn give_up(&self) {
-        if self.go_on_to(Asked::Never) != Asked::Yes {
+        if self.advance_to(LaunchStage::Abandoned) != LaunchStage::Launched {
             return;
         }
         let kill = OfContainer { container_id: self.id.clone(), signal: Some(SIGKILL) };
@@ -186,9 +186,9 @@ impl Run {
     }
 
     /// Sets the next stage, unless the session must never be launched, and returns the one before.
-    fn go_on_to(&self, next: Asked) -> Asked {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if *asked == Asked::Never { Asked::Never } else { std::mem::replace(&mut *asked, next) }
+    fn advance_to(&self, next: LaunchStage) -> LaunchStage {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stage == LaunchStage::Abandoned { LaunchStage::Abandoned } else { std::mem::replace(&mut *stage, next) }
     }
 
     fn wait(&self, limit: Option<Duration>) -> Result<Option<WaitStatus>, Failure> {

@@ -6,7 +6,7 @@ use crate::messages::{CheckStatus, CheckType, CommandCheckStatus, HttpCheckStatu
 
 /// A finding of a check, to be reported to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum CheckReport {
     /// The task is healthy or not; `kill` is true if it must be killed.
     Health { healthy: bool, kill: bool },
     /// The result of the check has changed; [`super::Checks::status`] returns it.
@@ -16,7 +16,7 @@ pub(crate) enum Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Nothing,
-    Tell(Finding),
+    Tell(CheckReport),
 }
 
 /// State of a health check.
@@ -44,15 +44,15 @@ impl HealthState {
             self.failures = 0;
             let is_news = self.healthy != Some(true);
             self.healthy = Some(true);
-            let finding = Finding::Health { healthy: true, kill: false };
-            return if is_news { Verdict::Tell(finding) } else { Verdict::Nothing };
+            let report = CheckReport::Health { healthy: true, kill: false };
+            return if is_news { Verdict::Tell(report) } else { Verdict::Nothing };
         }
         if self.healthy.is_none() && self.grace_until.is_some_and(|until| now < until) {
             return Verdict::Nothing;
         }
         self.healthy = Some(false);
         self.failures += 1;
-        Verdict::Tell(Finding::Health { healthy: false, kill: self.failures >= self.allowed_failures })
+        Verdict::Tell(CheckReport::Health { healthy: false, kill: self.failures >= self.allowed_failures })
     }
 }
 
@@ -90,7 +90,7 @@ impl StatusState {
             return Verdict::Nothing;
         }
         self.latest = status;
-        Verdict::Tell(Finding::Status)
+        Verdict::Tell(CheckReport::Status)
     }
 }
 
@@ -119,10 +119,10 @@ mod tests {
     use super::*;
 
     fn ill(kill: bool) -> Verdict {
-        Verdict::Tell(Finding::Health { healthy: false, kill })
+        Verdict::Tell(CheckReport::Health { healthy: false, kill })
     }
 
-    const WELL: Verdict = Verdict::Tell(Finding::Health { healthy: true, kill: false });
+    const WELL: Verdict = Verdict::Tell(CheckReport::Health { healthy: true, kill: false });
 
     #[test]
     fn failures_count_from_the_first_success_or_the_end_of_grace() {
@@ -159,9 +159,9 @@ mod tests {
         let mut state = StatusState::new(CheckType::Command);
         assert_eq!(state.latest().command, Some(CommandCheckStatus { exit_code: None }));
         assert_eq!(state.on_result(Result::Command(None)), Verdict::Nothing);
-        assert_eq!(state.on_result(Result::Command(Some(0))), Verdict::Tell(Finding::Status));
+        assert_eq!(state.on_result(Result::Command(Some(0))), Verdict::Tell(CheckReport::Status));
         assert_eq!(state.on_result(Result::Command(Some(0))), Verdict::Nothing);
-        assert_eq!(state.on_result(Result::Command(None)), Verdict::Tell(Finding::Status));
+        assert_eq!(state.on_result(Result::Command(None)), Verdict::Tell(CheckReport::Status));
         assert_eq!(StatusState::new(CheckType::Tcp).latest().r#type(), CheckType::Tcp);
     }
 }

@@ -9,9 +9,9 @@ use containers::{ChildSignals, Launcher, Spec, WaitStatus};
 use prost::Message;
 use rustix::event::PollFlags;
 
-use crate::checks::{Checks, Finding, Place};
+use crate::checks::{CheckLocation, CheckReport, Checks};
 use crate::clock;
-use crate::docker::{DockerTask, News, is_docker};
+use crate::docker::{ContainerEvent, DockerTask, is_docker};
 use crate::environment::Settings;
 use crate::kill::{DEFAULT_GRACE, Escalation, grace_or};
 use crate::link::{Incoming, Link};
@@ -56,7 +56,7 @@ struct Running {
 
 impl Running {
     fn new(task: Task, docker: Option<DockerTask>) -> Running {
-        let checks = Checks::of(&task, &docker.as_ref().map_or(Place::Executor, Place::Docker));
+        let checks = Checks::of(&task, &docker.as_ref().map_or(CheckLocation::Executor, CheckLocation::Docker));
         Running {
             task,
             pid: None,
@@ -149,7 +149,7 @@ impl CommandExecutor {
             match token {
                 CHILDREN => self.reap(),
                 DOCKER => {
-                    self.on_docker_news();
+                    self.on_docker_events();
                     // The pipe ends with the process.
                     self.reap();
                 }
@@ -179,7 +179,7 @@ impl CommandExecutor {
         }
         if let Some(running) = self.running.as_mut().filter(|running| running.pid.is_some()) {
             running.checks.on_time(now);
-            self.tell_findings();
+            self.send_check_reports();
         }
         self.decide_end(now);
     }
@@ -187,19 +187,19 @@ impl CommandExecutor {
     fn on_probe(&mut self, index: usize, found: PollFlags) {
         if let Some(running) = &mut self.running {
             running.checks.on_ready(index, found, clock::now());
-            self.tell_findings();
+            self.send_check_reports();
         }
     }
 
     /// Reports the findings of checks, and ends a task that has been unhealthy for too long.
-    fn tell_findings(&mut self) {
+    fn send_check_reports(&mut self) {
         while let Some(running) = &mut self.running
-            && let Some(finding) = running.checks.next()
+            && let Some(report) = running.checks.next()
         {
             let task_id = running.task.task_id.clone();
-            let (reason, kill) = match finding {
-                Finding::Status => (Reason::TaskCheckStatusUpdated, false),
-                Finding::Health { healthy, kill } => {
+            let (reason, kill) = match report {
+                CheckReport::Status => (Reason::TaskCheckStatusUpdated, false),
+                CheckReport::Health { healthy, kill } => {
                     running.healthy = Some(healthy);
                     running.ill |= kill;
                     (Reason::TaskHealthCheckStatusUpdated, kill)
@@ -290,16 +290,16 @@ impl CommandExecutor {
         }
     }
 
-    fn on_docker_news(&mut self) {
+    fn on_docker_events(&mut self) {
         let Some(Running { docker: Some(docker), task, checks, .. }) = &mut self.running else { return };
-        let (news, task_id) = (docker.news(), task.task_id.clone());
-        for report in &news {
-            if let News::Started { pid, .. } = report {
+        let (events, task_id) = (docker.events(), task.task_id.clone());
+        for report in &events {
+            if let ContainerEvent::Started { pid, .. } = report {
                 checks.enter_network_of(*pid);
             }
         }
-        for report in news {
-            if let News::Started { address, description, .. } = report {
+        for report in events {
+            if let ContainerEvent::Started { address, description, .. } = report {
                 self.on_running(&task_id, address, description);
             }
         }
@@ -418,13 +418,13 @@ impl CommandExecutor {
                 running.checks.stop();
                 self.on_end(status);
             } else if running.checks.on_child(pid, status, clock::now()) {
-                self.tell_findings();
+                self.send_check_reports();
             }
         }
     }
 
     fn on_end(&mut self, ended: WaitStatus) {
-        self.on_docker_news();
+        self.on_docker_events();
         let Some(running) = &self.running else { return };
         if let Some(docker) = running.docker.as_ref().filter(|_| ended.signal().is_some()) {
             docker.abandon();

@@ -7,7 +7,7 @@ use containers::WaitStatus;
 use rustix::event::PollFlags;
 
 use super::life::DefaultExecutor;
-use crate::checks::Finding;
+use crate::checks::CheckReport;
 use crate::clock;
 use crate::kill::grace_of;
 use crate::messages::{Reason, TaskState};
@@ -32,7 +32,7 @@ impl DefaultExecutor {
         let (index, item) = ((number / PROBES_PER_TASK) as usize, (number % PROBES_PER_TASK) as usize);
         if let Some(task) = self.tasks.get_mut(index) {
             task.checks.on_ready(item, found, clock::now());
-            self.tell_findings(index);
+            self.send_check_reports(index);
         }
     }
 
@@ -47,17 +47,17 @@ impl DefaultExecutor {
     fn on_child(&mut self, pid: i32, status: WaitStatus) {
         for index in 0..self.tasks.len() {
             if self.tasks[index].checks.on_child(pid, status, clock::now()) {
-                return self.tell_findings(index);
+                return self.send_check_reports(index);
             }
         }
     }
 
     /// Reports the findings of a task's checks, and ends a task that has been unhealthy for too long.
-    pub(super) fn tell_findings(&mut self, index: usize) {
-        while let Some(finding) = self.tasks[index].checks.next() {
-            let (reason, kill) = match finding {
-                Finding::Status => (Reason::TaskCheckStatusUpdated, false),
-                Finding::Health { healthy, kill } => {
+    pub(super) fn send_check_reports(&mut self, index: usize) {
+        while let Some(report) = self.tasks[index].checks.next() {
+            let (reason, kill) = match report {
+                CheckReport::Status => (Reason::TaskCheckStatusUpdated, false),
+                CheckReport::Health { healthy, kill } => {
                     self.tasks[index].healthy = Some(healthy);
                     (Reason::TaskHealthCheckStatusUpdated, kill)
                 }

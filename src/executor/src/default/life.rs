@@ -13,7 +13,7 @@ use rustix::event::PollFlags;
 use super::container::{Stage, TaskContainer};
 use super::health::FIRST_PROBE;
 use super::launch::{launch_call, sees_other_files};
-use crate::checks::{Checks, Place};
+use crate::checks::{CheckLocation, Checks};
 use crate::clock;
 use crate::environment::Settings;
 use crate::exchange::{Answer, Exchange, ExchangeError};
@@ -152,7 +152,7 @@ impl DefaultExecutor {
             self.kill(index, Duration::ZERO);
         }
         self.tasks[index].checks.on_time(now);
-        self.tell_findings(index);
+        self.send_check_reports(index);
         if !self.link.is_subscribed() {
             return;
         }
@@ -238,8 +238,12 @@ impl DefaultExecutor {
             let value = base::uuid_text(clock::uuid());
             let id = ContainerId { value, parent: self.own_id.clone().map(Box::new) };
             let sandbox = self.link.settings().sandbox.clone().unwrap_or_default().join("containers").join(&id.value);
-            let place = if sees_other_files(&task, &bytes) { Place::Container(&id) } else { Place::Sandbox(&sandbox) };
-            let checks = Checks::of(&task, &place);
+            let location = if sees_other_files(&task, &bytes) {
+                CheckLocation::Container(&id)
+            } else {
+                CheckLocation::Sandbox(&sandbox)
+            };
+            let checks = Checks::of(&task, &location);
             self.tasks.push(TaskContainer::new(task, bytes, id, number, checks));
         }
         for index in first..self.tasks.len() {

@@ -21,7 +21,7 @@ use super::run::WORDS_MAX;
 use super::{EXEC, NAME, SOCKET};
 use crate::messages::Command;
 use crate::process::NoValue;
-use crate::{beside, clock};
+use crate::{clock, helper_process};
 
 /// Time limit for finding the process of an abandoned command, and then for its end.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -51,15 +51,15 @@ enum ExecError {
 
 /// A command that can be run repeatedly inside a container.
 #[derive(Clone, Debug)]
-pub(crate) struct Inside {
+pub(crate) struct DockerExec {
     socket: PathBuf,
     name: String,
     body: String,
 }
 
-impl Inside {
-    pub(super) fn new(socket: PathBuf, name: String, command: &Command) -> Result<Inside, NoValue> {
-        Ok(Inside { socket, name, body: body(command)?.to_string() })
+impl DockerExec {
+    pub(super) fn new(socket: PathBuf, name: String, command: &Command) -> Result<DockerExec, NoValue> {
+        Ok(DockerExec { socket, name, body: body(command)?.to_string() })
     }
 
     /// Returns the process that runs the command, and the pipe that must be kept open while the process is waited for.
@@ -70,7 +70,7 @@ impl Inside {
             set(NAME, self.name.clone().into()),
             set(EXEC, self.body.clone().into()),
         ];
-        beside::spec("docker", environment)
+        helper_process::spec("docker", environment)
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn main(body: &str) -> ExitCode {
     let run = Run { client: Client::new(variable(SOCKET)), stage: Mutex::default() };
     let run = Arc::new(run);
     let watch = run.clone();
-    beside::when_left(move || watch.give_up());
+    helper_process::exit_when_abandoned(move || watch.give_up());
     match run.run(&variable(NAME), body) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

@@ -22,12 +22,12 @@ use std::process::ExitCode;
 
 pub use client::{Client, ClientError, Listed};
 pub use error::{DockerError, InvalidTask, PullError};
-pub(crate) use exec::Inside;
+pub(crate) use exec::DockerExec;
 pub use image::failure_in as pull_failure;
 pub use logins::header as login;
-pub use request::{Surroundings, Wanted, new_limits, wanted};
+pub use request::{ContainerSettings, CreateRequest, create_request, new_limits};
 pub use run::address;
-pub(crate) use task::{DockerTask, News, is_docker};
+pub(crate) use task::{ContainerEvent, DockerTask, is_docker};
 
 /// Variable: path of the Docker daemon's socket; an agent sets it for its Docker tasks.
 pub const SOCKET: &str = "TEPUI_DOCKER_SOCKET";

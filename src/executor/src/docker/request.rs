@@ -23,7 +23,7 @@ const USER: i32 = NetworkMode::User as i32;
 
 /// Description of a container that is to be created.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct CreateRequest {
     /// Name of the image, as people write it.
     pub image: String,
     /// Whether the image is pulled even if it exists.
@@ -34,7 +34,7 @@ pub struct Wanted {
     pub create: Value,
 }
 
-impl Wanted {
+impl CreateRequest {
     /// Creates the container under this name, after pulling the image if necessary. Blocks.
     ///
     /// # Errors
@@ -46,13 +46,13 @@ impl Wanted {
 
 /// Settings of a container that are not part of the task.
 #[derive(Clone, Debug)]
-pub struct Surroundings<'a> {
+pub struct ContainerSettings<'a> {
     /// Name of the container.
     pub name: &'a str,
     /// Path of the sandbox on the host.
     pub sandbox: &'a Path,
     /// Path of the sandbox in the container.
-    pub seen: &'a str,
+    pub sandbox_in_container: &'a str,
     /// Whether no more CPUs may be used than the resources contain.
     pub quota: bool,
     /// Name servers of the agent, if its operator has set some.
@@ -67,7 +67,7 @@ pub struct Surroundings<'a> {
 ///
 /// # Errors
 /// The rule that the task breaks.
-pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, InvalidTask> {
+pub fn create_request(bytes: &[u8], settings: &ContainerSettings<'_>) -> Result<CreateRequest, InvalidTask> {
     let task = Task::decode(bytes)?;
     let own = crate::messages::Task::decode(bytes)?;
     let container = task.container.clone().ok_or(InvalidTask::NoContainer)?;
@@ -76,12 +76,15 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, Invalid
         Some(bytes) => Command::decode(bytes)?,
         None => Command { shell: Some(false), ..Command::default() },
     };
-    let mut env = vec![format!("MESOS_SANDBOX={}", around.seen), format!("MESOS_CONTAINER_NAME={}", around.name)];
+    let mut env = vec![
+        format!("MESOS_SANDBOX={}", settings.sandbox_in_container),
+        format!("MESOS_CONTAINER_NAME={}", settings.name),
+    ];
     env.extend(own.allocation_role().map(|role| format!("MESOS_ALLOCATION_ROLE={role}")));
     let variables = command.environment.iter().flat_map(|environment| &environment.variables);
     env.extend(variables.filter_map(|variable| Some(format!("{}={}", variable.name, variable.value.as_ref()?))));
     let mut create =
-        json!({"Image": docker.image, "Env": env, "HostConfig": host(&task, &container, &docker, around)?});
+        json!({"Image": docker.image, "Env": env, "HostConfig": host(&task, &container, &docker, settings)?});
     if command.shell() {
         if let Some(script) = &command.value {
             create["Entrypoint"] = json!(["/bin/sh"]);
@@ -103,15 +106,16 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, Invalid
     for parameter in &docker.parameters {
         set(&mut create, &parameter.key, &parameter.value)?;
     }
-    if let Some(dns) = &around.dns {
+    if let Some(dns) = &settings.dns {
         default_dns(&mut create["HostConfig"], dns);
     }
-    if let Some(held) = &around.devices {
+    if let Some(held) = &settings.devices {
         add_devices(&mut create, held);
     }
     // A login in the task's sandbox takes precedence.
-    let login = logins::in_sandbox(around.sandbox, &docker.image).or_else(|| around.login.clone()).unwrap_or_default();
-    Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), login, create })
+    let login =
+        logins::in_sandbox(settings.sandbox, &docker.image).or_else(|| settings.login.clone()).unwrap_or_default();
+    Ok(CreateRequest { image: docker.image.clone(), pull: docker.force_pull_image(), login, create })
 }
 
 fn scalar(task: &Task, name: &str) -> f64 {
@@ -154,20 +158,27 @@ fn limits(task: &Task, quota: bool) -> Map<String, Value> {
 }
 
 /// Returns the part of the request with limits, volumes and network.
-fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, InvalidTask> {
-    let mut host = limits(task, around.quota);
+fn host(
+    task: &Task,
+    container: &Container,
+    docker: &Docker,
+    settings: &ContainerSettings<'_>,
+) -> Result<Value, InvalidTask> {
+    let mut host = limits(task, settings.quota);
     let mut binds = Vec::new();
-    let mut mounts = vec![mount(around.sandbox, around.seen, false)];
+    let mut mounts = vec![mount(settings.sandbox, settings.sandbox_in_container, false)];
     for volume in &container.volumes {
-        match source(volume, around)? {
+        match source(volume, settings)? {
             Source::Bind(bind) => binds.push(bind),
-            Source::Sandbox(directory) => mounts.push(mount(&directory, &inside(volume, around), mode(volume) == "ro")),
+            Source::Sandbox(directory) => {
+                mounts.push(mount(&directory, &inside(volume, settings), mode(volume) == "ro"))
+            }
         }
     }
     // Persistent volumes are links in the sandbox, whose targets do not exist in the container.
     for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
-        if let Ok(directory) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
-            let target = format!("{}/{}", around.seen, volume.container_path);
+        if let Ok(directory) = std::fs::read_link(settings.sandbox.join(&volume.container_path)) {
+            let target = format!("{}/{}", settings.sandbox_in_container, volume.container_path);
             mounts.push(mount(&directory, &target, mode(volume) == "ro"));
         }
     }
@@ -211,9 +222,9 @@ fn mount(source: &Path, target: &str, read_only: bool) -> Value {
 }
 
 /// Returns the path of a volume in the container.
-fn inside(volume: &Volume, around: &Surroundings<'_>) -> String {
+fn inside(volume: &Volume, settings: &ContainerSettings<'_>) -> String {
     let shown = &volume.container_path;
-    if shown.starts_with('/') { shown.clone() } else { format!("{}/{shown}", around.seen) }
+    if shown.starts_with('/') { shown.clone() } else { format!("{}/{shown}", settings.sandbox_in_container) }
 }
 
 /// Source of a volume.
@@ -227,8 +238,8 @@ enum Source {
 
 /// Returns the source of a volume. Unlike a bind, a mount does not create its source: a missing directory is created
 /// here.
-fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, InvalidTask> {
-    let (shown, inside) = (&volume.container_path, inside(volume, around));
+fn source(volume: &Volume, settings: &ContainerSettings<'_>) -> Result<Source, InvalidTask> {
+    let (shown, inside) = (&volume.container_path, inside(volume, settings));
     let source = volume.source.as_ref();
     if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
         return Ok(Source::Bind(format!("{}:{inside}:{}", named.name, mode(volume))));
@@ -244,9 +255,9 @@ fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, InvalidT
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(InvalidTask::OutsideSandbox(shown.clone()));
     }
-    let found = around.sandbox.join(path);
+    let found = settings.sandbox.join(path);
     if !found.exists() {
-        containers::make_inside(around.sandbox, path)
+        containers::make_inside(settings.sandbox, path)
             .map_err(|source| InvalidTask::Source { volume: shown.clone(), source })?;
     }
     Ok(Source::Sandbox(found))
@@ -395,12 +406,12 @@ mod tests {
     use super::*;
     use protos::mesos::v1::{self, container_info::DockerInfo, container_info::docker_info::PortMapping};
 
-    fn around() -> Surroundings<'static> {
+    fn settings() -> ContainerSettings<'static> {
         let dns = Some(json!({"nameservers": ["10.0.0.1"], "search": ["x"], "options": []}));
-        Surroundings {
+        ContainerSettings {
             name: "mesos-c",
             sandbox: Path::new("/w/c"),
-            seen: "/mnt/mesos/sandbox",
+            sandbox_in_container: "/mnt/mesos/sandbox",
             quota: false,
             dns,
             login: None,
@@ -413,7 +424,7 @@ mod tests {
         v1::Resource { name: name.into(), scalar, ..Default::default() }
     }
 
-    fn of(docker: DockerInfo, command: Option<v1::CommandInfo>) -> Result<Wanted, InvalidTask> {
+    fn of(docker: DockerInfo, command: Option<v1::CommandInfo>) -> Result<CreateRequest, InvalidTask> {
         let ports = v1::value::Ranges { range: vec![v1::value::Range { begin: 31000, end: 31001 }] };
         let ports = v1::Resource { name: "ports".into(), ranges: Some(ports), ..Default::default() };
         let volume = |container_path: &str, host_path: &str, mode| v1::Volume {
@@ -433,7 +444,7 @@ mod tests {
             })),
             ..Default::default()
         };
-        wanted(&task.encode_to_vec(), &around())
+        create_request(&task.encode_to_vec(), &settings())
     }
 
     #[test]
@@ -448,8 +459,8 @@ mod tests {
             ..Default::default()
         };
         let command = v1::CommandInfo { value: Some("echo hi".into()), ..Default::default() };
-        let wanted = of(docker, Some(command)).unwrap();
-        let create = &wanted.create;
+        let create_request = of(docker, Some(command)).unwrap();
+        let create = &create_request.create;
         assert_eq!((create["Entrypoint"][0].as_str(), create["Cmd"][1].as_str()), (Some("/bin/sh"), Some("echo hi")));
         let host = &create["HostConfig"];
         assert_eq!((host["CpuShares"].as_u64(), host["Memory"].as_u64()), (Some(512), Some(64 << 20)));
@@ -488,7 +499,7 @@ mod tests {
         assert_eq!(of(&[None]).unwrap(), None);
         assert_eq!(of(&[Some("nfs"), None, Some("nfs")]).unwrap().as_deref(), Some("nfs"));
         assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().to_string().contains("'ceph'"));
-        assert_eq!(source(&volume(Some("nfs")), &around()).unwrap(), Source::Bind("v:/v:rw".to_owned()));
+        assert_eq!(source(&volume(Some("nfs")), &settings()).unwrap(), Source::Bind("v:/v:rw".to_owned()));
     }
 
     #[test]
@@ -500,7 +511,7 @@ mod tests {
         let volume =
             v1::Volume { source: Some(source), container_path: "/in".into(), mode: 2, host_path: None, image: None };
         let volume = Volume::decode(volume.encode_to_vec().as_slice()).unwrap();
-        assert_eq!(super::source(&volume, &around()).unwrap(), Source::Bind("/own:/in:ro".to_owned()));
+        assert_eq!(super::source(&volume, &settings()).unwrap(), Source::Bind("/own:/in:ro".to_owned()));
     }
 
     #[test]
@@ -509,7 +520,7 @@ mod tests {
         let sandbox = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&sandbox).unwrap();
         std::fs::write(sandbox.join("file"), "").unwrap();
-        let around = Surroundings { sandbox: &sandbox, ..around() };
+        let settings = ContainerSettings { sandbox: &sandbox, ..settings() };
         let volume = |path: &str| Volume {
             mode: 1,
             container_path: "in".to_owned(),
@@ -517,15 +528,15 @@ mod tests {
             source: None,
         };
         let container = Container { volumes: vec![volume("a/own"), volume("file")], ..Container::default() };
-        let said = host(&Task::default(), &container, &Docker::default(), &around).unwrap();
+        let said = host(&Task::default(), &container, &Docker::default(), &settings).unwrap();
         let found =
             |number: usize| (said["Mounts"][number]["Source"].as_str(), said["Mounts"][number]["Target"].as_str());
         let at = |path: &str| sandbox.join(path).display().to_string();
         let target = Some("/mnt/mesos/sandbox/in");
         assert_eq!((found(1), found(2)), ((Some(at("a/own").as_str()), target), (Some(at("file").as_str()), target)));
         assert!(sandbox.join("a/own").is_dir() && said["Binds"] == json!([]), "{said}");
-        assert!(source(&volume("a/../.."), &around).unwrap_err().to_string().contains("out of the sandbox"));
-        assert!(source(&volume("file/below"), &around).unwrap_err().to_string().contains("has no source"));
+        assert!(source(&volume("a/../.."), &settings).unwrap_err().to_string().contains("out of the sandbox"));
+        assert!(source(&volume("file/below"), &settings).unwrap_err().to_string().contains("has no source"));
         std::fs::remove_dir_all(&sandbox).unwrap();
     }
 

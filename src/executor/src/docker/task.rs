@@ -12,9 +12,9 @@ use prost::Message;
 
 use super::client::{Client, request};
 use super::error::InvalidTask;
-use super::exec::Inside;
+use super::exec::DockerExec;
 use super::messages::{Container, ContainerType};
-use super::request::{Surroundings, wanted};
+use super::request::{ContainerSettings, create_request};
 use super::{CREATE, DEVICES, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT};
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
@@ -23,7 +23,7 @@ use crate::messages::Command;
 use crate::process::NoValue;
 
 /// Maximum length of a report; reports are short except for the container's description, and longer ones are invalid.
-const NEWS_MAX: usize = 128 * 1024;
+const EVENT_MAX: usize = 128 * 1024;
 
 /// Returns whether a task's `ContainerInfo` is one for Docker.
 pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
 
 /// A report of the process beside the container.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum ContainerEvent {
     /// The container runs.
     Started {
         /// Id of the container's first process on the host.
@@ -84,29 +84,37 @@ impl DockerTask {
         let socket = variable(SOCKET).ok_or(TaskError::NoDocker)?;
         let name = format!("{PREFIX}{container}");
         let sandbox = PathBuf::from(variable("MESOS_DIRECTORY").unwrap_or_default());
-        let seen = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
+        let sandbox_in_container = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
         let dns = variable(DNS).and_then(|text| serde_json::from_str(&text).ok());
         let quota = variable(QUOTA).is_some();
         let devices = variable(DEVICES).and_then(|text| serde_json::from_str(&text).ok());
         let login = variable(LOGIN);
-        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota, dns, login, devices };
-        let wanted = wanted(task, &around)?;
-        let (pipe, news) = std::io::pipe()?;
+        let settings = ContainerSettings {
+            name: &name,
+            sandbox: &sandbox,
+            sandbox_in_container: &sandbox_in_container,
+            quota,
+            dns,
+            login,
+            devices,
+        };
+        let create_request = create_request(task, &settings)?;
+        let (pipe, events) = std::io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(io::Error::from)?;
         let argv = ["tepui-executor", "executor", "docker"].map(OsString::from).into();
         let mut spec = Spec::new(Program::Argv { file: "/proc/self/exe".into(), argv });
-        let create = wanted.create.to_string();
+        let create = create_request.create.to_string();
         spec.environment = [
             (SOCKET, socket.as_str()),
             (NAME, &name),
-            (IMAGE, &wanted.image),
-            (PULL, if wanted.pull { "1" } else { "0" }),
+            (IMAGE, &create_request.image),
+            (PULL, if create_request.pull { "1" } else { "0" }),
             (CREATE, &create),
-            (LOGIN, &wanted.login),
+            (LOGIN, &create_request.login),
         ]
         .map(|(name, value)| (OsString::from(name), OsString::from(value)))
         .into();
-        spec.stdin = Some(Arc::new(news.into()));
+        spec.stdin = Some(Arc::new(events.into()));
         (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
         spec.die_with_parent = true;
         let client = Client::new(&socket);
@@ -127,8 +135,8 @@ impl DockerTask {
     }
 
     /// Returns a command to run inside the container.
-    pub(crate) fn inside(&self, command: &Command) -> Result<Inside, NoValue> {
-        Inside::new(self.socket.clone(), self.name.clone(), command)
+    pub(crate) fn exec(&self, command: &Command) -> Result<DockerExec, NoValue> {
+        DockerExec::new(self.socket.clone(), self.name.clone(), command)
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -136,15 +144,15 @@ impl DockerTask {
     }
 
     /// Reads the reports that have arrived.
-    pub(crate) fn news(&mut self) -> Vec<News> {
+    pub(crate) fn events(&mut self) -> Vec<ContainerEvent> {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = self.pipe.read(&mut buffer) {
             self.text.extend_from_slice(&buffer[..length]);
-            if self.text.len() > NEWS_MAX {
+            if self.text.len() > EVENT_MAX {
                 self.text.clear();
             }
         }
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.text.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
@@ -156,18 +164,18 @@ impl DockerTask {
                     let mut words = words.split_whitespace();
                     let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
                     let address = words.next().map(str::to_owned);
-                    news.push(News::Started { pid, address, description: self.description.take() });
+                    events.push(ContainerEvent::Started { pid, address, description: self.description.take() });
                 }
-                "failed" => news.push(News::Failed(words.to_owned())),
-                _ => news.push(News::Ended(words.to_owned())),
+                "failed" => events.push(ContainerEvent::Failed(words.to_owned())),
+                _ => events.push(ContainerEvent::Ended(words.to_owned())),
             }
         }
-        for report in &news {
-            if let News::Failed(words) | News::Ended(words) = report {
+        for report in &events {
+            if let ContainerEvent::Failed(words) | ContainerEvent::Ended(words) = report {
                 self.words = Some(words.clone());
             }
         }
-        news
+        events
     }
 
     /// Stops the container with the signal of its image. Returns `false` if it was not started: its process can be

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs as sys;
 use rustix::io::Errno;
 
-use super::layer::OPAQUE;
+use super::layer::OPAQUE_ATTRIBUTE;
 
 /// The way in which the root of a container is made of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub enum BackendError {
         /// Name of the backend.
         name: &'static str,
         /// Feature that the host lacks.
-        why: Lack,
+        why: MissingFeature,
     },
 }
 
 /// A feature that a backend needs and this host lacks.
 #[derive(Debug, thiserror::Error)]
-pub enum Lack {
+pub enum MissingFeature {
     /// The kernel does not support this file system.
     #[error("the kernel has no file system '{0}'")]
     Kernel(&'static str),
@@ -67,17 +67,17 @@ pub enum Lack {
     },
     /// The directory's file system does not support what the backend writes.
     #[error("the file system of '{}' has {mark}", path.display())]
-    Mark {
+    Whiteout {
         /// Path of the directory.
         path: PathBuf,
         /// Feature that is not supported.
-        mark: MarkError,
+        mark: WhiteoutError,
     },
 }
 
 /// A feature that a file system does not support.
 #[derive(Debug, thiserror::Error)]
-pub enum MarkError {
+pub enum WhiteoutError {
     /// Devices 0/0, which mark a deleted file.
     #[error("no marks of what is gone: {0}")]
     Device(Errno),
@@ -109,25 +109,28 @@ impl Backend {
     ///
     /// # Errors
     /// The rule that the name breaks.
-    pub fn choose(name: &str, store: &Path, roots: &Path) -> Result<(Backend, Vec<Lack>), BackendError> {
+    pub fn choose(name: &str, store: &Path, roots: &Path) -> Result<(Backend, Vec<MissingFeature>), BackendError> {
         pick(name, &|backend| match backend {
             Backend::Overlay => {
-                is_known("overlay")?;
-                can_be_written_to(roots, "overlay", &[])?;
-                can_be_marked(roots)?;
-                can_be_marked(store)
+                is_in_kernel("overlay")?;
+                can_be_upper(roots, "overlay", &[])?;
+                supports_whiteouts(roots)?;
+                supports_whiteouts(store)
             }
             Backend::Aufs => {
-                is_known("aufs")?;
-                can_be_written_to(roots, "aufs", &[BTRFS])?;
-                can_be_written_to(store, "aufs", &[BTRFS])
+                is_in_kernel("aufs")?;
+                can_be_upper(roots, "aufs", &[BTRFS])?;
+                can_be_upper(store, "aufs", &[BTRFS])
             }
             Backend::Bind | Backend::Copy => Ok(()),
         })
     }
 }
 
-fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), Lack>) -> Result<(Backend, Vec<Lack>), BackendError> {
+fn pick(
+    name: &str,
+    check: &dyn Fn(Backend) -> Result<(), MissingFeature>,
+) -> Result<(Backend, Vec<MissingFeature>), BackendError> {
     let named = |backend, name| match check(backend) {
         Ok(()) => Ok((&[][..], backend)),
         Err(why) => Err(BackendError::Unusable { name, why }),
@@ -151,7 +154,7 @@ fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), Lack>) -> Result<(Back
 }
 
 /// Checks that the kernel supports the file system, or has a module for it, which it loads for the first mount.
-fn is_known(kind: &'static str) -> Result<(), Lack> {
+fn is_in_kernel(kind: &'static str) -> Result<(), MissingFeature> {
     let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let directory = if kind == "overlay" { "overlayfs" } else { kind };
@@ -160,30 +163,30 @@ fn is_known(kind: &'static str) -> Result<(), Lack> {
     let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
     match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
         true => Ok(()),
-        false => Err(Lack::Kernel(kind)),
+        false => Err(MissingFeature::Kernel(kind)),
     }
 }
 
 /// Checks that `directory` can be the writable part of a mount.
-fn can_be_written_to(directory: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
+fn can_be_upper(directory: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), MissingFeature> {
     let path = directory.to_owned();
-    let at = |error: io::Error| Lack::Directory { path: directory.to_owned(), error };
+    let at = |error: io::Error| MissingFeature::Directory { path: directory.to_owned(), error };
     ::store::create_directories(directory, ::store::Access::All).map_err(at)?;
     let magic = sys::statfs(directory).map_err(|errno| at(errno.into()))?.f_type;
     match UNIONS.iter().chain(more).find(|(other, _)| i128::from(*other) == i128::from(magic)) {
-        Some((_, found)) => Err(Lack::Union { path, found, kind }),
+        Some((_, found)) => Err(MissingFeature::Union { path, found, kind }),
         None => Ok(()),
     }
 }
 
 /// Checks that the file system of `directory` supports whiteouts, and reports the types of directory entries.
-fn can_be_marked(directory: &Path) -> Result<(), Lack> {
+fn supports_whiteouts(directory: &Path) -> Result<(), MissingFeature> {
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     match ::store::create_directories(&probe, ::store::Access::Owner) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Ok(()),
-        made => made.map_err(|error| Lack::Directory { path: probe.clone(), error })?,
+        made => made.map_err(|error| MissingFeature::Directory { path: probe.clone(), error })?,
     }
-    let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: directory.to_owned(), mark });
+    let tried = try_whiteouts(&probe).map_err(|mark| MissingFeature::Whiteout { path: directory.to_owned(), mark });
     // At most two empty directories remain.
     let _ = fs::remove_dir_all(&probe);
     tried
@@ -194,11 +197,11 @@ fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
     tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
 }
 
-fn try_marks(probe: &Path) -> Result<(), MarkError> {
+fn try_whiteouts(probe: &Path) -> Result<(), WhiteoutError> {
     let made = sys::mknodat(sys::CWD, probe.join("gone"), sys::FileType::CharacterDevice, sys::Mode::empty(), 0);
-    may(made).map_err(MarkError::Device)?;
-    let set = sys::setxattr(probe, OPAQUE, b"y", sys::XattrFlags::empty());
-    may(set).map_err(MarkError::Attribute)?;
+    may(made).map_err(WhiteoutError::Device)?;
+    let set = sys::setxattr(probe, OPAQUE_ATTRIBUTE, b"y", sys::XattrFlags::empty());
+    may(set).map_err(WhiteoutError::Attribute)?;
     let kinds = || {
         let opened = sys::open(probe, sys::OFlags::DIRECTORY | sys::OFlags::CLOEXEC, sys::Mode::empty())?;
         let entries: Result<Vec<_>, _> = sys::Dir::new(opened)?.collect();
@@ -206,8 +209,8 @@ fn try_marks(probe: &Path) -> Result<(), MarkError> {
     };
     match kinds() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(MarkError::Kinds),
-        Err(errno) => Err(MarkError::Reading(errno)),
+        Ok(false) => Err(WhiteoutError::Kinds),
+        Err(errno) => Err(WhiteoutError::Reading(errno)),
     }
 }
 
@@ -218,9 +221,9 @@ mod tests {
     #[test]
     fn the_best_one_that_the_host_can_do() {
         let only = |able: &'static [Backend]| {
-            move |backend: Backend| able.contains(&backend).then_some(()).ok_or(Lack::Kernel("some"))
+            move |backend: Backend| able.contains(&backend).then_some(()).ok_or(MissingFeature::Kernel("some"))
         };
-        let pick = |name: &str, able: &dyn Fn(Backend) -> Result<(), Lack>| {
+        let pick = |name: &str, able: &dyn Fn(Backend) -> Result<(), MissingFeature>| {
             pick(name, able).map(|(backend, lacks)| (backend, lacks.len())).map_err(|why| why.to_string())
         };
         let all = only(&[Backend::Overlay, Backend::Aufs]);
@@ -237,13 +240,13 @@ mod tests {
 
     #[test]
     fn a_file_system_without_marks() {
-        assert_eq!(is_known("nothing").unwrap_err().to_string(), "the kernel has no file system 'nothing'");
+        assert_eq!(is_in_kernel("nothing").unwrap_err().to_string(), "the kernel has no file system 'nothing'");
         // Directories cannot be created there.
-        assert!(can_be_marked(Path::new("/proc")).unwrap_err().to_string().starts_with("'/proc/.probe-"));
+        assert!(supports_whiteouts(Path::new("/proc")).unwrap_err().to_string().starts_with("'/proc/.probe-"));
         let directory = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
-        can_be_written_to(&directory, "overlay", &[]).unwrap();
+        can_be_upper(&directory, "overlay", &[]).unwrap();
         if rustix::process::geteuid().is_root() {
-            can_be_marked(&directory).unwrap();
+            supports_whiteouts(&directory).unwrap();
         }
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
         fs::remove_dir_all(&directory).unwrap();

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rustix::fs as sys;
 
-use super::layer::{ALL_GONE, GONE, OPAQUE};
+use super::layer::{OPAQUE_ATTRIBUTE, OPAQUE_WHITEOUT, WHITEOUT_PREFIX};
 
 /// Name of the file that marks a layer whose whiteouts are files.
-const FILE_MARKS: &str = "file-marks";
+const FILE_WHITEOUTS: &str = "file-marks";
 /// Name of the file that records whether a layer has whiteouts in the overlay's form.
-const OVERLAY_MARKS: &str = "overlay-marks";
+const OVERLAY_WHITEOUTS: &str = "overlay-marks";
 const SOME: &str = "some";
 const NONE: &str = "none";
 
@@ -35,14 +35,14 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let kind = metadata.file_type();
         let below = target.symlink_metadata().ok();
         let name = entry.file_name();
-        if let Some(gone) = name.to_str().and_then(|name| name.strip_prefix(GONE)) {
+        if let Some(gone) = name.to_str().and_then(|name| name.strip_prefix(WHITEOUT_PREFIX)) {
             // A whiteout does not delete an entry of its own layer.
-            if name != ALL_GONE && from.join(gone).symlink_metadata().is_err() {
+            if name != OPAQUE_WHITEOUT && from.join(gone).symlink_metadata().is_err() {
                 remove(&to.join(gone))?;
             }
             continue;
         }
-        let hidden = kind.is_dir() && (is_opaque(&source) || source.join(ALL_GONE).symlink_metadata().is_ok());
+        let hidden = kind.is_dir() && (is_opaque(&source) || source.join(OPAQUE_WHITEOUT).symlink_metadata().is_ok());
         if below.is_some_and(|below| !(kind.is_dir() && below.is_dir()) || hidden) {
             remove(&target)?;
         }
@@ -77,7 +77,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn is_opaque(directory: &Path) -> bool {
-    sys::lgetxattr(directory, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
+    sys::lgetxattr(directory, OPAQUE_ATTRIBUTE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
 }
 
 /// Deletes the entry at a path, if there is one.
@@ -94,49 +94,50 @@ fn remove(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// An error of the system.
-pub fn has_marks(layer: &Path) -> io::Result<bool> {
-    let note = layer.with_file_name(OVERLAY_MARKS);
+pub fn has_whiteouts(layer: &Path) -> io::Result<bool> {
+    let note = layer.with_file_name(OVERLAY_WHITEOUTS);
     match fs::read_to_string(&note).as_deref() {
         Ok(SOME) => return Ok(true),
         Ok(NONE) => return Ok(false),
         _ => {}
     }
-    let found = has_overlay_marks(layer)?;
+    let found = has_overlay_whiteouts(layer)?;
     // Without the record the layer is checked again.
     let _ = fs::write(note, if found { SOME } else { NONE });
     Ok(found)
 }
 
-fn has_overlay_marks(directory: &Path) -> io::Result<bool> {
+fn has_overlay_whiteouts(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_overlay_marks(&entry.path())?) {
+        if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_overlay_whiteouts(&entry.path())?)
+        {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Returns whether a layer has files as whiteouts, so that it can only be copied. `note_marks` has recorded it beside
-/// the layer's files.
+/// Returns whether a layer has files as whiteouts, so that it can only be copied. `record_file_whiteouts` has recorded
+/// it beside the layer's files.
 pub fn needs_copy(layer: &Path) -> bool {
-    layer.with_file_name(FILE_MARKS).exists()
+    layer.with_file_name(FILE_WHITEOUTS).exists()
 }
 
 /// Records beside a layer that was just unpacked whether it has files as whiteouts.
 ///
 /// # Errors
 /// An error of the system.
-pub(super) fn note_marks(layer: &Path) -> io::Result<()> {
-    if has_file_marks(layer)? { fs::write(layer.with_file_name(FILE_MARKS), "") } else { Ok(()) }
+pub(super) fn record_file_whiteouts(layer: &Path) -> io::Result<()> {
+    if has_file_whiteouts(layer)? { fs::write(layer.with_file_name(FILE_WHITEOUTS), "") } else { Ok(()) }
 }
 
-fn has_file_marks(directory: &Path) -> io::Result<bool> {
+fn has_file_whiteouts(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let is_mark = entry.file_name().as_bytes().starts_with(GONE.as_bytes());
-        if is_mark || entry.file_type()?.is_dir() && has_file_marks(&entry.path())? {
+        let is_mark = entry.file_name().as_bytes().starts_with(WHITEOUT_PREFIX.as_bytes());
+        if is_mark || entry.file_type()?.is_dir() && has_file_whiteouts(&entry.path())? {
             return Ok(true);
         }
     }
@@ -153,15 +154,15 @@ mod tests {
         let place = std::env::temp_dir().join(format!("tepui-marks-{}", std::process::id()));
         let layer = place.join("rootfs");
         fs::create_dir_all(layer.join("directory")).unwrap();
-        assert!(!has_marks(&layer).unwrap());
+        assert!(!has_whiteouts(&layer).unwrap());
         // The record is used, even after the layer was deleted.
         fs::remove_dir_all(&layer).unwrap();
-        assert!(!has_marks(&layer).unwrap());
-        fs::write(place.join(OVERLAY_MARKS), SOME).unwrap();
-        assert!(has_marks(&layer).unwrap());
+        assert!(!has_whiteouts(&layer).unwrap());
+        fs::write(place.join(OVERLAY_WHITEOUTS), SOME).unwrap();
+        assert!(has_whiteouts(&layer).unwrap());
         // A truncated record is ignored.
-        fs::write(place.join(OVERLAY_MARKS), "").unwrap();
-        assert!(has_marks(&layer).is_err());
+        fs::write(place.join(OVERLAY_WHITEOUTS), "").unwrap();
+        assert!(has_whiteouts(&layer).is_err());
         fs::remove_dir_all(&place).unwrap();
     }
 
@@ -182,11 +183,11 @@ mod tests {
             write("upper", &["a/.wh.gone", "hidden/.wh..wh..opq", "hidden/new", ".wh.directory", ".wh.again", "again"]);
         let root = directory.join("root");
         fs::create_dir(&root).unwrap();
-        assert!(!has_marks(&upper).unwrap());
-        assert!(has_file_marks(&upper).unwrap() && !has_file_marks(&lower).unwrap());
-        note_marks(&lower).unwrap();
+        assert!(!has_whiteouts(&upper).unwrap());
+        assert!(has_file_whiteouts(&upper).unwrap() && !has_file_whiteouts(&lower).unwrap());
+        record_file_whiteouts(&lower).unwrap();
         assert!(!needs_copy(&upper));
-        note_marks(&upper).unwrap();
+        record_file_whiteouts(&upper).unwrap();
         assert!(needs_copy(&upper));
         copy_layers(&[lower, upper], &root).unwrap();
         let mut found = Vec::new();

@@ -30,11 +30,11 @@ const ENTRIES_MAX: usize = 4_000_000;
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
 /// Prefix of a whiteout's name.
-pub(super) const GONE: &str = ".wh.";
+pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
 /// Name of the whiteout of all entries of its directory.
-pub(super) const ALL_GONE: &str = ".wh..wh..opq";
+pub(super) const OPAQUE_WHITEOUT: &str = ".wh..wh..opq";
 /// Name of the attribute that makes a directory opaque in an overlay.
-pub(super) const OPAQUE: &str = "trusted.overlay.opaque";
+pub(super) const OPAQUE_ATTRIBUTE: &str = "trusted.overlay.opaque";
 
 /// A reader that also computes the digest of what was read.
 struct Hashed<R> {
@@ -163,14 +163,14 @@ fn put(
     let Some((directory, name)) = root.parent(path)? else { return Ok(()) };
     let text = name.to_string_lossy().into_owned();
     let failed = |errno: Errno| ArchiveError::Io(errno.into());
-    if text == ALL_GONE {
-        return sys::fsetxattr(&directory, OPAQUE, b"y", XattrFlags::empty())
+    if text == OPAQUE_WHITEOUT {
+        return sys::fsetxattr(&directory, OPAQUE_ATTRIBUTE, b"y", XattrFlags::empty())
             .or_else(|errno| instead_of_mark(errno, &directory, &name))
             .map_err(failed);
     }
-    if let Some(gone) = text.strip_prefix(GONE) {
+    if let Some(gone) = text.strip_prefix(WHITEOUT_PREFIX) {
         // Other names with a second prefix are records of aufs.
-        if gone.is_empty() || gone.starts_with(GONE) {
+        if gone.is_empty() || gone.starts_with(WHITEOUT_PREFIX) {
             return Ok(());
         }
         remove(&directory, Path::new(gone))?;

@@ -19,15 +19,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use backend::{Backend, BackendError, Lack, MarkError};
-pub use copy::{copy_layers, has_marks, needs_copy};
+pub use backend::{Backend, BackendError, MissingFeature, WhiteoutError};
+pub use copy::{copy_layers, has_whiteouts, needs_copy};
 pub use layer::unpack as unpack_layer;
 pub use layout::Manifest;
 pub use name::Name;
 pub use store::{Pruned, Store};
 
-/// Name of the variable that holds a [`Wanted`] as JSON. With it the fetcher fetches an image, and nothing else.
-pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
+/// Name of the variable that holds a [`ImageRequest`] as JSON. With it the fetcher fetches an image, and nothing else.
+pub const IMAGE_REQUEST: &str = "TEPUI_FETCH_IMAGE";
 
 /// Label of images that need files of the host, and its value for the GPU driver.
 const GPU_LABEL: &str = "com.nvidia.volumes.needed";
@@ -35,7 +35,7 @@ const GPU_DRIVER: &str = "nvidia_driver";
 
 /// A request to fetch an image into the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct ImageRequest {
     /// Name of the image: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
     pub name: String,
     /// Source of images: a directory of archives, the URL of a registry, or the URI of a directory in HDFS.
@@ -140,15 +140,16 @@ impl Configuration {
 
 /// Fetches the image that the variable names. Prints the result, or the error, on standard output.
 pub(crate) fn main(wanted: &str) -> ExitCode {
-    let brought =
-        serde_json::from_str::<Wanted>(wanted).map_err(|error| ImageError::at(WANTED, error)).and_then(|wanted| {
+    let fetched = serde_json::from_str::<ImageRequest>(wanted)
+        .map_err(|error| ImageError::at(IMAGE_REQUEST, error))
+        .and_then(|wanted| {
             Store::open(&wanted.store)?;
-            if !is_hadoops(&wanted.registry) {
+            if !is_hadoop_uri(&wanted.registry) {
                 crate::confine::process(&[&wanted.store], false).map_err(|error| ImageError::at("Landlock", error))?;
             }
-            bring(&wanted)
+            fetch_image(&wanted)
         });
-    match brought {
+    match fetched {
         Ok(image) => {
             stdio::out!("{}", serde_json::to_string(&image).unwrap_or_default());
             ExitCode::SUCCESS
@@ -158,7 +159,7 @@ pub(crate) fn main(wanted: &str) -> ExitCode {
 }
 
 /// Returns whether a registry is a directory that the host's Hadoop client can access: `hdfs://...` and similar URIs.
-fn is_hadoops(registry: &str) -> bool {
+fn is_hadoop_uri(registry: &str) -> bool {
     registry.split_once("://").is_some_and(|(scheme, _)| !["http", "https"].contains(&scheme))
 }
 
@@ -166,7 +167,7 @@ fn is_hadoops(registry: &str) -> bool {
 ///
 /// # Errors
 /// The name, the image or the store is invalid, or the image cannot be fetched.
-pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
+pub fn fetch_image(wanted: &ImageRequest) -> Result<Image, ImageError> {
     let name = Name::parse(&wanted.name)?;
     let store = Store::open(&wanted.store)?;
     // Another process that fetches the same image waits here, and then finds it in the store.
@@ -179,7 +180,9 @@ pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     let staging = store.staging()?;
     let (configuration, layers) = match wanted.registry.strip_prefix('/') {
         Some(_) => layout::read(&layout::find(Path::new(&wanted.registry), &name, staging.path())?)?,
-        None if is_hadoops(&wanted.registry) => layout::read(&layout::copy(&wanted.registry, &name, staging.path())?)?,
+        None if is_hadoop_uri(&wanted.registry) => {
+            layout::read(&layout::copy(&wanted.registry, &name, staging.path())?)?
+        }
         None => registry::Registry::new(wanted, &name, Duration::from_secs(wanted.stall)).read(staging.path())?,
     };
     let ids = &configuration.rootfs.diff_ids;

@@ -13,7 +13,7 @@ use ureq::http::Response;
 
 use super::layout::{Descriptor, Manifest, TEXT_MAX};
 use super::name::Reference;
-use super::{Configuration, ImageError, Name, RootFs, Wanted, layer, schema1, store};
+use super::{Configuration, ImageError, ImageRequest, Name, RootFs, layer, schema1, store};
 
 const MANIFESTS: &str = "application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
@@ -55,7 +55,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(wanted: &Wanted, name: &Name, stall: Duration) -> Registry {
+    pub(super) fn new(wanted: &ImageRequest, name: &Name, stall: Duration) -> Registry {
         let (url, repository) = name.at(&wanted.registry);
         let logins: Logins = serde_json::from_str(&wanted.logins).unwrap_or_default();
         let host = url.rsplit("://").next().unwrap_or_default().to_owned();

@@ -128,7 +128,7 @@ impl Store {
         if found != hex {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
         }
-        copy::note_marks(&root).map_err(at)?;
+        copy::record_file_whiteouts(&root).map_err(at)?;
         // If another process was faster, it has stored the same files.
         match fs::rename(&half, &directory) {
             Err(error) if !directory.join("rootfs").is_dir() => Err(ImageError::at(directory.display(), error)),

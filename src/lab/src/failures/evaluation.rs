@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use advice::ends::{End, Ends, JobStart, Launch, Score};
+use advice::ends::{End, EndClassifier, JobStart, Launch, Score};
 use serde::Serialize;
 
 use crate::scenario::{GoogleEvent, ScenarioError, TaskEvent};
@@ -83,8 +83,8 @@ enum Due {
 }
 
 struct Evaluation {
-    ends: Ends,
-    frozen: Option<Ends>,
+    ends: EndClassifier,
+    frozen: Option<EndClassifier>,
     jobs: BTreeMap<u64, Job>,
     open: BTreeMap<(u64, u32), Open>,
     due: BinaryHeap<Reverse<(u64, Due)>>,
@@ -103,7 +103,7 @@ pub fn evaluate(
 ) -> Result<Outcome, ScenarioError> {
     let running = AGES.map(|age| Running { age, ..Running::default() }).to_vec();
     let mut evaluation = Evaluation {
-        ends: Ends::new(seed),
+        ends: EndClassifier::new(seed),
         frozen: None,
         jobs: BTreeMap::new(),
         open: BTreeMap::new(),
@@ -163,9 +163,9 @@ impl Evaluation {
         let Some(job) = self.jobs.get_mut(&event.job) else { return };
         let now = event.time;
         if job.at_launch.is_none() {
-            let seen = self.ends.seen_of_job(&job.start, now);
+            let seen = self.ends.job_features(&job.start, now);
             let predicted = End::likeliest(&self.ends.predict_job(&seen));
-            job.at_launch = Some((seen, predicted, self.ends.habit_of_job(&job.start)));
+            job.at_launch = Some((seen, predicted, self.ends.most_frequent_job_end(&job.start)));
         }
         let Some((attempts, last)) = job.tasks.get_mut(&event.task) else { return };
         let launch = Launch {
@@ -180,10 +180,10 @@ impl Evaluation {
         };
         *attempts += 1;
         let attempt = *attempts;
-        let seen = self.ends.seen(&launch, 0.0, now);
+        let seen = self.ends.task_features(&launch, 0.0, now);
         let predicted = End::likeliest(&self.ends.predict(&seen));
         let frozen = self.frozen.as_ref().map(|frozen| End::likeliest(&frozen.predict(&seen)));
-        let habit = self.ends.habit(&launch);
+        let habit = self.ends.most_frequent_end(&launch);
         let open = Open { launch, began: now, seen, predicted, habit, frozen, later: Vec::new() };
         self.open.insert((event.job, event.task), open);
         for age in AGES {
@@ -245,7 +245,7 @@ impl Evaluation {
         let Some(open) = self.open.get_mut(&(job, task)).filter(|open| open.launch.attempts + 1 == attempt) else {
             return;
         };
-        let seen = self.ends.seen(&open.launch, now - open.began, now);
+        let seen = self.ends.task_features(&open.launch, now - open.began, now);
         let predicted = End::likeliest(&self.ends.predict(&seen));
         open.later.push((seen, predicted));
     }

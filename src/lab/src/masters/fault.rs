@@ -123,7 +123,7 @@ impl Fault {
                 world.plan_crash(at, *part, *downtime);
             }
             Kind::CrashAll { part, downtime } => all.for_each(|at| {
-                if world.standing(at).is_some() {
+                if world.membership_state(at).is_some() {
                     world.crash(at, *part, Some(*downtime));
                 }
             }),

@@ -227,7 +227,7 @@ impl<O: Observer> World<O> {
         }
         host.checkpoint_store.disk().process_starts();
         if let Err(why) = host.checkpoint_store.checkpoints.recover() {
-            let why = why.trouble().why;
+            let why = why.disk_failure().why;
             self.observer.noted(&Note::AgentStartRefused { agent, why: &why }, self.now);
             // A supervisor restarts the agent.
             return self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
@@ -376,8 +376,8 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// Carries out the outputs of a batch. Those that depend on a write wait until it is durable. A process whose crash is planned ends
-    /// there.
+    /// Carries out the outputs of a batch. Those that depend on a write wait until it is durable. A process whose crash
+    /// is planned ends there.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
         let generation = self.agents[agent as usize].generation;
         out.log.clear();
@@ -473,8 +473,8 @@ impl<O: Observer> World<O> {
             Output::Launch { container, spec } => self.launch_container(agent, container, &spec),
             Output::Reattach { container, .. } => self.reattach_container(agent, container),
             Output::Destroy { container } => self.destroy_container(agent, &container),
-            Output::LinkVolumes { container, appear, vanish, .. } => {
-                self.link_volumes(agent, &container, appear, &vanish);
+            Output::LinkVolumes { container, added, removed, .. } => {
+                self.link_volumes(agent, &container, added, &removed);
             }
             Output::ChangeVolumes { change, gone, new } => {
                 self.change_volumes(agent, VolumeChange { change, gone, new });
@@ -488,7 +488,7 @@ impl<O: Observer> World<O> {
             Output::Delete { paths } => self.agents[agent as usize].checkpoint_store.disk().deleted(paths.len()),
             Output::Signal { .. }
             | Output::DeleteSandbox { .. }
-            | Output::NoteEnd { .. }
+            | Output::RecordTermination { .. }
             | Output::Forget { .. }
             | Output::Resize { .. }
             | Output::Measure

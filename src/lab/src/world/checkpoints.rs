@@ -1,14 +1,14 @@
 //! Writes of an agent's checkpoints to its disk: refused writes are repeated, and the agent is notified.
 //!
-//! `store::Checkpoints` decides where something is written and `store::Health` what the agent learns, as in the daemon.
-//! This module decides when.
+//! `store::Checkpoints` decides where something is written and `store::DiskHealth` what the agent learns, as in the
+//! daemon. This module decides when.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use agent::{Input, Tree};
 use base::Time;
-use store::{Change, Checkpoints, Health, Trouble, Waits};
+use store::{Change, Checkpoints, DiskFailure, DiskHealth, Waits};
 
 use super::disk::{Disk, DiskError, shown};
 use super::event::Event;
@@ -17,7 +17,7 @@ use super::{Note, Observer, World};
 /// An agent's checkpoints, and what its process knows of their disk.
 pub(super) struct CheckpointStore {
     pub checkpoints: Checkpoints<Disk>,
-    health: Health,
+    health: DiskHealth,
     /// Changes that the disk has refused; they are repeated.
     refused: Option<Vec<Change>>,
     waits: Waits,
@@ -32,7 +32,7 @@ impl CheckpointStore {
     pub fn new() -> CheckpointStore {
         CheckpointStore {
             checkpoints: Checkpoints::new(Disk::default()),
-            health: Health::default(),
+            health: DiskHealth::default(),
             refused: None,
             waits: Waits::default(),
             check_is_planned: false,
@@ -49,9 +49,9 @@ impl CheckpointStore {
     /// only.
     pub fn tree(&self) -> Cow<'_, Tree> {
         let tree = &self.checkpoints.disk().tree;
-        match self.checkpoints.aside().next() {
+        match self.checkpoints.in_journal().next() {
             None => Cow::Borrowed(tree),
-            Some(_) => Cow::Owned(shown(tree.clone(), self.checkpoints.aside())),
+            Some(_) => Cow::Owned(shown(tree.clone(), self.checkpoints.in_journal())),
         }
     }
 
@@ -61,12 +61,12 @@ impl CheckpointStore {
         let refused = self.refused.take().unwrap_or_default();
         let writing: Vec<Change> = refused.into_iter().chain(writing).collect();
         let refuses = self.disk().refuses(now).is_some();
-        let aside: Vec<Change> = self.checkpoints.aside().cloned().collect();
-        if !aside.is_empty() && !refuses {
+        let in_journal: Vec<Change> = self.checkpoints.in_journal().cloned().collect();
+        if !in_journal.is_empty() && !refuses {
             // The process may have been writing changes from the journal to their place.
-            let whole = durable as usize % (aside.len() + 1);
-            self.disk().tear(aside, whole);
-        } else if refuses || !aside.is_empty() {
+            let whole = durable as usize % (in_journal.len() + 1);
+            self.disk().tear(in_journal, whole);
+        } else if refuses || !in_journal.is_empty() {
             if durable % 2 == 1 && !writing.is_empty() {
                 let _ = self.checkpoints.write(&writing);
             }
@@ -74,7 +74,7 @@ impl CheckpointStore {
             let whole = durable as usize % (writing.len() + 1);
             self.disk().tear(writing, whole);
         }
-        (self.health, self.waits, self.check_waits) = (Health::default(), Waits::default(), Waits::default());
+        (self.health, self.waits, self.check_waits) = (DiskHealth::default(), Waits::default(), Waits::default());
         (self.check_is_planned, self.is_reported) = (false, false);
     }
 }
@@ -119,7 +119,7 @@ impl<O: Observer> World<O> {
             return true;
         }
         let outcome = checkpoint_store.checkpoints.write(&changes);
-        let trouble = checkpoint_store.checkpoints.trouble().cloned();
+        let disk_failure = checkpoint_store.checkpoints.disk_failure().cloned();
         let wait = match &outcome {
             Ok(_) => None,
             Err(_) => {
@@ -131,8 +131,8 @@ impl<O: Observer> World<O> {
             checkpoint_store.waits.reset();
         }
         let generation = host.generation;
-        if let Some(trouble) = trouble {
-            self.agent_disk_fails(agent, &trouble);
+        if let Some(disk_failure) = disk_failure {
+            self.agent_disk_fails(agent, &disk_failure);
         }
         if let Some(wait) = wait {
             self.observer.noted(&Note::WriteRefused { agent }, now);
@@ -143,16 +143,16 @@ impl<O: Observer> World<O> {
     }
 
     /// Handles a refused write: starts the background work, and notifies the core.
-    fn agent_disk_fails(&mut self, agent: u32, trouble: &Trouble) {
+    fn agent_disk_fails(&mut self, agent: u32, disk_failure: &DiskFailure) {
         let host = &mut self.agents[agent as usize];
-        let (generation, is_news) = (host.generation, host.checkpoint_store.health.fails(trouble));
+        let (generation, is_news) = (host.generation, host.checkpoint_store.health.record_failure(disk_failure));
         if !std::mem::replace(&mut host.checkpoint_store.check_is_planned, true) {
             self.queue.push(self.now, Event::AgentDiskCheck { agent, generation });
         }
         if is_news {
-            let why = trouble.why.clone();
+            let why = disk_failure.why.clone();
             self.observer.noted(&Note::CheckpointsFail { agent, why: &why }, self.now);
-            self.agent_input(agent, Input::CheckpointsFailing { why, needs_room: trouble.needs_room });
+            self.agent_input(agent, Input::CheckpointsFailing { why, lacks_space: disk_failure.lacks_space });
         }
     }
 
@@ -165,17 +165,17 @@ impl<O: Observer> World<O> {
         }
         let checkpoint_store = &mut host.checkpoint_store;
         checkpoint_store.disk().refuses(now);
-        match checkpoint_store.checkpoints.tend() {
+        match checkpoint_store.checkpoints.complete_pending() {
             Err(error) => {
                 let wait = checkpoint_store.check_waits.next_wait();
                 checkpoint_store.check_is_planned = true;
                 self.queue.push(now + wait, Event::AgentDiskCheck { agent, generation });
-                self.agent_disk_fails(agent, &error.trouble());
+                self.agent_disk_fails(agent, &error.disk_failure());
             }
             Ok(()) => {
                 checkpoint_store.check_is_planned = false;
                 checkpoint_store.check_waits.reset();
-                if checkpoint_store.health.works() {
+                if checkpoint_store.health.record_success() {
                     self.observer.noted(&Note::CheckpointsWork { agent }, now);
                     self.agent_input(agent, Input::CheckpointsWork);
                 }

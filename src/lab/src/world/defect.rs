@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{GoneVolume, Input, Persist, VolumeLink};
+use agent::{Input, Persist, RemovedVolume, VolumeLink};
 use master::invariants::Breakage;
 use master::{CallError, Config, ErrorKind, Message, Outgoing, RegistryOp};
 use prost::Message as _;
@@ -150,7 +150,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Changes the volumes that are created on an agent's disk.
-    pub(super) fn corrupt_directories(&mut self, agent: u32, gone: &[GoneVolume], new: &mut Vec<String>) {
+    pub(super) fn corrupt_directories(&mut self, agent: u32, gone: &[RemovedVolume], new: &mut Vec<String>) {
         match self.defect {
             Some(Defect::VolumesOnTwoAgents) => {
                 let other = (agent + 1) % self.agents.len() as u32;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use agent::Tree;
 use base::Time;
-use store::{Change, CheckpointDisk, Lasting, StoreError, Trouble};
+use store::{Change, CheckpointDisk, DiskFailure, Durability, StoreError};
 
 /// Capacity of the journal in bytes of records; so small that the journal fills up.
 const JOURNAL_BYTES: usize = 8 << 10;
@@ -182,19 +182,19 @@ impl CheckpointDisk for Disk {
         Ok(self.journal.iter().flatten().chain(&self.second).cloned().collect())
     }
 
-    fn apply(&mut self, changes: &[Change]) -> Result<Option<Trouble>, StoreError> {
-        let mut trouble = None;
+    fn apply(&mut self, changes: &[Change]) -> Result<Option<DiskFailure>, StoreError> {
+        let mut disk_failure = None;
         if let Some((refusal, _)) = self.refusal {
             let error = refusal.error.refused("write");
             if refusal.error != DiskError::Descriptors || !refusal.reserve {
                 self.make_partly(changes, refusal);
                 return Err(error);
             }
-            trouble = Some(error.trouble());
+            disk_failure = Some(error.disk_failure());
         }
         changes.iter().for_each(|change| self.make(change));
         self.longer.clear();
-        Ok(trouble)
+        Ok(disk_failure)
     }
 
     fn length(&self, path: &str) -> u64 {
@@ -202,13 +202,13 @@ impl CheckpointDisk for Disk {
         self.longer.get(path).copied().unwrap_or_else(in_place)
     }
 
-    fn append(&mut self, record: &[u8], lasting: Lasting) -> bool {
+    fn append(&mut self, record: &[u8], durability: Durability) -> bool {
         let overwrites = self.refusal.is_none_or(|(refusal, _)| refusal.error.overwrites());
         let first = self.journal.as_mut().filter(|_| overwrites && self.second.is_empty());
         if first.is_some_and(|journal| add(journal, record)) {
             return true;
         }
-        lasting == Lasting::UntilRestart && self.journal.is_some() && add(&mut self.second, record)
+        durability == Durability::UntilRestart && self.journal.is_some() && add(&mut self.second, record)
     }
 
     fn clear_journal(&mut self) -> Result<(), StoreError> {
@@ -221,7 +221,7 @@ impl CheckpointDisk for Disk {
         Ok(())
     }
 
-    fn restock(&mut self) -> Result<(), StoreError> {
+    fn restore_reserves(&mut self) -> Result<(), StoreError> {
         if self.journal.is_none() {
             self.probe()?;
             self.journal = Some(Vec::new());
@@ -245,9 +245,9 @@ fn add(journal: &mut Vec<Vec<u8>>, record: &[u8]) -> bool {
 }
 
 /// Returns a tree in which the changes are made.
-pub(super) fn shown<'a>(tree: Tree, aside: impl Iterator<Item = &'a Change>) -> Tree {
+pub(super) fn shown<'a>(tree: Tree, in_journal: impl Iterator<Item = &'a Change>) -> Tree {
     let mut disk = Disk { tree, ..Disk::default() };
-    aside.for_each(|change| disk.make(change));
+    in_journal.for_each(|change| disk.make(change));
     disk.tree
 }
 
@@ -268,20 +268,20 @@ mod tests {
             let case = format!("{error} {partial} {reserve}");
             let mut checkpoints = Checkpoints::new(Disk::default());
             checkpoints.recover().unwrap();
-            checkpoints.tend().unwrap();
+            checkpoints.complete_pending().unwrap();
             checkpoints.write(&append(b"one ")).unwrap();
             let refusal = Refusal { error, room: None, partial, reserve };
             checkpoints.disk_mut().refuse(refusal, Time::from_secs(1));
             let first = checkpoints.write(&append(b"two "));
             assert!(first.is_ok(), "{case}");
-            assert!(checkpoints.trouble().is_some() && checkpoints.tend().is_err(), "{case}");
+            assert!(checkpoints.disk_failure().is_some() && checkpoints.complete_pending().is_err(), "{case}");
             let reservation = Change::Replace { path: "resources/info".to_owned(), bytes: Vec::new() };
             assert_eq!(checkpoints.write(&[reservation]).is_ok(), error.overwrites(), "{case}");
             checkpoints.recover().unwrap();
             assert_eq!(checkpoints.disk_mut().refuses(Time::from_secs(1)), None);
             checkpoints.recover().unwrap();
             checkpoints.write(&append(b"three")).unwrap();
-            checkpoints.tend().unwrap();
+            checkpoints.complete_pending().unwrap();
             assert_eq!(checkpoints.disk().tree.files["updates"], b"one two three", "{case}");
         }
     }

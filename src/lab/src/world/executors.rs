@@ -129,22 +129,24 @@ impl<O: Observer> World<O> {
         &mut self,
         agent: u32,
         container: &ContainerName,
-        appear: Vec<VolumeLink>,
-        vanish: &[VolumeLink],
+        added: Vec<VolumeLink>,
+        removed: &[VolumeLink],
     ) {
-        let appear = self.defective_volumes(appear);
-        let refused = self.agent_disk_refuses(agent).filter(|_| !appear.is_empty());
+        let added = self.defective_volumes(added);
+        let refused = self.agent_disk_refuses(agent).filter(|_| !added.is_empty());
         let refused = refused.map(|error| format!("its volumes cannot be shown: {error}"));
-        if let Some(why) = refused.or_else(|| self.missing_volume(agent, &appear)) {
+        if let Some(why) = refused.or_else(|| self.missing_volume(agent, &added)) {
             let container = container.clone();
             return self.agent_input_later(agent, Duration::ZERO, Input::ContainerUpdateFailed { container, why });
         }
         let executor = self.agents[agent as usize].containers.get(container).copied();
         let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
         entry.volumes.retain(|link| {
-            !vanish.iter().any(|other| (&other.seen, &other.directory) == (&link.seen, &link.directory))
+            !removed
+                .iter()
+                .any(|other| (&other.container_path, &other.directory) == (&link.container_path, &link.directory))
         });
-        entry.volumes.extend(appear);
+        entry.volumes.extend(added);
     }
 
     /// Makes an agent monitor a container that an earlier process of it has launched.
@@ -382,8 +384,11 @@ impl<O: Observer> World<O> {
         for resource in &task.resources {
             let Some(disk) = &resource.disk else { continue };
             let (Some(persistence), Some(volume)) = (&disk.persistence, &disk.volume) else { continue };
-            let directory =
-                entry.volumes.iter().find(|link| link.seen == volume.container_path).map(|link| &link.directory);
+            let directory = entry
+                .volumes
+                .iter()
+                .find(|link| link.container_path == volume.container_path)
+                .map(|link| &link.directory);
             let data = directory.and_then(|directory| self.agents[agent as usize].volumes.get_mut(directory));
             let note = Note::VolumeUsed {
                 agent,

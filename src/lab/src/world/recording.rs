@@ -1,7 +1,7 @@
 //! Records the inputs of a world's master in the format of `tepui master --record`.
 
 use base::Time;
-use master::record::{Head, MAGIC, Recorder, outcome};
+use master::record::{Head, MAGIC, RecordEncoder, result_hash};
 use master::{Input, Outbox};
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
@@ -11,14 +11,14 @@ use super::{Observer, World};
 /// A recording of a master's inputs, in memory.
 #[derive(Default)]
 pub(super) struct Recording {
-    recorder: Recorder,
+    recorder: RecordEncoder,
     bytes: Vec<u8>,
 }
 
 impl Recording {
     pub fn begin(&mut self, info: &MasterInfo, registry: &Registry, seed: u64, start: Time) {
         let head = Head { flags: Vec::new(), info: info.clone(), registry: registry.clone(), seed, start };
-        *self = Recording { recorder: Recorder::default(), bytes: MAGIC.to_vec() };
+        *self = Recording { recorder: RecordEncoder::default(), bytes: MAGIC.to_vec() };
         self.frame(&head.frame());
     }
 
@@ -27,7 +27,7 @@ impl Recording {
     }
 
     pub fn end_batch(&mut self, now: Time, out: &Outbox) {
-        let frame = self.recorder.end(now, outcome(out));
+        let frame = self.recorder.end(now, result_hash(out));
         self.frame(&frame);
     }
 

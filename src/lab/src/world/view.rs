@@ -36,11 +36,12 @@ impl<O: Observer> World<O> {
     pub(crate) fn disk_trouble(&self, agent: usize) -> Option<String> {
         let host = &self.agents[agent];
         let checkpoints = &host.checkpoint_store.checkpoints;
-        let trouble = checkpoints.trouble().map(|trouble| format!("the disk was not well: {}", trouble.why));
-        let aside = checkpoints.aside().next().map(|change| format!("this is not in place: {change:?}"));
+        let disk_failure =
+            checkpoints.disk_failure().map(|disk_failure| format!("the disk was not well: {}", disk_failure.why));
+        let in_journal = checkpoints.in_journal().next().map(|change| format!("this is not in place: {change:?}"));
         let reported =
             host.checkpoint_store.is_reported.then(|| "the agent takes its disk for one that refuses".to_owned());
-        trouble.or(aside).or(reported)
+        disk_failure.or(in_journal).or(reported)
     }
 
     /// Returns the directories of persistent volumes on an agent's disk.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use agent::{GoneVolume, Input, VolumeLink};
+use agent::{Input, RemovedVolume, VolumeLink};
 
 use super::event::Event;
 use super::{Note, Observer, World};
@@ -15,7 +15,7 @@ use super::{Note, Observer, World};
 #[derive(Clone, Debug)]
 pub(super) struct VolumeChange {
     pub change: u64,
-    pub gone: Vec<GoneVolume>,
+    pub gone: Vec<RemovedVolume>,
     pub new: Vec<String>,
 }
 

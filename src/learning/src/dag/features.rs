@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dag::order::paths;
 use dag::study::job::JobModel;
 
-use super::asked::Asked;
+use super::pending::PendingDecision;
 use crate::LearningError;
 use crate::space::{Field, Row};
 
@@ -69,14 +69,14 @@ impl Layout {
     }
 
     /// Writes an observation into a row.
-    pub fn write(&self, asked: &Asked, row: &mut Row<'_>) {
+    pub fn write(&self, pending: &PendingDecision, row: &mut Row<'_>) {
         self.clear(row);
         let mut edges = 0;
-        for job in 0..asked.held.len() {
-            self.job(asked, job, &mut edges, row);
+        for job in 0..pending.held.len() {
+            self.job(pending, job, &mut edges, row);
         }
-        let observation = asked.observation();
-        global(asked.free, observation.executors, observation.jobs.len(), observation.now, row);
+        let observation = pending.observation();
+        global(pending.free, observation.executors, observation.jobs.len(), observation.now, row);
     }
 
     /// Writes an observation without choices, for the end of an episode.
@@ -91,16 +91,16 @@ impl Layout {
         row.shorts(EDGES, 0, std::iter::repeat_n(-1, 2 * self.edges));
     }
 
-    fn job(&self, asked: &Asked, at: usize, edges: &mut usize, row: &mut Row<'_>) {
-        let observation = asked.observation();
-        let (job, first) = (&observation.jobs[at], asked.first[at]);
-        let held = asked.held[at] as f32 / 20.0;
-        let local = if asked.source == Some(at) { 2.0 } else { -2.0 };
-        let free = asked.free as f32 / 20.0;
+    fn job(&self, pending: &PendingDecision, at: usize, edges: &mut usize, row: &mut Row<'_>) {
+        let observation = pending.observation();
+        let (job, first) = (&observation.jobs[at], pending.first[at]);
+        let held = pending.held[at] as f32 / 20.0;
+        let local = if pending.source == Some(at) { 2.0 } else { -2.0 };
+        let free = pending.free as f32 / 20.0;
         let paths = paths(job);
         let mut left = 0.0;
         for (n, stage) in job.stages.iter().enumerate() {
-            let node = &asked.nodes[first + n];
+            let node = &pending.nodes[first + n];
             let given = stage.tasks - node.tasks;
             let remaining = f64::from(node.tasks) * stage.duration as f64;
             left += remaining;
@@ -117,7 +117,7 @@ impl Layout {
             row.floats(NODES, (first + n) * NODE, features);
             row.shorts(NODE_JOB, first + n, [at as i16]);
             row.mark(NODE_MASK, first + n);
-            if asked.can_choose(node) {
+            if pending.can_choose(node) {
                 row.mark(ACTION_MASK, first + n);
             }
             for parent in &stage.parents {
@@ -128,7 +128,7 @@ impl Layout {
         let age = (observation.now - job.arrival.min(observation.now)) as f32 / 1e5;
         let length = paths.length.iter().max().copied().unwrap_or(0) as f32 / 1e5;
         row.floats(JOBS, at * JOB, [held, local, free, (left / 1e6) as f32, length, age]);
-        row.shorts(LEAST_LIMIT, at, [i16::try_from(asked.held[at] + 1).unwrap_or(i16::MAX)]);
+        row.shorts(LEAST_LIMIT, at, [i16::try_from(pending.held[at] + 1).unwrap_or(i16::MAX)]);
     }
 }
 

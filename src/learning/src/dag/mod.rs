@@ -2,8 +2,8 @@
 //! may have. The cluster is that of `dag`'s `study::cluster`. The decisions are Decima's (SIGCOMM 2019): a stage and a
 //! limit of parallelism, repeated until no executor of the question is free.
 
-mod asked;
 mod features;
+mod pending;
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +15,17 @@ use ::dag::study::cluster::{Episode, Setup};
 use ::dag::study::job::{Arrival, JobModel};
 use ::dag::study::orders::arrivals;
 use ::dag::study::tpch::{Queries, SIX, SIZES};
-use ::dag::study::{StudyError, made};
+use ::dag::study::{StudyError, generated};
 use serde::Deserialize;
 
-use crate::environment::{Chosen, roll_out};
+use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
 use crate::files::Files;
 use crate::random::Random;
 use crate::space::{Actions, Row, Spaces};
 use crate::{Action, Environment, LearningError, Rollout, Step};
-use asked::Asked;
 use features::Layout;
+use pending::PendingDecision;
 
 /// Reward of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -113,7 +113,7 @@ impl Shared {
             ("sizes", settings.sizes.iter().all(|size| SIZES.contains(&size.as_str())), "must be of 2g to 100g"),
         ])?;
         let queries = match &settings.tpch {
-            None => made::queries(settings.queries),
+            None => generated::queries(settings.queries),
             Some(directory) => {
                 let unusable = |why: StudyError| LearningError::File { name: directory.clone(), why: why.into() };
                 Queries::read(&|name| files.read(&format!("{directory}/{name}"))).map_err(unusable)?
@@ -137,7 +137,7 @@ pub struct DagScheduling {
     shared: Shared,
     spaces: Spaces,
     episode: Option<Episode>,
-    asked: Option<Asked>,
+    pending: Option<PendingDecision>,
     /// Job-milliseconds, or milliseconds, that are already in rewards.
     paid: u64,
     decisions: u64,
@@ -154,7 +154,7 @@ impl DagScheduling {
             info: vec!["mean_completion", "makespan", "decisions", "corrected", "jobs_left"],
             reward: (f64::NEG_INFINITY, 0.0),
         };
-        DagScheduling { shared, spaces, episode: None, asked: None, paid: 0, decisions: 0, corrected: 0 }
+        DagScheduling { shared, spaces, episode: None, pending: None, paid: 0, decisions: 0, corrected: 0 }
     }
 
     fn begin(&self, seed: u64) -> Result<Episode, LearningError> {
@@ -167,15 +167,15 @@ impl DagScheduling {
     /// Advances the time until there is a choice.
     fn ask(&mut self) {
         let Some(episode) = &mut self.episode else { return };
-        self.asked = None;
+        self.pending = None;
         while let Some(observation) = episode.observation() {
-            let asked = Asked::new(observation, &self.shared.layout);
-            if asked.has_choice() {
-                self.asked = Some(asked);
+            let pending = PendingDecision::new(observation, &self.shared.layout);
+            if pending.has_choice() {
+                self.pending = Some(pending);
                 return;
             }
             // Without a choice there is no decision for the learner.
-            episode.act(asked.observation(), &asked.with_rest());
+            episode.act(pending.observation(), &pending.with_rest());
         }
     }
 
@@ -194,12 +194,12 @@ impl DagScheduling {
     }
 
     /// Draws a random stage with a random limit.
-    fn draw(&self, random: &mut Random) -> Chosen {
-        let Some(asked) = &self.asked else { return Chosen::Choices(vec![0, 0]) };
-        let (node, least) = asked.draw(random);
+    fn draw(&self, random: &mut Random) -> ChosenAction {
+        let Some(pending) = &self.pending else { return ChosenAction::Choices(vec![0, 0]) };
+        let (node, least) = pending.draw(random);
         let most = self.shared.settings.executors;
         let limit = least + random.below((most + 1).saturating_sub(least) as usize) as u32;
-        Chosen::Choices(vec![node as i32, limit.clamp(1, most) as i32 - 1])
+        ChosenAction::Choices(vec![node as i32, limit.clamp(1, most) as i32 - 1])
     }
 }
 
@@ -216,27 +216,27 @@ impl Environment for DagScheduling {
     }
 
     fn step(&mut self, action: Action<'_>) -> Result<Step, LearningError> {
-        let (Some(episode), Some(asked)) = (&mut self.episode, &mut self.asked) else {
+        let (Some(episode), Some(pending)) = (&mut self.episode, &mut self.pending) else {
             return Err(LearningError::NoEpisode(0));
         };
         self.decisions += 1;
-        self.corrected += u64::from(!asked.choose(action.choice(0), action.choice(1) as u32 + 1));
-        if !asked.has_choice() {
-            episode.act(asked.observation(), &asked.with_rest());
+        self.corrected += u64::from(!pending.choose(action.choice(0), action.choice(1) as u32 + 1));
+        if !pending.has_choice() {
+            episode.act(pending.observation(), &pending.with_rest());
             self.ask();
         }
         let Some(episode) = &self.episode else { return Err(LearningError::NoEpisode(0)) };
         let due = self.due(episode);
         let reward = self.reward(due - self.paid);
         let late = self.shared.settings.horizon.is_some_and(|horizon| episode.now() as f64 >= horizon * 1000.0);
-        let terminated = self.asked.is_none();
+        let terminated = self.pending.is_none();
         self.paid = due;
         Ok(Step { reward, terminated, truncated: late && !terminated })
     }
 
     fn observe(&self, row: &mut Row<'_>) {
-        match (&self.asked, &self.episode) {
-            (Some(asked), _) => self.shared.layout.write(asked, row),
+        match (&self.pending, &self.episode) {
+            (Some(pending), _) => self.shared.layout.write(pending, row),
             // At the end there is no choice.
             (None, Some(episode)) => {
                 self.shared.layout.write_end(self.shared.setup.executors, episode.active(), episode.now(), row);
@@ -265,7 +265,7 @@ impl Environment for DagScheduling {
         let unknown = |_| LearningError::Policy { policy: policy.to_owned(), known: POLICIES };
         let mut heuristic: Heuristic = policy.parse().map_err(unknown)?;
         let mut episode = self.begin(seed)?;
-        (self.decisions, self.corrected, self.asked) = (0, 0, None);
+        (self.decisions, self.corrected, self.pending) = (0, 0, None);
         let late = |episode: &Episode| {
             self.shared.settings.horizon.is_some_and(|horizon| episode.now() as f64 >= horizon * 1000.0)
         };

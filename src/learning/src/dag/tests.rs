@@ -23,20 +23,20 @@ fn small() -> Settings {
 fn through_actions(env: &mut DagScheduling, mut heuristic: Heuristic, seed: u64) -> Rollout {
     let mut planned: Vec<(usize, i32)> = Vec::new();
     roll_out(env, seed, |env| {
-        let asked = env.asked.as_ref().unwrap();
+        let pending = env.pending.as_ref().unwrap();
         if planned.is_empty() {
-            let observation = asked.observation();
+            let observation = pending.observation();
             let actions: Vec<Given> = heuristic.decide(observation);
             let mut held: Vec<u32> = observation.jobs.iter().map(|job| job.held).collect();
             for grant in grants(observation, &actions) {
                 let job = observation.jobs.iter().position(|job| job.id == grant.job).unwrap();
                 held[job] += grant.tasks;
-                planned.push((asked.first[job] + grant.stage as usize, held[job] as i32 - 1));
+                planned.push((pending.first[job] + grant.stage as usize, held[job] as i32 - 1));
             }
             planned.reverse();
         }
         let (node, limit) = planned.pop().expect("the heuristic leaves no executor without work");
-        Chosen::Choices(vec![node as i32, limit])
+        ChosenAction::Choices(vec![node as i32, limit])
     })
     .unwrap()
 }
@@ -98,7 +98,7 @@ proptest! {
             let out = roll_out(env, seed, |env| {
                 env.observe(&mut buffers.row(&spaces, 0));
                 n += 1;
-                Chosen::Choices(vec![(node * n) % 100, (limit * n) % 10])
+                ChosenAction::Choices(vec![(node * n) % 100, (limit * n) % 10])
             });
             (out.unwrap(), buffers.0)
         };

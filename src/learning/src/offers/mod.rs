@@ -18,7 +18,7 @@ use lab::seeds::Seed;
 use resources::Quantities;
 use serde::Deserialize;
 
-use crate::environment::{Chosen, roll_out};
+use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
 use crate::files::Files;
 use crate::random::Random;
@@ -285,11 +285,11 @@ impl Environment for OfferPolicies {
             (all.len() == counts.len() && all.iter().zip(&counts).all(fits)).then_some(all)
         });
         match (policy, constant) {
-            ("scenario", _) => roll_out(self, seed, |_| Chosen::Choices(vec![0; counts.len()])),
+            ("scenario", _) => roll_out(self, seed, |_| ChosenAction::Choices(vec![0; counts.len()])),
             ("random", _) => roll_out(self, seed, |_| {
-                Chosen::Choices(counts.iter().map(|count| random.below(*count as usize) as i32).collect())
+                ChosenAction::Choices(counts.iter().map(|count| random.below(*count as usize) as i32).collect())
             }),
-            (_, Some(all)) => roll_out(self, seed, |_| Chosen::Choices(all.clone())),
+            (_, Some(all)) => roll_out(self, seed, |_| ChosenAction::Choices(all.clone())),
             _ => Err(LearningError::Policy { policy: policy.to_owned(), known: POLICIES }),
         }
     }

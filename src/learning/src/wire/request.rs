@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{GREETING, VERSION};
 use crate::LearningError;
-use crate::batch::Begin;
+use crate::batch::EpisodeStart;
 
 /// Maximum number of seeds of a baseline.
 const MOST_SEEDS: usize = 100_000;
@@ -56,7 +56,7 @@ pub enum Request<'a> {
     /// Makes a batch of environments.
     Open(Open),
     /// Resets environments of a batch.
-    Reset(u32, Vec<Option<Begin>>),
+    Reset(u32, Vec<Option<EpisodeStart>>),
     /// Steps all environments of a batch.
     Step(u32, &'a [u8]),
     /// Plays episodes with a policy.
@@ -115,7 +115,7 @@ fn handle(body: &[u8]) -> Result<(u32, &[u8]), LearningError> {
     Ok((u32::from_le_bytes(*handle), rest))
 }
 
-fn begins(body: &[u8]) -> Result<Vec<Option<Begin>>, LearningError> {
+fn begins(body: &[u8]) -> Result<Vec<Option<EpisodeStart>>, LearningError> {
     let (entries, []) = body.as_chunks::<9>() else {
         return Err(LearningError::frame("seeds", "must have 9 bytes for each environment"));
     };
@@ -123,8 +123,8 @@ fn begins(body: &[u8]) -> Result<Vec<Option<Begin>>, LearningError> {
         let [way, seed @ ..] = *entry;
         match way {
             0 => Ok(None),
-            1 => Ok(Some(Begin::Seed(u64::from_le_bytes(seed)))),
-            2 => Ok(Some(Begin::Next)),
+            1 => Ok(Some(EpisodeStart::Seed(u64::from_le_bytes(seed)))),
+            2 => Ok(Some(EpisodeStart::Next)),
             other => Err(LearningError::frame("way", format!("{other} must be 0, 1 or 2"))),
         }
     };

@@ -14,7 +14,7 @@ use crate::tracked::Tracked;
 
 /// Administrative state of an agent: its drain, if any, and whether it is deactivated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct AdminState {
     pub drain: Option<DrainInfo>,
     pub deactivated: bool,
 }
@@ -25,9 +25,9 @@ pub(crate) struct AbsentAgents {
     /// Agents that have not reregistered since this master was elected.
     recovered: Tracked<Arc<BTreeMap<AgentId, Arc<SlaveInfo>>>>,
     recovered_at_first: usize,
-    standings: BTreeMap<AgentId, Standing>,
+    admin_states: BTreeMap<AgentId, AdminState>,
     /// Unreachable agents, each with the time at which it became unreachable.
-    unreachable: Tracked<BTreeMap<AgentId, (TimeInfo, Standing)>>,
+    unreachable: Tracked<BTreeMap<AgentId, (TimeInfo, AdminState)>>,
     /// Agents that were marked gone, each with the time of that.
     gone: Tracked<BTreeMap<AgentId, TimeInfo>>,
 }
@@ -38,16 +38,16 @@ impl AbsentAgents {
         let mut absent = AbsentAgents::default();
         for agent in registry.slaves.iter().flat_map(|list| &list.slaves) {
             if let Some(Ok(id)) = agent.info.id.as_ref().map(|id| AgentId::new(&id.value)) {
-                let standing = Standing { drain: agent.drain_info, deactivated: agent.deactivated() };
-                absent.standings.insert(id.clone(), standing);
+                let admin_state = AdminState { drain: agent.drain_info, deactivated: agent.deactivated() };
+                absent.admin_states.insert(id.clone(), admin_state);
                 Arc::make_mut(&mut absent.recovered).insert(id, Arc::new(agent.info.clone()));
             }
         }
         absent.recovered_at_first = absent.recovered.len();
         for agent in registry.unreachable.iter().flat_map(|list| &list.slaves) {
             if let Ok(id) = AgentId::new(&agent.id.value) {
-                let standing = Standing { drain: agent.drain_info, deactivated: agent.deactivated() };
-                absent.unreachable.insert(id, (agent.timestamp, standing));
+                let admin_state = AdminState { drain: agent.drain_info, deactivated: agent.deactivated() };
+                absent.unreachable.insert(id, (agent.timestamp, admin_state));
             }
         }
         for agent in registry.gone.iter().flat_map(|list| &list.slaves) {
@@ -92,35 +92,35 @@ impl AbsentAgents {
     }
 
     /// Returns the administrative state of a recovered or unreachable agent.
-    pub(crate) fn standing(&self, id: &str) -> Option<Standing> {
-        self.unreachable.get(id).map(|(_, standing)| *standing).or_else(|| self.standings.get(id).copied())
+    pub(crate) fn admin_state(&self, id: &str) -> Option<AdminState> {
+        self.unreachable.get(id).map(|(_, admin_state)| *admin_state).or_else(|| self.admin_states.get(id).copied())
     }
 
     /// Changes the administrative state of an agent if it is recovered or unreachable.
-    pub(crate) fn change_standing(&mut self, id: &str, change: impl Fn(&mut Standing)) {
-        self.unreachable.get_mut(id).into_iter().for_each(|(_, standing)| change(standing));
-        self.standings.get_mut(id).into_iter().for_each(change);
+    pub(crate) fn change_admin_state(&mut self, id: &str, change: impl Fn(&mut AdminState)) {
+        self.unreachable.get_mut(id).into_iter().for_each(|(_, admin_state)| change(admin_state));
+        self.admin_states.get_mut(id).into_iter().for_each(change);
     }
 
     /// Adds an agent that was registered to the unreachable ones.
-    pub(crate) fn add_unreachable(&mut self, id: AgentId, since: TimeInfo, standing: Standing) {
-        self.unreachable.insert(id, (since, standing));
+    pub(crate) fn add_unreachable(&mut self, id: AgentId, since: TimeInfo, admin_state: AdminState) {
+        self.unreachable.insert(id, (since, admin_state));
     }
 
     /// Marks a recovered agent as unreachable. Returns its info, or `None` if the agent is not a recovered one.
-    pub(crate) fn lose(&mut self, id: &AgentId, since: TimeInfo) -> Option<Arc<SlaveInfo>> {
+    pub(crate) fn mark_recovered_unreachable(&mut self, id: &AgentId, since: TimeInfo) -> Option<Arc<SlaveInfo>> {
         let info = Arc::make_mut(&mut self.recovered).remove(id)?;
-        let standing = self.standings.remove(id).unwrap_or_default();
-        self.add_unreachable(id.clone(), since, standing);
+        let admin_state = self.admin_states.remove(id).unwrap_or_default();
+        self.add_unreachable(id.clone(), since, admin_state);
         Some(info)
     }
 
     /// Removes an agent that registers from the recovered and unreachable ones. Returns its administrative state, and
     /// whether it was unreachable.
-    pub(crate) fn readmit(&mut self, id: &AgentId) -> (Standing, bool) {
+    pub(crate) fn readmit(&mut self, id: &AgentId) -> (AdminState, bool) {
         Arc::make_mut(&mut self.recovered).remove(id);
-        let recovered = self.standings.remove(id);
-        let unreachable = self.unreachable.remove(id).map(|(_, standing)| standing);
+        let recovered = self.admin_states.remove(id);
+        let unreachable = self.unreachable.remove(id).map(|(_, admin_state)| admin_state);
         (unreachable.or(recovered).unwrap_or_default(), unreachable.is_some())
     }
 

@@ -15,7 +15,7 @@ use crate::master::Master;
 use crate::state::{Agent, AgentCapabilities, AgentKey, FrameworkKey};
 
 /// Properties that an agent states when it registers or reregisters.
-pub(crate) struct Arrival {
+pub(crate) struct AgentRegistration {
     pub info: mesos::SlaveInfo,
     pub pid: Pid,
     pub version: String,
@@ -31,18 +31,18 @@ impl Master {
     pub(crate) fn add_agent(
         &mut self,
         id: AgentId,
-        arrival: Arrival,
+        registration: AgentRegistration,
         reregistered: Option<Time>,
         out: &mut Outbox,
     ) -> AgentKey {
-        let pid = arrival.pid.clone();
+        let pid = registration.pid.clone();
         let agent = Agent {
             id,
             unavailability: None,
-            info: Arc::new(arrival.info),
+            info: Arc::new(registration.info),
             pid: pid.clone(),
-            version: arrival.version,
-            capabilities: arrival.capabilities,
+            version: registration.version,
+            capabilities: registration.capabilities,
             registered: self.now,
             reregistered,
             connected: true,
@@ -50,17 +50,17 @@ impl Master {
             drain: None,
             drain_start: None,
             inverse_answers: BTreeMap::new(),
-            total: arrival.total,
+            total: registration.total,
             used: Resources::new(),
             offered: Resources::new(),
-            checkpointed: arrival.checkpointed,
-            resource_version: arrival.resource_version,
+            checkpointed: registration.checkpointed,
+            resource_version: registration.resource_version,
             providers: BTreeMap::new(),
             executors: BTreeMap::new(),
         };
         out.push(Output::Link { pid });
         let key = self.agents.insert(agent, self.now, &mut self.timers);
-        self.learn_unavailability(key, out);
+        self.apply_machine_maintenance(key, out);
         key
     }
 
@@ -85,7 +85,7 @@ impl Master {
         let named = |(key, used)| Some((self.frameworks.get(key)?.id.clone(), used));
         let used: BTreeMap<FrameworkId, Resources> = used.into_iter().filter_map(named).collect();
         self.allocation.add_agent(agent, &used);
-        if self.agents.is_doubtful(key) {
+        if self.agents.is_task_list_uncertain(key) {
             self.allocation.set_agent_active(&agent.id, false);
         }
     }

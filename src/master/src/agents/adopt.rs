@@ -15,7 +15,7 @@ use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, drop_repetit
 use crate::validate::roles_of;
 
 /// Frameworks, tasks and executors that a reregistering agent lists.
-pub(crate) struct Returning {
+pub(crate) struct AgentLists {
     pub frameworks: Vec<mesos::FrameworkInfo>,
     pub tasks: Vec<mesos::Task>,
     pub executors: Vec<mesos::ExecutorInfo>,
@@ -23,7 +23,7 @@ pub(crate) struct Returning {
 }
 
 /// Checked tasks and executors that a reregistering agent lists.
-pub(crate) struct Adoption {
+pub(crate) struct CheckedLists {
     /// Tasks in the form in which their rows keep them: see [`drop_repetition`].
     tasks: Vec<mesos::Task>,
     /// Framework, id and resources of each task, in the order of `tasks`.
@@ -37,11 +37,11 @@ impl Master {
     ///
     /// # Errors
     /// A listed task or executor has an invalid id, or resources that cannot be allocated to a role.
-    pub(crate) fn adoption(
+    pub(crate) fn check_lists(
         frameworks: &[mesos::FrameworkInfo],
         mut tasks: Vec<mesos::Task>,
         executors: Vec<mesos::ExecutorInfo>,
-    ) -> Result<Adoption, String> {
+    ) -> Result<CheckedLists, String> {
         let mut roles: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
         for info in frameworks {
             let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
@@ -69,20 +69,20 @@ impl Master {
             drop_repetition(task);
             needs.push((framework, id, resources));
         }
-        let mut adoption = Adoption { tasks, needs, executors: Vec::new() };
+        let mut checked = CheckedLists { tasks, needs, executors: Vec::new() };
         for info in executors {
             let framework = framework_id(&info.framework_id.clone().unwrap_or_default().value)?;
             let id = ExecutorId::of(&info.executor_id.value).map_err(|why| format!("executor id: {why}"))?;
             let resources = allocated(&info.resources, roles.get(framework.as_str()), "Executor", id.as_str())?;
-            adoption.executors.push((framework, id, info, resources));
+            checked.executors.push((framework, id, info, resources));
         }
-        Ok(adoption)
+        Ok(checked)
     }
 
     /// Adds the frameworks that an agent lists and that have not subscribed yet. Frameworks that have completed are
     /// left out.
-    pub(crate) fn adopt_frameworks(&mut self, returning: &Returning, out: &mut Outbox) {
-        for info in &returning.frameworks {
+    pub(crate) fn adopt_frameworks(&mut self, lists: &AgentLists, out: &mut Outbox) {
+        for info in &lists.frameworks {
             let text = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
             let unknown = self.framework_by_id(text).is_none() && !self.frameworks.is_completed(text);
             if let Ok(id) = FrameworkId::new(text)
@@ -94,8 +94,8 @@ impl Master {
     }
 
     /// Adds the completed tasks that an agent lists: those that ended before this master was elected.
-    pub(crate) fn adopt_completed(&mut self, agent: AgentKey, returning: Returning) {
-        for archive in returning.completed {
+    pub(crate) fn adopt_completed(&mut self, agent: AgentKey, lists: AgentLists) {
+        for archive in lists.completed {
             let id = archive.framework_info.id.unwrap_or_default();
             let Some(key) = self.framework_by_id(&id.value) else { continue };
             self.frameworks.adopt_completed(key, agent, archive.tasks);
@@ -107,11 +107,11 @@ impl Master {
     pub(crate) fn adopt(
         &mut self,
         agent: AgentKey,
-        adoption: Adoption,
+        checked: CheckedLists,
         was_unreachable: bool,
         out: &mut Outbox,
     ) -> Vec<(FrameworkKey, TaskKey)> {
-        for (framework, id, mut info, resources) in adoption.executors {
+        for (framework, id, mut info, resources) in checked.executors {
             let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
             if self.agent(agent).is_some_and(|row| row.executor(framework, id.as_str()).is_none()) {
                 info.resources = resources.to_proto(Format::PostRefinement);
@@ -120,16 +120,16 @@ impl Master {
             }
         }
         let mut added = Vec::new();
-        for (proto, (framework, id, resources)) in adoption.tasks.into_iter().zip(adoption.needs) {
+        for (proto, (framework, id, resources)) in checked.tasks.into_iter().zip(checked.needs) {
             let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
-            if self.task_by_id(framework, id.as_str()).is_some() || self.is_done_with(framework, &id, &proto) {
+            if self.task_by_id(framework, id.as_str()).is_some() || self.is_completed_task(framework, &id, &proto) {
                 continue;
             }
-            self.frameworks.unstrand_task(framework, id.as_str());
+            self.frameworks.remove_unreachable_task(framework, id.as_str());
             let Some(task) = self.adopt_task(agent, framework, id, proto, resources) else { continue };
             added.push((framework, task));
             if was_unreachable {
-                self.tell_returned(framework, task, out);
+                self.send_reachable_again(framework, task, out);
             }
         }
         added
@@ -137,7 +137,7 @@ impl Master {
 
     /// Returns whether a listed task is terminal and completed already. That happens if its last acknowledgement and
     /// the agent's list crossed. If the acknowledgement is lost, the agent sends the update again.
-    fn is_done_with(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
+    fn is_completed_task(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
         let known = || self.framework(framework)?.completed_tasks.values().find(|task| task.id == *id);
         is_terminal(proto.state()) && known().is_some()
     }
@@ -159,8 +159,8 @@ impl Master {
     }
 
     /// Sends the framework the state of a task whose agent was unreachable and has reregistered.
-    fn tell_returned(&mut self, framework: FrameworkKey, task: TaskKey, out: &mut Outbox) {
-        self.tell_out_of_turn(framework, task, Reason::SlaveReregistered, "Unreachable agent re-reregistered", out);
+    fn send_reachable_again(&mut self, framework: FrameworkKey, task: TaskKey, out: &mut Outbox) {
+        self.send_task_state(framework, task, Reason::SlaveReregistered, "Unreachable agent re-reregistered", out);
     }
 }
 

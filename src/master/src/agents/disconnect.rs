@@ -15,14 +15,14 @@ impl Master {
         out.info(format!("Agent {} ({}) is disconnected", agent.id, agent.info.hostname));
         self.update_activity(key);
         self.rescind_offers_on(key, out);
-        self.lose_unsaved_tasks(key, out);
+        self.end_tasks_without_checkpointing(key, out);
         let until = self.now + self.config.agent_reregister_timeout;
         self.agents.await_reregistration(key, until, &mut self.timers);
     }
 
     /// Ends the tasks and executors of frameworks without checkpointing: they do not survive the process of their
     /// agent.
-    fn lose_unsaved_tasks(&mut self, key: AgentKey, out: &mut Outbox) {
+    fn end_tasks_without_checkpointing(&mut self, key: AgentKey, out: &mut Outbox) {
         let unsaved = |framework: FrameworkKey| self.framework(framework).is_some_and(|f| !f.info.checkpoint());
         let tasks: Vec<(FrameworkKey, TaskKey)> = self.agents.tasks(key).filter(|(f, _)| unsaved(*f)).collect();
         let mut executors = self.agents.executors_on(key);
@@ -32,9 +32,9 @@ impl Master {
             if !is_terminal(row.state()) {
                 let lost = TaskState::TaskLost;
                 let status = MasterStatus::of(row, lost, Reason::SlaveDisconnected, "Agent disconnected");
-                self.declare_task(framework, task, status, out);
+                self.set_generated_state(framework, task, status, out);
             }
-            self.retire_task(framework, task);
+            self.complete_task(framework, task);
         }
         for (framework, id) in executors {
             self.remove_executor(key, framework, id.as_str());

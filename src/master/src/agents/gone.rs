@@ -31,6 +31,6 @@ impl Master {
             message: "Agent has been marked gone".to_owned(),
             unreachable_time: None,
         };
-        self.take_agent_out(key, removal, out);
+        self.remove_agent_with_tasks(key, removal, out);
     }
 }

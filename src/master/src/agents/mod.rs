@@ -15,9 +15,9 @@ mod table;
 mod total;
 mod unreachable;
 
-pub(crate) use absent::{AbsentAgents, Standing};
-pub(crate) use add::Arrival;
-pub(crate) use adopt::Returning;
+pub(crate) use absent::{AbsentAgents, AdminState};
+pub(crate) use add::AgentRegistration;
+pub(crate) use adopt::AgentLists;
 pub(crate) use removals::Removals;
 pub(crate) use remove::Removal;
 pub(crate) use table::Agents;

@@ -16,7 +16,7 @@ impl Master {
             self.schedule_removal(key, "health check timed out", out);
         }
         let Some(agent) = self.agents.get(key) else { return };
-        let connected = agent.connected && !self.agents.is_doubtful(key);
+        let connected = agent.connected && !self.agents.is_task_list_uncertain(key);
         out.push(Output::Send {
             to: agent.pid.clone(),
             from: Sender::Observer(observer),

@@ -8,7 +8,7 @@ use protos::mesos::internal::{
 };
 use protos::mesos::task_status::{Reason, Source};
 
-use super::{Arrival, Returning};
+use super::{AgentLists, AgentRegistration};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
@@ -17,50 +17,56 @@ use crate::state::{Agent, AgentKey, FrameworkKey};
 
 impl Master {
     /// Handles the reregistration of an agent that is registered, connected or not.
-    pub(crate) fn reregister_known(&mut self, key: AgentKey, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        // `returning` is needed again below.
-        let listed = (returning.tasks.clone(), returning.executors.clone());
-        let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
-            Ok(adoption) => adoption,
+    pub(crate) fn reregister_known(
+        &mut self,
+        key: AgentKey,
+        registration: AgentRegistration,
+        lists: AgentLists,
+        out: &mut Outbox,
+    ) {
+        // `lists` is needed again below.
+        let listed = (lists.tasks.clone(), lists.executors.clone());
+        let checked = match Master::check_lists(&lists.frameworks, listed.0, listed.1) {
+            Ok(checked) => checked,
             Err(why) => {
-                out.warn(format!("Ignoring the reregistration of {}: {why}", arrival.pid));
+                out.warn(format!("Ignoring the reregistration of {}: {why}", registration.pid));
                 return;
             }
         };
-        out.info(format!("Agent at {} has reregistered", arrival.pid));
+        out.info(format!("Agent at {} has reregistered", registration.pid));
         self.count(Counter::SlaveReregistrations);
         // The agent may not have the offered resources any more.
         self.rescind_offers_on(key, out);
-        let reconciliations = self.missing_tasks(key, &returning);
-        let behind = !self.agents.is_doubtful(key) && self.is_behind(key, &arrival, &reconciliations);
-        self.reconnect_agent(key, arrival, out);
+        let reconciliations = self.missing_tasks(key, &lists);
+        let behind = !self.agents.is_task_list_uncertain(key) && self.is_behind(key, &registration, &reconciliations);
+        self.reconnect_agent(key, registration, out);
         if behind {
-            self.agents.ask_list_again(key, self.now, &mut self.timers);
+            self.agents.request_task_list(key, self.now, &mut self.timers);
         }
-        self.learn_unavailability(key, out);
-        self.tell_reregistered(key, reconciliations, out);
-        self.drop_missing_executors(key, &returning);
-        self.adopt_frameworks(&returning, out);
-        let tasks = self.adopt(key, adoption, false, out);
+        self.apply_machine_maintenance(key, out);
+        self.send_reregistered(key, reconciliations, out);
+        self.drop_missing_executors(key, &lists);
+        self.adopt_frameworks(&lists, out);
+        let tasks = self.adopt(key, checked, false, out);
         self.offer_agent(key);
         for (framework, task) in tasks {
             self.announce_task_added(framework, task, out);
         }
-        self.brief_agent(key, &returning, out);
+        self.send_missed_messages(key, &lists, out);
         self.agents.check_drained(key, &self.operations);
     }
 
     /// Returns whether an agent lacks tasks or reservations that it was sent. They may still be on their way and use
     /// resources that are free by the agent's list. Or they are lost, and the master keeps them until the agent has
     /// reported their state.
-    fn is_behind(&self, key: AgentKey, arrival: &Arrival, missing: &[ReconcileTasksMessage]) -> bool {
-        let made = arrival.total.to_checkpoint();
+    fn is_behind(&self, key: AgentKey, registration: &AgentRegistration, missing: &[ReconcileTasksMessage]) -> bool {
+        let made = registration.total.to_checkpoint();
         !missing.is_empty() || self.agent(key).is_some_and(|agent| agent.total.to_checkpoint() != made)
     }
 
-    fn reconnect_agent(&mut self, key: AgentKey, arrival: Arrival, out: &mut Outbox) {
-        let pid = arrival.pid.clone();
-        let Some(changes) = self.agents.reconnect(key, arrival, self.now, &mut self.timers) else { return };
+    fn reconnect_agent(&mut self, key: AgentKey, registration: AgentRegistration, out: &mut Outbox) {
+        let pid = registration.pid.clone();
+        let Some(changes) = self.agents.reconnect(key, registration, self.now, &mut self.timers) else { return };
         if let Some(info) = changes.new_info {
             out.persist.push(RegistryOp::UpdateAgent(Box::new((*info).clone())));
         }
@@ -75,7 +81,7 @@ impl Master {
     }
 
     /// Sends an agent that is admitted again the answer to its reregistration.
-    pub(crate) fn tell_reregistered(
+    pub(crate) fn send_reregistered(
         &self,
         key: AgentKey,
         reconciliations: Vec<ReconcileTasksMessage>,
@@ -89,12 +95,9 @@ impl Master {
 
     /// Returns reconciliation requests for the tasks that the master has on an agent and that the agent does not list.
     /// The agent answers with their state.
-    fn missing_tasks(&self, key: AgentKey, returning: &Returning) -> Vec<ReconcileTasksMessage> {
-        let listed: BTreeSet<(&str, &str)> = returning
-            .tasks
-            .iter()
-            .map(|task| (task.framework_id.value.as_str(), task.task_id.value.as_str()))
-            .collect();
+    fn missing_tasks(&self, key: AgentKey, lists: &AgentLists) -> Vec<ReconcileTasksMessage> {
+        let listed: BTreeSet<(&str, &str)> =
+            lists.tasks.iter().map(|task| (task.framework_id.value.as_str(), task.task_id.value.as_str())).collect();
         let mut messages: Vec<(FrameworkKey, ReconcileTasksMessage)> = Vec::new();
         for (framework, task) in self.agents.tasks(key) {
             let (Some(entry), Some(row)) = (self.framework(framework), self.task(framework, task)) else { continue };
@@ -125,8 +128,8 @@ impl Master {
     }
 
     /// Removes the executors that the master has on an agent and that the agent does not list: they have terminated.
-    fn drop_missing_executors(&mut self, key: AgentKey, returning: &Returning) {
-        let listed: BTreeSet<(&str, &str)> = returning
+    fn drop_missing_executors(&mut self, key: AgentKey, lists: &AgentLists) {
+        let listed: BTreeSet<(&str, &str)> = lists
             .executors
             .iter()
             .map(|info| {
@@ -143,10 +146,10 @@ impl Master {
     }
 
     /// Sends a reregistered agent the kills, shutdowns, drains and updates that it may have missed.
-    pub(crate) fn brief_agent(&mut self, key: AgentKey, returning: &Returning, out: &mut Outbox) {
+    pub(crate) fn send_missed_messages(&mut self, key: AgentKey, lists: &AgentLists, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
-        self.send_kept_kills(key, &agent, returning, out);
-        for info in &returning.frameworks {
+        self.send_kept_kills(key, &agent, lists, out);
+        for info in &lists.frameworks {
             let id = info.id.clone().unwrap_or_default();
             if self.frameworks.is_completed(id.value.as_str()) {
                 out.push(Output::send(&agent.pid, ShutdownFrameworkMessage { framework_id: id }));
@@ -155,7 +158,7 @@ impl Master {
         if let Some(drain) = &agent.drain {
             out.push(Output::send(&agent.pid, DrainSlaveMessage { config: drain.config }));
         }
-        for info in &returning.frameworks {
+        for info in &lists.frameworks {
             let key = info.id.as_ref().and_then(|id| self.framework_by_id(&id.value));
             let known = key.filter(|key| self.framework(*key).is_some_and(|framework| !framework.recovered()));
             if let Some(message) = known.and_then(|key| self.frameworks.update_message(key)) {
@@ -168,8 +171,8 @@ impl Master {
     }
 
     /// Sends the kills that were requested while the agent was disconnected. Their kill policies are not kept.
-    fn send_kept_kills(&mut self, key: AgentKey, agent: &Agent, returning: &Returning, out: &mut Outbox) {
-        let listed = returning.tasks.iter();
+    fn send_kept_kills(&mut self, key: AgentKey, agent: &Agent, lists: &AgentLists, out: &mut Outbox) {
+        let listed = lists.tasks.iter();
         let frameworks = &self.frameworks;
         let listed = listed.filter_map(|task| Some((frameworks.key_of(&task.framework_id.value)?, task)));
         for task in self.agents.take_kills(key, listed) {

@@ -19,7 +19,7 @@ impl Master {
         // reregister.
         let expected = (self.absent.recovered().len() as f64 * self.config.allocator_agent_recovery_factor) as usize;
         if !self.quotas.is_empty() && expected > 0 {
-            self.allocation.hold(expected, self.now + self.config.allocator_recovery_timeout);
+            self.allocation.pause_offers(expected, self.now + self.config.allocator_recovery_timeout);
         }
         if !self.absent.recovered().is_empty() {
             self.timers.set(self.now + self.config.agent_reregister_timeout, Timer::RecoveredAgents);

@@ -52,26 +52,26 @@ impl Master {
                     self.timers.set(self.removals.next, Timer::AgentRemoval);
                     return;
                 }
-                if self.waits_in_earnest(&waiting) {
+                if self.is_still_scheduled(&waiting) {
                     self.removals.next = self.now + span / count.max(1);
                 }
             }
             self.removals.waiting.pop_front();
-            self.let_go(waiting, out);
+            self.mark_waiting_unreachable(waiting, out);
         }
     }
 
     /// Returns whether a waiting agent is still to be removed. A pong or a reregistration may have canceled the
     /// removal.
-    fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
+    fn is_still_scheduled(&self, waiting: &Waiting) -> bool {
         match waiting {
             Waiting::Silent(agent, _) => self.agents.is_removal_scheduled(*agent),
             Waiting::Recovered(id) => self.absent.is_recovered(id.as_str()),
         }
     }
 
-    fn let_go(&mut self, waiting: Waiting, out: &mut Outbox) {
-        if !self.waits_in_earnest(&waiting) {
+    fn mark_waiting_unreachable(&mut self, waiting: Waiting, out: &mut Outbox) {
+        if !self.is_still_scheduled(&waiting) {
             return;
         }
         match waiting {

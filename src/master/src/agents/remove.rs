@@ -8,7 +8,7 @@ use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::{AgentKey, FrameworkKey, TaskKey, is_terminal};
-use crate::tasks::{MasterStatus, lost_or};
+use crate::tasks::{MasterStatus, state_or_lost};
 
 /// Consequences of an agent's removal for its tasks.
 pub(crate) struct Removal {
@@ -34,28 +34,30 @@ impl Master {
             message: format!("Agent {} removed: {why}", agent.info.hostname),
             unreachable_time: None,
         };
-        self.take_agent_out(key, removal, out);
+        self.remove_agent_with_tasks(key, removal, out);
         self.announce_agent_removed(agent.proto_id(), out);
     }
 
     /// Removes an agent in favor of another one at the same address. The authentication of that address stays valid.
     pub(crate) fn replace_agent(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(pid) = self.agents.get(key).map(|agent| agent.pid.clone()) else { return };
-        let proof = self.peers.forget(&pid);
+        let authentication = self.peers.forget(&pid);
         let why = "a new agent registered at the same address";
         self.remove_agent(key, why, Some(Counter::SlaveRemovalsRegistered), out);
-        proof.into_iter().for_each(|proof| self.peers.prove(pid.clone(), proof));
+        authentication
+            .into_iter()
+            .for_each(|authentication| self.peers.record_authentication(pid.clone(), authentication));
     }
 
     /// Removes an agent with its offers, tasks and executors, and notifies the frameworks.
-    pub(crate) fn take_agent_out(&mut self, key: AgentKey, removal: Removal, out: &mut Outbox) {
+    pub(crate) fn remove_agent_with_tasks(&mut self, key: AgentKey, removal: Removal, out: &mut Outbox) {
         let Some(id) = self.agents.get(key).map(|agent| agent.id.clone()) else { return };
         // First of all, so that none of its resources is offered again.
         self.allocation.remove_agent(&id);
         self.rescind_offers_on(key, out);
         let tasks: Vec<_> = self.agents.tasks(key).collect();
         for (framework, task) in tasks {
-            self.take_task_out(framework, task, &removal, out);
+            self.end_task_of_removed_agent(framework, task, &removal, out);
         }
         for (framework, id) in self.agents.executors_on(key) {
             self.remove_executor(key, framework, id.as_str());
@@ -66,30 +68,36 @@ impl Master {
             self.peers.forget(&agent.pid);
             out.push(Output::Unlink { pid: agent.pid.clone() });
         }
-        self.tell_all_lost(&agent.proto_id(), out);
+        self.send_lost_agent_to_all(&agent.proto_id(), out);
     }
 
-    fn take_task_out(&mut self, framework: FrameworkKey, task: TaskKey, removal: &Removal, out: &mut Outbox) {
+    fn end_task_of_removed_agent(
+        &mut self,
+        framework: FrameworkKey,
+        task: TaskKey,
+        removal: &Removal,
+        out: &mut Outbox,
+    ) {
         let row = self.task(framework, task);
         let (Some(row), Some(entry)) = (row, self.framework(framework)) else { return };
         if is_terminal(row.state()) {
-            self.retire_task(framework, task);
+            self.complete_task(framework, task);
             return;
         }
-        let state = lost_or(removal.state, entry.capabilities);
+        let state = state_or_lost(removal.state, entry.capabilities);
         let mut status = MasterStatus::of(row, state, removal.reason, removal.message.clone());
         status.unreachable_time = removal.unreachable_time;
-        self.declare_task(framework, task, status, out);
+        self.set_generated_state(framework, task, status, out);
         match removal.unreachable_time {
-            Some(_) => self.strand_task(framework, task),
-            None => self.retire_task(framework, task),
+            Some(_) => self.mark_task_unreachable(framework, task),
+            None => self.complete_task(framework, task),
         }
     }
 
     /// Sends FAILURE for an agent to every connected framework.
-    pub(crate) fn tell_all_lost(&mut self, id: &mesos::SlaveId, out: &mut Outbox) {
+    pub(crate) fn send_lost_agent_to_all(&mut self, id: &mesos::SlaveId, out: &mut Outbox) {
         for key in self.frameworks.keys() {
-            self.frameworks.tell_lost_agent(key, id.clone(), out);
+            self.frameworks.send_lost_agent(key, id.clone(), out);
         }
     }
 }

@@ -4,7 +4,7 @@ use base::AgentId;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, TaskState};
 
-use super::{Removal, Standing};
+use super::{AdminState, Removal};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
@@ -19,8 +19,8 @@ impl Master {
         out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: agent.proto_id(), time });
-        let standing = Standing { drain: agent.drain, deactivated: agent.deactivated };
-        self.absent.add_unreachable(agent.id.clone(), time, standing);
+        let admin_state = AdminState { drain: agent.drain, deactivated: agent.deactivated };
+        self.absent.add_unreachable(agent.id.clone(), time, admin_state);
         self.count(Counter::SlaveRemovals);
         self.count(Counter::SlaveRemovalsUnhealthy);
         let removal = Removal {
@@ -29,13 +29,13 @@ impl Master {
             message: format!("Agent {} is unreachable: {why}", agent.info.hostname),
             unreachable_time: Some(time),
         };
-        self.take_agent_out(key, removal, out);
+        self.remove_agent_with_tasks(key, removal, out);
     }
 
     /// Marks a recovered agent that has not reregistered as unreachable. The master does not know its tasks.
     pub(crate) fn mark_recovered_unreachable(&mut self, id: &AgentId, out: &mut Outbox) {
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
-        let Some(info) = self.absent.lose(id, time) else { return };
+        let Some(info) = self.absent.mark_recovered_unreachable(id, time) else { return };
         out.info(format!("Agent {id} ({}) has not come back", info.hostname));
         let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: proto_id.clone(), time });
@@ -43,6 +43,6 @@ impl Master {
         self.count(Counter::SlaveRemovals);
         self.count(Counter::SlaveRemovalsUnhealthy);
         self.count(Counter::RecoverySlaveRemovals);
-        self.tell_all_lost(&proto_id, out);
+        self.send_lost_agent_to_all(&proto_id, out);
     }
 }

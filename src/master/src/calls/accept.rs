@@ -17,10 +17,10 @@ use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey, Offer, OfferKey};
-use crate::tasks::{MasterStatus, lost_or};
+use crate::tasks::{MasterStatus, state_or_lost};
 
 /// Resources of an ACCEPT, and what is left of them as its operations are carried out.
-pub(crate) struct Deal {
+pub(crate) struct AcceptedOffers {
     pub framework: FrameworkKey,
     pub agent: AgentKey,
     pub role: Role,
@@ -31,16 +31,16 @@ pub(crate) struct Deal {
     /// Resources that are left, including results of operations.
     pub left: Resources,
     /// Results of operations that no other operation of this ACCEPT may use.
-    pub aside: Resources,
+    pub unusable_results: Resources,
     /// Shared resources that tasks of this ACCEPT use. Other tasks of it may use them as well.
     pub shared: Resources,
     /// Resources of tasks and executors that the allocator does not know yet. It is notified once per operation.
-    pub unbooked: Resources,
+    pub unreported: Resources,
     /// Whether the ACCEPT has an operation other than LAUNCH and LAUNCH_GROUP.
-    pub converted: bool,
+    pub has_other_operations: bool,
 }
 
-impl Deal {
+impl AcceptedOffers {
     /// Returns the resources that a task may use: those that are left, and the shared ones that earlier tasks use.
     pub fn available(&self) -> Cow<'_, Resources> {
         match self.shared.is_empty() {
@@ -62,23 +62,23 @@ impl Master {
                 return;
             }
         };
-        let Some(mut deal) = self.take_offers(key, &offers) else { return };
+        let Some(mut accepted) = self.take_offers(key, &offers) else { return };
         for operation in call.operations {
-            self.operate(&mut deal, operation, out);
+            self.operate(&mut accepted, operation, out);
         }
-        self.give_back(deal, call.filters.unwrap_or_default());
+        self.recover_unused(accepted, call.filters.unwrap_or_default());
     }
 
-    fn operate(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
+    fn operate(&mut self, accepted: &mut AcceptedOffers, operation: Operation, out: &mut Outbox) {
         match operation.r#type() {
-            Type::Launch => self.launch(deal, operation, out),
-            Type::LaunchGroup => self.launch_group(deal, operation, out),
+            Type::Launch => self.launch(accepted, operation, out),
+            Type::LaunchGroup => self.launch_group(accepted, operation, out),
             _ => {
-                deal.converted = true;
-                self.convert(deal, operation, out);
+                accepted.has_other_operations = true;
+                self.convert(accepted, operation, out);
             }
         }
-        self.book_taken(deal);
+        self.report_used(accepted);
     }
 
     /// Checks a list of offers by the rules of SCH-70, in their order.
@@ -126,54 +126,54 @@ impl Master {
     }
 
     /// Removes the offers. Their resources belong to the returned deal.
-    fn take_offers(&mut self, key: FrameworkKey, offers: &[OfferKey]) -> Option<Deal> {
-        let mut deal: Option<Deal> = None;
+    fn take_offers(&mut self, key: FrameworkKey, offers: &[OfferKey]) -> Option<AcceptedOffers> {
+        let mut accepted: Option<AcceptedOffers> = None;
         for offer in offers.iter().filter_map(|key| self.take_offer(*key)) {
-            let deal = deal.get_or_insert_with(|| Deal {
+            let accepted = accepted.get_or_insert_with(|| AcceptedOffers {
                 framework: key,
                 agent: offer.agent,
                 role: offer.role.clone(),
                 offers: Vec::new(),
                 offered: Resources::new(),
                 left: Resources::new(),
-                aside: Resources::new(),
+                unusable_results: Resources::new(),
                 shared: Resources::new(),
-                unbooked: Resources::new(),
-                converted: false,
+                unreported: Resources::new(),
+                has_other_operations: false,
             });
-            deal.offered += &offer.resources;
-            deal.offers.push(offer);
+            accepted.offered += &offer.resources;
+            accepted.offers.push(offer);
         }
         let count = offers.len() as u64;
         if let Some(counts) = self.frameworks.counts(key) {
             counts.offers_accepted += count;
         }
-        deal.map(|deal| Deal { left: deal.offered.clone(), ..deal })
+        accepted.map(|accepted| AcceptedOffers { left: accepted.offered.clone(), ..accepted })
     }
 
     /// Returns the resources that are left to the allocator: under the filters, except for results of operations
     /// (SCH-81).
-    fn give_back(&mut self, deal: Deal, filters: Filters) {
-        if !deal.converted
-            && let [offer] = &deal.offers[..]
+    fn recover_unused(&mut self, accepted: AcceptedOffers, filters: Filters) {
+        if !accepted.has_other_operations
+            && let [offer] = &accepted.offers[..]
         {
             // The short form of the code below, for one offer without conversions.
-            self.offer_ended(offer, &(&deal.offered - &deal.left), OfferEnd::Accepted);
-            self.recover_offered(deal.framework, deal.agent, &deal.role, &deal.left, Some(&filters));
+            self.offer_ended(offer, &(&accepted.offered - &accepted.left), OfferEnd::Accepted);
+            self.recover_offered(accepted.framework, accepted.agent, &accepted.role, &accepted.left, Some(&filters));
             return;
         }
-        let made = &deal.left - &deal.offered;
-        let declined = &deal.left - &made;
-        let made = made + &deal.aside;
-        let mut used = &deal.offered - &declined;
-        for offer in &deal.offers {
+        let made = &accepted.left - &accepted.offered;
+        let declined = &accepted.left - &made;
+        let made = made + &accepted.unusable_results;
+        let mut used = &accepted.offered - &declined;
+        for offer in &accepted.offers {
             // With several offers, the used resources are attributed to the first ones that have them.
             let part = &offer.resources - &(&offer.resources - &used);
             used -= &part;
             self.offer_ended(offer, &part, OfferEnd::Accepted);
         }
-        self.recover_offered(deal.framework, deal.agent, &deal.role, &made, None);
-        self.recover_offered(deal.framework, deal.agent, &deal.role, &declined, Some(&filters));
+        self.recover_offered(accepted.framework, accepted.agent, &accepted.role, &made, None);
+        self.recover_offered(accepted.framework, accepted.agent, &accepted.role, &declined, Some(&filters));
     }
 
     /// Refuses an ACCEPT with invalid offers: no offer is used, tasks are dropped, operations fail.
@@ -215,7 +215,7 @@ impl Master {
     fn drop_task(&mut self, key: FrameworkKey, task: TaskInfo, reason: Reason, why: &str, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
         let status = MasterStatus {
-            state: lost_or(TaskState::TaskDropped, framework.capabilities),
+            state: state_or_lost(TaskState::TaskDropped, framework.capabilities),
             reason: Some(reason),
             message: format!("Task launched with invalid offers: {why}"),
             agent_id: Some(task.slave_id),
@@ -231,7 +231,7 @@ impl Master {
     pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
         self.counters.terminal(state, 0, reason);
-        self.tell_status(key, status, out);
+        self.send_status(key, status, out);
     }
 
     /// Reports an operation that cannot be carried out, if it has an id. A driver must abort (SCH-73).
@@ -247,7 +247,7 @@ impl Master {
         self.refuse_operation(key, operation, message, out);
         let Some(operation_id) = operation.id.clone() else { return };
         if self.framework(key).is_some_and(|framework| framework.pid().is_some()) {
-            self.frameworks.tell_error(key, message, out);
+            self.frameworks.send_error(key, message, out);
             return;
         }
         let status = OperationStatus {
@@ -257,7 +257,7 @@ impl Master {
             slave_id: agent.and_then(|agent| self.agent(agent)).map(|agent| agent.proto_id()),
             ..Default::default()
         };
-        self.frameworks.tell_operation(key, status, out);
+        self.frameworks.send_operation_status(key, status, out);
     }
 }
 

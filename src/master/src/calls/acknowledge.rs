@@ -49,7 +49,7 @@ impl Master {
         };
         out.push(Output::send(&agent.pid, message));
         if let Some(task) = task.filter(|_| done) {
-            self.retire_task(key, task);
+            self.complete_task(key, task);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use protos::mesos::task_status::Reason;
 use protos::mesos::{ExecutorInfo, TaskInfo, TaskState};
 use resources::{Format, Resource, Resources};
 
-use super::accept::{Deal, tasks_of};
+use super::accept::{AcceptedOffers, tasks_of};
 use super::normalize;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
@@ -19,34 +19,34 @@ use crate::tasks::{MasterStatus, task_of};
 use crate::validate::{self, Launch, Needs};
 
 impl Master {
-    pub(crate) fn launch(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
+    pub(crate) fn launch(&mut self, accepted: &mut AcceptedOffers, operation: Operation, out: &mut Outbox) {
         let with_id = operation.id.is_some();
         for mut task in tasks_of(operation) {
-            let Some(framework) = self.framework(deal.framework) else { return };
-            normalize::task(&mut task, framework, deal.role.as_str());
+            let Some(framework) = self.framework(accepted.framework) else { return };
+            normalize::task(&mut task, framework, accepted.role.as_str());
             if let Err(why) = self.config.authorizer.may_launch(&framework.info, [&task], None) {
-                self.task_error(deal.framework, &task, Reason::TaskUnauthorized, why.to_string(), out);
+                self.task_error(accepted.framework, &task, Reason::TaskUnauthorized, why.to_string(), out);
                 continue;
             }
             let checked = match with_id {
                 true => Err("Operation 'LAUNCH' must not have an id".to_owned()),
-                false => self.check_task(deal, &task),
+                false => self.check_task(accepted, &task),
             };
             match checked {
-                Ok(needs) => self.run_task(deal, task, needs, out),
-                Err(why) => self.task_error(deal.framework, &task, Reason::TaskInvalid, why, out),
+                Ok(needs) => self.run_task(accepted, task, needs, out),
+                Err(why) => self.task_error(accepted.framework, &task, Reason::TaskInvalid, why, out),
             }
         }
     }
 
-    fn check_task(&self, deal: &Deal, task: &TaskInfo) -> Result<Needs, String> {
-        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
+    fn check_task(&self, accepted: &AcceptedOffers, task: &TaskInfo) -> Result<Needs, String> {
+        let (Some(framework), Some(agent)) = (self.framework(accepted.framework), self.agent(accepted.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        let in_use = self.frameworks.task_id_in_use(deal.framework, &task.task_id.value);
-        let last = self.frameworks.last_needs(deal.framework);
-        let key = deal.framework;
-        validate::task(&Launch { framework, key, agent, in_use, available: &deal.available(), last }, task)
+        let in_use = self.frameworks.task_id_in_use(accepted.framework, &task.task_id.value);
+        let last = self.frameworks.last_needs(accepted.framework);
+        let key = accepted.framework;
+        validate::task(&Launch { framework, key, agent, in_use, available: &accepted.available(), last }, task)
     }
 
     /// Reports TASK_ERROR for a task that is not launched.
@@ -73,13 +73,15 @@ impl Master {
         self.refuse_task(key, status, out);
     }
 
-    fn run_task(&mut self, deal: &mut Deal, mut task: TaskInfo, needs: Needs, out: &mut Outbox) {
+    fn run_task(&mut self, accepted: &mut AcceptedOffers, mut task: TaskInfo, needs: Needs, out: &mut Outbox) {
         let launch_executor = needs.launch_executor;
-        if self.book_launch(deal, &mut task, needs, out).is_none() {
+        if self.add_launched_task(accepted, &mut task, needs, out).is_none() {
             return;
         }
-        self.frameworks.count_operation(deal.framework, Type::Launch);
-        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
+        self.frameworks.count_operation(accepted.framework, Type::Launch);
+        let (Some(framework), Some(agent)) = (self.framework(accepted.framework), self.agent(accepted.agent)) else {
+            return;
+        };
         let message = RunTaskMessage {
             framework_id: None,
             framework: Arc::clone(&framework.info).into(),
@@ -92,32 +94,32 @@ impl Master {
     }
 
     /// Adds a task and, if it is new, its executor. Their resources are converted to the format that the agent reads.
-    pub(crate) fn book_launch(
+    pub(crate) fn add_launched_task(
         &mut self,
-        deal: &mut Deal,
+        accepted: &mut AcceptedOffers,
         task: &mut TaskInfo,
         needs: Needs,
         out: &mut Outbox,
     ) -> Option<TaskKey> {
         // The id was checked before.
         let id = TaskId::new(&task.task_id.value).ok()?;
-        self.take_up(deal, &needs.resources);
+        self.mark_used(accepted, &needs.resources);
         if let (Some((id, resources)), Some(info)) = (&needs.executor, &task.executor)
             && needs.launch_executor
         {
-            self.start_executor(deal, id.clone(), info, resources.clone());
+            self.start_executor(accepted, id.clone(), info, resources.clone());
         }
         let executor_id = task.executor.as_ref().map(|executor| executor.executor_id.clone());
-        let framework_id = self.framework(deal.framework)?.proto_id();
+        let framework_id = self.framework(accepted.framework)?.proto_id();
         let row = Task {
             id: id.clone(),
-            framework: deal.framework,
-            agent: deal.agent,
+            framework: accepted.framework,
+            agent: accepted.agent,
             proto: task_of(task, framework_id, executor_id),
-            resources: self.frameworks.share_needs(deal.framework, needs.resources),
+            resources: self.frameworks.share_needs(accepted.framework, needs.resources),
             released: false,
         };
-        let format = self.agent_format(deal.agent);
+        let format = self.agent_format(accepted.agent);
         if format != Format::PostRefinement || !row.resources.is_written_as(&task.resources) {
             task.resources = row.resources.to_proto(format);
         }
@@ -125,56 +127,59 @@ impl Master {
             info.resources = resources.to_proto(format);
         }
         let key = self.add_task(id, row)?;
-        self.announce_task_added(deal.framework, key, out);
+        self.announce_task_added(accepted.framework, key, out);
         Some(key)
     }
 
     /// Adds a new executor and the resources that it uses.
     pub(crate) fn start_executor(
         &mut self,
-        deal: &mut Deal,
+        accepted: &mut AcceptedOffers,
         id: base::ExecutorId,
         info: &ExecutorInfo,
         resources: Resources,
     ) {
-        self.take_up(deal, &resources);
+        self.mark_used(accepted, &resources);
         let mut info = info.clone();
         info.resources = resources.to_proto(Format::PostRefinement);
-        let executor = Executor { framework: deal.framework, info: Arc::new(info), resources };
-        self.agents.add_executor(deal.agent, id, executor);
+        let executor = Executor { framework: accepted.framework, info: Arc::new(info), resources };
+        self.agents.add_executor(accepted.agent, id, executor);
     }
 
     /// Marks resources of the deal as used. For shared resources that earlier tasks of the ACCEPT use already, each
     /// task gets a further copy (RES-45).
-    pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
+    pub(crate) fn mark_used(&mut self, accepted: &mut AcceptedOffers, resources: &Resources) {
         if !resources.iter().any(Resource::is_shared) {
-            deal.left -= resources;
-            deal.unbooked += resources;
+            accepted.left -= resources;
+            accepted.unreported += resources;
             return;
         }
         let shared = resources.shared();
-        let again = &shared - &deal.left;
-        deal.left -= resources;
-        deal.shared += &(&shared - &deal.shared);
-        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework), self.agents.get(deal.agent)) else {
+        let again = &shared - &accepted.left;
+        accepted.left -= resources;
+        accepted.shared += &(&shared - &accepted.shared);
+        let (Some(framework), Some(agent)) = (self.frameworks.get(accepted.framework), self.agents.get(accepted.agent))
+        else {
             return;
         };
         if again.is_empty() {
-            self.allocation.take_up(&framework.id, &agent.id, &deal.role, resources);
+            self.allocation.mark_used(&framework.id, &agent.id, &accepted.role, resources);
         } else {
-            self.allocation.take_up(&framework.id, &agent.id, &deal.role, &(resources - &again));
-            self.allocation.share(&framework.id, &agent.id, &deal.role, &again);
+            self.allocation.mark_used(&framework.id, &agent.id, &accepted.role, &(resources - &again));
+            self.allocation.add_shared_copies(&framework.id, &agent.id, &accepted.role, &again);
         }
     }
 
     /// Notifies the allocator of the resources that were marked as used since the last call.
-    pub(crate) fn book_taken(&mut self, deal: &mut Deal) {
-        if deal.unbooked.is_empty() {
+    pub(crate) fn report_used(&mut self, accepted: &mut AcceptedOffers) {
+        if accepted.unreported.is_empty() {
             return;
         }
-        let taken = std::mem::take(&mut deal.unbooked);
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework), self.agents.get(deal.agent)) {
-            self.allocation.take_up(&framework.id, &agent.id, &deal.role, &taken);
+        let taken = std::mem::take(&mut accepted.unreported);
+        if let (Some(framework), Some(agent)) =
+            (self.frameworks.get(accepted.framework), self.agents.get(accepted.agent))
+        {
+            self.allocation.mark_used(&framework.id, &agent.id, &accepted.role, &taken);
         }
     }
 

@@ -124,7 +124,7 @@ impl Master {
                 self.frameworks.count_call(key, Type::UpdateFramework);
                 let result = self.update_framework(key, *call.update_framework.unwrap_or_default(), out);
                 if let Err(error) = result {
-                    self.frameworks.tell_error(key, &error.to_string(), out);
+                    self.frameworks.send_error(key, &error.to_string(), out);
                 }
             }
             Type::AcknowledgeOperationStatus | Type::ReconcileOperations | Type::Unknown | Type::Subscribe => {
@@ -133,7 +133,7 @@ impl Master {
             }
             // A driver could not be sent the result of such an operation.
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
-                self.frameworks.tell_error(
+                self.frameworks.send_error(
                     key,
                     "An operation has an 'id', and its status is told to frameworks by HTTP only",
                     out,

@@ -6,29 +6,29 @@
 use protos::mesos::offer::{Operation, operation::Type};
 use resources::{Conversion, Requester, RequestingFramework, Resources, Role};
 
-use super::accept::Deal;
+use super::accept::AcceptedOffers;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::operations::{agent_text, check, fill_allocations, provider_of, well_formed};
 use crate::state::AgentKey;
 
 impl Master {
-    pub(crate) fn convert(&mut self, deal: &mut Deal, mut operation: Operation, out: &mut Outbox) {
-        fill_allocations(&mut operation, deal.role.as_str());
-        match self.conversions_of(deal, &operation, out) {
+    pub(crate) fn convert(&mut self, accepted: &mut AcceptedOffers, mut operation: Operation, out: &mut Outbox) {
+        fill_allocations(&mut operation, accepted.role.as_str());
+        match self.conversions_of(accepted, &operation, out) {
             Ok((conversions, left)) => {
-                self.frameworks.count_operation(deal.framework, operation.r#type());
+                self.frameworks.count_operation(accepted.framework, operation.r#type());
                 // A grown or shrunk volume cannot be used in the same ACCEPT: the agent may still refuse.
                 if matches!(operation.r#type(), Type::GrowVolume | Type::ShrinkVolume) {
-                    let made = &left - &deal.left;
-                    deal.left = &left - &made;
-                    deal.aside += &made;
+                    let made = &left - &accepted.left;
+                    accepted.left = &left - &made;
+                    accepted.unusable_results += &made;
                 } else {
-                    deal.left = left;
+                    accepted.left = left;
                 }
-                self.apply_operation(deal.agent, Some(deal.framework), operation, &conversions, out);
+                self.apply_operation(accepted.agent, Some(accepted.framework), operation, &conversions, out);
             }
-            Err(why) => self.fail_operation(deal.framework, &operation, Some(deal.agent), &why, out),
+            Err(why) => self.fail_operation(accepted.framework, &operation, Some(accepted.agent), &why, out),
         }
     }
 
@@ -36,11 +36,11 @@ impl Master {
     /// has left.
     fn conversions_of(
         &mut self,
-        deal: &Deal,
+        accepted: &AcceptedOffers,
         operation: &Operation,
         out: &mut Outbox,
     ) -> Result<(Vec<Conversion>, Resources), String> {
-        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
+        let (Some(framework), Some(agent)) = (self.framework(accepted.framework), self.agent(accepted.agent)) else {
             return Err("The agent is gone".to_owned());
         };
         // Resource providers send feedback themselves.
@@ -63,14 +63,14 @@ impl Master {
         self.authorize_operation(framework.info.principal.as_deref(), operation)?;
         let conversions = resources::conversions(operation).map_err(|why| why.to_string())?;
         if operation.r#type() == Type::Destroy {
-            self.rescind_copies(deal.agent, &conversions, out);
+            self.rescind_copies(accepted.agent, &conversions, out);
         }
-        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
+        let (Some(framework), Some(agent)) = (self.framework(accepted.framework), self.agent(accepted.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        let left = deal.left.apply_conversions(&conversions).map_err(|why| why.to_string())?;
+        let left = accepted.left.apply_conversions(&conversions).map_err(|why| why.to_string())?;
         let (framework_id, agent_id) = (framework.id.clone(), agent.id.clone());
-        self.allocation.transform(&framework_id, &agent_id, &deal.role, &conversions)?;
+        self.allocation.transform(&framework_id, &agent_id, &accepted.role, &conversions)?;
         Ok((conversions, left))
     }
 

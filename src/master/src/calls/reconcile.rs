@@ -8,7 +8,7 @@ use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey};
-use crate::tasks::{MasterStatus, lost_or};
+use crate::tasks::{MasterStatus, state_or_lost};
 
 impl Master {
     /// Sends the framework the states of the listed tasks, or of all its active tasks if none is listed.
@@ -18,24 +18,24 @@ impl Master {
             let Some(framework) = self.framework(key) else { return };
             let tasks: Vec<TaskKey> = framework.tasks.iter().map(|(task, _)| TaskKey(task)).collect();
             for task in tasks {
-                self.tell_known(key, task, out);
+                self.send_known_task(key, task, out);
             }
             return;
         }
         for task in call.tasks {
             match self.task_by_id(key, &task.task_id.value) {
-                Some(known) => self.tell_known(key, known, out),
-                None => self.tell_unknown(key, task, out),
+                Some(known) => self.send_known_task(key, known, out),
+                None => self.send_unknown_task(key, task, out),
             }
         }
     }
 
-    fn tell_known(&mut self, key: FrameworkKey, task: TaskKey, out: &mut Outbox) {
-        self.tell_out_of_turn(key, task, Reason::Reconciliation, "Reconciliation: Latest task state", out);
+    fn send_known_task(&mut self, key: FrameworkKey, task: TaskKey, out: &mut Outbox) {
+        self.send_task_state(key, task, Reason::Reconciliation, "Reconciliation: Latest task state", out);
     }
 
     /// Sends a framework the state of a task, as far as the framework may know it by now.
-    pub(crate) fn tell_out_of_turn(
+    pub(crate) fn send_task_state(
         &mut self,
         key: FrameworkKey,
         task: TaskKey,
@@ -50,22 +50,22 @@ impl Master {
         update.status.healthy = last.healthy;
         update.status.check_status = last.check_status;
         update.status.container_status = last.container_status;
-        self.frameworks.tell_update(key, update, None, out);
+        self.frameworks.send_update(key, update, None, out);
     }
 
-    fn tell_unknown(&mut self, key: FrameworkKey, task: reconcile::Task, out: &mut Outbox) {
+    fn send_unknown_task(&mut self, key: FrameworkKey, task: reconcile::Task, out: &mut Outbox) {
         let Some(capabilities) = self.framework(key).map(|framework| framework.capabilities) else { return };
         let Some((state, message, unreachable_time)) = self.state_of_unknown(&task) else { return };
         let status = MasterStatus {
             task_id: task.task_id,
-            state: lost_or(state, capabilities),
+            state: state_or_lost(state, capabilities),
             reason: Some(Reason::Reconciliation),
             message: format!("Reconciliation: {message}"),
             agent_id: task.slave_id,
             executor_id: None,
             unreachable_time,
         };
-        self.tell_status(key, status, out);
+        self.send_status(key, status, out);
     }
 
     /// Returns the state of a task that this master does not know, or `None` while the task's agent may still

@@ -17,7 +17,7 @@ impl Master {
         let known = self.operations_of(key);
         if call.operations.is_empty() {
             for status in known {
-                self.frameworks.tell_operation(key, OperationStatus { uuid: None, ..status }, out);
+                self.frameworks.send_operation_status(key, OperationStatus { uuid: None, ..status }, out);
             }
             return;
         }
@@ -25,9 +25,9 @@ impl Master {
             let status = known.iter().find(|status| status.operation_id.as_ref() == Some(&asked.operation_id));
             match status {
                 Some(status) => {
-                    self.frameworks.tell_operation(key, OperationStatus { uuid: None, ..status.clone() }, out)
+                    self.frameworks.send_operation_status(key, OperationStatus { uuid: None, ..status.clone() }, out)
                 }
-                None => self.tell_unknown_operation(key, asked, out),
+                None => self.send_unknown_operation(key, asked, out),
             }
         }
     }
@@ -44,7 +44,7 @@ impl Master {
         status.collect()
     }
 
-    fn tell_unknown_operation(&mut self, key: FrameworkKey, asked: reconcile_operations::Operation, out: &mut Outbox) {
+    fn send_unknown_operation(&mut self, key: FrameworkKey, asked: reconcile_operations::Operation, out: &mut Outbox) {
         use OperationState as S;
         let agent_id = asked.slave_id.as_ref().map(|id| id.value.as_str());
         let registered = agent_id.and_then(|id| self.agent_by_id(id));
@@ -72,7 +72,7 @@ impl Master {
             resource_provider_id: asked.resource_provider_id,
             ..Default::default()
         };
-        self.frameworks.tell_operation(key, status, out);
+        self.frameworks.send_operation_status(key, status, out);
     }
 
     fn provider_unknown(&self, agent: AgentKey, asked: &reconcile_operations::Operation) -> bool {

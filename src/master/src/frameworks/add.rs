@@ -101,7 +101,7 @@ impl Master {
     }
 
     fn beat(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        self.frameworks.tell_heartbeat(key, out);
+        self.frameworks.send_heartbeat(key, out);
         self.frameworks.set_heartbeat(key, self.now + HEARTBEAT_INTERVAL, &mut self.timers);
     }
 }

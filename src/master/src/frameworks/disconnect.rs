@@ -12,7 +12,7 @@ impl Master {
     /// Disconnects a framework because the link to its driver is broken.
     pub(crate) fn driver_exited(&mut self, key: FrameworkKey, out: &mut Outbox) {
         // This reaches the driver only if the link is broken in one direction.
-        self.frameworks.tell_error(key, "Framework disconnected", out);
+        self.frameworks.send_error(key, "Framework disconnected", out);
         self.disconnect_framework(key, out);
     }
 

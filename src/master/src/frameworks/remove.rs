@@ -36,7 +36,7 @@ impl Master {
             if !ended {
                 self.end_task(key, task, TaskState::TaskKilled, Reason::FrameworkRemoved, out);
             }
-            self.retire_task(key, task);
+            self.complete_task(key, task);
         }
     }
 

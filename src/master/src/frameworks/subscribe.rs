@@ -81,7 +81,7 @@ impl Master {
         self.count_subscription(&subscription);
         if subscription.info.principal.is_none() {
             // A framework cannot avoid the rules for its principal by leaving it out.
-            subscription.info.principal = self.proved_principal(&from, out);
+            subscription.info.principal = self.authenticated_principal(&from, out);
         }
         let checked = self.check_subscription(&mut subscription);
         if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info)) {
@@ -95,7 +95,7 @@ impl Master {
         match (owner, known) {
             // The same process without an id: it has not received the answer.
             (Some(owner), None) if subscription.id().is_none() => {
-                self.frameworks.tell_subscribed(owner, false, &self.info, out)
+                self.frameworks.send_subscribed(owner, false, &self.info, out)
             }
             (Some(owner), _) if known != Some(owner) => {
                 out.warn(format!("Dropping a subscription of {from}: it is another framework's process"));
@@ -175,7 +175,7 @@ impl Master {
         subscription.info.id = Some(protos::mesos::FrameworkId { value: (&id).into() });
         out.info(format!("Framework {id} ({}) has subscribed", subscription.info.name));
         let key = self.add_framework(id, subscription, connection, out);
-        self.frameworks.tell_subscribed(key, false, &self.info, out);
+        self.frameworks.send_subscribed(key, false, &self.info, out);
         self.start_heartbeats(key, out);
         if returning {
             self.broadcast_framework(key, out);
@@ -196,7 +196,7 @@ impl Master {
         out.info(format!("Framework {} has subscribed again", framework.id));
         let same_pid = matches!(&connection, Connection::Driver(pid) if framework.pid() == Some(pid));
         if framework.connected() && !same_pid {
-            self.frameworks.tell_error(key, "Framework failed over", out);
+            self.frameworks.send_error(key, "Framework failed over", out);
         }
         // The old instance is not sent RESCIND: it no longer has a connection.
         self.discard_offers_of(key, out);
@@ -204,7 +204,7 @@ impl Master {
         self.connect_framework(key, connection, out);
         self.replace_info(key, subscription, out);
         self.activate_framework(key);
-        self.frameworks.tell_subscribed(key, again, &self.info, out);
+        self.frameworks.send_subscribed(key, again, &self.info, out);
         self.start_heartbeats(key, out);
         self.broadcast_framework(key, out);
         self.announce_framework_updated(key, out);
@@ -216,7 +216,7 @@ impl Master {
         self.replace_info(key, subscription, out);
         self.frameworks.set_reregistered(key, self.now);
         self.activate_framework(key);
-        self.frameworks.tell_subscribed(key, true, &self.info, out);
+        self.frameworks.send_subscribed(key, true, &self.info, out);
         self.broadcast_framework(key, out);
         self.announce_framework_updated(key, out);
     }

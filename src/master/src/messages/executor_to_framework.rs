@@ -26,6 +26,6 @@ impl Master {
             return;
         }
         self.count(Counter::ValidExecutorToFrameworkMessages);
-        self.frameworks.tell_message(framework, message, out);
+        self.frameworks.send_message(framework, message, out);
     }
 }

@@ -20,7 +20,7 @@ impl Master {
             out.warn(format!("Ignoring the end of executor {id}: it is not known on agent {agent_id}"));
             return;
         }
-        self.frameworks.tell_exited_executor(framework, message, out);
+        self.frameworks.send_exited_executor(framework, message, out);
         self.agents.check_drained(agent, &self.operations);
     }
 }

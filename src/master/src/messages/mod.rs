@@ -31,13 +31,13 @@ pub(crate) const REGISTRATION: &str = "RegisterSlaveMessage";
 impl Master {
     /// Handles a libprocess message, unless a rate limit delays it.
     pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
-        if let Some(message) = self.passed(&from, message, out) {
-            self.pass(from, message, out);
+        if let Some(message) = self.admit_by_rate_limit(&from, message, out) {
+            self.handle_message(from, message, out);
         }
     }
 
     /// Handles a libprocess message that no rate limit delays any more.
-    pub(crate) fn pass(&mut self, from: Pid, message: Message, out: &mut Outbox) {
+    pub(crate) fn handle_message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
         let Some(message) = self.peers.admissible(&from, message, out) else { return };
         match message {
             Message::PongSlave { observer } => self.pong_slave(&from, observer, out),

@@ -5,7 +5,7 @@ use protos::mesos;
 use protos::mesos::internal::{RegisterSlaveMessage, ShutdownMessage, SlaveRegisteredMessage};
 use resources::from_proto;
 
-use crate::agents::{Arrival, total_of};
+use crate::agents::{AgentRegistration, total_of};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
@@ -28,7 +28,7 @@ impl Master {
             self.refuse_message(&from, REGISTRATION, ("hostname", host), Fault::Invalid(why.to_string()), out);
             return;
         }
-        if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
+        if !self.is_agent_admissible(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
         let known = self.agents.key_of_pid(&from);
@@ -38,26 +38,26 @@ impl Master {
             let asked = &message.resource_version_uuid;
             let is_it = |version: &Option<mesos::Uuid>| asked.is_none() || version.is_none() || asked == version;
             if self.agent(known).is_some_and(|agent| agent.connected && is_it(&agent.resource_version)) {
-                self.tell_registered(known, out);
+                self.send_registered(known, out);
                 return;
             }
         }
         // Checked before anything is changed: removing an agent removes its link, and only an admitted one is linked
         // again.
-        let arrival = match arrival(from.clone(), message) {
-            Ok(arrival) => arrival,
+        let registration = match parse_registration(from.clone(), message) {
+            Ok(registration) => registration,
             Err(why) => {
                 out.warn(format!("Ignoring the registration of agent {from}: {why}"));
                 return;
             }
         };
         known.into_iter().for_each(|known| self.replace_agent(known, out));
-        self.admit_new(arrival, out);
+        self.admit_new(registration, out);
     }
 
     /// Returns whether an agent with a valid message may register, by the checks of docs/mesos/libprocess.md in their
     /// order. An agent on a machine that is down is shut down; others are ignored.
-    pub(crate) fn may_be_here(
+    pub(crate) fn is_agent_admissible(
         &mut self,
         from: &Pid,
         info: &mesos::SlaveInfo,
@@ -82,19 +82,19 @@ impl Master {
         true
     }
 
-    fn admit_new(&mut self, mut arrival: Arrival, out: &mut Outbox) {
+    fn admit_new(&mut self, mut registration: AgentRegistration, out: &mut Outbox) {
         let Some(id) = self.agents.next_id() else { return };
-        arrival.info.id = Some(mesos::SlaveId { value: (&id).into() });
-        out.info(format!("Agent {id} ({} at {}) has registered", arrival.info.hostname, arrival.pid));
-        out.persist.push(RegistryOp::AdmitAgent(Box::new(arrival.info.clone())));
+        registration.info.id = Some(mesos::SlaveId { value: (&id).into() });
+        out.info(format!("Agent {id} ({} at {}) has registered", registration.info.hostname, registration.pid));
+        out.persist.push(RegistryOp::AdmitAgent(Box::new(registration.info.clone())));
         self.count(Counter::SlaveRegistrations);
-        let key = self.add_agent(id, arrival, None, out);
+        let key = self.add_agent(id, registration, None, out);
         self.offer_agent(key);
-        self.tell_registered(key, out);
+        self.send_registered(key, out);
         self.announce_agent_added(key, out);
     }
 
-    fn tell_registered(&mut self, key: crate::state::AgentKey, out: &mut Outbox) {
+    fn send_registered(&mut self, key: crate::state::AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let answer = SlaveRegisteredMessage { slave_id: agent.proto_id(), connection: Some(self.slave_connection()) };
         out.push(Output::send(&agent.pid, answer));
@@ -102,10 +102,10 @@ impl Master {
 }
 
 /// Reads what an agent states when it registers.
-pub(super) fn arrival(pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {
+pub(super) fn parse_registration(pid: Pid, message: RegisterSlaveMessage) -> Result<AgentRegistration, String> {
     let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
     let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
-    Ok(Arrival {
+    Ok(AgentRegistration {
         total: total_of(&own, &checkpointed)?,
         checkpointed,
         pid,

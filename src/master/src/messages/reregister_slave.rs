@@ -3,8 +3,8 @@
 use base::{AgentId, Pid};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage, ShutdownMessage};
 
-use super::register_slave::arrival;
-use crate::agents::{Arrival, Returning, Standing};
+use super::register_slave::parse_registration;
+use crate::agents::{AdminState, AgentLists, AgentRegistration};
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
@@ -38,7 +38,7 @@ impl Master {
                 return;
             }
         };
-        if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
+        if !self.is_agent_admissible(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
         let known = self.agent_by_id(id.as_str());
@@ -49,10 +49,10 @@ impl Master {
             shut_down(&from, why, out);
             return;
         }
-        match returning(from.clone(), message) {
-            Ok((arrival, returning)) => match known {
-                Some(key) => self.reregister_known(key, arrival, returning, out),
-                None => self.readmit(id, arrival, returning, out),
+        match parse_reregistration(from.clone(), message) {
+            Ok((registration, lists)) => match known {
+                Some(key) => self.reregister_known(key, registration, lists, out),
+                None => self.readmit(id, registration, lists, out),
             },
             Err(why) if known.is_some() => {
                 out.warn(format!("Agent {id} cannot come back: {why}"));
@@ -68,39 +68,39 @@ impl Master {
     }
 
     /// Admits an agent that is not registered with this master, with everything that it lists.
-    fn readmit(&mut self, id: AgentId, arrival: Arrival, mut returning: Returning, out: &mut Outbox) {
+    fn readmit(&mut self, id: AgentId, registration: AgentRegistration, mut lists: AgentLists, out: &mut Outbox) {
         // This master has sent nothing to the agent: of the lists only the frameworks are needed again.
-        let listed = (std::mem::take(&mut returning.tasks), std::mem::take(&mut returning.executors));
-        let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
-            Ok(adoption) => adoption,
+        let listed = (std::mem::take(&mut lists.tasks), std::mem::take(&mut lists.executors));
+        let checked = match Master::check_lists(&lists.frameworks, listed.0, listed.1) {
+            Ok(checked) => checked,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of agent {id}: {why}"));
                 return;
             }
         };
-        self.replace_other_agent(&arrival.pid, &id, out);
-        out.info(format!("Agent {id} ({} at {}) has reregistered", arrival.info.hostname, arrival.pid));
-        out.persist.push(RegistryOp::MarkAgentReachable(Box::new(arrival.info.clone())));
+        self.replace_other_agent(&registration.pid, &id, out);
+        out.info(format!("Agent {id} ({} at {}) has reregistered", registration.info.hostname, registration.pid));
+        out.persist.push(RegistryOp::MarkAgentReachable(Box::new(registration.info.clone())));
         self.count(Counter::SlaveReregistrations);
-        let (Standing { drain, deactivated }, was_unreachable) = self.absent.readmit(&id);
-        let key = self.add_agent(id, arrival, Some(self.now), out);
+        let (AdminState { drain, deactivated }, was_unreachable) = self.absent.readmit(&id);
+        let key = self.add_agent(id, registration, Some(self.now), out);
         self.agents.set_drain(key, drain, self.now);
         self.agents.set_deactivated(key, deactivated);
         if was_unreachable {
             // The message may have been sent before the agent became unreachable, and list tasks as running that have
             // ended since. And tasks that this master has sent before may still be on their way to the agent.
-            self.agents.doubt_list(key);
+            self.agents.mark_task_list_uncertain(key);
         }
-        self.tell_reregistered(key, Vec::new(), out);
-        self.adopt_frameworks(&returning, out);
-        let tasks = self.adopt(key, adoption, was_unreachable, out);
+        self.send_reregistered(key, Vec::new(), out);
+        self.adopt_frameworks(&lists, out);
+        let tasks = self.adopt(key, checked, was_unreachable, out);
         self.offer_agent(key);
         self.announce_agent_added(key, out);
         for (framework, task) in tasks {
             self.announce_task_added(framework, task, out);
         }
-        self.brief_agent(key, &returning, out);
-        self.adopt_completed(key, returning);
+        self.send_missed_messages(key, &lists, out);
+        self.adopt_completed(key, lists);
         self.agents.check_drained(key, &self.operations);
     }
 
@@ -118,8 +118,8 @@ fn shut_down(to: &Pid, why: &str, out: &mut Outbox) {
 }
 
 /// Reads what an agent states when it reregisters, and the lists of its frameworks, tasks and executors.
-fn returning(pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Returning), String> {
-    let returning = Returning {
+fn parse_reregistration(pid: Pid, message: ReregisterSlaveMessage) -> Result<(AgentRegistration, AgentLists), String> {
+    let lists = AgentLists {
         frameworks: message.frameworks,
         tasks: message.tasks,
         executors: message.executor_infos,
@@ -132,5 +132,5 @@ fn returning(pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Retu
         agent_capabilities: message.agent_capabilities,
         resource_version_uuid: message.resource_version_uuid,
     };
-    Ok((arrival(pid, registration)?, returning))
+    Ok((parse_registration(pid, registration)?, lists))
 }

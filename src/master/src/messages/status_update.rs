@@ -47,7 +47,7 @@ impl Master {
             }
             None => Err(format!("task {} is not known on that agent", update.status.task_id.value)),
         };
-        self.frameworks.tell_update(framework, update, Some(pid), out);
+        self.frameworks.send_update(framework, update, Some(pid), out);
         known
     }
 }

@@ -43,7 +43,7 @@ impl Master {
             // This is the answer to a framework's own request about an unknown operation.
             let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;
             let key = self.framework_by_id(&framework.value).ok_or("its framework is not known")?;
-            self.frameworks.tell_operation(key, message.status, out);
+            self.frameworks.send_operation_status(key, message.status, out);
             return Ok(());
         };
         let known = self.operations.get(agent, &uuid.value).cloned();
@@ -60,7 +60,7 @@ impl Master {
         }
         let wanted = operation.info.id.is_some();
         match framework {
-            Some(framework) if wanted => self.frameworks.tell_operation(framework, message.status, out),
+            Some(framework) if wanted => self.frameworks.send_operation_status(framework, message.status, out),
             _ => self.acknowledge_operation_itself(agent, &uuid, &message.status, out),
         }
         if !wanted && is_final(latest.state()) {

@@ -18,7 +18,7 @@ use crate::timers::Timer;
 
 impl Master {
     /// Applies the maintenance of an agent's current machine, after the agent was added or has moved.
-    pub(crate) fn learn_unavailability(&mut self, key: AgentKey, out: &mut Outbox) {
+    pub(crate) fn apply_machine_maintenance(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent(key) else { return };
         let machine = self.maintenance.machine_of(&agent.info.hostname, &agent.pid);
         let unavailability = machine.and_then(|machine| machine.unavailability);
@@ -45,7 +45,7 @@ impl Master {
     pub(crate) fn make_inverse_offers(&mut self, out: &mut Outbox) {
         let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::InverseOffer>, Vec<String>)> = BTreeMap::new();
         for offering in self.allocation.inverse_offers() {
-            match self.book_inverse_offer(&offering) {
+            match self.add_inverse_offer(&offering) {
                 Some((framework, proto)) => {
                     let agent = self.agent_by_id(offering.agent.as_str()).and_then(|key| self.agent(key));
                     let (offers, pids) = batches.entry(framework).or_default();
@@ -56,11 +56,11 @@ impl Master {
             }
         }
         for (framework, (offers, pids)) in batches {
-            self.frameworks.tell_inverse_offers(framework, offers, pids, out);
+            self.frameworks.send_inverse_offers(framework, offers, pids, out);
         }
     }
 
-    fn book_inverse_offer(&mut self, offering: &InverseOffering) -> Option<(FrameworkKey, mesos::InverseOffer)> {
+    fn add_inverse_offer(&mut self, offering: &InverseOffering) -> Option<(FrameworkKey, mesos::InverseOffer)> {
         let framework = self.framework_by_id(offering.framework.as_str())?;
         let agent = self.agent_by_id(offering.agent.as_str())?;
         let unavailability = self.agent(agent)?.unavailability?;
@@ -114,7 +114,7 @@ impl Master {
         for key in doomed {
             let Some(offer) = self.take_inverse_offer(key) else { continue };
             if tell {
-                self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
+                self.frameworks.send_rescind_inverse(offer.framework, self.offers.id(key), out);
             }
         }
     }
@@ -122,7 +122,7 @@ impl Master {
     /// Rescinds an inverse offer that was not answered in time. The allocator makes another one.
     pub(crate) fn inverse_offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         let Some(offer) = self.take_inverse_offer(key) else { return };
-        self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
+        self.frameworks.send_rescind_inverse(offer.framework, self.offers.id(key), out);
     }
 
     /// Removes an inverse offer without an answer.

@@ -28,7 +28,7 @@ const HIDDEN: &str = "ephemeral_ports";
 impl Master {
     /// Runs the allocator, and sends its offers: one event per framework.
     pub(crate) fn make_offers(&mut self, out: &mut Outbox) {
-        if self.allocation.is_held(self.agents.len()) {
+        if self.allocation.is_paused(self.agents.len()) {
             return;
         }
         let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::Offer>, Vec<String>)> = BTreeMap::new();
@@ -43,14 +43,14 @@ impl Master {
             let mut resources = Arc::unwrap_or_clone(offering.resources);
             resources.allocate(&offering.role);
             let offer = Offer { framework, agent, role: offering.role, resources, sent: self.now, timeout: None };
-            let Some((offer, pid)) = self.book_offer(offer) else { continue };
+            let Some((offer, pid)) = self.add_offer(offer) else { continue };
             let batch = batches.entry(framework).or_default();
             batch.0.push(offer);
             batch.1.extend(pid);
         }
         for (framework, (offers, pids)) in batches {
             let count = offers.len() as u64;
-            self.frameworks.tell_offers(framework, offers, pids, out);
+            self.frameworks.send_offers(framework, offers, pids, out);
             if let Some(counts) = self.frameworks.counts(framework) {
                 counts.offers_sent += count;
             }
@@ -59,7 +59,7 @@ impl Master {
     }
 
     /// Adds an offer. Returns its form on the wire, and the agent's pid if the framework is a driver.
-    fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
+    fn add_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
         let key = self.offers.next_key();
         let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
         if let Some(timeout) = timeout.flatten() {
@@ -121,13 +121,13 @@ impl Master {
 
     /// Rescinds an offer.
     pub(crate) fn rescind_offer(&mut self, key: OfferKey, out: &mut Outbox) {
-        self.take_back(key, OfferEnd::Rescinded, out);
+        self.rescind(key, OfferEnd::Rescinded, out);
     }
 
-    fn take_back(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
+    fn rescind(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
         let Some(framework) = self.offers.get(key).map(|offer| offer.framework) else { return };
         self.discard_offer(key, None, end);
-        self.frameworks.tell_rescind(framework, self.offers.id(key), out);
+        self.frameworks.send_rescind(framework, self.offers.id(key), out);
         if let Some(counts) = self.frameworks.counts(framework) {
             counts.offers_rescinded += 1;
         }
@@ -168,7 +168,7 @@ impl Master {
 
     /// Rescinds an offer that was not answered in time.
     pub(crate) fn offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
-        self.take_back(key, OfferEnd::TimedOut, out);
+        self.rescind(key, OfferEnd::TimedOut, out);
     }
 }
 

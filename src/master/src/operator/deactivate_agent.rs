@@ -19,7 +19,7 @@ impl Master {
 
     /// Sets whether a registered, recovered or unreachable agent is deactivated.
     pub(crate) fn set_deactivated(&mut self, id: &str, deactivated: bool, out: &mut Outbox) {
-        self.absent.change_standing(id, |standing| standing.deactivated = deactivated);
+        self.absent.change_admin_state(id, |admin_state| admin_state.deactivated = deactivated);
         let Some(key) = self.agent_by_id(id) else { return };
         self.agents.set_deactivated(key, deactivated);
         self.update_activity(key);

@@ -28,7 +28,7 @@ impl Master {
         let config = DrainConfig { max_grace_period: call.max_grace_period, mark_gone: Some(call.mark_gone()) };
         out.persist.push(RegistryOp::DrainAgent { id: SlaveId { value: id.clone() }, config });
         let drain = DrainInfo { state: DrainState::Draining as i32, config };
-        self.absent.change_standing(&id, |standing| standing.drain = Some(drain));
+        self.absent.change_admin_state(&id, |admin_state| admin_state.drain = Some(drain));
         key.into_iter().for_each(|key| self.agents.set_drain(key, Some(drain), self.now));
         self.set_deactivated(&id, true, out);
         if let (Some(key), Some(agent)) = (key, agent) {

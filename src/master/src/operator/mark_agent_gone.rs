@@ -23,6 +23,6 @@ impl Master {
 
     /// Returns whether an agent is registered, recovered or unreachable.
     pub(crate) fn is_known_agent(&self, id: &str) -> bool {
-        self.agent_by_id(id).is_some() || self.absent.standing(id).is_some()
+        self.agent_by_id(id).is_some() || self.absent.admin_state(id).is_some()
     }
 }

@@ -132,7 +132,7 @@ impl Master {
         }
         // Offers are rescinded only for a new guarantee. An older unsatisfied one keeps waiting.
         let guaranteed = updates.values().any(|quota| !quota.guarantees.is_empty());
-        for (framework, role, agent) in self.allocation.allocator().in_the_way_of_quota() {
+        for (framework, role, agent) in self.allocation.allocator().offers_to_rescind_for_quota() {
             let limited = updates.get(&role.top_level()).is_some_and(|quota| !quota.limits.is_empty());
             if !guaranteed && !limited {
                 continue;

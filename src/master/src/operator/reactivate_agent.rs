@@ -3,7 +3,7 @@
 use cores::CallError;
 use protos::mesos::{DrainState, SlaveId};
 
-use crate::agents::Standing;
+use crate::agents::AdminState;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
@@ -15,9 +15,9 @@ impl Master {
         }
         let key = self.agent_by_id(id);
         let agent = key.and_then(|key| self.agent(key));
-        let Standing { drain, deactivated } = match agent {
-            Some(agent) => Standing { drain: agent.drain, deactivated: agent.deactivated },
-            None => self.absent.standing(id).unwrap_or_default(),
+        let AdminState { drain, deactivated } = match agent {
+            Some(agent) => AdminState { drain: agent.drain, deactivated: agent.deactivated },
+            None => self.absent.admin_state(id).unwrap_or_default(),
         };
         if !deactivated {
             return Err(CallError::invalid("Agent is not deactivated"));
@@ -26,7 +26,7 @@ impl Master {
             return Err(CallError::invalid("Agent is still in the DRAINING state"));
         }
         out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.into() }));
-        self.absent.change_standing(id, |standing| standing.drain = None);
+        self.absent.change_admin_state(id, |admin_state| admin_state.drain = None);
         key.into_iter().for_each(|key| self.agents.set_drain(key, None, self.now));
         self.set_deactivated(id, false, out);
         Ok(())

@@ -96,7 +96,7 @@ impl Master {
     /// if that would not help.
     fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), CallError> {
         let Some(agent) = self.agent(key).cloned() else { return Err(CallError::new(ErrorKind::Conflict, "")) };
-        if !agent.connected || self.agents.is_doubtful(key) {
+        if !agent.connected || self.agents.is_task_list_uncertain(key) {
             // Tasks that were lost with its connection may still run, and be listed when it reregisters.
             let why = format!("Agent {} is not connected, and what it uses is not known for sure", agent.id);
             return Err(CallError::new(ErrorKind::Conflict, why));

@@ -57,17 +57,17 @@ fn what_is_written_is_read_again() {
         start: Time::from_secs(1_000_000_000),
     };
     assert_eq!(Head::read(&head.frame()), Ok(head.clone()));
-    let (mut recorder, mut player) = (Recorder::default(), Player::default());
+    let (mut recorder, mut player) = (RecordEncoder::default(), RecordDecoder::default());
     for n in 1..=2 {
         let at = Time::from_secs(1_000_000_000 + n);
         inputs().iter().for_each(|input| recorder.input(input, &|_| "none".to_owned()));
         let frame = recorder.end(at, n);
         let policies = |text: &str| if text == "none" { Ok(Policies::default()) } else { Err(text.to_owned()) };
         let read = player.batch(&frame, &policies).unwrap();
-        assert_eq!((read.at, read.outcome), (at, n));
+        assert_eq!((read.at, read.result_hash), (at, n));
         assert_eq!(format!("{:?}", read.inputs), format!("{:?}", inputs()));
         for end in 0..frame.len() {
-            assert!(Player::default().batch(&frame[..end], &|_| Ok(Policies::default())).is_err(), "{end}");
+            assert!(RecordDecoder::default().batch(&frame[..end], &|_| Ok(Policies::default())).is_err(), "{end}");
         }
     }
     assert!(Head::read(&head.frame()[..5]).is_err());

@@ -25,7 +25,7 @@ impl Master {
     }
 
     /// Sets a task's state to one that the master has generated, and notifies its framework.
-    pub(crate) fn declare_task(
+    pub(crate) fn set_generated_state(
         &mut self,
         framework: FrameworkKey,
         task: TaskKey,
@@ -35,13 +35,13 @@ impl Master {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
         self.update_task(framework, task, &update, out);
-        self.frameworks.tell_update(framework, update, None, out);
+        self.frameworks.send_update(framework, update, None, out);
     }
 
     /// Sends a framework the status of a task that the master does not store.
-    pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
+    pub(crate) fn send_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.frameworks.tell_update(framework, update, None, out);
+        self.frameworks.send_update(framework, update, None, out);
     }
 }

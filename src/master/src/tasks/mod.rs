@@ -1,10 +1,10 @@
 //! Changes of tasks, shared by all messages and calls.
 
-mod book;
 mod end;
 mod executors;
 mod status;
+mod tables;
 mod update;
 
-pub(crate) use book::task_of;
-pub(crate) use status::{MasterStatus, lost_or};
+pub(crate) use status::{MasterStatus, state_or_lost};
+pub(crate) use tables::task_of;

@@ -8,7 +8,7 @@ use protos::mesos::{self, TaskState};
 use crate::state::{FrameworkCapabilities, Task};
 
 /// Returns the state for a PARTITION_AWARE framework, or TASK_LOST for another one (TSK-04).
-pub(crate) fn lost_or(state: TaskState, capabilities: FrameworkCapabilities) -> TaskState {
+pub(crate) fn state_or_lost(state: TaskState, capabilities: FrameworkCapabilities) -> TaskState {
     match capabilities.partition_aware {
         true => state,
         false => TaskState::TaskLost,

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::Time;
 use sha2::{Digest, Sha256};
 
-use super::{Note, Peer, Phase, Settings, Standing};
+use super::{MembershipState, Note, Peer, Phase, Settings};
 use crate::entry::State;
 use crate::link::Numbers;
-use crate::log::Beginning;
+use crate::log::InitialState;
 use crate::members::{Cluster, Configuration};
 use crate::message::{Body, Hello, Welcome};
 
@@ -24,7 +24,7 @@ const SENDERS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Forming {
     /// Other masters of `--peers` that have announced themselves.
-    shown: BTreeMap<String, Shown>,
+    announced: BTreeMap<String, Announcement>,
     /// Members of a group that this master does not belong to.
     others: Option<Configuration>,
     /// Addresses of masters that send messages for members: this one was added, and does not know it yet. It announces
@@ -34,29 +34,29 @@ pub(super) struct Forming {
 
 /// Announcement of a master that is not a member.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct Announcement {
     disk: u64,
     brings_registry: bool,
     /// Hash of the disks of all of `--peers`, if that master knows them.
-    knows: Option<u64>,
+    founders_hash: Option<u64>,
     at: Time,
 }
 
 impl Forming {
     /// Records that a member takes this master for a member.
-    pub(super) fn heard_from(&mut self, address: &str) {
+    pub(super) fn add_sender(&mut self, address: &str) {
         if self.senders.len() < SENDERS_MAX {
             self.senders.insert(address.to_owned());
         }
     }
 
-    pub(super) fn standing(&self, settings: &Settings) -> Standing {
+    pub(super) fn membership_state(&self, settings: &Settings) -> MembershipState {
         match &self.others {
-            Some(others) => Standing::Stranger { members: others.addresses() },
+            Some(others) => MembershipState::Stranger { members: others.addresses() },
             None => {
                 let missing = settings.peers.iter().filter(|peer| **peer != settings.address);
-                let missing = missing.filter(|peer| !self.shown.contains_key(*peer)).cloned().collect();
-                Standing::Forming { missing }
+                let missing = missing.filter(|peer| !self.announced.contains_key(*peer)).cloned().collect();
+                MembershipState::Forming { missing }
             }
         }
     }
@@ -64,7 +64,7 @@ impl Forming {
 
 impl Peer {
     /// Announces this master to all others.
-    pub(super) fn say_hello(&mut self) {
+    pub(super) fn send_hellos(&mut self) {
         let mut others = self.settings.peers.clone();
         let members = match &self.phase {
             Phase::Outside(Forming { others, .. }) => others.as_ref(),
@@ -78,11 +78,11 @@ impl Peer {
         others.sort();
         others.dedup();
         others.retain(|other| *other != self.settings.address);
-        others.into_iter().for_each(|other| self.greet(other));
+        others.into_iter().for_each(|other| self.send_hello(other));
     }
 
     /// Handles the announcement of a master.
-    pub(super) fn greeted(&mut self, (from, is_known, numbers): (String, bool, Numbers), hello: Hello, now: Time) {
+    pub(super) fn handle_hello(&mut self, (from, is_known, numbers): (String, bool, Numbers), hello: Hello, now: Time) {
         match &mut self.phase {
             Phase::Outside(forming) if hello.configuration.is_none() && self.settings.peers.contains(&from) => {
                 if self.settings.peers != hello.peers {
@@ -92,11 +92,11 @@ impl Peer {
                 }
                 // There is a group already, and its members may not reach this other master.
                 if let Some(others) = &forming.others {
-                    let answer = others.stranger();
+                    let answer = others.not_member_answer();
                     return self.send_as(None, from, answer);
                 }
-                let Hello { disk, brings_registry, knows, .. } = hello;
-                forming.shown.insert(from, Shown { disk, brings_registry, knows, at: now });
+                let Hello { disk, brings_registry, founders_hash, .. } = hello;
+                forming.announced.insert(from, Announcement { disk, brings_registry, founders_hash, at: now });
                 self.form(now);
             }
             Phase::Inside(member) => {
@@ -109,18 +109,18 @@ impl Peer {
                         // must not be for a former process at its address, which had another disk.
                         self.links.meet(&from, numbers);
                         let configuration = member.configuration.clone();
-                        let beginning = member.decided();
-                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, beginning })))
+                        let initial_state = member.decided();
+                        (self.cluster, Body::Welcome(Box::new(Welcome { configuration, initial_state })))
                     }
                     _ => {
                         // A removed member keeps its disk until it exits, and cannot be added with it.
                         if hello.configuration.is_none() {
-                            member.met(&from, hello.disk, now);
+                            member.record_joining(&from, hello.disk, now);
                         }
                         if member.configuration.at(&from).is_some() {
                             self.output.notes.push(Note::Stranger(from.clone()));
                         }
-                        (self.cluster.filter(|_| is_known), member.configuration.stranger())
+                        (self.cluster.filter(|_| is_known), member.configuration.not_member_answer())
                     }
                 };
                 self.send_as(cluster, from, answer);
@@ -134,27 +134,29 @@ impl Peer {
         let Phase::Outside(forming) = &self.phase else { return None };
         let founder = |peer: &String| match *peer == self.settings.address {
             true => Some((peer.clone(), self.disk)),
-            false => forming.shown.get(peer).map(|shown| (peer.clone(), shown.disk)),
+            false => forming.announced.get(peer).map(|announcement| (peer.clone(), announcement.disk)),
         };
         self.settings.peers.iter().map(founder).collect()
     }
 
     /// Returns the hash of the disks of all of `--peers`, once they are known.
-    pub(super) fn knows(&self) -> Option<u64> {
+    pub(super) fn founders_hash(&self) -> Option<u64> {
         self.founders().map(|founders| hash(&founders))
     }
 
     /// Forms the group if all others are known, and know the same.
     fn form(&mut self, now: Time) {
         let (Phase::Outside(forming), Some(founders)) = (&self.phase, self.founders()) else { return };
-        let (own, knows) = (self.settings.registry.is_some(), hash(&founders));
-        let agrees = |shown: &Shown| shown.knows == Some(knows) && now.since(shown.at) <= self.settings.lease;
-        if !forming.shown.values().all(agrees) {
+        let (own, founders_hash) = (self.settings.registry.is_some(), hash(&founders));
+        let agrees = |announcement: &Announcement| {
+            announcement.founders_hash == Some(founders_hash) && now.since(announcement.at) <= self.settings.lease
+        };
+        if !forming.announced.values().all(agrees) {
             return;
         }
         let bringing = |peer: &&String| match **peer == self.settings.address {
             true => own,
-            false => forming.shown.get(*peer).is_some_and(|shown| shown.brings_registry),
+            false => forming.announced.get(*peer).is_some_and(|announcement| announcement.brings_registry),
         };
         let bringing: Vec<&str> = self.settings.peers.iter().filter(bringing).map(|peer| &**peer).collect();
         match bringing.len() {
@@ -169,16 +171,16 @@ impl Peer {
             }
         }
         // The others may not know this master yet, and a member sends them only answers.
-        self.say_hello();
+        self.send_hellos();
         let (configuration, cluster) = Configuration::first(founders);
         self.cluster = Some(cluster);
         let entries = self.settings.registry.take().unwrap_or_default();
-        self.enter(configuration, Beginning::of(State { entries, ..State::default() }), now);
+        self.enter(configuration, InitialState::of(State { entries, ..State::default() }), now);
     }
 
     /// Enters the configuration of a member that admits this master, or that has a newer one.
-    pub(super) fn welcomed(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
-        let Welcome { configuration, beginning } = welcome;
+    pub(super) fn handle_welcome(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
+        let Welcome { configuration, initial_state } = welcome;
         let is_newer = match &self.phase {
             Phase::Outside(_) => true,
             Phase::Inside(member) => configuration.number > member.configuration.number,
@@ -186,12 +188,12 @@ impl Peer {
         };
         if is_newer && cluster.is_some() && configuration.with_disk(self.disk).is_some() {
             self.cluster = cluster;
-            self.enter(configuration, beginning, now);
+            self.enter(configuration, initial_state, now);
         }
     }
 
     /// Handles the answer of a member that does not know this master.
-    pub(super) fn turned_away(&mut self, configuration: Configuration) {
+    pub(super) fn handle_not_member(&mut self, configuration: Configuration) {
         match &mut self.phase {
             Phase::Outside(forming) => forming.others = Some(configuration),
             Phase::Inside(member)
@@ -239,7 +241,7 @@ mod tests {
             registry: None,
         };
         let disk = configuration.at("a:1").unwrap().disk;
-        let log = Log::beginning(Beginning::default());
+        let log = Log::from_initial_state(InitialState::default());
         Peer::start(
             settings,
             Stored { disk, starts: 1, cluster: Some(cluster), configuration: Some(configuration), log },
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn a_group_forms_when_all_know_the_same_and_have_said_so_a_moment_ago() {
         let mut former = [outside(1, "a:1"), outside(2, "b:1"), outside(3, "c:1")];
-        former.iter_mut().for_each(Peer::say_hello);
+        former.iter_mut().for_each(Peer::send_hellos);
         // The master at b:1 becomes a member of some group after this, and the disks of the others are replaced.
         let late: Vec<_> = former[1].take().messages;
         let mut peers = [outside(4, "a:1"), outside(6, "c:1")];
@@ -289,17 +291,20 @@ mod tests {
                     peer.receive(bytes, now).unwrap();
                 }
             }
-            peers.iter_mut().for_each(Peer::say_hello);
+            peers.iter_mut().for_each(Peer::send_hellos);
             exchange(&mut peers, now);
-            assert!(peers.iter().all(|peer| peer.standing() == Standing::Forming { missing: Vec::new() }), "{second}");
+            assert!(
+                peers.iter().all(|peer| peer.membership_state() == MembershipState::Forming { missing: Vec::new() }),
+                "{second}"
+            );
         }
         // Now with all three masters.
         let mut peers = [outside(4, "a:1"), outside(5, "b:1"), outside(6, "c:1")];
         for _ in 0..2 {
-            peers.iter_mut().for_each(Peer::say_hello);
+            peers.iter_mut().for_each(Peer::send_hellos);
             exchange(&mut peers, Time::EPOCH);
         }
-        assert!(peers.iter().all(|peer| peer.standing() == Standing::Member));
+        assert!(peers.iter().all(|peer| peer.membership_state() == MembershipState::Member));
     }
 
     /// Checks that messages of members are refused from a process that does not know the group's identity.
@@ -309,18 +314,18 @@ mod tests {
         let known = peer.cluster;
         let configuration = Configuration { number: 9, ..peer.members().unwrap().0.clone() };
         let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
-        let welcome = Welcome { configuration, beginning: Beginning::default() };
-        let bodies = [Body::Stranger { configuration: 9, members: Vec::new() }, Body::Welcome(Box::new(welcome))];
+        let welcome = Welcome { configuration, initial_state: InitialState::default() };
+        let bodies = [Body::NotMember { configuration: 9, members: Vec::new() }, Body::Welcome(Box::new(welcome))];
         for body in bodies.clone() {
             let envelope = Envelope { cluster: None, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body };
             peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
-            assert_eq!((peer.standing(), peer.members().unwrap().0.number), (Standing::Member, 1));
+            assert_eq!((peer.membership_state(), peer.members().unwrap().0.number), (MembershipState::Member, 1));
         }
         let [stranger, _] = bodies;
         let envelope =
             Envelope { cluster: known, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body: stranger };
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
-        assert_eq!(peer.standing(), Standing::Removed { members: String::new() });
+        assert_eq!(peer.membership_state(), MembershipState::Removed { members: String::new() });
     }
 
     #[test]
@@ -330,11 +335,11 @@ mod tests {
         let (_, other) =
             Configuration::first((5..).zip(["b:1", "c:1", "d:1"]).map(|(disk, at)| (at.to_owned(), disk)).collect());
         let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
-        let body = Body::Welcome(Box::new(Welcome { configuration, beginning: Beginning::default() }));
+        let body = Body::Welcome(Box::new(Welcome { configuration, initial_state: InitialState::default() }));
         let (from, to) = ("b:1".to_owned(), "a:1".to_owned());
         let envelope = Envelope { cluster: Some(other), from, to, numbers, body };
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
-        assert_eq!((peer.standing(), peer.members().unwrap().0.number), (Standing::Member, 1));
+        assert_eq!((peer.membership_state(), peer.members().unwrap().0.number), (MembershipState::Member, 1));
         let notes: Vec<String> = peer.take().notes.iter().map(ToString::to_string).collect();
         assert_eq!(notes, ["the master at b:1 belongs to another group: its messages are ignored"]);
     }

@@ -13,7 +13,7 @@ use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 use super::{Leader, Settings};
 use crate::entry::{Change, Claim, LogEntry, Number, State};
 use crate::lease::Leases;
-use crate::log::{Beginning, Log, LogChange, Shared};
+use crate::log::{InitialState, Log, LogChange, Shared};
 use crate::members::{ChangeError, Configuration};
 use crate::message::Body;
 
@@ -24,10 +24,10 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// Number of the leader's requests, half a lease, until a member may ask for the log again. Asking earlier would void
 /// an answer that is still on its way.
-const PATIENCE: u32 = 5;
+const REQUESTS_UNTIL_RETRY: u32 = 5;
 
 /// Maximum number of rounds that a leader skips at a time.
-const OUTBID_MAX: usize = 100;
+const SKIPPED_ROUNDS_MAX: usize = 100;
 
 /// A member in one configuration.
 pub(super) struct Membership {
@@ -58,11 +58,11 @@ pub(super) struct Membership {
     /// Numbers of accepted and decided entries of the leader at its last request.
     seen: Option<(usize, usize)>,
     /// Number of requests until this member may ask for the log again, since the answer takes time.
-    patience: u32,
+    requests_until_retry: u32,
     /// Whether this process has given up the lead, and does not ask for it again.
     pub(super) resigned: bool,
     /// Masters that have asked to join, by address, with their disk and the time of the last request.
-    pub(super) strangers: BTreeMap<String, (u64, Time)>,
+    pub(super) joining_masters: BTreeMap<String, (u64, Time)>,
     pub(super) outgoing: Vec<(String, Body)>,
 }
 
@@ -118,9 +118,9 @@ impl Membership {
             promises: 0,
             answered: BTreeMap::new(),
             seen: None,
-            patience: 0,
+            requests_until_retry: 0,
             resigned: false,
-            strangers: BTreeMap::new(),
+            joining_masters: BTreeMap::new(),
             outgoing: Vec::new(),
         }
     }
@@ -129,12 +129,12 @@ impl Membership {
     pub(super) fn in_configuration(
         mut self,
         configuration: Configuration,
-        beginning: Beginning,
+        initial_state: InitialState,
         now: Time,
     ) -> Membership {
         let leads = matches!(self.leader(now), Leader::Own);
         self.leases.forget_questions();
-        let mut next = Membership::with(configuration, self.claim, self.leases, Log::beginning(beginning));
+        let mut next = Membership::with(configuration, self.claim, self.leases, Log::from_initial_state(initial_state));
         (next.pending, next.next_write, next.resigned) = (self.pending, self.next_write, self.resigned);
         if leads {
             // The others have promised to elect no other leader.
@@ -158,8 +158,8 @@ impl Membership {
     }
 
     /// Returns what a member needs that enters this configuration now.
-    pub(super) fn decided(&self) -> Beginning {
-        Beginning { state: self.state.clone(), decided: self.applied, round: self.log.accepted_round() }
+    pub(super) fn decided(&self) -> InitialState {
+        InitialState { state: self.state.clone(), decided: self.applied, round: self.log.accepted_round() }
     }
 
     /// Returns the round in which this member leads the log, or `None` if it does not.
@@ -251,7 +251,7 @@ impl Membership {
         }
         if configuration < self.configuration.number && self.configuration.at(from).is_none() {
             // The sender was removed, and does not know it.
-            self.outgoing.push((from.to_owned(), self.configuration.stranger()));
+            self.outgoing.push((from.to_owned(), self.configuration.not_member_answer()));
         }
         let sender = self.configuration.at(from).map(|member| member.number);
         let Some(sender) = sender.filter(|_| configuration == self.configuration.number) else {
@@ -304,7 +304,7 @@ impl Membership {
                     return;
                 }
                 if !(self.leases.permits(sender, now) || is_known) {
-                    self.outbid(prepare.n);
+                    self.take_later_round(prepare.n);
                     return;
                 }
                 self.promises += 1;
@@ -313,7 +313,7 @@ impl Membership {
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::NotAccepted(refused), .. }) => {
                 let leads = !self.resigned && self.leases.granted_to(now) == Some(self.own());
                 if leads && refused.n > self.paxos.get_promise() {
-                    self.outbid(refused.n);
+                    self.take_later_round(refused.n);
                 }
                 return;
             }
@@ -321,7 +321,7 @@ impl Membership {
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::PrepareReq(request), .. })
                 if request.n > self.paxos.get_promise() =>
             {
-                self.outbid(request.n);
+                self.take_later_round(request.n);
                 return;
             }
             Message::SequencePaxos(PaxosMessage { msg: PaxosMsg::Promise(promised), .. })
@@ -366,11 +366,11 @@ impl Membership {
 
     /// Takes a round after that of a member that has promised itself a later one. Such a member does not follow the
     /// leader any more, although the leader has its lease.
-    fn outbid(&mut self, refused: Ballot) {
+    fn take_later_round(&mut self, refused: Ballot) {
         if self.leading_round().is_none() {
             return;
         }
-        for _ in 0..OUTBID_MAX {
+        for _ in 0..SKIPPED_ROUNDS_MAX {
             if self.paxos.get_promise() > refused {
                 break;
             }
@@ -388,12 +388,12 @@ impl Membership {
     /// the previous request, or has not accepted the leader's log since its promise.
     fn compare(&mut self, leaders: (usize, usize), leader: Number) {
         let own = self.indices();
-        self.patience = self.patience.saturating_sub(1);
+        self.requests_until_retry = self.requests_until_retry.saturating_sub(1);
         if let Some(before) = self.seen.replace(leaders)
-            && self.patience == 0
+            && self.requests_until_retry == 0
             && (own.0 < before.0 || own.1 < before.1 || self.log.accepted_round() != self.paxos.get_promise())
         {
-            (self.seen, self.patience) = (None, PATIENCE);
+            (self.seen, self.requests_until_retry) = (None, REQUESTS_UNTIL_RETRY);
             self.paxos.reconnected(leader);
         }
     }

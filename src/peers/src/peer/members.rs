@@ -16,11 +16,11 @@ const STRANGERS_MAX: usize = 16;
 
 impl Membership {
     /// Records the announcement of a master that is not a member.
-    pub(super) fn met(&mut self, address: &str, disk: u64, now: Time) {
+    pub(super) fn record_joining(&mut self, address: &str, disk: u64, now: Time) {
         let silence = self.silence();
-        self.strangers.retain(|_, (_, met)| now.since(*met) < silence);
-        if self.strangers.len() < STRANGERS_MAX || self.strangers.contains_key(address) {
-            self.strangers.insert(address.to_owned(), (disk, now));
+        self.joining_masters.retain(|_, (_, met)| now.since(*met) < silence);
+        if self.joining_masters.len() < STRANGERS_MAX || self.joining_masters.contains_key(address) {
+            self.joining_masters.insert(address.to_owned(), (disk, now));
         }
     }
 
@@ -33,12 +33,12 @@ impl Membership {
 
     /// Returns the disk of the master at an address, if it asks to join.
     fn disk_of(&self, address: &str, now: Time) -> Option<u64> {
-        let known = self.strangers.get(address).filter(|(_, met)| now.since(*met) < self.silence());
+        let known = self.joining_masters.get(address).filter(|(_, met)| now.since(*met) < self.silence());
         known.map(|(disk, _)| *disk)
     }
 
     pub(super) fn joining(&self, now: Time) -> Vec<String> {
-        self.strangers.keys().filter(|address| self.disk_of(address, now).is_some()).cloned().collect()
+        self.joining_masters.keys().filter(|address| self.disk_of(address, now).is_some()).cloned().collect()
     }
 
     fn check_leading(&self, now: Time) -> Result<(), ChangeError> {
@@ -76,7 +76,7 @@ impl Membership {
         self.begin(&next)
     }
 
-    pub(super) fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
+    pub(super) fn transfer_leadership(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
         self.check_leading(now)?;
         let others = || self.configuration.members.iter().filter(|member| member.number != self.own());
         let answering = self.leases.answering(now);

@@ -15,7 +15,7 @@ use base::Time;
 
 use crate::entry::{Change, Claim, Number, State};
 use crate::link::Links;
-use crate::log::{Beginning, Log, LogChange};
+use crate::log::{InitialState, Log, LogChange};
 use crate::members::{ChangeError, Cluster, Configuration};
 use crate::message::{Body, Envelope, Hello, MessageError, Secret};
 use crate::records::Stored;
@@ -52,7 +52,7 @@ impl Settings {
 
 /// Relation of a master to its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MembershipState {
     /// The group has not formed: some masters have not sent a message yet.
     Forming {
         /// Addresses of these masters.
@@ -182,12 +182,12 @@ impl Peer {
     /// Advances the time. Call it every [`Settings::interval`].
     pub fn tick(&mut self, now: Time) {
         match &mut self.phase {
-            Phase::Outside(_) => self.say_hello(),
+            Phase::Outside(_) => self.send_hellos(),
             Phase::Inside(member) => {
                 member.tick(now);
                 if member.leases.is_waiting(now) {
                     // This makes the process known to the others.
-                    self.say_hello();
+                    self.send_hellos();
                 }
                 self.advance(now);
             }
@@ -212,7 +212,7 @@ impl Peer {
             && envelope.cluster.is_some()
             && matches!(envelope.body, Body::Log { .. } | Body::Ask { .. })
         {
-            forming.heard_from(&envelope.from);
+            forming.add_sender(&envelope.from);
         }
         // Masters that do not know the group take no part in its protocol, and cannot fill the list of links.
         if envelope.cluster.is_some() && !self.links.admit(&envelope.from, envelope.numbers) {
@@ -221,17 +221,17 @@ impl Peer {
         let is_known = self.cluster.is_some() && self.cluster == envelope.cluster;
         let from = envelope.from;
         match (envelope.body, &mut self.phase) {
-            (Body::Hello(hello), _) => self.greeted((from, is_known, envelope.numbers), hello, now),
+            (Body::Hello(hello), _) => self.handle_hello((from, is_known, envelope.numbers), hello, now),
             // A member accepts only messages of members.
             (Body::Welcome(welcome), _) if is_known || self.cluster.is_none() => {
-                self.welcomed(envelope.cluster, *welcome, now);
+                self.handle_welcome(envelope.cluster, *welcome, now);
             }
-            (Body::Stranger { configuration, members }, _) if is_known || self.cluster.is_none() => {
-                self.turned_away(Configuration::of_strangers(configuration, members));
+            (Body::NotMember { configuration, members }, _) if is_known || self.cluster.is_none() => {
+                self.handle_not_member(Configuration::of_other_group(configuration, members));
             }
             (body, Phase::Inside(member)) if is_known => match member.receive(&from, body, now) {
                 member::Received::Handled => self.advance(now),
-                member::Received::Behind => self.greet(from),
+                member::Received::Behind => self.send_hello(from),
             },
             _ => {}
         }
@@ -275,11 +275,11 @@ impl Peer {
     }
 
     /// Returns the relation of this master to the group.
-    pub fn standing(&self) -> Standing {
+    pub fn membership_state(&self) -> MembershipState {
         match &self.phase {
-            Phase::Outside(forming) => forming.standing(&self.settings),
-            Phase::Inside(_) => Standing::Member,
-            Phase::Removed(configuration) => Standing::Removed { members: configuration.addresses() },
+            Phase::Outside(forming) => forming.membership_state(&self.settings),
+            Phase::Inside(_) => MembershipState::Member,
+            Phase::Removed(configuration) => MembershipState::Removed { members: configuration.addresses() },
         }
     }
 
@@ -343,8 +343,8 @@ impl Peer {
     ///
     /// # Errors
     /// This process does not lead, or there is no such member.
-    pub fn hand_over(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
-        self.change(now, |member, now| member.hand_over(to, now))
+    pub fn transfer_leadership(&mut self, to: Option<&str>, now: Time) -> Result<(), ChangeError> {
+        self.change(now, |member, now| member.transfer_leadership(to, now))
     }
 
     fn change(
@@ -383,12 +383,12 @@ impl Peer {
             self.send(to, body);
         }
         if let Some((configuration, state)) = next {
-            self.enter(configuration, Beginning::of(state), now);
+            self.enter(configuration, InitialState::of(state), now);
         }
     }
 
     /// Enters another configuration.
-    fn enter(&mut self, configuration: Configuration, beginning: Beginning, now: Time) {
+    fn enter(&mut self, configuration: Configuration, initial_state: InitialState, now: Time) {
         self.output.notes.push(Note::Members(configuration.addresses()));
         let own = configuration.with_disk(self.disk).map(|member| member.number);
         let phase = std::mem::replace(&mut self.phase, Phase::Outside(Forming::default()));
@@ -396,10 +396,10 @@ impl Peer {
             (_, None) => Phase::Removed(configuration),
             (Phase::Inside(member), Some(own)) => {
                 debug_assert_eq!(own, member.own(), "the number of a disk does not change");
-                Phase::Inside(Box::new(member.in_configuration(configuration, beginning, now)))
+                Phase::Inside(Box::new(member.in_configuration(configuration, initial_state, now)))
             }
             (_, Some(own)) => {
-                let log = Log::beginning(beginning);
+                let log = Log::from_initial_state(initial_state);
                 Phase::Inside(Box::new(Membership::new(
                     (&self.settings, self.starts),
                     configuration,
@@ -436,10 +436,16 @@ impl Peer {
         let peers = self.settings.peers.clone();
         let configuration = self.members().map(|(configuration, _)| configuration.number);
         let brings_registry = self.settings.registry.is_some();
-        Body::Hello(Hello { disk: self.disk, peers, configuration, brings_registry, knows: self.knows() })
+        Body::Hello(Hello {
+            disk: self.disk,
+            peers,
+            configuration,
+            brings_registry,
+            founders_hash: self.founders_hash(),
+        })
     }
 
-    fn greet(&mut self, to: String) {
+    fn send_hello(&mut self, to: String) {
         let hello = self.hello();
         self.send(to, hello);
     }

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest, Sha256};
 
 use super::digest::{BYTES, Content};
+use super::file_identity::FileIdentity;
 use super::loss::Confirmed;
-use super::place::Place;
 use crate::error::StoreError;
 use crate::replace::replace_file;
 
@@ -60,7 +60,7 @@ pub(super) enum Reading {
 #[derive(Debug)]
 pub(super) struct Confirmation {
     file: File,
-    place: Place,
+    identity: FileIdentity,
 }
 
 /// Returns the path of the file that confirms the commits of `registry`.
@@ -103,7 +103,7 @@ impl Confirmation {
     /// An error of the system.
     pub(super) fn open(path: &Path) -> Result<Confirmation, StoreError> {
         let file = OpenOptions::new().write(true).open(path).map_err(StoreError::io("open", path))?;
-        Ok(Confirmation { place: Place::of(path, &file)?, file })
+        Ok(Confirmation { identity: FileIdentity::of(path, &file)?, file })
     }
 
     /// Confirms a commit that is durable in the registry's file. Returns when the confirmation is durable and at its
@@ -113,10 +113,10 @@ impl Confirmation {
     /// An error of the system, or the file is no longer at its path.
     pub(super) fn write(&mut self, commit: &Commit, time: SystemTime) -> Result<(), StoreError> {
         let begin = if commit.number.is_multiple_of(2) { 0 } else { STEP as u64 };
-        let path = self.place.path();
+        let path = self.identity.path();
         self.file.write_all_at(&encode(commit, time), begin).map_err(StoreError::io("write", path))?;
         self.file.sync_data().map_err(StoreError::io("sync", path))?;
-        self.place.check().map(drop)
+        self.identity.check().map(drop)
     }
 }
 

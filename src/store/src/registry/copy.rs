@@ -12,7 +12,7 @@ use redb::{Builder, Database, StorageBackend};
 use super::confirmation::{Confirmation, Reading, path_of};
 use super::file::load;
 use super::loss::{Found, Loss};
-use super::open::{FLAGS, contents, judge, not_closed};
+use super::open::{FLAGS, check_confirmation, contents, not_closed};
 use crate::error::StoreError;
 
 /// Maximum length of the file in bytes. A hundred thousand agents take a tenth of it.
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Registry, StoreError> {
     // In memory only damaged content can cause an error.
     let (database, (commit, content)) =
         examined.map_err(|error| lost(Found::Unreadable(confirmed), Some(Box::new(error))))?;
-    judge(commit.as_ref(), &content, &reading).map_err(|found| lost(found, None))?;
+    check_confirmation(commit.as_ref(), &content, &reading).map_err(|found| lost(found, None))?;
     load(&database, path)
 }
 

@@ -10,8 +10,8 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableErro
 
 use super::confirmation::{Commit, Confirmation, path_of};
 use super::digest::{BYTES, Content};
+use super::file_identity::FileIdentity;
 use super::open::{self, Opening};
-use super::place::Place;
 use super::{RegistryStore, Update, changes, copy, parts};
 use crate::error::StoreError;
 
@@ -24,7 +24,7 @@ pub(super) const COMMITS: TableDefinition<'_, (), (u64, &[u8; BYTES])> = TableDe
 #[derive(Debug)]
 pub struct FileRegistry {
     pub(super) database: Database,
-    pub(super) place: Place,
+    pub(super) identity: FileIdentity,
     pub(super) confirmation: Confirmation,
     pub(super) opening: Opening,
 }
@@ -157,15 +157,15 @@ impl From<(u64, &[u8; BYTES])> for Commit {
 
 impl RegistryStore for FileRegistry {
     fn load(&mut self) -> Result<Registry, StoreError> {
-        load(&self.database, self.place.path())
+        load(&self.database, self.identity.path())
     }
 
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
         if !updates.is_empty() {
-            let commit = self.write(updates).map_err(failed(self.place.path()))?;
+            let commit = self.write(updates).map_err(failed(self.identity.path()))?;
             // Before the commit has any effect, both files contain it and are at their paths.
-            self.confirmation.write(&commit, self.place.modified()?)?;
+            self.confirmation.write(&commit, self.identity.modified()?)?;
         }
-        self.place.check().map(drop)
+        self.identity.check().map(drop)
     }
 }

@@ -7,11 +7,11 @@ mod confirmation;
 mod copy;
 mod digest;
 mod file;
+mod file_identity;
 mod loss;
 mod memory;
 mod open;
 mod parts;
-mod place;
 
 use std::collections::BTreeMap;
 

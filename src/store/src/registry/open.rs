@@ -14,8 +14,8 @@ use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableError};
 use super::confirmation::{Commit, Confirmation, Reading, path_of};
 use super::digest::Content;
 use super::file::{COMMITS, ENTRIES, FileRegistry, failed};
+use super::file_identity::FileIdentity;
 use super::loss::{Found, Loss};
-use super::place::Place;
 use super::{RegistryStore, Update};
 use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
@@ -51,7 +51,7 @@ pub enum Opening {
 }
 
 /// State of the file at a registry's path.
-enum Held {
+enum ExistingFile {
     Absent,
     Empty,
     Unreadable(Box<redb::Error>),
@@ -61,7 +61,7 @@ enum Held {
 /// A registry's file that can be read.
 struct Readable {
     database: Database,
-    place: Place,
+    identity: FileIdentity,
     /// Newest commit; `None` if the registry was written by a version that does not count commits.
     commit: Option<Commit>,
     /// Checksum of the registry's entries.
@@ -70,7 +70,7 @@ struct Readable {
 
 /// How to open a registry without a loss.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum OpenAction {
     /// Open it as it is.
     Confirmed,
     /// Confirm its newest commit first.
@@ -92,31 +92,37 @@ pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, Sto
         Reading::Confirms { confirmed, .. } => Some(*confirmed),
         Reading::Absent | Reading::Damaged => None,
     };
-    let (found, source, readable) = match Held::read(path)? {
-        Held::Absent if reading == Reading::Absent => return create(path, 0, Opening::New),
-        Held::Absent => (Found::Missing(confirmed), None, None),
-        Held::Empty => (Found::Empty(confirmed), None, None),
-        Held::Unreadable(source) => (Found::Unreadable(confirmed), Some(source), None),
-        Held::Readable(readable) => match judge(readable.commit.as_ref(), &readable.content, &reading) {
-            Ok(usage) => return readable.into_registry(path, usage),
-            Err(found) => (found, None, Some(readable)),
-        },
+    let (found, source, readable) = match ExistingFile::read(path)? {
+        ExistingFile::Absent if reading == Reading::Absent => return create(path, 0, Opening::New),
+        ExistingFile::Absent => (Found::Missing(confirmed), None, None),
+        ExistingFile::Empty => (Found::Empty(confirmed), None, None),
+        ExistingFile::Unreadable(source) => (Found::Unreadable(confirmed), Some(source), None),
+        ExistingFile::Readable(readable) => {
+            match check_confirmation(readable.commit.as_ref(), &readable.content, &reading) {
+                Ok(usage) => return readable.into_registry(path, usage),
+                Err(found) => (found, None, Some(readable)),
+            }
+        }
     };
     let loss = Loss { path: path.to_owned(), found, source };
     match accept == Some(loss.number()) {
-        true => go_on(path, loss, readable),
+        true => open_after_loss(path, loss, readable),
         false => Err(StoreError::Lost(Box::new(loss))),
     }
 }
 
 /// Compares the content of a registry with its confirmations.
-pub(super) fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<Use, Found> {
+pub(super) fn check_confirmation(
+    held: Option<&Commit>,
+    content: &Content,
+    reading: &Reading,
+) -> Result<OpenAction, Found> {
     let last = held.map_or(0, |commit| commit.number);
     let (commit, confirmed, is_whole) = match reading {
         Reading::Confirms { commit, confirmed, is_whole } => (commit, *confirmed, *is_whole),
         Reading::Damaged => return Err(Found::ConfirmationsDamaged { last }),
         Reading::Absent if held.is_some_and(|held| held.content != *content) => return Err(Found::Changed { last }),
-        Reading::Absent if last == 0 => return Ok(Use::Begin),
+        Reading::Absent if last == 0 => return Ok(OpenAction::Begin),
         Reading::Absent => return Err(Found::Unconfirmed { last }),
     };
     let Some(held) = held.filter(|held| held.number >= commit.number) else {
@@ -126,15 +132,15 @@ pub(super) fn judge(held: Option<&Commit>, content: &Content, reading: &Reading)
         0 | 1 if held.content != *content => Err(Found::Changed { last }),
         0 if !is_whole => Err(Found::ConfirmationsDamaged { last }),
         0 if held != commit => Err(Found::Changed { last }),
-        0 => Ok(Use::Confirmed),
-        1 => Ok(Use::Confirm(*held)),
+        0 => Ok(OpenAction::Confirmed),
+        1 => Ok(OpenAction::Confirm(*held)),
         _ => Err(Found::ConfirmationsOld { last, confirmed }),
     }
 }
 
 /// Opens the rest of a registry. Its next commit has a higher number than every commit before, so that older copies of
 /// its files are detected.
-fn go_on(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegistry, StoreError> {
+fn open_after_loss(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegistry, StoreError> {
     let number = loss.number().saturating_add(1);
     if let Some(readable) = readable {
         let mut registry = readable.number(path, number)?;
@@ -205,24 +211,28 @@ fn unnamed(path: &Path) -> Result<(PathBuf, Readable), StoreError> {
         _ => create_new(&new, Access::Owner).map_err(StoreError::io("create", &new))?,
     };
     let file = open_file(&new)?;
-    let place = Place::of(path, &file)?;
+    let identity = FileIdentity::of(path, &file)?;
     let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file).map_err(failed(&new))?;
-    Ok((new, Readable { database, place, commit: None, content: Content::default() }))
+    Ok((new, Readable { database, identity, commit: None, content: Content::default() }))
 }
 
-impl Held {
-    fn read(path: &Path) -> Result<Held, StoreError> {
+impl ExistingFile {
+    fn read(path: &Path) -> Result<ExistingFile, StoreError> {
         let file = match open_file(path) {
-            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(Held::Absent),
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(ExistingFile::Absent);
+            }
             opened => opened?,
         };
         if file.metadata().map_err(StoreError::io("read the metadata of", path))?.len() == 0 {
-            return Ok(Held::Empty);
+            return Ok(ExistingFile::Empty);
         }
-        let place = Place::of(path, &file)?;
+        let identity = FileIdentity::of(path, &file)?;
         match examine(file) {
-            Ok((database, commit, content)) => Ok(Held::Readable(Readable { database, place, commit, content })),
-            Err(error) if is_damage(&error) => Ok(Held::Unreadable(Box::new(error))),
+            Ok((database, commit, content)) => {
+                Ok(ExistingFile::Readable(Readable { database, identity, commit, content }))
+            }
+            Err(error) if is_damage(&error) => Ok(ExistingFile::Unreadable(Box::new(error))),
             Err(error) => Err(failed(path)(error)),
         }
     }
@@ -314,19 +324,19 @@ fn is_damage(error: &redb::Error) -> bool {
 }
 
 impl Readable {
-    fn into_registry(self, path: &Path, usage: Use) -> Result<FileRegistry, StoreError> {
+    fn into_registry(self, path: &Path, usage: OpenAction) -> Result<FileRegistry, StoreError> {
         match usage {
-            Use::Confirmed => {
+            OpenAction::Confirmed => {
                 let confirmation = Confirmation::open(&path_of(path))?;
                 Ok(FileRegistry {
                     database: self.database,
-                    place: self.place,
+                    identity: self.identity,
                     confirmation,
                     opening: Opening::Confirmed,
                 })
             }
-            Use::Confirm(commit) => self.confirm(path, &commit, Opening::Unconfirmed { last: commit.number }),
-            Use::Begin => {
+            OpenAction::Confirm(commit) => self.confirm(path, &commit, Opening::Unconfirmed { last: commit.number }),
+            OpenAction::Begin => {
                 // A new registry has commit numbers from the start.
                 let opening = if self.commit.is_none() { Opening::Older } else { Opening::New };
                 let mut registry = self.number(path, 0)?;
@@ -370,9 +380,9 @@ impl Readable {
 
     /// Creates the file that confirms the registry's commits.
     fn confirm(self, path: &Path, commit: &Commit, opening: Opening) -> Result<FileRegistry, StoreError> {
-        let time = self.place.modified()?;
+        let time = self.identity.modified()?;
         let confirmation = Confirmation::create(&path_of(path), commit, time)?;
-        Ok(FileRegistry { database: self.database, place: self.place, confirmation, opening })
+        Ok(FileRegistry { database: self.database, identity: self.identity, confirmation, opening })
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! A connection is closed to admit another, or for a timeout, only while the process waits for bytes of its client:
 //! before its first request, within a request, between two requests. A connection is never closed for these reasons
-//! while a request is handled, while a response or a stream is sent, or after it was [kept](Slot::keep).
+//! while a request is handled, while a response or a stream is sent, or after it was [kept](Slot::never_close_idle).
 //!
 //! The connection to close comes from the source with the most waiting connections: an IPv4 address, or the first 64
 //! bits of an IPv6 address. Among those of a source it is the one that has waited for longest. So a source that opens

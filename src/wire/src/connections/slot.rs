@@ -32,14 +32,14 @@ pub(crate) struct Slot {
     table: Arc<Mutex<Table>>,
     source: IpAddr,
     close: Arc<Notify>,
-    place: Option<Place>,
+    entry: Option<WaitEntry>,
     pub(super) is_closing: bool,
     is_kept: bool,
 }
 
 /// Position of a waiting connection in the table.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WaitEntry {
     number: u64,
     what: WaitsFor,
     /// Number of bytes that the connection had read when it began to wait.
@@ -50,7 +50,7 @@ impl Slot {
     /// Creates the entry of a new connection.
     pub(super) fn new(table: Arc<Mutex<Table>>, source: IpAddr) -> Slot {
         let close = Arc::default();
-        let mut slot = Slot { table, source, close, place: None, is_closing: false, is_kept: false };
+        let mut slot = Slot { table, source, close, entry: None, is_closing: false, is_kept: false };
         slot.wait(WaitsFor::FirstRequest, 0, None);
         slot
     }
@@ -66,30 +66,30 @@ impl Slot {
         if self.is_kept || self.is_closing {
             return;
         }
-        if let Some(place) = self.place
-            && place.what == what
-            && (place.read == read || what == WaitsFor::Head)
+        if let Some(entry) = self.entry
+            && entry.what == what
+            && (entry.read == read || what == WaitsFor::Head)
         {
             return;
         }
         let deadline = limit.map(|limit| Instant::now() + limit);
         let waiting = Waiting { deadline, close: self.close.clone() };
-        let former = self.place.map(|place| place.number);
+        let former = self.entry.map(|entry| entry.number);
         let number = lock(&self.table).begin_wait(self.source, former, waiting);
         self.is_closing = number.is_none();
-        self.place = number.map(|number| Place { number, what, read });
+        self.entry = number.map(|number| WaitEntry { number, what, read });
     }
 
     /// Records that the connection does not wait for its client.
-    pub(crate) fn work(&mut self) {
-        let Some(place) = self.place.take() else { return };
-        self.is_closing = !lock(&self.table).end_wait(self.source, place.number);
+    pub(crate) fn stop_waiting(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        self.is_closing = !lock(&self.table).end_wait(self.source, entry.number);
     }
 
     /// Records that the client relies on the connection, so that it is never closed for being idle.
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn never_close_idle(&mut self) {
         if !self.is_kept {
-            self.work();
+            self.stop_waiting();
             self.is_kept = true;
         }
     }
@@ -97,7 +97,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.work();
+        self.stop_waiting();
         lock(&self.table).leave(self.source, self.is_closing);
     }
 }

@@ -73,7 +73,7 @@ fn expected_of(known: &[Known], source: u8) -> Option<usize> {
 /// Removes the connection that must close, as its task does.
 fn close_chosen(known: &mut Vec<Known>, chosen: usize) {
     let mut gone = known.remove(chosen);
-    gone.slot.work();
+    gone.slot.stop_waiting();
     assert!(gone.slot.is_closing, "another connection was closed");
 }
 
@@ -117,11 +117,11 @@ proptest! {
                     one.waits = Some(time).filter(|_| !one.kept);
                 }
                 Step::Work(index) => {
-                    known[index].slot.work();
+                    known[index].slot.stop_waiting();
                     known[index].waits = None;
                 }
                 Step::Keep(index) => {
-                    known[index].slot.keep();
+                    known[index].slot.never_close_idle();
                     (known[index].waits, known[index].kept) = (None, true);
                 }
                 Step::Close(index) => drop(known.remove(index)),

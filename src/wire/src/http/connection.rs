@@ -41,7 +41,7 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
 ) {
     let mut stopping = shared.stopping.clone();
     let close = slot.close();
-    let origin = Origin { connection: ConnectionId::next(), peer, is_libprocess: false, session: None };
+    let origin = Origin { connection: ConnectionId::next(), peer, is_libprocess: false, sender_token: None };
     let _closing = Closing { sink: shared.sink.clone(), connection: origin.connection };
     let mut incoming =
         Incoming::new(origin, shared.bodies.budget.share(peer.ip()), shared.limits.head, shared.limits.body);
@@ -129,7 +129,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 }
             }
             _ = check.tick() => {
-                if control.owes() && control.written() == written {
+                if control.has_unsent_response() && control.written() == written {
                     tracing::warn!(%peer, "a client does not read its answer: cut off");
                     return;
                 }

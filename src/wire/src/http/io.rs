@@ -58,7 +58,7 @@ pub(super) struct Control {
     /// socket closes.
     pub(super) linger: AtomicBool,
     /// Whether the connection is never closed for being idle.
-    pub(super) keep: AtomicBool,
+    pub(super) never_close_idle: AtomicBool,
     /// Refusal that ends the connection instead of a response by hyper.
     refusal: Mutex<Option<Refusal>>,
     /// Whether a request's body is being read that its handler needs as a whole.
@@ -100,7 +100,7 @@ impl Control {
             phase: AtomicU8::new(Phase::Idle as u8),
             body_done: AtomicBool::new(false),
             linger: AtomicBool::new(false),
-            keep: AtomicBool::new(false),
+            never_close_idle: AtomicBool::new(false),
             refusal: Mutex::new(None),
             needs_body: AtomicBool::new(false),
             head_begun: AtomicBool::new(false),
@@ -136,12 +136,12 @@ impl Control {
 
     /// Records in the slot what the connection waits for; `is_flushed` if no response is left to write.
     pub(super) fn report(&self, slot: &mut Slot, limits: &Limits, is_flushed: bool) {
-        if self.keep.load(Ordering::Relaxed) {
-            return slot.keep();
+        if self.never_close_idle.load(Ordering::Relaxed) {
+            return slot.never_close_idle();
         }
         let read = self.read.load(Ordering::Relaxed);
         match self.phase() {
-            Phase::Idle if !is_flushed => slot.work(),
+            Phase::Idle if !is_flushed => slot.stop_waiting(),
             Phase::Idle if self.head_begun.load(Ordering::Relaxed) => {
                 slot.wait(WaitsFor::Head, read, Some(limits.request_head));
             }
@@ -150,7 +150,7 @@ impl Control {
                 slot.wait(WaitsFor::Body, read, Some(limits.stalled));
             }
             Phase::Refusing => slot.wait(WaitsFor::Refusal, read, None),
-            Phase::Handling | Phase::Answering | Phase::Streaming => slot.work(),
+            Phase::Handling | Phase::Answering | Phase::Streaming => slot.stop_waiting(),
         }
     }
 
@@ -177,7 +177,7 @@ impl Control {
     }
 
     /// Returns whether the client has not received all of a response yet.
-    pub(super) fn owes(&self) -> bool {
+    pub(super) fn has_unsent_response(&self) -> bool {
         let socket = lock(&self.socket);
         self.phase() == Phase::Answering || !socket.gathered.is_empty() || socket.unflushed
     }
@@ -262,7 +262,7 @@ impl ConnectionIo {
 
     /// Returns how many of the bytes that hyper writes were not produced by a handler. `length` is the total, `first`
     /// their beginning.
-    fn unasked(&mut self, first: &[u8], length: usize) -> Option<usize> {
+    fn bytes_without_handler(&mut self, first: &[u8], length: usize) -> Option<usize> {
         if !matches!(self.control.phase(), Phase::Answering | Phase::Streaming) {
             return Some(length);
         }
@@ -317,7 +317,7 @@ impl AsyncRead for ConnectionIo {
 
 impl AsyncWrite for ConnectionIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        if let Some(swallowed) = self.unasked(data, data.len()) {
+        if let Some(swallowed) = self.bytes_without_handler(data, data.len()) {
             return Poll::Ready(Ok(swallowed));
         }
         if self.control.gather(&[IoSlice::new(data)], data.len()) {
@@ -334,7 +334,7 @@ impl AsyncWrite for ConnectionIo {
     ) -> Poll<io::Result<usize>> {
         let first = parts.first().map_or(&[][..], |part| part);
         let length = parts.iter().map(|part| part.len()).sum();
-        if let Some(swallowed) = self.unasked(first, length) {
+        if let Some(swallowed) = self.bytes_without_handler(first, length) {
             return Poll::Ready(Ok(swallowed));
         }
         if self.control.gather(parts, length) {

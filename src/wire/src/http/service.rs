@@ -22,7 +22,7 @@ use super::response::ResponseBody;
 use super::server::{Handler, Shared};
 use super::stream::StreamCut;
 use super::{Body, BodyRule, BodyStream, Query, Request, Response};
-use crate::libprocess::{self, Delivery, Message, MessageSink, Origin, Session};
+use crate::libprocess::{self, Delivery, Message, MessageSink, Origin, SenderToken};
 
 /// A request that cannot be decoded. The connection closes without any response, as in Mesos.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
         control.linger.store(true, Ordering::Relaxed);
     }
     if response.keep {
-        control.keep.store(true, Ordering::Relaxed);
+        control.never_close_idle.store(true, Ordering::Relaxed);
     }
     Ok(into_hyper(response, control.clone()))
 }
@@ -224,8 +224,8 @@ fn deliver<S: MessageSink>(head: &Parts, body: Bytes, origin: Origin, sink: &S) 
     let from = last_value(&head.headers, "libprocess-from");
     let agent = last_value(&head.headers, "user-agent");
     let is_libprocess = agent.is_some_and(|agent| agent.starts_with("libprocess/"));
-    let session = last_value(&head.headers, Session::HEADER).and_then(|text| text.parse().ok());
-    let origin = Origin { is_libprocess, session, ..origin };
+    let sender_token = last_value(&head.headers, SenderToken::HEADER).and_then(|text| text.parse().ok());
+    let origin = Origin { is_libprocess, sender_token, ..origin };
     let message = Message::from_request(head.uri.path(), from, agent, body, origin);
     match message.and_then(|message| libprocess::deliver(message, sink)) {
         Ok(Delivery::Accepted) => Response::accepted().keep_connection(),

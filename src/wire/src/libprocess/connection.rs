@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::incoming::poll_read_shared;
 use super::network::Inner;
-use super::peer::{Peer, Work};
+use super::peer::{NextAction, Peer};
 use crate::Socket;
 
 /// Time that a closed temporary connection waits for the peer to read everything.
@@ -47,7 +47,7 @@ pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
     let mut writing = BytesMut::new();
     let end = poll_fn(|cx| poll(cx, &mut stream, &mut writing, &network, &peer)).await;
     match end {
-        Ok(End::Idle) => Box::pin(farewell(stream)).await,
+        Ok(End::Idle) => Box::pin(close_orderly(stream)).await,
         Ok(End::Gone) => network.finish(&peer),
         Err(error) => {
             tracing::debug!(peer = %peer.address(), %error, "connection broken");
@@ -75,13 +75,13 @@ fn poll(
     loop {
         // Bytes that TLS has buffered come before more of the queue.
         let is_flushed = Pin::new(&mut *stream).poll_flush(cx)?.is_ready();
-        match peer.work(cx.waker(), !writing.is_empty() || !is_flushed) {
-            Work::Write(bytes) => *writing = bytes,
-            Work::Wait => {}
-            Work::Idle if network.retire_if_idle(peer) => return Poll::Ready(Ok(End::Idle)),
+        match peer.next_action(cx.waker(), !writing.is_empty() || !is_flushed) {
+            NextAction::Write(bytes) => *writing = bytes,
+            NextAction::Wait => {}
+            NextAction::Idle if network.retire_if_idle(peer) => return Poll::Ready(Ok(End::Idle)),
             // A message was queued between the two checks.
-            Work::Idle => continue,
-            Work::Closed => return Poll::Ready(Ok(End::Gone)),
+            NextAction::Idle => continue,
+            NextAction::Closed => return Poll::Ready(Ok(End::Gone)),
         }
         if writing.is_empty() {
             break;
@@ -101,7 +101,7 @@ fn poll(
 
 /// Shuts the sending side down, and lets the peer read the rest. Closing at once would lose messages: unread responses
 /// make the kernel reset the connection.
-async fn farewell(mut stream: Socket) {
+async fn close_orderly(mut stream: Socket) {
     let drain = async {
         stream.shutdown().await?;
         while poll_fn(|cx| poll_read_shared(&mut stream, cx, <[u8]>::len)).await? > 0 {}

@@ -5,10 +5,17 @@ use std::io::Write;
 use base::Pid;
 use bytes::{BufMut, BytesMut};
 
-use super::Session;
+use super::SenderToken;
 
-/// Appends a message, with the token `session` if there is one.
-pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, session: Option<&Session>, body: &[u8]) {
+/// Appends a message, with the token `sender_token` if there is one.
+pub(super) fn push(
+    out: &mut BytesMut,
+    from: &Pid,
+    to: &str,
+    name: &str,
+    sender_token: Option<&SenderToken>,
+    body: &[u8],
+) {
     out.reserve(250 + to.len() + name.len() + 2 * from.id().len() + body.len());
     let mut writer = out.writer();
     // Writing into memory does not fail.
@@ -17,8 +24,8 @@ pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, session
         "POST /{to}/{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
          Connection: Keep-Alive\r\nHost: \r\n"
     );
-    if let Some(session) = session {
-        let _ = write!(out.writer(), "{}: {}\r\n", Session::HEADER, session.digits());
+    if let Some(sender_token) = sender_token {
+        let _ = write!(out.writer(), "{}: {}\r\n", SenderToken::HEADER, sender_token.digits());
     }
     if body.is_empty() {
         out.extend_from_slice(b"\r\n");
@@ -51,8 +58,8 @@ mod tests {
                 .as_slice()
         );
         out.clear();
-        let session = Session::new([1; 16]);
-        push(&mut out, &from, "slave-observer(1)", "mesos.internal.PongSlaveMessage", Some(&session), b"");
+        let sender_token = SenderToken::new([1; 16]);
+        push(&mut out, &from, "slave-observer(1)", "mesos.internal.PongSlaveMessage", Some(&sender_token), b"");
         let end = "Host: \r\nTepui-Session: 01010101010101010101010101010101\r\n\r\n";
         assert!(out.ends_with(end.as_bytes()), "{out:?}");
     }

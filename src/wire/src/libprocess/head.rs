@@ -6,7 +6,7 @@ use bytes::Bytes;
 use httparse::{EMPTY_HEADER, Status};
 
 use super::chunked::{BodyDecoder, BodyError};
-use super::{Message, Origin, Refusal, Session};
+use super::{Message, Origin, Refusal, SenderToken};
 
 /// Maximum number of headers, the same as hyper's.
 const MAX_HEADERS: usize = 100;
@@ -29,7 +29,7 @@ pub(super) struct Head {
     /// Whether the sender is libprocess, which does not read responses.
     pub(super) is_libprocess: bool,
     /// Token that the message carries.
-    pub(super) session: Option<Session>,
+    pub(super) sender_token: Option<SenderToken>,
 }
 
 impl Head {
@@ -60,7 +60,7 @@ struct Fields<'a> {
     length: Option<&'a str>,
     transfer: Option<&'a str>,
     connection: Option<&'a str>,
-    session: Option<&'a str>,
+    sender_token: Option<&'a str>,
     /// Whether there is a header that only the HTTP server supports.
     other: bool,
 }
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
                 14 if is("content-length") => fields.length = value,
                 17 if is("transfer-encoding") => fields.transfer = value,
                 10 if is("connection") => fields.connection = value,
-                13 if is(Session::HEADER) => fields.session = value,
+                13 if is(SenderToken::HEADER) => fields.sender_token = value,
                 16 if is("content-encoding") => fields.other = true,
                 _ => {}
             }
@@ -130,6 +130,7 @@ pub(super) fn parse(input: &[u8], origin: Origin) -> Parsed {
     let path = path.split('?').next().unwrap_or(path);
     let message = Message::from_request(path, fields.from, fields.agent, Bytes::new(), origin)
         .map(|message| (message.to, message.from, message.name));
-    let (is_libprocess, session) = (fields.is_libprocess(), fields.session.and_then(|text| text.parse().ok()));
-    Parsed::Message(Head { message, framing, close, is_libprocess, session }, used)
+    let (is_libprocess, sender_token) =
+        (fields.is_libprocess(), fields.sender_token.and_then(|text| text.parse().ok()));
+    Parsed::Message(Head { message, framing, close, is_libprocess, sender_token }, used)
 }

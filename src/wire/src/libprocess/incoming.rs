@@ -140,9 +140,9 @@ impl Incoming {
     /// end of the peer.
     fn report(&self, slot: &mut Slot, limits: &Limits) {
         if self.is_link {
-            slot.keep();
+            slot.never_close_idle();
         } else if self.is_held_back {
-            slot.work();
+            slot.stop_waiting();
         } else if self.pending.is_some() {
             slot.wait(WaitsFor::Body, self.read, Some(limits.stalled));
         } else if !self.partial.is_empty() {
@@ -263,7 +263,7 @@ impl Incoming {
 
     fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
         self.share.clear();
-        let origin = Origin { is_libprocess: head.is_libprocess, session: head.session, ..self.origin };
+        let origin = Origin { is_libprocess: head.is_libprocess, sender_token: head.sender_token, ..self.origin };
         let delivery =
             head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, origin }, sink));
         self.is_link |= delivery == Ok(Delivery::Accepted);

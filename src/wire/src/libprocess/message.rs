@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use base::Pid;
 use bytes::Bytes;
 
-use super::Session;
+use super::SenderToken;
 use crate::http::percent_decode;
 
 /// Number of an incoming connection, unique in this process.
@@ -33,7 +33,7 @@ pub struct Origin {
     /// tells.
     pub is_libprocess: bool,
     /// Token that the message carries.
-    pub session: Option<Session>,
+    pub sender_token: Option<SenderToken>,
 }
 
 /// A libprocess message as it was received.
@@ -197,7 +197,7 @@ mod tests {
         connection: ConnectionId(1),
         peer: SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1),
         is_libprocess: true,
-        session: None,
+        sender_token: None,
     };
 
     fn read(path: &str, from: Option<&str>, agent: Option<&str>) -> Result<(String, String, String), Refusal> {

@@ -16,7 +16,7 @@ mod message;
 mod network;
 mod peer;
 mod replay;
-mod session;
+mod sender_token;
 
 pub(crate) use answer::date_now;
 pub(crate) use incoming::{Incoming, Outcome, poll_read_shared};
@@ -24,4 +24,4 @@ pub(crate) use message::deliver;
 pub use message::{ConnectionId, Delivery, Message, MessageSink, NoMessages, Origin, Refusal};
 pub use network::{ExitedSink, Network};
 pub use replay::replay;
-pub use session::{Session, SessionInvalid};
+pub use sender_token::{InvalidSenderToken, SenderToken};

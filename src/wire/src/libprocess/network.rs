@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 
 use super::peer::{Closed, Peer};
-use super::{Session, connection};
+use super::{SenderToken, connection};
 use crate::sync::lock;
 use crate::tls::Tls;
 use crate::{Connections, Limits};
@@ -53,7 +53,7 @@ impl Drop for Shared {
 pub(super) struct Inner {
     peers: Mutex<FxHashMap<SocketAddrV4, Arc<Peer>>>,
     /// Tokens that messages to an address carry.
-    sessions: Mutex<FxHashMap<SocketAddrV4, Session>>,
+    sender_tokens: Mutex<FxHashMap<SocketAddrV4, SenderToken>>,
     exited: Arc<dyn ExitedSink>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
@@ -87,20 +87,20 @@ impl Network {
         exited: impl ExitedSink,
     ) -> Network {
         let (exited, runtime) = (Arc::new(exited), Handle::current());
-        let (peers, sessions) = Default::default();
-        let inner = Inner { peers, sessions, exited, limits, connections, tls, runtime };
+        let (peers, sender_tokens) = Default::default();
+        let inner = Inner { peers, sender_tokens, exited, limits, connections, tls, runtime };
         Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
     }
 
     /// Sets the token that messages to an address carry from now on; `None` removes it.
-    pub fn set_session(&self, address: SocketAddrV4, session: Option<Session>) {
-        match session {
-            Some(session) => lock(&self.shared.inner.sessions).insert(address, session),
-            None => lock(&self.shared.inner.sessions).remove(&address),
+    pub fn set_sender_token(&self, address: SocketAddrV4, sender_token: Option<SenderToken>) {
+        match sender_token {
+            Some(sender_token) => lock(&self.shared.inner.sender_tokens).insert(address, sender_token),
+            None => lock(&self.shared.inner.sender_tokens).remove(&address),
         };
         // A peer that was created before the change is in the table by now.
         if let Some(peer) = lock(&self.shared.inner.peers).get(&address) {
-            peer.set_session(session);
+            peer.set_sender_token(sender_token);
         }
     }
 
@@ -196,8 +196,8 @@ impl Network {
 
 impl Inner {
     fn new_peer(&self, address: SocketAddrV4) -> Arc<Peer> {
-        let session = lock(&self.sessions).get(&address).copied();
-        Arc::new(Peer::new(address, session))
+        let sender_token = lock(&self.sender_tokens).get(&address).copied();
+        Arc::new(Peer::new(address, sender_token))
     }
 
     fn close(&self) {

@@ -8,7 +8,7 @@ use base::Pid;
 use bytes::BytesMut;
 use rustc_hash::FxHashSet;
 
-use super::{Session, encode};
+use super::{SenderToken, encode};
 use crate::sync::lock;
 
 /// Error of a peer whose connection has ended: a new peer is needed.
@@ -23,7 +23,7 @@ struct State {
     task: Option<Waker>,
     closed: bool,
     /// Token that messages carry which are queued from now on.
-    session: Option<Session>,
+    sender_token: Option<SenderToken>,
     /// Whether the connection's task has bytes that it took and has not written.
     writing: bool,
 }
@@ -41,7 +41,7 @@ pub(super) struct Peer {
 }
 
 /// The next action of the connection's task.
-pub(super) enum Work {
+pub(super) enum NextAction {
     /// Write these bytes.
     Write(BytesMut),
     /// Wait; the task is woken.
@@ -53,12 +53,12 @@ pub(super) enum Work {
 }
 
 impl Peer {
-    pub(super) fn new(address: SocketAddrV4, session: Option<Session>) -> Peer {
-        Peer { address, state: Mutex::new(State { session, ..State::default() }) }
+    pub(super) fn new(address: SocketAddrV4, sender_token: Option<SenderToken>) -> Peer {
+        Peer { address, state: Mutex::new(State { sender_token, ..State::default() }) }
     }
 
-    pub(super) fn set_session(&self, session: Option<Session>) {
-        lock(&self.state).session = session;
+    pub(super) fn set_sender_token(&self, sender_token: Option<SenderToken>) {
+        lock(&self.state).sender_token = sender_token;
     }
 
     pub(super) fn address(&self) -> SocketAddrV4 {
@@ -98,7 +98,7 @@ impl Peer {
                 state.closed = true;
                 return Ok(());
             }
-            encode::push(&mut state.queue, from, to, name, state.session.as_ref(), body);
+            encode::push(&mut state.queue, from, to, name, state.sender_token.as_ref(), body);
             Ok(())
         })
     }
@@ -147,19 +147,19 @@ impl Peer {
     }
 
     /// Returns the next action of the connection's task, which is woken when that changes.
-    pub(super) fn work(&self, task: &Waker, writing: bool) -> Work {
+    pub(super) fn next_action(&self, task: &Waker, writing: bool) -> NextAction {
         let mut state = lock(&self.state);
         if state.closed {
-            return Work::Closed;
+            return NextAction::Closed;
         }
         state.writing = writing || !state.queue.is_empty();
         if !writing && !state.queue.is_empty() {
-            return Work::Write(std::mem::take(&mut state.queue));
+            return NextAction::Write(std::mem::take(&mut state.queue));
         }
         if state.task.as_ref().is_none_or(|waiting| !waiting.will_wake(task)) {
             state.task = Some(task.clone());
         }
-        if !writing && state.links.is_empty() { Work::Idle } else { Work::Wait }
+        if !writing && state.links.is_empty() { NextAction::Idle } else { NextAction::Wait }
     }
 
     /// Closes the peer if the queue is empty and there are no links. Returns whether it did.

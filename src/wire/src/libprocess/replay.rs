@@ -11,7 +11,7 @@ use crate::budget::Budget;
 ///
 /// It ends where the server would close the connection, or at a request that is not a message.
 pub fn replay<S: MessageSink>(parts: &[&[u8]], peer: SocketAddr, limits: &Limits, sink: &S) -> Vec<u8> {
-    let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, session: None };
+    let origin = Origin { connection: ConnectionId(0), peer, is_libprocess: false, sender_token: None };
     let share = Budget::new(limits.bodies).share(peer.ip());
     let mut incoming = Incoming::new(origin, share, limits.head, limits.body);
     for part in parts {

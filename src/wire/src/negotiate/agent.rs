@@ -14,7 +14,7 @@ pub const AGENT_TEXTS: CallTexts = CallTexts {
 
 /// Encodings of a request and its response, and whether they are streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Media {
+pub struct MediaTypes {
     /// Encoding of the request's messages.
     pub request: Encoding,
     /// Whether the request's body is a RecordIO stream.
@@ -29,16 +29,16 @@ fn refuse<T>(status: StatusCode, text: &str) -> Result<T, Box<Response>> {
     Err(Box::new(Response::text(status, text.to_owned())))
 }
 
-impl Media {
+impl MediaTypes {
     /// Determines the encodings of a request and its response: rows 3 to 11 of docs/mesos/agent-api.md.
     ///
     /// # Errors
     /// The response to send instead: 405, 400, 415 or 406.
-    pub fn negotiate(method: &Method, headers: &HeaderMap) -> Result<Media, Box<Response>> {
+    pub fn negotiate(method: &Method, headers: &HeaderMap) -> Result<MediaTypes, Box<Response>> {
         require_post(method)?;
         let (request, request_streams) = request_side(headers)?;
         let (response, response_streams) = response_side(headers)?;
-        Ok(Media { request, request_streams, response, response_streams })
+        Ok(MediaTypes { request, request_streams, response, response_streams })
     }
 
     /// Decodes a message of the request (row 13).
@@ -137,12 +137,12 @@ fn response_side(headers: &HeaderMap) -> Result<(Encoding, bool), Box<Response>>
 mod tests {
     use super::*;
 
-    fn negotiate(headers: &[(&'static str, &'static str)]) -> Result<Media, (u16, String)> {
+    fn negotiate(headers: &[(&'static str, &'static str)]) -> Result<MediaTypes, (u16, String)> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        Media::negotiate(&Method::POST, &map).map_err(|response| {
+        MediaTypes::negotiate(&Method::POST, &map).map_err(|response| {
             (response.status().as_u16(), String::from_utf8(response.body().unwrap().to_vec()).unwrap())
         })
     }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn streams_per_call() {
-        let media = |request_streams, response_streams| Media {
+        let media = |request_streams, response_streams| MediaTypes {
             request: Encoding::Json,
             request_streams,
             response: Encoding::Json,

@@ -8,7 +8,7 @@ mod agent;
 mod call;
 
 pub use accept::{accepts, allows_gzip};
-pub use agent::{AGENT_TEXTS, Media};
+pub use agent::{AGENT_TEXTS, MediaTypes};
 pub use call::{CALL_TEXTS, CallTexts, DecodeFailure, accepted_encoding, decode_call};
 
 use crate::http::{JSON, PROTOBUF};

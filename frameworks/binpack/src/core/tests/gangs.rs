@@ -6,7 +6,7 @@ use sdk::v1::scheduler::call::Type;
 use super::world::World;
 use super::{SECOND, array, gang, job, stop};
 use crate::constraint::Constraint;
-use crate::core::{Reply, Request, State, Total, Wants};
+use crate::core::{AgentTotals, Reply, Request, RequiredCapacity, State};
 use crate::job::{GangEnd, Job};
 use crate::{Knobs, Need, Pace};
 
@@ -160,11 +160,11 @@ fn a_stopped_gang_gives_its_offers_back() {
 
 /// Returns a report of agents like those of the world.
 fn totals(cpus: &[f64]) -> Request {
-    let total = |(number, cpus): (usize, &f64)| Total {
+    let total = |(number, cpus): (usize, &f64)| AgentTotals {
         agent_id: format!("agent{number}"),
         host: format!("host{number}"),
         all: Need::of(*cpus, 1_000.0),
-        ..Total::default()
+        ..AgentTotals::default()
     };
     Request::Agents(cpus.iter().enumerate().map(total).collect())
 }
@@ -172,10 +172,13 @@ fn totals(cpus: &[f64]) -> Request {
 #[test]
 fn a_gang_that_no_agents_could_hold_holds_nothing() {
     let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
-    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(Wants::default())));
+    assert_eq!(world.request(Request::RequiredCapacity), Ok(Reply::RequiredCapacity(RequiredCapacity::default())));
     world.request(totals(&[4.0, 4.0])).unwrap();
     world.submit(vec![gang("g", 20, 1.0), job("small", 0.1)]);
-    assert_eq!(world.request(Request::WantsAgents), Ok(Reply::Wants(Wants { totals: true, docker: false })));
+    assert_eq!(
+        world.request(Request::RequiredCapacity),
+        Ok(Reply::RequiredCapacity(RequiredCapacity { totals: true, docker: false }))
+    );
     world.offer();
     assert_eq!(world.of_job("small").len(), 1, "nothing is held, so it starts at once");
     assert_eq!(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sdk::v1::TaskState;
 
-use super::{Reply, Request, State, Submitted, Taken, Total, Unwanted};
+use super::{AgentTotals, Reply, Request, RequestError, State, SubmissionEffect, Submitted};
 use crate::constraint::Constraint;
 use crate::job::{Job, Kind, Syntax};
 use crate::{Knobs, Need};
@@ -153,7 +153,8 @@ fn containers_are_described_and_go_where_docker_is() {
                 ports = 2\ncontainer_ports = [80]\nprogram = ['nginx', '-g', 'x']\nhealth = { http = '/' }\n\
                 docker = { force_pull = true, parameters = [['label', 'a=b']] }\n";
     let jobs = crate::job::read("web.toml", text, Syntax::Toml).unwrap();
-    let total = |number: usize, docker| Total { agent_id: format!("S{number}"), docker, ..Total::default() };
+    let total =
+        |number: usize, docker| AgentTotals { agent_id: format!("S{number}"), docker, ..AgentTotals::default() };
     let agents = |first, second| Request::Agents(vec![total(0, first), total(1, second)]);
     world.request(agents(Some(false), Some(false))).unwrap();
     world.submit(jobs);
@@ -243,23 +244,23 @@ fn requests_that_cannot_be_are_refused_and_change_nothing() {
     world.submit(vec![job("b", 1.0), service("s", 1, 0.5)]);
     let refused = |world: &mut World, request| world.request(request).unwrap_err();
     let name = || "b".to_owned();
-    assert_eq!(refused(&mut world, stop("x")), Unwanted::NoSuchJob("x".into()));
+    assert_eq!(refused(&mut world, stop("x")), RequestError::NoSuchJob("x".into()));
     let submit = Request::Submit(vec![job("new", 1.0), job("b", 1.0)]);
-    assert_eq!(refused(&mut world, submit), Unwanted::NameTaken(name()));
-    assert_eq!(refused(&mut world, Request::Show { name: "new".into() }), Unwanted::NoSuchJob("new".into()));
+    assert_eq!(refused(&mut world, submit), RequestError::NameTaken(name()));
+    assert_eq!(refused(&mut world, Request::Show { name: "new".into() }), RequestError::NoSuchJob("new".into()));
     let scale = Request::Scale { name: name(), count: 2 };
-    assert_eq!(refused(&mut world, scale), Unwanted::NotAService(name(), Kind::Batch));
+    assert_eq!(refused(&mut world, scale), RequestError::NotAService(name(), Kind::Batch));
     let many = Request::Scale { name: "s".into(), count: 1_000_000 };
-    assert_eq!(refused(&mut world, many), Unwanted::TooMany);
+    assert_eq!(refused(&mut world, many), RequestError::TooMany);
     let kill = Request::Kill { name: name(), numbers: vec![7], scale: false };
-    assert_eq!(refused(&mut world, kill), Unwanted::NoSuchTask(name(), 7));
-    assert_eq!(refused(&mut world, Request::Forget { name: name() }), Unwanted::Runs(name()));
+    assert_eq!(refused(&mut world, kill), RequestError::NoSuchTask(name(), 7));
+    assert_eq!(refused(&mut world, Request::Forget { name: name() }), RequestError::Runs(name()));
     world.offer();
     assert_eq!(world.request(stop("b")), Ok(Reply::Done));
     assert_eq!(world.state("b"), State::Stopped);
-    assert_eq!(refused(&mut world, stop("b")), Unwanted::Ended(name()));
+    assert_eq!(refused(&mut world, stop("b")), RequestError::Ended(name()));
     let again = world.submit(vec![job("b", 1.0)]);
-    assert_eq!(again, [Submitted { name: name(), version: 1, taken: Taken::New }]);
+    assert_eq!(again, [Submitted { name: name(), version: 1, taken: SubmissionEffect::New }]);
     world.soon();
     assert!(world.tasks.contains_key("b.3.0.0"), "{:?}", world.tasks.keys());
 }
@@ -419,21 +420,24 @@ fn the_same_jobs_at_the_next_start_are_left_as_they_are() {
         Ok(Reply::Submitted(submitted)) => submitted.into_iter().map(|s| s.taken).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(resume(&mut world, jobs("first")), [Taken::New; 4]);
+    assert_eq!(resume(&mut world, jobs("first")), [SubmissionEffect::New; 4]);
     world.offer();
     world.run_all();
     world.update("done.1.0.0", TaskState::TaskFinished);
     let before: Vec<String> = world.tasks.keys().cloned().collect();
     world.restart();
-    assert_eq!(resume(&mut world, jobs("second")), [Taken::Unchanged; 4]);
+    assert_eq!(resume(&mut world, jobs("second")), [SubmissionEffect::Unchanged; 4]);
     world.soon();
     assert_eq!(world.tasks.keys().cloned().collect::<Vec<_>>(), before);
     let changed = vec![job("done", 2.0), job("more", 1.0), array("runs", 2, 1.0)];
-    assert_eq!(resume(&mut world, changed), [Taken::New, Taken::New, Taken::Unchanged]);
+    assert_eq!(
+        resume(&mut world, changed),
+        [SubmissionEffect::New, SubmissionEffect::New, SubmissionEffect::Unchanged]
+    );
     let other = Request::Resume(vec![array("runs", 3, 1.0)]);
-    assert_eq!(world.request(other), Err(Unwanted::NameTaken("runs".into())));
+    assert_eq!(world.request(other), Err(RequestError::NameTaken("runs".into())));
     let twice = Request::Submit(vec![job("x", 1.0), job("x", 1.0)]);
-    assert_eq!(world.request(twice), Err(Unwanted::Twice("x".into())));
+    assert_eq!(world.request(twice), Err(RequestError::Twice("x".into())));
 }
 
 #[test]
@@ -487,7 +491,7 @@ fn a_value_that_is_gone_keeps_no_task_off_the_others() {
 #[test]
 fn the_limits_hold() {
     let mut world = World::new(Knobs::default(), &["cpus:1;mem:1000"]);
-    let full = |world: &mut World, jobs| matches!(world.request(Request::Submit(jobs)), Err(Unwanted::Full));
+    let full = |world: &mut World, jobs| matches!(world.request(Request::Submit(jobs)), Err(RequestError::Full));
     let many = |n: usize| -> Vec<Job> { (0..n).map(|k| job(&format!("j{k}"), 1.0)).collect() };
     assert!(full(&mut world, many(super::JOBS_MAX + 1)));
     assert!(full(&mut world, (0..11).map(|k| array(&format!("a{k}"), 100_000, 1.0)).collect()));

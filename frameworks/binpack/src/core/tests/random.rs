@@ -117,7 +117,7 @@ fn ranks(world: &World) -> BTreeMap<(String, u32), usize> {
 
 fn check(world: &mut World, before: &BTreeMap<(String, u32), usize>) -> Result<(), TestCaseError> {
     let mut wanted = BTreeSet::new();
-    for id in world.tasks.keys().filter(|id| !world.unwanted.contains(*id)) {
+    for id in world.tasks.keys().filter(|id| !world.killed.contains(*id)) {
         prop_assert!(wanted.insert(parts(id).0), "two attempts of {id} are wanted at once");
     }
     for (gang, found) in ranks(world) {

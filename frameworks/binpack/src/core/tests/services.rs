@@ -7,7 +7,7 @@ use sdk::v1::TaskState;
 use super::world::World;
 use super::{SECOND, service, stop};
 use crate::Knobs;
-use crate::core::{Happening, Reply, Request, State};
+use crate::core::{JobEvent, Reply, Request, State};
 use crate::job::{Health, Job, Probe, Restart, Run, Update};
 
 fn scale(name: &str, count: u32) -> Request {
@@ -111,7 +111,7 @@ fn replace(update: Update) -> (usize, usize) {
     assert!(view.tasks.iter().all(|t| t.version == 2));
     let indices: Vec<u32> = view.tasks.iter().map(|t| t.index).collect();
     assert_eq!(indices, [0, 1, 2, 3]);
-    let deployed = world.happenings().iter().filter(|h| matches!(h, Happening::Deployed { .. })).count();
+    let deployed = world.events().iter().filter(|h| matches!(h, JobEvent::Deployed { .. })).count();
     assert_eq!(deployed, 2, "once for each version");
     (fewest, most)
 }
@@ -247,8 +247,8 @@ fn the_same_again_changes_nothing_and_another_count_replaces_nothing() {
     world.soon();
     world.run_all();
     let before = world.of_job("s");
-    assert_eq!(world.submit(vec![service("s", 2, 1.0)])[0].taken, crate::core::Taken::Unchanged);
-    assert_eq!(world.submit(vec![service("s", 3, 1.0)])[0].taken, crate::core::Taken::Scaled);
+    assert_eq!(world.submit(vec![service("s", 2, 1.0)])[0].taken, crate::core::SubmissionEffect::Unchanged);
+    assert_eq!(world.submit(vec![service("s", 3, 1.0)])[0].taken, crate::core::SubmissionEffect::Scaled);
     world.soon();
     world.run_all();
     assert_eq!(world.of_job("s")[..2], before[..]);

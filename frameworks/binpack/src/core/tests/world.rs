@@ -5,18 +5,18 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::time::Duration;
 
-use jobs::testing::{Cluster, Served};
+use jobs::testing::{Cluster, RequestServer};
 use sdk::v1::scheduler::{Call, call};
 use sdk::v1::task_status::Reason;
 use sdk::v1::{TaskState, TaskStatus};
 
 use crate::Knobs;
-use crate::core::{Core, Happening, JobView, Reply, Request, State, Submitted};
+use crate::core::{Core, JobEvent, JobView, Reply, Request, State, Submitted};
 use crate::job::Job;
 
 pub(super) struct World {
     cluster: Cluster<Core>,
-    happenings: Rc<RefCell<Vec<Happening>>>,
+    events: Rc<RefCell<Vec<JobEvent>>>,
     knobs: Knobs,
 }
 
@@ -36,14 +36,14 @@ impl DerefMut for World {
 
 impl World {
     pub(super) fn new(knobs: Knobs, agents: &[&str]) -> World {
-        let happenings = Rc::default();
+        let events = Rc::default();
         let agents = agents.iter().map(|agent| (*agent).to_owned());
-        World { cluster: Cluster::new(served(&knobs, &happenings), agents), happenings, knobs }
+        World { cluster: Cluster::new(served(&knobs, &events), agents), events, knobs }
     }
 
     /// Kills and restarts the scheduler; its tasks keep running.
     pub(super) fn restart(&mut self) {
-        self.cluster.restart(served(&self.knobs, &self.happenings));
+        self.cluster.restart(served(&self.knobs, &self.events));
     }
 
     pub(super) fn submit(&mut self, jobs: Vec<Job>) -> Vec<Submitted> {
@@ -107,8 +107,8 @@ impl World {
     }
 
     /// Returns the events for followers since the last call.
-    pub(super) fn happenings(&mut self) -> Vec<Happening> {
-        self.happenings.take()
+    pub(super) fn events(&mut self) -> Vec<JobEvent> {
+        self.events.take()
     }
 
     /// Returns the types of the calls since the last call of this function, without acknowledgements.
@@ -135,8 +135,8 @@ impl World {
     }
 }
 
-fn served(knobs: &Knobs, happenings: &Rc<RefCell<Vec<Happening>>>) -> Served<Core> {
-    let happenings = happenings.clone();
-    let after = Box::new(move |core: &mut Core| happenings.borrow_mut().extend(core.take_happenings()));
-    Served::new(Core::new(knobs.clone()), after as _).0
+fn served(knobs: &Knobs, events: &Rc<RefCell<Vec<JobEvent>>>) -> RequestServer<Core> {
+    let events = events.clone();
+    let after = Box::new(move |core: &mut Core| events.borrow_mut().extend(core.take_events()));
+    RequestServer::new(Core::new(knobs.clone()), after as _).0
 }

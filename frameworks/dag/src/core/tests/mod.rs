@@ -13,7 +13,7 @@ use sdk::Ending;
 use sdk::v1::TaskState;
 use sdk::v1::container_info::docker_info;
 
-use super::{Happening, Outcome, Request, Settings, State, Wish};
+use super::{JobEvent, Outcome, Request, Settings, State, WorkItem};
 use crate::split::{File, Piece, Pieces};
 use crate::task::{Spec, VARIABLE};
 use world::World;
@@ -44,10 +44,10 @@ fn stages_run_one_after_the_other() {
     assert_eq!(world.state("job"), State::Finished);
     assert_eq!(world.launched.len(), 6);
     let stages: Vec<String> = world
-        .happenings()
+        .events()
         .into_iter()
         .filter_map(|h| match h {
-            Happening::Stage { stage, phase, .. } => Some(format!("{stage} {phase:?}")),
+            JobEvent::Stage { stage, phase, .. } => Some(format!("{stage} {phase:?}")),
             _ => None,
         })
         .collect();
@@ -93,7 +93,7 @@ fn failures_are_tried_again_and_then_end_the_job() {
     assert!(world.tasks.is_empty(), "the other task is ended");
     let why = world.show("job").summary.why;
     assert_eq!(why, "task 0 of stage 's' has failed: TASK_FAILED: exited with status 7");
-    let ended = world.happenings().into_iter().any(|h| matches!(h, Happening::Ended { outcome: Outcome::Failed, .. }));
+    let ended = world.events().into_iter().any(|h| matches!(h, JobEvent::Ended { outcome: Outcome::Failed, .. }));
     assert!(ended);
 }
 
@@ -180,10 +180,10 @@ fn input_files_are_looked_at_and_shared_out() {
     let job = "name = 'job'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'wc'\n\
                input = { files = '/data/*', by = 'bytes', size = 30 }\nenv = { A = 'b' }\n";
     world.submit(job);
-    let wishes = world.take_wishes();
-    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    let work_items = world.take_work_items();
+    let [WorkItem::Scan { serial, stage, .. }] = work_items[..] else { panic!("{work_items:?}") };
     world.restart();
-    assert_eq!(world.take_wishes().len(), 1, "asked for again");
+    assert_eq!(world.take_work_items().len(), 1, "asked for again");
     world.request(Request::Scanned { serial, stage, found: Ok(files()) }).unwrap();
     world.restart();
     world.soon();
@@ -214,8 +214,8 @@ fn parts_that_are_standard_input_span_files() {
     let job = "name = 'job'\n[[stage]]\nname = 's'\ncpus = 1\ncommand = 'wc'\nstdin = true\n\
                input = { files = '/data/*', by = 'bytes', size = 150 }\n";
     world.submit(job);
-    let wishes = world.take_wishes();
-    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    let work_items = world.take_work_items();
+    let [WorkItem::Scan { serial, stage, .. }] = work_items[..] else { panic!("{work_items:?}") };
     world.request(Request::Scanned { serial, stage, found: Ok(files()) }).unwrap();
     world.soon();
     let specs: Vec<Spec> =
@@ -267,8 +267,8 @@ fn an_input_that_cannot_be_used_fails_the_job() {
     let mut world = World::new(Settings::default(), 1, 4.0);
     world.submit("name = 'job'\n[[stage]]\nname = 'a'\ncommand = 'x'\n[[stage]]\nname = 's'\ncommand = 'wc'\ninput = { files = '/no/*' }\n");
     world.soon();
-    let wishes = world.take_wishes();
-    let [Wish::Scan { serial, stage, .. }] = wishes[..] else { panic!("{wishes:?}") };
+    let work_items = world.take_work_items();
+    let [WorkItem::Scan { serial, stage, .. }] = work_items[..] else { panic!("{work_items:?}") };
     let found = Err("'/no/*' matches no file".to_owned());
     world.request(Request::Scanned { serial, stage, found }).unwrap();
     assert_eq!(world.state("job"), State::Failed);
@@ -303,7 +303,7 @@ fn a_learned_order_places_tasks_and_explains_itself() {
         world.submit(&job("two", 3));
         world.soon();
         assert_eq!(world.tasks.len(), 8, "all of both agents is used");
-        let changes = world.happenings().into_iter().filter(|happening| matches!(happening, Happening::Order { .. }));
+        let changes = world.events().into_iter().filter(|event| matches!(event, JobEvent::Order { .. }));
         (changes.count(), ["one", "two"].map(|name| world.show(name).why.join("\n")).join("\n"))
     };
     let (changes, model) = why(Order::Learned(anything.into()));

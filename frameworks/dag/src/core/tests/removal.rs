@@ -3,7 +3,7 @@
 use sdk::v1::TaskState;
 
 use super::world::World;
-use crate::core::{Happening, Leftover, Removal, Reply, Request, Settings, Wish};
+use crate::core::{JobEvent, Removal, Reply, Request, Settings, StageRemoval, WorkItem};
 use crate::order::Heuristic;
 use crate::task::{Spec, VARIABLE};
 
@@ -22,15 +22,15 @@ fn shared() -> Settings {
 
 /// Returns the removals that the scheduler requests.
 fn removals(world: &mut World) -> Vec<(u64, Removal)> {
-    let removal = |wish| match wish {
-        Wish::Remove { serial, removal } => (serial, removal),
+    let removal = |item| match item {
+        WorkItem::Remove { serial, removal } => (serial, removal),
         other => panic!("{other:?}"),
     };
-    world.take_wishes().into_iter().map(removal).collect()
+    world.take_work_items().into_iter().map(removal).collect()
 }
 
-fn leftover(stage: &str, tasks: u32, keeps_outputs: bool) -> Leftover {
-    Leftover { stage: stage.into(), tasks, keeps_outputs }
+fn stage_removal(stage: &str, tasks: u32, keeps_outputs: bool) -> StageRemoval {
+    StageRemoval { stage: stage.into(), tasks, keeps_outputs }
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn what_no_stage_reads_any_more_is_removed_after_the_end() {
         assert_eq!((removal.shared.as_str(), removal.directory.as_str()), ("/shared", "job.1.F"));
         assert_eq!(
             removal.stages,
-            [leftover("map", 3, false), leftover("sum", 1, of_sum)],
+            [stage_removal("map", 3, false), stage_removal("sum", 1, of_sum)],
             "the other has no directory"
         );
         let removed =
@@ -76,7 +76,7 @@ fn jobs_that_fail_or_are_cancelled_leave_nothing_behind_either() {
     world.submit(&pipeline("").replace("job", "fails"));
     world.soon();
     world.update("fails.1.map.1.1", TaskState::TaskFailed, "exited with status 1");
-    assert_eq!(removals(&mut world)[0].1.stages, [leftover("map", 3, false)], "what has begun");
+    assert_eq!(removals(&mut world)[0].1.stages, [stage_removal("map", 3, false)], "what has begun");
     world.submit(&pipeline("").replace("job", "waits"));
     world.request(Request::Cancel { name: "waits".into() }).unwrap();
     assert!(removals(&mut world).is_empty(), "nothing of it was launched");
@@ -95,16 +95,16 @@ fn what_is_to_be_removed_is_known_until_it_is_done() {
     world.request(Request::Forget { name: "job".into() }).unwrap();
     world.restart();
     assert_eq!(removals(&mut world), first);
-    world.happenings();
+    world.events();
     world.request(Request::Removed { serial: 1, failed: Some("no room".into()) }).unwrap();
-    assert_eq!(world.happenings(), [Happening::NotRemoved { name: "job".into(), why: "no room".into() }]);
+    assert_eq!(world.events(), [JobEvent::NotRemoved { name: "job".into(), why: "no room".into() }]);
     let Ok(Reply::Status(status)) = world.request(Request::Status) else { panic!() };
     assert_eq!(status.removing, 0, "nothing is tried before the next start");
     world.restart();
     assert_eq!(removals(&mut world), first);
     world.request(Request::Removed { serial: 1, failed: None }).unwrap();
     world.request(Request::Removed { serial: 1, failed: None }).unwrap();
-    assert_eq!(world.happenings(), [Happening::Removed { name: "job".into() }]);
+    assert_eq!(world.events(), [JobEvent::Removed { name: "job".into() }]);
     assert!(!world.store.keys().any(|key| key.contains("remove/")), "{:?}", world.store.keys());
     world.restart();
     assert!(removals(&mut world).is_empty());

@@ -5,17 +5,17 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::time::Duration;
 
-use jobs::testing::{Cluster, Served};
+use jobs::testing::{Cluster, RequestServer};
 use sdk::v1::TaskState;
 
-use crate::core::{Core, Happening, JobView, Reply, Request, Settings, State, Wish};
+use crate::core::{Core, JobEvent, JobView, Reply, Request, Settings, State, WorkItem};
 use crate::job::{Job, Syntax, read};
 
 /// Events and work that the scheduler has reported since they were last taken.
 #[derive(Clone, Default)]
 struct Reports {
-    happenings: Rc<RefCell<Vec<Happening>>>,
-    wishes: Rc<RefCell<Vec<Wish>>>,
+    events: Rc<RefCell<Vec<JobEvent>>>,
+    work_items: Rc<RefCell<Vec<WorkItem>>>,
 }
 
 pub(super) struct World {
@@ -47,7 +47,7 @@ impl World {
 
     /// Kills and restarts the scheduler; its tasks keep running.
     pub(super) fn restart(&mut self) {
-        self.reports.wishes.borrow_mut().clear();
+        self.reports.work_items.borrow_mut().clear();
         self.cluster.restart(served(&self.settings, &self.reports));
     }
 
@@ -68,12 +68,12 @@ impl World {
         self.show(name).summary.state
     }
 
-    pub(super) fn take_wishes(&mut self) -> Vec<Wish> {
-        self.reports.wishes.take()
+    pub(super) fn take_work_items(&mut self) -> Vec<WorkItem> {
+        self.reports.work_items.take()
     }
 
-    pub(super) fn happenings(&mut self) -> Vec<Happening> {
-        self.reports.happenings.take()
+    pub(super) fn events(&mut self) -> Vec<JobEvent> {
+        self.reports.events.take()
     }
 
     /// Advances the time a little and makes offers.
@@ -124,11 +124,11 @@ impl World {
     }
 }
 
-fn served(settings: &Settings, reports: &Reports) -> Served<Core> {
-    let Reports { happenings, wishes } = reports.clone();
+fn served(settings: &Settings, reports: &Reports) -> RequestServer<Core> {
+    let Reports { events, work_items } = reports.clone();
     let after = Box::new(move |core: &mut Core| {
-        happenings.borrow_mut().extend(core.take_happenings());
-        wishes.borrow_mut().extend(core.take_wishes());
+        events.borrow_mut().extend(core.take_events());
+        work_items.borrow_mut().extend(core.take_work_items());
     });
-    Served::new(Core::new(settings.clone()), after as _).0
+    RequestServer::new(Core::new(settings.clone()), after as _).0
 }

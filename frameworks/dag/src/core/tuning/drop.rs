@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use super::{Ended, JOBS_NEEDED, Settings, Tuning, unknown};
+use super::{JOBS_NEEDED, MeasuredJob, Settings, Tuning, unknown};
 use crate::job::Class;
 use crate::priority::{ClassModel, DropRatio, Model, Response, Target, search};
 
 /// Classes by ascending priority.
 const CLASSES: [Class; 3] = [Class::Low, Class::Normal, Class::High];
 /// Limit of the factor by which a prediction is corrected.
-const CORRECTED: f64 = 4.0;
+const CORRECTION_MAX: f64 = 4.0;
 /// Number of job lengths that the model distinguishes.
 const LENGTHS: usize = 12;
 
@@ -50,7 +50,7 @@ impl Tuning {
         self.why_drop = explain(&classes, &choice.responses, &corrections, settings, self.drop, choice.is_met);
     }
 
-    fn mean(&self, class: Class, of: impl Fn(&Ended) -> f64) -> f64 {
+    fn mean(&self, class: Class, of: impl Fn(&MeasuredJob) -> f64) -> f64 {
         let jobs = &self.jobs[class as usize];
         jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64
     }
@@ -87,7 +87,7 @@ fn ratio(share: f64) -> DropRatio {
 
 fn correction(measured: f64, predicted: &Response) -> f64 {
     if predicted.mean.is_finite() && predicted.mean > 0.0 {
-        (measured / predicted.mean).clamp(1.0 / CORRECTED, CORRECTED)
+        (measured / predicted.mean).clamp(1.0 / CORRECTION_MAX, CORRECTION_MAX)
     } else {
         1.0
     }

@@ -29,7 +29,7 @@ const PLAIN_NEEDED: u32 = 8;
 
 /// Measurements of a job that has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Ended {
+struct MeasuredJob {
     /// Time of the submission, in seconds since the epoch.
     submitted: f64,
     /// Seconds from the submission to the end.
@@ -54,7 +54,7 @@ struct Ended {
     cores: f64,
 }
 
-impl Ended {
+impl MeasuredJob {
     /// Returns the slot-seconds of all tasks that ran.
     fn work(&self) -> f64 {
         self.wave * f64::from(self.tasks) * (1.0 - self.dropped) + self.other
@@ -72,7 +72,7 @@ struct Rates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Tuning {
-    jobs: [VecDeque<Ended>; 3],
+    jobs: [VecDeque<MeasuredJob>; 3],
     rates: BTreeMap<String, Rates>,
     windows: VecDeque<sprint::Window>,
     /// Number of jobs of high class since the last window.
@@ -113,7 +113,7 @@ impl Tuning {
     }
 
     /// Returns whether a task of a program runs without a sprint for comparison: one in eight of the first tasks.
-    pub(super) fn compares(&self, program: &str, index: u32) -> bool {
+    pub(super) fn is_comparison(&self, program: &str, index: u32) -> bool {
         index % 8 == 7 && self.rates.get(program).is_none_or(|rates| rates.plain.1 < PLAIN_NEEDED)
     }
 
@@ -128,12 +128,12 @@ impl Tuning {
     }
 
     /// Learns from a job that has ended; `slots` tasks of its kind can run at once.
-    fn learn(&mut self, class: Class, ended: Ended, slots: u32, settings: &Settings) {
+    fn learn(&mut self, class: Class, job: MeasuredJob, slots: u32, settings: &Settings) {
         let jobs = &mut self.jobs[class as usize];
         if jobs.len() >= JOBS_MAX {
             jobs.pop_front();
         }
-        jobs.push_back(ended);
+        jobs.push_back(job);
         if settings.drop_auto {
             self.choose_drop(slots, settings);
         }
@@ -157,7 +157,7 @@ impl Tuning {
 
 impl Core {
     /// Returns the fraction of tasks to drop in stages that allow it.
-    pub(super) fn drop_wanted(&self) -> f64 {
+    pub(super) fn drop_fraction(&self) -> f64 {
         if self.settings.drop_auto { self.tuning.drop.min(self.settings.drop) } else { self.settings.drop }
     }
 
@@ -173,10 +173,10 @@ impl Core {
     pub(super) fn learn_job(&mut self, serial: u64) {
         let wanted = self.settings.drop_auto || self.settings.sprint.after == After::Auto;
         let Some(record) = self.records.get(&serial).filter(|_| wanted) else { return };
-        let Some(ended) = measured(record).filter(|_| record.outcome == Some(Outcome::Finished)) else { return };
+        let Some(job) = measured(record).filter(|_| record.outcome == Some(Outcome::Finished)) else { return };
         let widest = (0..record.stages.len()).max_by_key(|stage| record.stages[*stage].counts.finished).unwrap_or(0);
         let (slots, class) = (self.slots(serial, widest), record.job.priority);
-        self.tuning.learn(class, ended, slots, &self.settings);
+        self.tuning.learn(class, job, slots, &self.settings);
         self.changed.learned = true;
     }
 
@@ -185,7 +185,7 @@ impl Core {
         let (drops, sprints) = (self.settings.drop_auto, self.settings.sprint.after == After::Auto);
         let why = [(drops, &self.tuning.why_drop), (sprints, &self.tuning.why_sprint)];
         (drops || sprints).then(|| TuningView {
-            drop: drops.then(|| self.drop_wanted()),
+            drop: drops.then(|| self.drop_fraction()),
             sprint_after: sprints.then(|| self.sprint_after().as_secs_f64()),
             sprint_rate: self.tuning.marginal(),
             why: why.into_iter().filter(|(is_on, why)| *is_on && !why.is_empty()).map(|(_, why)| why.clone()).collect(),
@@ -209,9 +209,9 @@ fn unknown(jobs: usize) -> String {
 }
 
 /// Returns the measurements of a job that has ended.
-fn measured(record: &Record) -> Option<Ended> {
+fn measured(record: &Record) -> Option<MeasuredJob> {
     let response = record.ended?.since(record.submitted).as_secs_f64();
-    let mut ended = Ended {
+    let mut job = MeasuredJob {
         submitted: record.submitted.as_secs_f64(),
         response,
         tasks: 0,
@@ -227,27 +227,27 @@ fn measured(record: &Record) -> Option<Ended> {
     let (mut ran, mut seconds, mut squares, mut weight) = (0_u32, 0.0, 0.0, 0.0);
     for (place, run) in record.stages.iter().enumerate() {
         let (stage, took) = (record.stage(place), run.took.0 as f64 / 1e3);
-        ended.width = ended.width.max(run.counts.finished);
-        ended.sprinted += run.sprinted as f64 / 1e3;
-        ended.cores += took * stage.need.0[0] as f64 / 1e3;
+        job.width = job.width.max(run.counts.finished);
+        job.sprinted += run.sprinted as f64 / 1e3;
+        job.cores += took * stage.need.0[0] as f64 / 1e3;
         weight += took;
         match &stage.approximate {
             Some(approximate) => {
-                ended.tasks = ended.tasks.saturating_add(run.counts.finished).saturating_add(run.counts.dropped);
-                ended.allowed = ended.allowed.max(approximate.drop);
+                job.tasks = job.tasks.saturating_add(run.counts.finished).saturating_add(run.counts.dropped);
+                job.allowed = job.allowed.max(approximate.drop);
                 ran = ran.saturating_add(run.took.1);
                 seconds += took;
                 squares += run.squares;
             }
-            None => ended.other += took,
+            None => job.other += took,
         }
     }
-    ended.cores = if weight > 0.0 { ended.cores / weight } else { 0.0 };
+    job.cores = if weight > 0.0 { job.cores / weight } else { 0.0 };
     if ran > 0 {
-        ended.wave = seconds / f64::from(ran);
-        ended.dropped = 1.0 - (f64::from(ran) / f64::from(ended.tasks.max(1))).min(1.0);
-        let variance = (squares / f64::from(ran) - ended.wave * ended.wave).max(0.0);
-        ended.spread = if ended.wave > 0.0 { variance / (ended.wave * ended.wave) } else { 0.0 };
+        job.wave = seconds / f64::from(ran);
+        job.dropped = 1.0 - (f64::from(ran) / f64::from(job.tasks.max(1))).min(1.0);
+        let variance = (squares / f64::from(ran) - job.wave * job.wave).max(0.0);
+        job.spread = if job.wave > 0.0 { variance / (job.wave * job.wave) } else { 0.0 };
     }
-    Some(ended)
+    Some(job)
 }

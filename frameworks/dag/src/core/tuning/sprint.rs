@@ -5,16 +5,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ended, JOBS_NEEDED, Settings, Tuning, unknown};
+use super::{JOBS_NEEDED, MeasuredJob, Settings, Tuning, unknown};
 use crate::job::Class;
-use crate::priority::sprinting::{Arrivals, Grey, Profiled, Range, Ranges, SprintPolicy, anneal, simulate};
+use crate::priority::sprinting::{
+    Arrivals, GreyBoxModel, ProfiledPolicy, Range, Ranges, SprintPolicy, anneal, simulate,
+};
 
 /// Number of jobs in a window.
 const WINDOW: usize = 16;
 /// Number of windows that are remembered.
 const WINDOWS_MAX: usize = 24;
 /// Number of policies that a search tries.
-const TRIED: u32 = 80;
+const POLICIES_TRIED: u32 = 80;
 /// Limit of the ratio of measured to simulated responses.
 const STRETCH: f64 = 8.0;
 
@@ -37,8 +39,8 @@ impl Window {
         (outcome.mean, outcome.sprinted / self.jobs.len().max(1) as f64)
     }
 
-    fn profiled(&self) -> Profiled {
-        Profiled { policy: self.policy, load: self.load, marginal: self.marginal, response: self.response }
+    fn profiled(&self) -> ProfiledPolicy {
+        ProfiledPolicy { policy: self.policy, load: self.load, marginal: self.marginal, response: self.response }
     }
 }
 
@@ -79,15 +81,15 @@ impl Tuning {
     /// Returns the window of the last jobs.
     fn window(&self, recent: usize, marginal: f64, slots: u32, settings: &Settings) -> Window {
         let all = &self.jobs[Class::High as usize];
-        let mut jobs: Vec<Ended> = all.iter().skip(all.len() - recent).copied().collect();
+        let mut jobs: Vec<MeasuredJob> = all.iter().skip(all.len() - recent).copied().collect();
         jobs.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
-        let mean = |of: &dyn Fn(&Ended) -> f64| jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&MeasuredJob) -> f64| jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64;
         let width = mean(&|job| f64::from(job.width)).clamp(1.0, f64::from(slots.max(1)));
         // Jobs of other classes use their part of the slots.
         let others: f64 = [Class::Low, Class::Normal]
             .iter()
             .map(|class| {
-                self.rate(*class) * self.jobs[*class as usize].iter().map(Ended::work).sum::<f64>()
+                self.rate(*class) * self.jobs[*class as usize].iter().map(MeasuredJob::work).sum::<f64>()
                     / self.jobs[*class as usize].len().max(1) as f64
             })
             .sum();
@@ -95,7 +97,7 @@ impl Tuning {
         let servers = ((free / width).round() as usize).max(1);
         let first = jobs.first().map_or(0.0, |job| job.submitted);
         let service =
-            |job: &Ended| (job.work() + job.sprinted * (marginal - 1.0)) / f64::from(job.width.max(1)).min(width);
+            |job: &MeasuredJob| (job.work() + job.sprinted * (marginal - 1.0)) / f64::from(job.width.max(1)).min(width);
         let span = (jobs.last().map_or(0.0, |job| job.submitted) - first).max(1e-3);
         let busy: f64 = jobs.iter().map(service).sum();
         let extra = (mean(&|job| job.cores) * settings.sprint.boost * width).max(1e-6);
@@ -122,13 +124,13 @@ impl Tuning {
         let simulated: f64 = windows.iter().map(|window| window.mean(&window.policy, window.marginal).0).sum();
         let stretch = (windows.iter().map(|window| window.response).sum::<f64>() / simulated.max(1e-6))
             .clamp(1.0 / STRETCH, STRETCH);
-        let profiled: Vec<Profiled> = windows.iter().map(|window| window.profiled()).collect();
+        let profiled: Vec<ProfiledPolicy> = windows.iter().map(|window| window.profiled()).collect();
         let respond = |place: usize, rate: f64| stretch * windows[place].mean(&windows[place].policy, rate).0;
         let unit = last.jobs.iter().map(|job| job.1).sum::<f64>() / last.jobs.len().max(1) as f64;
-        let grey = Grey::train(&profiled, respond, unit, 1);
+        let grey = GreyBoxModel::train(&profiled, respond, unit, 1);
         let target = settings.targets.of(Class::High).map(|target| target.as_secs_f64());
         let predict = |policy: &SprintPolicy| {
-            let asked = Profiled { policy: *policy, load: last.load, marginal, response: 0.0 };
+            let asked = ProfiledPolicy { policy: *policy, load: last.load, marginal, response: 0.0 };
             let effective = grey.effective(&asked);
             let (mean, sprinted) = last.mean(policy, effective);
             (mean * stretch, sprinted, effective)
@@ -148,7 +150,7 @@ impl Tuning {
                 None => mean,
             }
         };
-        let (mut found, mut least) = anneal(&ranges, TRIED, 1, cost);
+        let (mut found, mut least) = anneal(&ranges, POLICIES_TRIED, 1, cost);
         // Try both ends in any case.
         for timeout in [0.0, longest] {
             let end = SprintPolicy { timeout, ..found };

@@ -6,7 +6,7 @@ use super::{Forest, ForestSettings, Sample, SprintPolicy};
 
 /// A policy that was tried, with its observed response.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profiled {
+pub struct ProfiledPolicy {
     /// Policy that was tried.
     pub policy: SprintPolicy,
     /// Fraction of the time in which servers would be busy without sprints.
@@ -24,48 +24,54 @@ const STEPS: u32 = 14;
 
 /// A trained grey-box model.
 #[derive(Clone, Debug)]
-pub struct Grey {
+pub struct GreyBoxModel {
     forest: Option<Forest>,
     /// Mean service time in seconds: the unit of times in the forest.
     unit: f64,
 }
 
-impl Grey {
+impl GreyBoxModel {
     /// Finds the effective rate of each profiled policy and trains the forest.
     ///
     /// `respond` simulates the policy at this index with an effective rate, and returns the mean response; `unit` is
     /// the mean service time in seconds. Without profiled policies the model uses the marginal rate alone.
-    pub fn train(profiled: &[Profiled], respond: impl Fn(usize, f64) -> f64, unit: f64, seed: u64) -> Grey {
-        let sample = |(place, one): (usize, &Profiled)| {
+    pub fn train(
+        profiled: &[ProfiledPolicy],
+        respond: impl Fn(usize, f64) -> f64,
+        unit: f64,
+        seed: u64,
+    ) -> GreyBoxModel {
+        let sample = |(place, one): (usize, &ProfiledPolicy)| {
             let (value, weight) = effective(one, |rate| respond(place, rate))?;
             Some(Sample { features: features(one, unit), value, weight })
         };
         let samples: Vec<Sample> = profiled.iter().enumerate().filter_map(sample).collect();
-        Grey { forest: Forest::grow(&samples, ForestSettings::default(), seed), unit }
+        GreyBoxModel { forest: Forest::grow(&samples, ForestSettings::default(), seed), unit }
     }
 
     /// Returns the effective rate of a policy; the field `response` of `asked` is ignored.
-    pub fn effective(&self, asked: &Profiled) -> f64 {
+    pub fn effective(&self, asked: &ProfiledPolicy) -> f64 {
         let share = self.forest.as_ref().map_or(1.0, |forest| forest.predict(&features(asked, self.unit)));
         1.0 + share * (asked.marginal - 1.0)
     }
 
     /// Predicts the response times of a policy with these arrivals.
-    pub fn predict(&self, asked: &Profiled, arrivals: &Arrivals<'_>) -> Outcome {
+    pub fn predict(&self, asked: &ProfiledPolicy, arrivals: &Arrivals<'_>) -> Outcome {
         simulate(arrivals, &asked.policy, self.effective(asked))
     }
 }
 
 /// Trains a forest that predicts the response itself, in units of the mean service time: the model without the
 /// simulator. `None` without policies.
-pub fn direct(profiled: &[Profiled], unit: f64, seed: u64) -> Option<impl Fn(&Profiled) -> f64> {
-    let sample = |one: &Profiled| Sample { features: features(one, unit), value: one.response / unit, weight: 1.0 };
+pub fn direct(profiled: &[ProfiledPolicy], unit: f64, seed: u64) -> Option<impl Fn(&ProfiledPolicy) -> f64> {
+    let sample =
+        |one: &ProfiledPolicy| Sample { features: features(one, unit), value: one.response / unit, weight: 1.0 };
     let samples: Vec<Sample> = profiled.iter().map(sample).collect();
     let forest = Forest::grow(&samples, ForestSettings::default(), seed)?;
-    Some(move |asked: &Profiled| forest.predict(&features(asked, unit)) * unit)
+    Some(move |asked: &ProfiledPolicy| forest.predict(&features(asked, unit)) * unit)
 }
 
-fn features(one: &Profiled, unit: f64) -> Vec<f64> {
+fn features(one: &ProfiledPolicy, unit: f64) -> Vec<f64> {
     let SprintPolicy { timeout, budget, refill, rate } = one.policy;
     let unit = unit.max(1e-9);
     vec![timeout / unit, (budget / unit).ln_1p(), refill, rate, one.load, one.marginal]
@@ -73,7 +79,7 @@ fn features(one: &Profiled, unit: f64) -> Vec<f64> {
 
 /// Returns the fraction of the marginal gain with which the simulated response is closest to the observed one, and the
 /// weight of this sample: how strongly responses depend on the gain. `None` where sprints change nothing.
-fn effective(one: &Profiled, respond: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
+fn effective(one: &ProfiledPolicy, respond: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
     let gain = one.marginal - 1.0;
     if gain <= 0.0 {
         return None;

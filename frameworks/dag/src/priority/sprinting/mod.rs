@@ -5,7 +5,7 @@
 //! black part is learned: how much faster a sprint makes a job in effect, which is less than for a job that sprints
 //! alone from its start (its marginal rate). Each profiled policy gives the effective rate with which the simulator is
 //! closest to the observation. A random forest ([`Forest`]) predicts it for other policies, and the simulator computes
-//! response times from it ([`Grey`]). [`anneal`](fn@anneal) searches for the best policy.
+//! response times from it ([`GreyBoxModel`]). [`anneal`](fn@anneal) searches for the best policy.
 
 mod anneal;
 mod forest;
@@ -17,7 +17,7 @@ mod tests;
 
 pub use anneal::{Range, Ranges, anneal};
 pub use forest::{Forest, ForestSettings, Sample};
-pub use grey::{Grey, Profiled, direct};
+pub use grey::{GreyBoxModel, ProfiledPolicy, direct};
 pub use queue::{Arrivals, Outcome, simulate};
 
 use serde::{Deserialize, Serialize};

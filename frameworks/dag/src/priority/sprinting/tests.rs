@@ -67,19 +67,20 @@ fn training_finds_the_rate_that_made_the_responses() {
     let service: Vec<f64> = (0..400).map(|n| 0.5 + f64::from(n % 7) / 4.0).collect();
     let arrivals = Arrivals { at: &at, service: &service, servers: 1 };
     // In the simulated truth a sprint gains half of the marginal gain.
-    let profiled: Vec<Profiled> = (0..12)
+    let profiled: Vec<ProfiledPolicy> = (0..12)
         .map(|n| {
             let policy = SprintPolicy { timeout: f64::from(n) * 0.1, budget: 50.0, refill: 0.5, rate: 2.0 };
             let response = simulate(&arrivals, &policy, 1.4).mean;
-            Profiled { policy, load: 0.9, marginal: 1.8, response }
+            ProfiledPolicy { policy, load: 0.9, marginal: 1.8, response }
         })
         .collect();
-    let grey = Grey::train(&profiled, |place, rate| simulate(&arrivals, &profiled[place].policy, rate).mean, 1.0, 3);
-    let asked = Profiled { policy: SprintPolicy { timeout: 0.55, ..profiled[0].policy }, ..profiled[0] };
+    let grey =
+        GreyBoxModel::train(&profiled, |place, rate| simulate(&arrivals, &profiled[place].policy, rate).mean, 1.0, 3);
+    let asked = ProfiledPolicy { policy: SprintPolicy { timeout: 0.55, ..profiled[0].policy }, ..profiled[0] };
     assert!((grey.effective(&asked) - 1.4).abs() < 0.02, "{}", grey.effective(&asked));
     let predicted = grey.predict(&asked, &arrivals).mean;
     assert!((predicted / simulate(&arrivals, &asked.policy, 1.4).mean - 1.0).abs() < 0.02);
-    let untrained = Grey::train(&[], |_, _| 0.0, 1.0, 3);
+    let untrained = GreyBoxModel::train(&[], |_, _| 0.0, 1.0, 3);
     assert!((untrained.effective(&asked) - 1.8).abs() < 1e-9, "without a profile it is the marginal rate");
 }
 

@@ -4,8 +4,8 @@
 //! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters have no meaning. Names of another form, such as
 //! `task_x`, are tasks without dependencies. [`made`] generates jobs with the published distributions of the trace.
 
+pub mod generated;
 mod line;
-pub mod made;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +34,7 @@ const LINE: u64 = 4096;
 
 /// A job of the trace, with the time at which its first task started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracedJob {
     /// Seconds after the first job that was read.
     pub at: u64,
     /// Model of the job.
@@ -45,7 +45,7 @@ pub struct Traced {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Jobs in the order of their start.
-    pub jobs: Vec<Traced>,
+    pub jobs: Vec<TracedJob>,
     /// Numbers of omitted jobs.
     pub left_out: LeftOut,
 }
@@ -233,7 +233,7 @@ fn task(line: &Line<'_>, others: &[Task]) -> Result<Task, Reason> {
 }
 
 /// Converts the tasks of a job to stages, each after those that it names.
-fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<Traced, Reason> {
+fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<TracedJob, Reason> {
     if tasks.len() < least {
         return Err(Reason::Short);
     }
@@ -263,7 +263,7 @@ fn job(name: String, tasks: Vec<Task>, least: usize) -> Result<Traced, Reason> {
         stage(key, task.instances, parents, task.times.1 - task.times.0, task.demand)
     });
     let stages = stages.collect();
-    Ok(Traced { at, job: Arc::new(JobModel { name, stages }) })
+    Ok(TracedJob { at, job: Arc::new(JobModel { name, stages }) })
 }
 
 /// Returns a stage whose instances each take as long as the task of the trace from its start to its end, at least a

@@ -1,6 +1,6 @@
 //! Runs a cluster one decision at a time, for learners and other external deciders. It decides nothing.
 
-use super::run::{Question, Run};
+use super::run::{PendingDecision, Run};
 use super::{EXECUTORS, Outcome, Setup};
 use crate::order::{Action, History, Observation, grants};
 use crate::study::StudyError;
@@ -14,7 +14,7 @@ use crate::study::random::Random;
 pub struct Episode {
     run: Run,
     history: History,
-    asked: Option<Question>,
+    pending: Option<PendingDecision>,
 }
 
 impl Episode {
@@ -35,25 +35,25 @@ impl Episode {
             });
         }
         let run = Run::new(setup, arrivals, Random::new(seed, "durations"));
-        let asked = Some(run.first_question()).filter(|_| !run.active.is_empty());
-        Ok(Episode { run, history, asked })
+        let pending = Some(run.first_decision()).filter(|_| !run.active.is_empty());
+        Ok(Episode { run, history, pending })
     }
 
     /// Returns the observation for the next decision, after all events before it; `None` when there are no more events.
     /// Without an action in between it returns the same observation again.
     pub fn observation(&mut self) -> Option<Observation> {
-        if self.asked.is_none() {
-            self.asked = self.run.next_question(&mut self.history);
+        if self.pending.is_none() {
+            self.pending = self.run.next_decision(&mut self.history);
         }
-        let asked = self.asked.as_ref()?;
-        Some(self.run.observe(asked.source, asked.count, &self.history))
+        let pending = self.pending.as_ref()?;
+        Some(self.run.observe(pending.source, pending.count, &self.history))
     }
 
     /// Applies the actions to the last observation, within the limits of [`grants`]. Executors that get nothing stay
     /// idle. Without a pending decision it does nothing.
     pub fn act(&mut self, observation: &Observation, actions: &[Action]) {
-        let Some(asked) = self.asked.take() else { return };
-        self.run.answer(asked, &grants(observation, actions));
+        let Some(pending) = self.pending.take() else { return };
+        self.run.answer(pending, &grants(observation, actions));
     }
 
     /// Returns the time, in milliseconds.

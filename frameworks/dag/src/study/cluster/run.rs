@@ -30,7 +30,7 @@ pub(super) struct StageState {
 }
 
 /// Executors that are subject to a decision.
-pub(super) struct Question {
+pub(super) struct PendingDecision {
     /// Job that the executors belong to.
     pub source: Option<usize>,
     /// Executors that are free now.
@@ -89,23 +89,23 @@ impl Run {
     }
 
     /// Returns the question about free executors before the first event.
-    pub fn first_question(&self) -> Question {
+    pub fn first_decision(&self) -> PendingDecision {
         self.about_free()
     }
 
     /// Returns the question about the executors that belong to no job.
-    fn about_free(&self) -> Question {
+    fn about_free(&self) -> PendingDecision {
         let free = self.executors.idle(None).clone();
-        Question { source: None, count: free.len() as u32, free }
+        PendingDecision { source: None, count: free.len() as u32, free }
     }
 
     /// Processes events until a decision is needed; `None` when no events are left.
-    pub fn next_question(&mut self, history: &mut History) -> Option<Question> {
+    pub fn next_decision(&mut self, history: &mut History) -> Option<PendingDecision> {
         while let Some(Reverse((next, ..))) = self.events.peek() {
             if *next > self.now
-                && let Some(asked) = self.unasked_question()
+                && let Some(pending) = self.unasked_question()
             {
-                return Some(asked);
+                return Some(pending);
             }
             let Some(Reverse((at, _, event))) = self.events.pop() else { break };
             self.waited += (at - self.now) * self.active.len() as u64;
@@ -122,17 +122,17 @@ impl Run {
                     None
                 }
             };
-            if let Some(asked) = question.filter(|asked| asked.count > 0) {
-                return Some(asked);
+            if let Some(pending) = question.filter(|pending| pending.count > 0) {
+                return Some(pending);
             }
         }
         self.unasked_question()
     }
 
     /// Returns the question that is due at the end of an instant.
-    fn unasked_question(&mut self) -> Option<Question> {
+    fn unasked_question(&mut self) -> Option<PendingDecision> {
         let asks = std::mem::take(&mut self.unasked) && !self.active.is_empty();
-        asks.then(|| self.about_free()).filter(|asked| asked.count > 0)
+        asks.then(|| self.about_free()).filter(|pending| pending.count > 0)
     }
 
     /// Returns the number of executors that are promised to a stage and have not arrived.
@@ -146,10 +146,10 @@ impl Run {
     }
 
     /// Sends the executors of a question to the stages for which they were granted.
-    pub fn answer(&mut self, asked: Question, grants: &[Grant]) {
-        let Some(first) = asked.free.front() else { return };
+    pub fn answer(&mut self, pending: PendingDecision, grants: &[Grant]) {
+        let Some(first) = pending.free.front() else { return };
         let source = self.executors.source(*first);
-        let mut left = asked.count;
+        let mut left = pending.count;
         for grant in grants {
             let node = (grant.job as usize, grant.stage as usize);
             self.promise(source, Some(node), grant.tasks);
@@ -159,7 +159,7 @@ impl Run {
             self.promise(source, None, left);
         }
         self.outcome.decisions += 1;
-        self.fulfil(asked.free);
+        self.fulfil(pending.free);
     }
 
     fn promise(&mut self, source: Source, to: Option<Node>, count: u32) {
@@ -296,7 +296,7 @@ impl Run {
     }
 
     /// Handles the end of a task. Returns the question about executors that it causes.
-    fn finishes(&mut self, executor: usize, history: &mut History) -> Option<Question> {
+    fn finishes(&mut self, executor: usize, history: &mut History) -> Option<PendingDecision> {
         // An executor that finishes a task is at its stage.
         let node = self.executors.get(executor).node?;
         self.stages[node.0][node.1].finished += 1;
@@ -315,7 +315,7 @@ impl Run {
         question
     }
 
-    fn next_task(&mut self, executor: usize, node: Node, opens: bool) -> Option<Question> {
+    fn next_task(&mut self, executor: usize, node: Node, opens: bool) -> Option<PendingDecision> {
         if self.has_tasks(node) {
             self.start(executor, node);
             return None;
@@ -331,14 +331,14 @@ impl Run {
                 return None;
             }
             let count = self.executors.of_node(node);
-            return Some(Question { source: Some(node.0), free: VecDeque::from([executor]), count });
+            return Some(PendingDecision { source: Some(node.0), free: VecDeque::from([executor]), count });
         }
         match promised {
             true => self.fulfil(VecDeque::from([executor])),
             false => self.executors.rest(executor, Some(node.0)),
         }
         let free = self.executors.idle(Some(node.0)).clone();
-        Some(Question { source: Some(node.0), count: free.len() as u32, free })
+        Some(PendingDecision { source: Some(node.0), count: free.len() as u32, free })
     }
 
     fn end_job(&mut self, job: usize) {

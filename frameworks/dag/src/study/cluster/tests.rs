@@ -48,15 +48,15 @@ fn without_sending_ahead_all_that_is_free_is_decided_at_once() {
     let jobs = [arrival(0, vec![stage(4, 1000, &[]), stage(3, 500, &[0])])];
     let setup = Setup { executors: 4, ahead: false, ..Setup::default() };
     let mut episode = Episode::new(setup, jobs.into(), History::default(), 1).unwrap();
-    let mut asked = Vec::new();
+    let mut pending = Vec::new();
     while let Some(observation) = episode.observation() {
         assert!(!observation.ahead && observation.source.is_none());
         let actions = Heuristic::Fair.decide(&observation);
-        asked.push((observation.now, observation.free_count(), actions.len()));
+        pending.push((observation.now, observation.free_count(), actions.len()));
         episode.act(&observation, &actions);
     }
     // 2 s to move, 1 s to warm up, 1 s to run: all four tasks have finished, and the next stage can run.
-    assert_eq!(asked, [(0, 4, 1), (4_000, 4, 1)]);
+    assert_eq!(pending, [(0, 4, 1), (4_000, 4, 1)]);
     assert_eq!(episode.finish().0.completions, [4.0 + 2.0 + 1.0 + 0.5]);
 }
 

@@ -5,7 +5,9 @@ mod system;
 mod workload;
 
 use super::random::Random;
-use crate::priority::sprinting::{Arrivals, Grey, Profiled, Range, Ranges, SprintPolicy, anneal, direct, simulate};
+use crate::priority::sprinting::{
+    Arrivals, GreyBoxModel, ProfiledPolicy, Range, Ranges, SprintPolicy, anneal, direct, simulate,
+};
 
 pub use system::{MECHANISMS, Mechanism, run};
 pub use workload::{Job, WORKLOADS, Workload};
@@ -145,13 +147,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Draws policies, each at its own load, and observes their responses.
-    fn profile(&self, count: usize, seed: u64) -> Vec<Profiled> {
+    fn profile(&self, count: usize, seed: u64) -> Vec<ProfiledPolicy> {
         let mut random = Random::new(seed, "policies");
         let one = |n: usize| {
             let policy = ranges(self.workload).draw(base::scramble(seed).wrapping_add(n as u64));
             let load = 0.4 + 0.45 * random.part();
             let (marginal, response) = (self.marginal(policy.rate), self.observe(&policy, load));
-            Profiled { policy, load, marginal, response }
+            ProfiledPolicy { policy, load, marginal, response }
         };
         (0..count).map(one).collect()
     }
@@ -179,12 +181,12 @@ pub fn compare(workload: &Workload, mechanism: Mechanism, effort: Effort, seed: 
     let profiler = Bench::new(workload, mechanism, effort, "profiled", seed);
     let profiled = profiler.profile(effort.trained, seed);
     let respond = |place: usize, rate: f64| profiler.simulated(&profiled[place].policy, profiled[place].load, rate);
-    let grey = Grey::train(&profiled, respond, workload.mean, seed);
+    let grey = GreyBoxModel::train(&profiled, respond, workload.mean, seed);
     let black = direct(&profiled, workload.mean, seed);
 
     let other = Bench::new(workload, mechanism, effort, "held out", seed);
     let held_out = other.profile(effort.held_out, seed.wrapping_add(1 << 32));
-    let errors = |predict: &dyn Fn(&Profiled) -> f64| {
+    let errors = |predict: &dyn Fn(&ProfiledPolicy) -> f64| {
         Errors(held_out.iter().map(|one| (predict(one) / one.response - 1.0).abs()).collect())
     };
     let marginal = held_out.iter().map(|one| one.marginal).sum::<f64>() / held_out.len().max(1) as f64;
@@ -209,7 +211,7 @@ fn lent(policy: &SprintPolicy) -> f64 {
 /// Searches for the policy that lends least with which responses at a load of 0.75 are three quarters of those without
 /// sprints. Returns the observed response divided by the target, and the lent capacity divided by that of the cheapest
 /// held-out policy that meets the target.
-fn searched(bench: &Bench<'_>, grey: &Grey, held_out: &[Profiled], seed: u64) -> (f64, Option<f64>) {
+fn searched(bench: &Bench<'_>, grey: &GreyBoxModel, held_out: &[ProfiledPolicy], seed: u64) -> (f64, Option<f64>) {
     let load = 0.75;
     let never = SprintPolicy { timeout: 1e12, budget: 0.0, refill: 0.0, rate: 1.0 };
     let target = TARGET * bench.observe(&never, load);
@@ -220,7 +222,7 @@ fn searched(bench: &Bench<'_>, grey: &Grey, held_out: &[Profiled], seed: u64) ->
         at_a + (at_b - at_a) * ((rate - a) / (b - a)).clamp(0.0, 1.0)
     };
     let cost = |policy: &SprintPolicy| {
-        let asked = Profiled { policy: *policy, load, marginal: marginal(policy.rate), response: 0.0 };
+        let asked = ProfiledPolicy { policy: *policy, load, marginal: marginal(policy.rate), response: 0.0 };
         let response = bench.simulated(policy, load, grey.effective(&asked));
         if response > target { 10.0 * response / target } else { lent(policy) }
     };

@@ -231,15 +231,15 @@ fn what_is_remembered_and_what_waits_has_limits() {
     // One delivered update more than are remembered: the oldest one is forgotten, and no other.
     let stream = &streams.streams[&(framework.clone(), task.clone())];
     assert_eq!((stream.known.len(), stream.delivered.len()), (MAX_DELIVERED, MAX_DELIVERED));
-    assert!(!streams.before(&framework, &task, &numbered(&task, 0).0).has_it);
+    assert!(!streams.state_of(&framework, &task, &numbered(&task, 0).0).is_duplicate);
     assert_eq!(receive(&mut streams, 1), Received::Duplicate);
     assert_eq!(receive(&mut streams, MAX_DELIVERED), Received::Duplicate);
 
     for number in 1..=MAX_PENDING {
-        assert!(!streams.before(&framework, &task, &[0; 16]).is_full, "{number}");
+        assert!(!streams.state_of(&framework, &task, &[0; 16]).is_full, "{number}");
         receive(&mut streams, MAX_DELIVERED + number);
     }
-    assert!(streams.before(&framework, &task, &[0; 16]).is_full && !streams.is_crowded());
+    assert!(streams.state_of(&framework, &task, &[0; 16]).is_full && !streams.has_too_many_tasks());
 }
 
 #[test]
@@ -247,10 +247,10 @@ fn streams_of_tasks_have_a_limit() {
     let framework = FrameworkId::new("f").unwrap();
     let mut streams = Streams::new();
     for number in 0..MAX_TASKS {
-        assert!(!streams.is_crowded(), "{number}");
+        assert!(!streams.has_too_many_tasks(), "{number}");
         let task = TaskId::new(&format!("t{number}")).unwrap();
         let (uuid, update) = numbered(&task, number as u64);
         streams.receive((&framework, &task), uuid, update, || None, Time::EPOCH);
     }
-    assert!(streams.is_crowded());
+    assert!(streams.has_too_many_tasks());
 }

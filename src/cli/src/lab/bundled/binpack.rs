@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::binpack::core::{Core, Happening, Request, Unwanted};
+use ::binpack::core::{Core, JobEvent, Request, RequestError};
 use ::binpack::job::{Job, Kind as JobType, Run, Syntax, read};
 use ::binpack::place::Policy;
 use ::binpack::{Behaviour, Knobs, Need, Pace};
@@ -259,7 +259,7 @@ impl BinpackScheduler {
             let request = Request::Submit(vec![own(template, &name, &job)]);
             match self.core.request(request, now, calls) {
                 // The framework has as many jobs as it can hold; the job is submitted later.
-                Err(Unwanted::Full) => return self.waiting.push_front(job),
+                Err(RequestError::Full) => return self.waiting.push_front(job),
                 // The drawn job is larger than the framework accepts.
                 Err(_) => {
                     let tasks = job.first..job.first + job.spans.len() as u64;
@@ -275,8 +275,8 @@ impl BinpackScheduler {
 
     /// Removes the jobs that have ended.
     fn remove_ended_jobs(&mut self) {
-        for happening in self.core.take_happenings() {
-            if let Happening::Ended { name, .. } = happening {
+        for event in self.core.take_events() {
+            if let JobEvent::Ended { name, .. } = event {
                 self.jobs.remove(&name);
             }
         }

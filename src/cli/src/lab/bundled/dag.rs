@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::dag::core::{Core, Happening, Request, Settings, Sprinting, Unwanted};
+use ::dag::core::{Core, JobEvent, Request, RequestError, Settings, Sprinting};
 use ::dag::job::{Job, read};
 use ::dag::learned::Order;
 use ::jobs::place;
@@ -204,7 +204,7 @@ impl DagScheduler {
             let own = Job { name: name.clone(), ..template.job.clone() };
             match self.core.request(Request::Submit(vec![own]), now, calls) {
                 // The framework has as many jobs as it can hold; the job is submitted later.
-                Err(Unwanted::Full) => return self.waiting.push_front(job),
+                Err(RequestError::Full) => return self.waiting.push_front(job),
                 Err(_) => {
                     self.record_failure(job.first, job.spans.len(), now);
                     continue;
@@ -223,8 +223,8 @@ impl DagScheduler {
 
     /// Removes the jobs that have ended. For a job that did not finish, records the end of all its tasks.
     fn remove_ended_jobs(&mut self, now: Time) {
-        for happening in self.core.take_happenings() {
-            let Happening::Ended { name, outcome, .. } = happening else { continue };
+        for event in self.core.take_events() {
+            let JobEvent::Ended { name, outcome, .. } = event else { continue };
             let Some(job) = self.jobs.remove(&name) else { continue };
             if outcome != ::dag::core::Outcome::Finished {
                 self.record_failure(job.first, job.spans.len(), now);

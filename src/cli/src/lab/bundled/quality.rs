@@ -15,7 +15,7 @@ use ::lab::span::Span;
 use ::lab::users;
 use ::quality::allocate::Policy;
 use ::quality::job::{Job, parse};
-use ::quality::modelled::{Happening, Modelled};
+use ::quality::modelled::{Modelled, TrainingEvent};
 use ::quality::replay::{RecordedJob, read_losses};
 use ::quality::scheduler::{Settings, Worker};
 use base::Time;
@@ -241,14 +241,14 @@ impl QualityScheduler {
     /// Records what has happened in the laboratory's event log.
     fn log_events(&mut self, now: Time) {
         let event_log: &EventLog = &self.context.event_log;
-        for happening in self.modelled.take_happenings() {
-            match happening {
-                Happening::Begun(name) => {
+        for event in self.modelled.take_events() {
+            match event {
+                TrainingEvent::Started(name) => {
                     if let Some(training) = self.trainings.get(&name) {
                         event_log.write(now, FrameworkEvent::JobStarted(training.first));
                     }
                 }
-                Happening::Iteration(name, left) => {
+                TrainingEvent::Iteration(name, left) => {
                     let Some(training) = self.trainings.get_mut(&name) else { continue };
                     while let Some((measure, _)) = SHARES.get(training.reported).filter(|(_, share)| left <= *share) {
                         event_log
@@ -256,7 +256,7 @@ impl QualityScheduler {
                         training.reported += 1;
                     }
                 }
-                Happening::Over(name, well) => {
+                TrainingEvent::Ended(name, well) => {
                     if let Some(training) = self.trainings.remove(&name) {
                         event_log.write(now, FrameworkEvent::JobEnded(training.first, well));
                     }

@@ -16,7 +16,7 @@ use ::lab::dist::Dist;
 use ::lab::span::Span;
 use ::lab::users;
 use ::video::core::{Options as Settings, Submission, WorkerCommand};
-use ::video::modelled::{Happening, Modelled};
+use ::video::modelled::{Modelled, QueryEvent};
 use ::video::pipeline::{QueryKind, UnknownKind};
 use ::video::profile::{Point, Profile};
 use ::video::schedule::{Goals, Horizon, Objective, Policy};
@@ -295,14 +295,14 @@ impl VideoScheduler {
     /// Records what has happened in the laboratory's event log.
     fn log_events(&mut self, now: Time) {
         let event_log = &self.context.event_log;
-        for happening in self.modelled.take_happenings() {
-            match happening {
-                Happening::Begun(name) => {
+        for event in self.modelled.take_events() {
+            match event {
+                QueryEvent::Started(name) => {
                     if let Some(first) = self.queries.get(&name) {
                         event_log.write(now, FrameworkEvent::JobStarted(*first));
                     }
                 }
-                Happening::Over(name, life) => {
+                QueryEvent::Ended(name, life) => {
                     if let Some(life) = life {
                         event_log.write(now, FrameworkEvent::MeasureSample(3, life.quality));
                     }

@@ -25,7 +25,7 @@ use crate::fetcher::Fetcher;
 use crate::mesos::provisioner::Provisioner;
 
 /// Components that isolators use.
-pub(crate) struct Parts {
+pub(crate) struct IsolatorContext {
     pub(crate) images: Provisioner,
     pub(crate) fetcher: Fetcher,
     /// GPUs of the agent; `None` if they are not isolated.
@@ -39,7 +39,7 @@ pub(crate) struct Parts {
 /// Arguments for the creation of isolators.
 struct Setup<'a> {
     config: &'a Config,
-    parts: &'a Parts,
+    context: &'a IsolatorContext,
 }
 
 /// Condition under which an isolator of the list is created.
@@ -60,13 +60,13 @@ const ALL: [(When, Make); 18] = [
     (Named(&["linux/nnp"]), |_| Ok(Arc::new(NoNewPrivileges))),
     (Named(&["linux/seccomp"]), |setup| Ok(Arc::new(Seccomp::new(&setup.config.isolation)?))),
     (Named(&FILESYSTEM), |setup| {
-        Ok(Arc::new(Filesystem::new(setup.config, setup.parts.images.clone(), setup.parts.fetcher.clone())))
+        Ok(Arc::new(Filesystem::new(setup.config, setup.context.images.clone(), setup.context.fetcher.clone())))
     }),
     (Named(&["namespaces/ipc"]), |setup| Ok(Arc::new(Ipc::new(&setup.config.isolation)))),
     (Named(&["network/cni"]), |setup| Ok(Arc::new(Cni::new(setup.config)))),
     (Named(&["namespaces/pid"]), |setup| Ok(Arc::new(Pid::new(&setup.config.isolation)))),
     (Named(&["linux/devices"]), |setup| Ok(Arc::new(linux::devices::Devices::new(&setup.config.isolation.cgroups)))),
-    (Named(&["linux/resctrl"]), |setup| Ok(Arc::new(Resctrl::start(&setup.parts.resources)?))),
+    (Named(&["linux/resctrl"]), |setup| Ok(Arc::new(Resctrl::start(&setup.context.resources)?))),
     (Controls(Controller::Cpu), |setup| Ok(Arc::new(Cpu::new(&setup.config.isolation.cgroups)))),
     (Controls(Controller::Devices), |setup| Ok(Arc::new(Devices::new(&setup.config.isolation.cgroups)))),
     (Controls(Controller::Memory), |setup| Ok(Arc::new(Mem::new(&setup.config.isolation.cgroups)))),
@@ -74,18 +74,18 @@ const ALL: [(When, Make); 18] = [
     (Controls(Controller::Blkio), |_| Ok(Arc::new(Blkio))),
     // It permits more devices than cgroups/devices, so it comes later.
     (Named(&["gpu/nvidia"]), |setup| {
-        let gpus = setup.parts.gpus.clone().unwrap_or_default();
+        let gpus = setup.context.gpus.clone().unwrap_or_default();
         Ok(Arc::new(Nvidia::new(gpus, &setup.config.isolation.cgroups)))
     }),
     (Controls(Controller::NetClass), |setup| Ok(Arc::new(NetCls::new(setup.config.isolation.cgroups.net_cls)))),
-    (Controls(Controller::PerfEvent), |setup| Ok(Arc::new(PerfEvent::start(setup.config, setup.parts.now.clone())?))),
+    (Controls(Controller::PerfEvent), |setup| Ok(Arc::new(PerfEvent::start(setup.config, setup.context.now.clone())?))),
 ];
 
 /// Isolators that only observe containers, on any launcher.
 const WATCHES: [(When, Make); 2] = [
     (Named(&["disk/du", "posix/disk"]), |setup| Ok(Arc::new(Du::new(setup.config.isolation.disk)))),
     (Named(&["network/ports"]), |setup| {
-        Ok(Arc::new(Ports::new(&setup.config.isolation.ports, &setup.parts.resources)))
+        Ok(Arc::new(Ports::new(&setup.config.isolation.ports, &setup.context.resources)))
     }),
 ];
 
@@ -96,9 +96,9 @@ const WATCHES: [(When, Make); 2] = [
 pub(super) fn make(
     config: &Config,
     controllers: &[Controller],
-    parts: &Parts,
+    context: &IsolatorContext,
 ) -> anyhow::Result<Vec<Arc<dyn Isolator>>> {
-    let setup = Setup { config, parts };
+    let setup = Setup { config, context };
     let is_wanted = |when: &When| match when {
         Named(names) => config.isolation.has(names),
         Controls(controller) => controllers.contains(controller),

@@ -26,7 +26,7 @@ use containers::{Rlimit, User};
 use protos::mesos::Resource;
 use tokio::task::JoinHandle;
 
-use crate::composing::{ComposingContainerizer, Holdings};
+use crate::composing::{ComposingContainerizer, ListContainerResources};
 use crate::config::{self, Config};
 use crate::mesos::provisioner::Provisioner;
 pub use cgroups::GroupUse;
@@ -42,7 +42,7 @@ pub(crate) struct Container<'a> {
     /// User that the container runs as; `None`: the agent's own user.
     pub(crate) user: Option<&'a User>,
     /// First process of the container whose namespaces it shares.
-    pub(crate) around: Option<i32>,
+    pub(crate) outer_process: Option<i32>,
 }
 
 /// Attributes for the start of a container's first process, which isolators add.
@@ -66,13 +66,13 @@ pub(crate) struct Launch {
 }
 
 /// An isolator, with the methods named as in Mesos. All of them may block for as long as a system call takes;
-/// `recover`, `provide` and `cleanup` for longer.
+/// `recover`, `provision` and `cleanup` for longer.
 pub(crate) trait Isolator: Send + Sync {
     /// Releases what the previous agent process has given to containers other than these top-level ones.
     fn recover(&self, _kept: &BTreeSet<String>) {}
 
-    /// Returns whether [`Isolator::provide`] has something to do for a container.
-    fn provides(&self, _spec: &ContainerSpec) -> bool {
+    /// Returns whether [`Isolator::provision`] has something to do for a container.
+    fn needs_provisioning(&self, _spec: &ContainerSpec) -> bool {
         false
     }
 
@@ -80,7 +80,7 @@ pub(crate) trait Isolator: Send + Sync {
     ///
     /// # Errors
     /// A request of the container that cannot be satisfied; nothing of it is left then.
-    fn provide(&self, _container: &ContainerName, _spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
+    fn provision(&self, _container: &ContainerName, _spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
         Ok(None)
     }
 
@@ -117,7 +117,11 @@ pub(crate) trait Isolator: Send + Sync {
     }
 
     /// Starts the task that watches running containers, if this isolator needs one.
-    fn watch(self: Arc<Self>, _running: ComposingContainerizer, _held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(
+        self: Arc<Self>,
+        _running: ComposingContainerizer,
+        _held: ListContainerResources,
+    ) -> Option<JoinHandle<()>> {
         None
     }
 
@@ -152,12 +156,12 @@ impl Isolators {
     ///
     /// # Errors
     /// What the host lacks.
-    pub(crate) fn start(config: &Config, parts: list::Parts) -> anyhow::Result<Isolators> {
+    pub(crate) fn start(config: &Config, context: list::IsolatorContext) -> anyhow::Result<Isolators> {
         let isolation = &config.isolation;
         let mut controllers = list::controllers(isolation);
         let groups = make_groups(isolation, &mut controllers).context("containers cannot be isolated")?;
-        let (images, mounts) = (parts.images.clone(), isolation.mounts());
-        let list = list::make(config, &controllers, &parts)?;
+        let (images, mounts) = (context.images.clone(), isolation.mounts());
+        let list = list::make(config, &controllers, &context)?;
         let refusals = list::refusals(isolation);
         Ok(Isolators(Arc::new(Inner { list, refusals, groups, controllers, images, mounts })))
     }
@@ -200,17 +204,17 @@ impl Isolators {
     }
 
     /// Returns whether the preparation of a container takes long.
-    pub(crate) fn provides(&self, spec: &ContainerSpec) -> bool {
-        self.0.list.iter().any(|isolator| isolator.provides(spec))
+    pub(crate) fn needs_provisioning(&self, spec: &ContainerSpec) -> bool {
+        self.0.list.iter().any(|isolator| isolator.needs_provisioning(spec))
     }
 
     /// Prepares what takes long. Returns reports to the agent. Blocks.
     ///
     /// # Errors
     /// A request of the container that cannot be satisfied.
-    pub(crate) fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Vec<Input>> {
-        let wanted = self.0.list.iter().filter(|isolator| isolator.provides(spec));
-        wanted.filter_map(|isolator| isolator.provide(container, spec).transpose()).collect()
+    pub(crate) fn provision(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Vec<Input>> {
+        let wanted = self.0.list.iter().filter(|isolator| isolator.needs_provisioning(spec));
+        wanted.filter_map(|isolator| isolator.provision(container, spec).transpose()).collect()
     }
 
     /// Returns the control group of a container, which may not exist; `None` with the launcher `posix`.
@@ -225,7 +229,7 @@ impl Isolators {
     pub(crate) fn prepare(&self, container: Container<'_>) -> anyhow::Result<Launch> {
         let mut launch = Launch::default();
         if self.is_linux() {
-            if let Some(pid) = container.around {
+            if let Some(pid) = container.outer_process {
                 // Nested containers share the namespaces of the top-level container.
                 launch.isolation.enter_which = differing(pid);
                 launch.isolation.enter = launch.isolation.enter_which.any().then(|| pidfd(pid)).transpose()?;
@@ -302,7 +306,7 @@ impl Isolators {
     }
 
     /// Starts the tasks that watch running containers.
-    pub(crate) fn watch(&self, running: &ComposingContainerizer, held: &Holdings) -> Vec<JoinHandle<()>> {
+    pub(crate) fn watch(&self, running: &ComposingContainerizer, held: &ListContainerResources) -> Vec<JoinHandle<()>> {
         let all = self.0.list.iter();
         all.filter_map(|isolator| Arc::clone(isolator).watch(running.clone(), held.clone())).collect()
     }

@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use containers::isolation::Mount;
-use fetcher::image::{Backend, has_marks, needs_copy};
+use fetcher::image::{Backend, has_whiteouts, needs_copy};
 
 /// Maximum length of the options of a mount.
 const OPTIONS_MAX: usize = 4000;
 
 /// The way in which layers become a root file system.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RootAssembly {
     /// The layers are mounted on top of each other.
     Mounted(Mount),
     /// The only layer is used, read-only.
@@ -21,13 +21,13 @@ pub(crate) enum Way {
     Copied,
 }
 
-impl Way {
+impl RootAssembly {
     /// Returns how the layers, the lowest one first, become the root of a container in its directory `directory`: by
     /// mounts, or else by copying.
     ///
     /// # Errors
     /// The backend supports one layer only.
-    pub(crate) fn of(backend: Backend, layers: &[PathBuf], directory: &Path) -> anyhow::Result<Way> {
+    pub(crate) fn of(backend: Backend, layers: &[PathBuf], directory: &Path) -> anyhow::Result<RootAssembly> {
         let target = directory.join("rootfs");
         let mount = match backend {
             Backend::Bind => {
@@ -37,19 +37,19 @@ impl Way {
                         layers.len()
                     );
                 };
-                return Ok(Way::Single(layer.clone()));
+                return Ok(RootAssembly::Single(layer.clone()));
             }
             // The layers may have been unpacked where an overlay could not be used.
             Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
             Backend::Overlay => overlay(layers, directory).map(|options| Mount::Overlay { target, options }),
             // The whiteouts of these layers are in the overlay's form.
-            Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {
+            Backend::Aufs => match layers.iter().any(|layer| has_whiteouts(layer).unwrap_or(true)) {
                 true => None,
                 false => aufs(layers, directory).map(|options| Mount::Aufs { target, options }),
             },
             Backend::Copy => None,
         };
-        Ok(mount.map_or(Way::Copied, Way::Mounted))
+        Ok(mount.map_or(RootAssembly::Copied, RootAssembly::Mounted))
     }
 }
 
@@ -116,19 +116,19 @@ mod tests {
         let layers = ["1", "2"].map(|name| place.path().join(name));
         layers.iter().for_each(|layer| std::fs::create_dir(layer).unwrap());
         let [lower, upper] = [0, 1].map(|number: usize| layers[number].display().to_string());
-        let of = |backend, layers: &[PathBuf]| Way::of(backend, layers, directory);
+        let of = |backend, layers: &[PathBuf]| RootAssembly::of(backend, layers, directory);
         let target = PathBuf::from("/c/rootfs");
         let options = format!("lowerdir={upper}:{lower},upperdir=/c/upper,workdir=/c/work");
-        let overlay = Way::Mounted(Mount::Overlay { target: target.clone(), options });
+        let overlay = RootAssembly::Mounted(Mount::Overlay { target: target.clone(), options });
         assert_eq!(of(Backend::Overlay, &layers).unwrap(), overlay);
         let options = format!("br:/c/upper=rw:{upper}=ro:{lower}=ro,xino=/c/work/xino");
-        assert_eq!(of(Backend::Aufs, &layers).unwrap(), Way::Mounted(Mount::Aufs { target, options }));
-        assert_eq!(of(Backend::Copy, &layers).unwrap(), Way::Copied);
-        assert_eq!(of(Backend::Bind, &layers[..1]).unwrap(), Way::Single(layers[0].clone()));
+        assert_eq!(of(Backend::Aufs, &layers).unwrap(), RootAssembly::Mounted(Mount::Aufs { target, options }));
+        assert_eq!(of(Backend::Copy, &layers).unwrap(), RootAssembly::Copied);
+        assert_eq!(of(Backend::Bind, &layers[..1]).unwrap(), RootAssembly::Single(layers[0].clone()));
         assert!(of(Backend::Bind, &layers).unwrap_err().to_string().ends_with("this one has 2"));
         for backend in [Backend::Overlay, Backend::Aufs] {
-            assert_eq!(of(backend, &[]).unwrap(), Way::Copied);
-            assert_eq!(Way::of(backend, &layers, Path::new("/a:b")).unwrap(), Way::Copied);
+            assert_eq!(of(backend, &[]).unwrap(), RootAssembly::Copied);
+            assert_eq!(RootAssembly::of(backend, &layers, Path::new("/a:b")).unwrap(), RootAssembly::Copied);
         }
     }
 

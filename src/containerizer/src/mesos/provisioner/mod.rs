@@ -15,8 +15,8 @@ use std::sync::{Arc, RwLock};
 
 use agent::{ContainerName, ContainerSpec};
 use anyhow::Context;
-use containers::isolation::{Isolation, Mount, Place};
-use fetcher::image::{Backend, Defaults, Image, Pruned, Store, Wanted};
+use containers::isolation::{Isolation, Mount, MountPath};
+use fetcher::image::{Backend, Defaults, Image, ImageRequest, Pruned, Store};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::sys::statvfs::FsFlags;
@@ -24,13 +24,13 @@ use protos::mesos;
 use store::Access;
 
 use crate::config;
-use crate::config::{DeviceFile, ImageGc, Refused};
+use crate::config::{ConfigError, DeviceFile, ImageGc};
 use crate::credential_helpers::{self, Logins};
 use crate::fetcher::Fetcher;
-use backend::Way;
+use backend::RootAssembly;
 
 /// Name of the file with the image of a root or a volume, which garbage collection reads.
-const NOTE: &str = "image.json";
+const IMAGE_FILE: &str = "image.json";
 /// Devices of the host in a container's `/dev`.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
@@ -92,7 +92,7 @@ pub(crate) struct Root {
 }
 
 /// An image that is mounted as a volume.
-pub(crate) struct Shown {
+pub(crate) struct ImageVolume {
     /// Mount that has to be made first.
     pub(crate) mount: Option<Mount>,
     /// Directory with the content of the image.
@@ -106,14 +106,14 @@ impl Provisioner {
     ///
     /// # Errors
     /// A backend that this host does not support.
-    pub(crate) fn start(config: &config::Config) -> Result<Provisioner, Refused> {
+    pub(crate) fn start(config: &config::Config) -> Result<Provisioner, ConfigError> {
         let roots = config.work_dir.join("provisioner/containers");
         let config::Provisioner { enabled, registry, store, backend: name, .. } = config.provisioner.clone();
         let backend = match enabled || !Backend::is_name(&name) {
             true => {
                 let chosen = Backend::choose(&name, &store, &roots);
                 let (backend, reasons) =
-                    chosen.map_err(|why| Refused::new("image_provisioner_backend", why.to_string()))?;
+                    chosen.map_err(|why| ConfigError::new("image_provisioner_backend", why.to_string()))?;
                 if !reasons.is_empty() {
                     let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
                     tracing::info!("images: the backend is {backend:?}, as {}", reasons.join(", and "));
@@ -151,7 +151,7 @@ impl Provisioner {
     ///
     /// # Errors
     /// An image that is not available, or a root that cannot be built; nothing is left of it then.
-    pub(crate) fn provide(
+    pub(crate) fn provision(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
@@ -159,13 +159,13 @@ impl Provisioner {
     ) -> anyhow::Result<()> {
         if let Some(wanted) = Provisioner::wanted(spec) {
             let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let image = self.bring(container, spec, fetcher, wanted)?;
+            let image = self.fetch_image(container, spec, fetcher, wanted)?;
             let made = self.make(container, &image);
             made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")?;
         }
         for (number, wanted) in volumes(spec) {
             let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let made = self.bring(container, spec, fetcher, wanted);
+            let made = self.fetch_image(container, spec, fetcher, wanted);
             let made = made.and_then(|image| self.make_volume(container, number, &image));
             made.inspect_err(|_| self.remove(container)).context("An image cannot be made a volume")?;
         }
@@ -173,7 +173,7 @@ impl Provisioner {
     }
 
     /// Fetches an image into the store, unless it is there already.
-    fn bring(
+    fn fetch_image(
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
@@ -195,7 +195,7 @@ impl Provisioner {
                 }
             }
         };
-        let ask = Wanted {
+        let ask = ImageRequest {
             name: docker.name.clone(),
             registry: self.0.registry.clone(),
             store: self.0.store.clone(),
@@ -203,8 +203,8 @@ impl Provisioner {
             stall: self.0.stall,
             logins,
         };
-        let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
-        let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
+        let fetched = fetcher.fetch_image(container, spec, &serde_json::to_string(&ask)?);
+        let image = fetched.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
         serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
     }
 
@@ -230,15 +230,15 @@ impl Provisioner {
             store::create_directories(&directory.join(part), Access::All)?;
         }
         // The file is written before the layers are used, because garbage collection reads it.
-        store::write_file(&directory.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
+        store::write_file(&directory.join(IMAGE_FILE), &serde_json::to_vec(image)?, Access::Owner)?;
         make_devices(&directory)?;
-        let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &directory)? {
-            Way::Single(layer) => return backend::check_points(&layer, &self.0.sandbox),
-            Way::Copied => {
+        let (written, lower): (_, &[PathBuf]) = match RootAssembly::of(self.0.backend, &layers, &directory)? {
+            RootAssembly::Single(layer) => return backend::check_points(&layer, &self.0.sandbox),
+            RootAssembly::Copied => {
                 fetcher::image::copy_layers(&layers, &root)?;
                 (root.clone(), &[])
             }
-            Way::Mounted(_) => (directory.join("upper"), &layers),
+            RootAssembly::Mounted(_) => (directory.join("upper"), &layers),
         };
         // An overlay uses the mode of the upper directory as that of the root.
         fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
@@ -277,11 +277,11 @@ impl Provisioner {
         for part in ["rootfs", "upper", "work"] {
             store::create_directories(&directory.join(part), Access::All)?;
         }
-        store::write_file(&directory.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
-        let written = match Way::of(self.0.backend, &layers, &directory)? {
-            Way::Single(_) => return Ok(()),
-            Way::Mounted(_) => directory.join("upper"),
-            Way::Copied => {
+        store::write_file(&directory.join(IMAGE_FILE), &serde_json::to_vec(image)?, Access::Owner)?;
+        let written = match RootAssembly::of(self.0.backend, &layers, &directory)? {
+            RootAssembly::Single(_) => return Ok(()),
+            RootAssembly::Mounted(_) => directory.join("upper"),
+            RootAssembly::Copied => {
                 fetcher::image::copy_layers(&layers, &directory.join("rootfs"))?;
                 directory.join("rootfs")
             }
@@ -293,15 +293,15 @@ impl Provisioner {
     ///
     /// # Errors
     /// If the volume has not been prepared.
-    pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<Shown> {
+    pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<ImageVolume> {
         let directory = self.volume_directory(container, number);
-        let image = fs::read(directory.join(NOTE)).context("The volume's image has not been made ready")?;
+        let image = fs::read(directory.join(IMAGE_FILE)).context("The volume's image has not been made ready")?;
         let layers = self.layers(&serde_json::from_slice(&image)?)?;
         let path = directory.join("rootfs");
-        Ok(match Way::of(self.0.backend, &layers, &directory)? {
-            Way::Mounted(mount) => Shown { mount: Some(mount), path, is_fixed: false },
-            Way::Copied => Shown { mount: None, path, is_fixed: false },
-            Way::Single(layer) => Shown { mount: None, path: layer, is_fixed: true },
+        Ok(match RootAssembly::of(self.0.backend, &layers, &directory)? {
+            RootAssembly::Mounted(mount) => ImageVolume { mount: Some(mount), path, is_fixed: false },
+            RootAssembly::Copied => ImageVolume { mount: None, path, is_fixed: false },
+            RootAssembly::Single(layer) => ImageVolume { mount: None, path: layer, is_fixed: true },
         })
     }
 
@@ -320,24 +320,24 @@ impl Provisioner {
     /// A damaged file about the image, or a store that cannot be read.
     pub(crate) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
         let directory = self.directory(container);
-        let Ok(text) = fs::read(directory.join(NOTE)) else { return Ok(None) };
+        let Ok(text) = fs::read(directory.join(IMAGE_FILE)) else { return Ok(None) };
         let image: Image = serde_json::from_slice(&text).context("The file about the container's image is damaged")?;
         let layers = self.layers(&image)?;
         let path = directory.join("rootfs");
         let mut mounts = Vec::new();
-        let way = Way::of(self.0.backend, &layers, &directory)?;
-        let is_fixed = matches!(way, Way::Single(_));
-        let (written, lower) = match way {
-            Way::Mounted(mount) => {
+        let assembly = RootAssembly::of(self.0.backend, &layers, &directory)?;
+        let is_fixed = matches!(assembly, RootAssembly::Single(_));
+        let (written, lower) = match assembly {
+            RootAssembly::Mounted(mount) => {
                 mounts.push(mount);
                 (directory.join("upper"), layers)
             }
             // Only a mount point can become the root.
-            Way::Copied => {
+            RootAssembly::Copied => {
                 mounts.push(bind(&path, &path, false));
                 (path.clone(), Vec::new())
             }
-            Way::Single(layer) => {
+            RootAssembly::Single(layer) => {
                 mounts.push(bind(&layer, &path, true));
                 (layer, Vec::new())
             }
@@ -376,7 +376,7 @@ impl Provisioner {
 
     /// Returns whether a container has a root of its own.
     pub(crate) fn has_root(&self, container: &ContainerName) -> bool {
-        self.directory(container).join(NOTE).exists()
+        self.directory(container).join(IMAGE_FILE).exists()
     }
 
     /// Returns the path of the sandbox in a container with a root of its own.
@@ -438,7 +438,7 @@ impl Root {
     pub(crate) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
         let own = std::mem::take(&mut isolation.mounts);
         // A nested sandbox is in its parent's, whose user may replace any directory by a link.
-        let sandbox = Place::without_links(sandbox);
+        let sandbox = MountPath::without_links(sandbox);
         let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
             Mount::Bind { target, .. } => target.is_within(&sandbox),
             // The mount of an image must precede its bind mount.
@@ -446,7 +446,7 @@ impl Root {
         });
         isolation.mounts = self.mounts.clone();
         isolation.mounts.extend(within);
-        let target = Place { base: self.path.clone(), inside: PathBuf::from(seen.trim_start_matches('/')) };
+        let target = MountPath { base: self.path.clone(), inside: PathBuf::from(seen.trim_start_matches('/')) };
         isolation.mounts.push(Mount::Bind { source: sandbox, target, read_only: false });
         isolation.mounts.extend(elsewhere);
         isolation.namespaces.mount = true;
@@ -457,14 +457,14 @@ impl Root {
     ///
     /// # Errors
     /// An error of the system, a path outside the root, or a read-only root without this path.
-    pub(crate) fn point(&self, path: &Path, is_directory: bool) -> anyhow::Result<Place> {
+    pub(crate) fn point(&self, path: &Path, is_directory: bool) -> anyhow::Result<MountPath> {
         let inside = path.strip_prefix("/").unwrap_or(path);
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
         if self.is_fixed {
             let there = backend::has(&self.written, &inside.to_string_lossy(), is_directory);
             anyhow::ensure!(there, "The image has no '{}', and nothing can be made in it", path.display());
-            return Ok(Place { base: self.path.clone(), inside: inside.to_owned() });
+            return Ok(MountPath { base: self.path.clone(), inside: inside.to_owned() });
         }
         let parts: Vec<_> = inside.iter().collect();
         let directories = if is_directory { parts.len() } else { parts.len() - 1 };
@@ -479,7 +479,7 @@ impl Root {
             let _ = fs::remove_file(&file);
             store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
         }
-        Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
+        Ok(MountPath { base: self.path.clone(), inside: inside.to_owned() })
     }
 
     /// Creates a device in the container's `/dev`, unless it has a file with that name.
@@ -562,7 +562,7 @@ impl Root {
 }
 
 fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
-    Mount::Bind { source: Place::trusted(source), target: Place::trusted(target), read_only }
+    Mount::Bind { source: MountPath::trusted(source), target: MountPath::trusted(target), read_only }
 }
 
 /// Creates the mount points and links in a container's `/dev`.
@@ -596,7 +596,7 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
 fn layers_below(directory: &Path, used: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        if let Ok(text) = fs::read(path.join(NOTE))
+        if let Ok(text) = fs::read(path.join(IMAGE_FILE))
             && let Ok(image) = serde_json::from_slice::<Image>(&text)
         {
             used.extend(image.layers);

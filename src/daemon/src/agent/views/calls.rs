@@ -8,17 +8,17 @@ use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Response, response};
 use wire::negotiate::Encoding;
 
-use crate::acls::Asker;
+use crate::acls::Caller;
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
 
 /// Answers a call that reads.
-pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Type, encoding: Encoding) -> Vec<u8> {
-    let seen = || Seen { tasks: asker.visible(snapshot, false), executors: asker.visible(snapshot, true) };
-    let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &Seen)| {
+pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, caller: &Caller, kind: Type, encoding: Encoding) -> Vec<u8> {
+    let visible = || VisibleState { tasks: caller.visible(snapshot, false), executors: caller.visible(snapshot, true) };
+    let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &VisibleState)| {
         message(encoding, |b| {
             b.choice(1, "type", name, kind as i32);
-            b.nested(tag, field, |b| fields(b, &seen()));
+            b.nested(tag, field, |b| fields(b, &visible()));
         })
     };
     match kind {
@@ -26,20 +26,20 @@ pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Ty
         Type::GetFrameworks => big("GET_FRAMEWORKS", response::Type::GetFrameworks, 11, "get_frameworks", frameworks),
         Type::GetExecutors => big("GET_EXECUTORS", response::Type::GetExecutors, 12, "get_executors", executors),
         Type::GetTasks => big("GET_TASKS", response::Type::GetTasks, 13, "get_tasks", tasks),
-        other => encode_v1(encoding, &small(snapshot, asker, other)),
+        other => encode_v1(encoding, &small(snapshot, caller, other)),
     }
 }
 
 /// The parts of an agent's state that the sender may view. Tasks may be viewed even if their executors may not.
-struct Seen {
+struct VisibleState {
     tasks: Arc<Snapshot>,
     executors: Arc<Snapshot>,
 }
 
-fn state(b: &mut Builder<'_, '_>, seen: &Seen) {
-    b.nested(1, "get_tasks", |b| tasks(b, seen));
-    b.nested(2, "get_executors", |b| executors(b, seen));
-    b.nested(3, "get_frameworks", |b| frameworks(b, seen));
+fn state(b: &mut Builder<'_, '_>, visible: &VisibleState) {
+    b.nested(1, "get_tasks", |b| tasks(b, visible));
+    b.nested(2, "get_executors", |b| executors(b, visible));
+    b.nested(3, "get_frameworks", |b| frameworks(b, visible));
 }
 
 fn all(snapshot: &Snapshot) -> impl Iterator<Item = &Framework> {
@@ -54,8 +54,8 @@ fn ended(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {
     all(snapshot).flat_map(|framework| framework.completed_executors.iter()).map(|executor| &**executor)
 }
 
-fn tasks(b: &mut Builder<'_, '_>, seen: &Seen) {
-    let snapshot = &*seen.tasks;
+fn tasks(b: &mut Builder<'_, '_>, visible: &VisibleState) {
+    let snapshot = &*visible.tasks;
     b.list::<mesos::Task>(1, "pending_tasks", std::iter::empty::<Item<'_, mesos::Task>>());
     let queued = living(snapshot).flat_map(|executor| {
         let tasks = executor.queued.iter().flat_map(Queued::tasks);
@@ -86,8 +86,8 @@ fn staging(task: &mesos::TaskInfo, executor: &Executor) -> mesos::Task {
     }
 }
 
-fn executors(b: &mut Builder<'_, '_>, seen: &Seen) {
-    let snapshot = &*seen.executors;
+fn executors(b: &mut Builder<'_, '_>, visible: &VisibleState) {
+    let snapshot = &*visible.executors;
     let entry = |executor: &Executor| {
         let executor_info = (*executor.info).clone();
         Item::Owned(Box::new(response::get_executors::Executor { executor_info }))
@@ -96,8 +96,8 @@ fn executors(b: &mut Builder<'_, '_>, seen: &Seen) {
     b.list(2, "completed_executors", ended(snapshot).map(entry));
 }
 
-fn frameworks(b: &mut Builder<'_, '_>, seen: &Seen) {
-    let snapshot = &*seen.executors;
+fn frameworks(b: &mut Builder<'_, '_>, visible: &VisibleState) {
+    let snapshot = &*visible.executors;
     let entry = |framework: &Framework| {
         let framework_info = (*framework.info).clone();
         Item::Owned(Box::new(response::get_frameworks::Framework { framework_info }))
@@ -106,12 +106,12 @@ fn frameworks(b: &mut Builder<'_, '_>, seen: &Seen) {
     b.list(2, "completed_frameworks", snapshot.completed_frameworks.iter().map(|framework| entry(framework)));
 }
 
-fn small(snapshot: &Snapshot, asker: &Asker, kind: Type) -> Response {
+fn small(snapshot: &Snapshot, caller: &Caller, kind: Type) -> Response {
     let mut answer = Response::default();
     match kind {
         Type::GetOperations => {
             answer.set_type(response::Type::GetOperations);
-            let visible = snapshot.operations.iter().filter(|operation| asker.may_view_operation(&operation.info));
+            let visible = snapshot.operations.iter().filter(|operation| caller.may_view_operation(&operation.info));
             let operations = visible.map(|operation| (**operation).clone()).collect();
             answer.get_operations = Some(response::GetOperations { operations });
         }
@@ -122,7 +122,7 @@ fn small(snapshot: &Snapshot, asker: &Asker, kind: Type) -> Response {
         _ => {
             answer.set_type(response::Type::GetAgent);
             let mut info = (*snapshot.info).clone();
-            info.resources.retain(|resource| asker.may_view_resource(resource));
+            info.resources.retain(|resource| caller.may_view_resource(resource));
             answer.get_agent = Some(response::GetAgent {
                 slave_info: Some(info),
                 drain_config: snapshot.drain,

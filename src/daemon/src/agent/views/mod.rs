@@ -13,7 +13,7 @@ use agent::{ContainerName, Snapshot};
 use base::Time;
 
 use super::outputs::Shell;
-use crate::acls::Asker;
+use crate::acls::Caller;
 use crate::common::Common;
 
 /// The data of a document.
@@ -23,7 +23,7 @@ pub(super) struct Context {
     /// State of the agent, reduced to what the principal may view of its frameworks.
     pub(super) visible: Arc<Snapshot>,
     /// Sender of the request.
-    pub(super) asker: Asker,
+    pub(super) caller: Caller,
     /// Data of the endpoints that both daemons have.
     pub(super) common: Arc<Common>,
     /// Time at which this agent started.
@@ -32,7 +32,7 @@ pub(super) struct Context {
     pub(super) shell: Arc<Shell>,
 }
 
-impl Asker {
+impl Caller {
     /// Reduces an agent's state to what the sender may view of its frameworks. With `executors`, executors that it may
     /// not view are left out, too.
     pub(super) fn visible(&self, snapshot: &Arc<Snapshot>, executors: bool) -> Arc<Snapshot> {

@@ -7,7 +7,7 @@ use protos::mesos;
 use resources::{Resources, Role};
 
 use super::Context;
-use crate::acls::Asker;
+use crate::acls::Caller;
 use crate::common::{BUILD, MESOS_VERSION};
 use crate::parts;
 
@@ -42,7 +42,7 @@ pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
         if let Some(master) = &snapshot.master {
             w.key("master_hostname").string(&crate::host::name_of(*master.address().ip()));
         }
-        if context.asker.may(Action::ViewFlags, None) {
+        if context.caller.may(Action::ViewFlags, None) {
             context.common.write_log_fields(w);
             w.key("flags").object(|w| context.common.write_flags(w));
         }
@@ -63,20 +63,20 @@ fn resources(w: &mut Writer<'_>, context: &Context) {
     }
     w.key("resources");
     parts::resources(w, total);
-    w.key("reserved_resources").object(|w| by_role(w, &context.asker, total, parts::resources));
+    w.key("reserved_resources").object(|w| by_role(w, &context.caller, total, parts::resources));
     w.key("unreserved_resources");
     parts::resources(w, &total.unreserved());
-    w.key("reserved_resources_full").object(|w| by_role(w, &context.asker, total, parts::resource_objects));
+    w.key("reserved_resources_full").object(|w| by_role(w, &context.caller, total, parts::resource_objects));
     w.key("unreserved_resources_full");
     parts::resource_objects(w, &total.unreserved());
-    w.key("reserved_resources_allocated").object(|w| by_role(w, &context.asker, &used, parts::resources));
+    w.key("reserved_resources_allocated").object(|w| by_role(w, &context.caller, &used, parts::resources));
     w.key("unreserved_resources_allocated");
     parts::resources(w, &used.unreserved());
     w.key("resource_providers").array(|_| {});
 }
 
-fn by_role(w: &mut Writer<'_>, asker: &Asker, all: &Resources, write: fn(&mut Writer<'_>, &Resources)) {
-    let visible = |role: &Role| asker.may(Action::ViewRole, Some(role.as_str()));
+fn by_role(w: &mut Writer<'_>, caller: &Caller, all: &Resources, write: fn(&mut Writer<'_>, &Resources)) {
+    let visible = |role: &Role| caller.may(Action::ViewRole, Some(role.as_str()));
     for (role, reserved) in all.reservations().into_iter().filter(|(role, _)| visible(role)) {
         w.key(role.as_str());
         write(w, &reserved);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::containers::cgroups::{DeviceIo, IoStatistics, Pressures, Stalled};
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
-use containerizer::{ComposingContainerizer, GroupUse, Used};
+use containerizer::{ComposingContainerizer, ContainerUsage, GroupUse};
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
@@ -19,7 +19,7 @@ use super::state::source;
 /// An agent's state, and the measured usage of its containers.
 pub(in crate::agent) struct Measured {
     pub(in crate::agent) snapshot: Arc<Snapshot>,
-    pub(in crate::agent) usage: BTreeMap<ContainerName, Used>,
+    pub(in crate::agent) usage: BTreeMap<ContainerName, ContainerUsage>,
     pub(in crate::agent) now: Time,
 }
 
@@ -39,7 +39,7 @@ impl Measured {
 }
 
 /// Returns the usage of a container, without the limits of an executor.
-pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistics {
+pub(in crate::agent) fn used(used: &ContainerUsage, now: Time) -> mesos::ResourceStatistics {
     let usage = &used.processes;
     let mut statistics = mesos::ResourceStatistics {
         timestamp: now.as_secs_f64(),
@@ -110,7 +110,7 @@ fn block_devices(io: &IoStatistics) -> blkio::Statistics {
     blkio::Statistics { throttling: io.devices.iter().map(device).collect(), ..Default::default() }
 }
 
-fn statistics(executor: &Executor, usage: &Used, now: Time) -> mesos::ResourceStatistics {
+fn statistics(executor: &Executor, usage: &ContainerUsage, now: Time) -> mesos::ResourceStatistics {
     let held = resources::from_proto(&executor.resources()).unwrap_or_default();
     let memory = (held.mem().to_f64() * MEGABYTE) as u64;
     let is_limited = usage.group.as_ref().is_some_and(|group| group.memory.is_some());
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn memory_that_a_group_has_not_counted_yet() {
         let rss = |counted: u64, total: u64| {
-            let mut usage = Used { processes: ::containers::Usage::default(), group: None, disk: None };
+            let mut usage = ContainerUsage { processes: ::containers::Usage::default(), group: None, disk: None };
             usage.processes.mem_rss_bytes = 300;
             let memory = MemoryStatistics { total, rss: counted, ..MemoryStatistics::default() };
             usage.group = Some(GroupUse { memory: Some(memory), ..GroupUse::default() });

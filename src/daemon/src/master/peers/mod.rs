@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use base::Pid;
 use bytes::Bytes;
-use detector::{Known, Lease};
+use detector::{DetectionState, Lease};
 use peers::{Change, ChangeError, Journal, JournalError, Secret, Settings};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -41,7 +41,7 @@ const LOCK_LIMIT: Duration = Duration::from_secs(10);
 /// Shortest and longest lease.
 const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 /// Time limit for the other masters to elect a new leader when this one ends.
-const HAND_OVER_LIMIT: Duration = Duration::from_millis(500);
+const TRANSFER_LIMIT: Duration = Duration::from_millis(500);
 
 /// The values of the flags for a group of peers.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl GroupFlags {
 /// The known state of the group, for tasks that wait for a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    known: Known,
+    known: DetectionState,
     /// Error of the thread, such as that of the journal: this master must end.
     failed: Option<String>,
 }
@@ -151,19 +151,19 @@ enum Job {
     Message(Bytes),
     Load(mpsc::SyncSender<std::collections::BTreeMap<String, Vec<u8>>>),
     Write(Vec<Change>, mpsc::SyncSender<Result<(), ChangeError>>),
-    Change(Wish, oneshot::Sender<Result<(), ChangeError>>),
+    Change(MembershipChange, oneshot::Sender<Result<(), ChangeError>>),
     Status(oneshot::Sender<Value>),
 }
 
 /// A change of the group that an operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum MembershipChange {
     /// Add the member with this address.
     Add(String),
     /// Remove the member with this address.
     Remove(String),
     /// Transfer the leadership to the member with this address; `None` for any other one.
-    HandOver(Option<String>),
+    TransferLeadership(Option<String>),
 }
 
 /// The handle of the thread. The thread ends when the last handle is dropped.
@@ -223,9 +223,9 @@ impl Peers {
     }
 
     /// Returns what is known of the leader.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> DetectionState {
         let seen = self.seen.borrow();
-        seen.failed.clone().map_or_else(|| seen.known.clone(), Known::Refused)
+        seen.failed.clone().map_or_else(|| seen.known.clone(), DetectionState::Refused)
     }
 
     /// Waits until the known state has changed since this returned before.
@@ -244,9 +244,9 @@ impl Peers {
     ///
     /// # Errors
     /// The reason why the change is not possible.
-    pub(super) async fn change(&self, wish: Wish) -> Result<(), ChangeError> {
+    pub(super) async fn change(&self, membership_change: MembershipChange) -> Result<(), ChangeError> {
         let (done, outcome) = oneshot::channel();
-        let sent = self.jobs.try_send(Job::Change(wish, done));
+        let sent = self.jobs.try_send(Job::Change(membership_change, done));
         match sent {
             Ok(()) => outcome.await.unwrap_or(Err(ChangeError::NotLeading)),
             Err(_) => Err(ChangeError::NotLeading),
@@ -261,21 +261,21 @@ impl Peers {
     }
 
     /// Transfers the leadership to another member, if this one leads, and waits for that at most for
-    /// [`HAND_OVER_LIMIT`].
+    /// [`TRANSFER_LIMIT`].
     pub(super) async fn resign(&mut self) {
         if !self.known().leader().is_some_and(|leader| leader.is_own) {
             return;
         }
-        if let Err(error) = self.change(Wish::HandOver(None)).await {
+        if let Err(error) = self.change(MembershipChange::TransferLeadership(None)).await {
             tracing::warn!("the lead cannot be handed over: {error}");
             return;
         }
         if !self.await_successor().await {
-            tracing::warn!("no other master leads after {} ms", HAND_OVER_LIMIT.as_millis());
+            tracing::warn!("no other master leads after {} ms", TRANSFER_LIMIT.as_millis());
         }
     }
 
-    /// Waits until another master leads, at most for [`HAND_OVER_LIMIT`]: a process that ends at once loses messages
+    /// Waits until another master leads, at most for [`TRANSFER_LIMIT`]: a process that ends at once loses messages
     /// that tell the others that they may elect another leader. Returns whether another one leads.
     pub(super) async fn await_successor(&mut self) -> bool {
         let followed = async {
@@ -283,7 +283,7 @@ impl Peers {
                 self.changed().await;
             }
         };
-        tokio::time::timeout(HAND_OVER_LIMIT, followed).await.is_ok()
+        tokio::time::timeout(TRANSFER_LIMIT, followed).await.is_ok()
     }
 }
 

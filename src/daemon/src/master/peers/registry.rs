@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use store::StoreError;
 
-use super::super::entries_registry::{Change, EntriesRegistry, Writer, elsewhere};
+use super::super::entries_registry::{Change, EntriesRegistry, Writer, entries_error};
 use super::{Job, Peers};
 
 pub(super) const PLACE: &str = "the group of masters";
@@ -27,7 +27,7 @@ enum WriteError {
 /// This master's member of the group has ended.
 pub(in super::super) fn open(peers: Peers) -> Result<EntriesRegistry<Peers>, StoreError> {
     let (done, loaded) = mpsc::sync_channel(1);
-    let ended = || elsewhere::<Peers>(WriteError::Ended);
+    let ended = || entries_error::<Peers>(WriteError::Ended);
     peers.jobs.send(Job::Load(done)).map_err(|_| ended())?;
     let entries = loaded.recv().map_err(|_| ended())?;
     Ok(EntriesRegistry::new(peers, entries))

@@ -8,13 +8,13 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use base::Time;
-use detector::{Known, Leader, Lease};
-use peers::{ChangeError, Journal, Peer, Settings, Standing, State, Stored};
+use detector::{DetectionState, Leader, Lease};
+use peers::{ChangeError, Journal, MembershipState, Peer, Settings, State, Stored};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::names::Outgoing;
-use super::{Job, Seen, Wish, adopt};
+use super::{Job, MembershipChange, Seen, adopt};
 use crate::clock::Clock;
 
 /// Maximum number of jobs that are handled before the core's outputs are carried out: they share one write to the disk.
@@ -33,7 +33,7 @@ struct Member {
     /// Writes that are not yet committed, with their callers.
     waiting: VecDeque<(u64, mpsc::SyncSender<Result<(), ChangeError>>)>,
     /// Standing and leader that were published last.
-    standing: Option<Standing>,
+    membership_state: Option<MembershipState>,
     leader: peers::Leader,
     /// Path of the registry of a master without a group.
     file: PathBuf,
@@ -61,7 +61,7 @@ pub(super) fn start(
             lease,
             outgoing,
             waiting,
-            standing: None,
+            membership_state: None,
             leader: peers::Leader::Unknown,
             file,
             warned: BTreeMap::new(),
@@ -117,11 +117,11 @@ impl Member {
                 Ok(number) => self.waiting.push_back((number, done)),
                 Err(error) => drop(done.send(Err(error))),
             },
-            Job::Change(wish, done) => {
-                let outcome = match wish {
-                    Wish::Add(address) => self.peer.add(&address, now),
-                    Wish::Remove(address) => self.peer.remove(&address, now),
-                    Wish::HandOver(to) => self.peer.hand_over(to.as_deref(), now),
+            Job::Change(membership_change, done) => {
+                let outcome = match membership_change {
+                    MembershipChange::Add(address) => self.peer.add(&address, now),
+                    MembershipChange::Remove(address) => self.peer.remove(&address, now),
+                    MembershipChange::TransferLeadership(to) => self.peer.transfer_leadership(to.as_deref(), now),
                 };
                 // The lease ends before the caller receives the result.
                 self.lease.end_at(self.clock.instant(self.peer.lease()));
@@ -185,32 +185,32 @@ impl Member {
     /// # Errors
     /// This master was removed from the group.
     fn tell(&mut self, now: Time) -> Result<(), String> {
-        let standing = self.peer.standing();
-        if self.standing.as_ref() != Some(&standing) {
-            match &standing {
-                Standing::Forming { missing } if missing.is_empty() => {}
-                Standing::Forming { missing } => {
+        let membership_state = self.peer.membership_state();
+        if self.membership_state.as_ref() != Some(&membership_state) {
+            match &membership_state {
+                MembershipState::Forming { missing } if missing.is_empty() => {}
+                MembershipState::Forming { missing } => {
                     tracing::info!("waiting for {} to form the group", missing.join(","));
                 }
-                Standing::Stranger { members } => tracing::warn!(
+                MembershipState::Stranger { members } => tracing::warn!(
                     "this master is not a member of the group of {members}: add it with 'tepui masters add', or delete its \
                      directory '{}' if it belongs to another group",
                     super::DIRECTORY
                 ),
-                Standing::Removed { members } => {
+                MembershipState::Removed { members } => {
                     return Err(format!(
                         "this master was removed from the group of {members}: to add it again, start it with an empty work \
                          directory and run 'tepui masters add'"
                     ));
                 }
-                Standing::Member => adopt::put_away(&self.file),
+                MembershipState::Member => adopt::put_away(&self.file),
             }
-            self.standing = Some(standing);
+            self.membership_state = Some(membership_state);
         }
         let leader = self.peer.leader(now);
         if self.leader != leader {
             let known = match leader {
-                peers::Leader::Unknown => Known::NoLeader,
+                peers::Leader::Unknown => DetectionState::NoLeader,
                 peers::Leader::Own => self.known(true),
                 peers::Leader::Other(_) => self.known(false),
             };
@@ -221,18 +221,18 @@ impl Member {
     }
 
     /// Returns the master that has taken the registry over last.
-    fn known(&self, is_own: bool) -> Known {
+    fn known(&self, is_own: bool) -> DetectionState {
         let claim = self.peer.state().and_then(|state: &State| state.leader.as_ref());
         let leader = claim.and_then(|claim| {
             let name = format!("{}.{}", claim.member, claim.start);
             Leader::of_info(&name, &claim.info)
         });
-        leader.map_or(Known::Nothing, |leader| Known::Leader(Leader { is_own, ..leader }))
+        leader.map_or(DetectionState::Unknown, |leader| DetectionState::Leader(Leader { is_own, ..leader }))
     }
 
     fn status(&self, now: Time) -> Value {
         let Some((configuration, own)) = self.peer.members() else {
-            return json!({ "members": [], "standing": format!("{:?}", self.peer.standing()) });
+            return json!({ "members": [], "standing": format!("{:?}", self.peer.membership_state()) });
         };
         let leader = match self.peer.leader(now) {
             peers::Leader::Own => Some(own),

@@ -6,20 +6,20 @@ use protos::json::{Dialect, Writer};
 use protos::mesos;
 
 use super::Context;
-use super::index::{Belongings, Index};
+use super::index::{FrameworkHoldings, Index};
 use crate::parts;
 
 /// Writes the document `/frameworks?framework_id=`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("framework_id");
     let is_wanted = |framework: &Framework| wanted.is_none_or(|wanted| wanted == framework.id.as_str());
-    let index = Index::new(&context.snapshot, &context.pieces);
+    let index = Index::new(&context.snapshot, &context.chunk_cache);
     Writer::new(out).object(|w| lists(w, context, &index, is_wanted));
 }
 
 /// Writes `frameworks`, `completed_frameworks`, and `unregistered_frameworks`, which is always empty.
 pub(super) fn lists(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, is_wanted: impl Fn(&Framework) -> bool) {
-    let is_wanted = |framework: &Framework| is_wanted(framework) && context.sight.framework(&framework.info);
+    let is_wanted = |framework: &Framework| is_wanted(framework) && context.visibility.framework(&framework.info);
     w.key("frameworks").array(|w| {
         for (key, framework) in context.snapshot.frameworks.iter().filter(|(_, framework)| is_wanted(framework)) {
             w.object(|w| full(w, context, index, FrameworkKey(key), framework));
@@ -34,7 +34,7 @@ pub(super) fn lists(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, is
 }
 
 /// Writes the fields of a framework that every list of frameworks has.
-pub(super) fn fields(w: &mut Writer<'_>, framework: &Framework, own: &Belongings<'_>) {
+pub(super) fn fields(w: &mut Writer<'_>, framework: &Framework, own: &FrameworkHoldings<'_>) {
     let info = &framework.info;
     w.key("id").string(framework.id.as_str());
     w.key("name").string(&info.name);
@@ -68,10 +68,10 @@ fn full(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, key: Framework
     ] {
         w.key(key).array(|w| {
             let write = |w: &mut Writer<'_>, task: &Task| parts::task(w, &task.proto, &task.resources);
-            if context.sight.all_tasks() {
-                context.pieces.tasks.list(w, &mut context.splices.borrow_mut(), tasks, write);
+            if context.visibility.all_tasks() {
+                context.chunk_cache.tasks.list(w, &mut context.splices.borrow_mut(), tasks, write);
             } else {
-                let visible = tasks.values().filter(|task| context.sight.task(framework, task));
+                let visible = tasks.values().filter(|task| context.visibility.task(framework, task));
                 visible.for_each(|task| write(w, task));
             }
         });
@@ -118,7 +118,13 @@ fn roles(w: &mut Writer<'_>, framework: &Framework) {
     }
 }
 
-fn offers(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, framework: &Framework, own: &Belongings<'_>) {
+fn offers(
+    w: &mut Writer<'_>,
+    context: &Context,
+    index: &Index<'_>,
+    framework: &Framework,
+    own: &FrameworkHoldings<'_>,
+) {
     w.key("offers").array(|w| {
         for (key, offer) in &own.offers {
             let Some(agent) = index.agent(offer.agent) else { continue };
@@ -136,11 +142,11 @@ fn offers(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, framework: &
     });
 }
 
-fn executors(w: &mut Writer<'_>, context: &Context, framework: &Framework, own: &Belongings<'_>) {
+fn executors(w: &mut Writer<'_>, context: &Context, framework: &Framework, own: &FrameworkHoldings<'_>) {
     w.key("executors").array(|w| {
         for (agent, id, executor) in &own.executors {
             let info = &executor.info;
-            if !context.sight.executor(&framework.info, info) {
+            if !context.visibility.executor(&framework.info, info) {
                 continue;
             }
             w.object(|w| {

@@ -9,11 +9,11 @@ use master::{Agent, AgentKey, Executor, FrameworkKey, Offer, OfferKey, Snapshot}
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
-use super::pieces::Pieces;
+use super::chunk_cache::ChunkCache;
 
 /// The resources, offers and executors of a framework.
 #[derive(Default)]
-pub(super) struct Belongings<'s> {
+pub(super) struct FrameworkHoldings<'s> {
     /// Resources that its tasks and executors use.
     pub(super) used: Resources,
     /// Resources that are offered to the framework.
@@ -28,14 +28,14 @@ pub(super) struct Belongings<'s> {
 
 /// The relations of a snapshot: frameworks with their resources and offers, agents by key.
 pub(super) struct Index<'s> {
-    frameworks: FxHashMap<FrameworkKey, Belongings<'s>>,
+    frameworks: FxHashMap<FrameworkKey, FrameworkHoldings<'s>>,
     agents: FxHashMap<AgentKey, &'s Arc<Agent>>,
-    none: Belongings<'s>,
+    none: FrameworkHoldings<'s>,
 }
 
 impl<'s> Index<'s> {
-    pub(super) fn new(snapshot: &'s Snapshot, pieces: &Pieces) -> Index<'s> {
-        let mut frameworks: FxHashMap<FrameworkKey, Belongings<'s>> = FxHashMap::default();
+    pub(super) fn new(snapshot: &'s Snapshot, chunk_cache: &ChunkCache) -> Index<'s> {
+        let mut frameworks: FxHashMap<FrameworkKey, FrameworkHoldings<'s>> = FxHashMap::default();
         let mut agents = FxHashMap::default();
         for (key, agent) in snapshot.agents.iter() {
             agents.insert(AgentKey(key), agent);
@@ -49,7 +49,7 @@ impl<'s> Index<'s> {
         }
         for (key, framework) in snapshot.frameworks.iter() {
             let own = frameworks.entry(FrameworkKey(key)).or_default();
-            own.used += &pieces.used(&framework.tasks);
+            own.used += &chunk_cache.used(&framework.tasks);
         }
         for (key, offer) in snapshot.offers.iter() {
             let own = frameworks.entry(offer.framework).or_default();
@@ -59,11 +59,11 @@ impl<'s> Index<'s> {
         for (key, offer) in &*snapshot.inverse_offers {
             frameworks.entry(offer.framework).or_default().inverse_offers.push(*key);
         }
-        Index { frameworks, agents, none: Belongings::default() }
+        Index { frameworks, agents, none: FrameworkHoldings::default() }
     }
 
     /// Returns the resources, offers and executors of a framework; none if it has ended.
-    pub(super) fn of(&self, framework: FrameworkKey) -> &Belongings<'s> {
+    pub(super) fn of(&self, framework: FrameworkKey) -> &FrameworkHoldings<'s> {
         self.frameworks.get(&framework).unwrap_or(&self.none)
     }
 

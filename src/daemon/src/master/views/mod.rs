@@ -3,17 +3,17 @@
 //! They change no state; all their data is in [`Context`].
 
 pub(in crate::master) mod calls;
+pub(in crate::master) mod chunk_cache;
 pub(in crate::master) mod frameworks;
 mod index;
 pub(in crate::master) mod overview;
-pub(in crate::master) mod pieces;
 pub(in crate::master) mod roles;
 pub(super) mod settings;
-pub(super) mod sight;
 pub(in crate::master) mod slaves;
 pub(in crate::master) mod state;
 pub(in crate::master) mod summary;
 pub(in crate::master) mod tasks;
+pub(super) mod visibility;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use bytes::Bytes;
 use master::Snapshot;
 use wire::http::Query;
 
-use self::pieces::{Pieces, Splices};
-use self::sight::Sight;
+use self::chunk_cache::{ChunkCache, Splices};
+use self::visibility::Visibility;
 use crate::common::Common;
 use crate::flags::MasterFlags;
 
@@ -41,9 +41,9 @@ pub(super) struct Context {
     /// Query parameters of the request.
     pub(super) query: Query,
     /// Permissions of the principal to view parts of the cluster.
-    pub(super) sight: Sight,
+    pub(super) visibility: Visibility,
     /// Texts of parts of the state that were written for earlier documents.
-    pub(super) pieces: Arc<Pieces>,
+    pub(super) chunk_cache: Arc<ChunkCache>,
     /// Texts that are inserted into this document.
     pub(super) splices: RefCell<Splices>,
 }
@@ -53,7 +53,7 @@ impl Context {
     pub(super) fn document(self, write: impl FnOnce(&Context, &mut Vec<u8>)) -> Vec<Bytes> {
         let mut out = Vec::with_capacity(64 << 10);
         write(&self, &mut out);
-        self.pieces.sweep();
-        pieces::put_together(out, self.splices.into_inner())
+        self.chunk_cache.sweep();
+        chunk_cache::join_parts(out, self.splices.into_inner())
     }
 }

@@ -9,14 +9,14 @@ use protos::mesos::TaskState;
 use resources::{Quantities, Resources};
 
 use super::Context;
-use super::sight::Sight;
+use super::visibility::Visibility;
 
 /// Writes the answer to GET_OVERVIEW, reduced to what the principal may view.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
-    let (snapshot, sight) = (&*context.snapshot, &context.sight);
+    let (snapshot, visibility) = (&*context.snapshot, &context.visibility);
     let agents: Vec<(&Agent, Amounts)> =
-        snapshot.agents.values().map(|agent| (&**agent, Amounts::of(agent, sight))).collect();
-    let (frameworks, connected) = frameworks(snapshot, sight);
+        snapshot.agents.values().map(|agent| (&**agent, Amounts::of(agent, visibility))).collect();
+    let (frameworks, connected) = frameworks(snapshot, visibility);
     Writer::new(out).object(|w| {
         w.key("type").string("GET_OVERVIEW");
         w.key("get_overview").object(|w| {
@@ -29,7 +29,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
                 w.key("connected").uint(connected);
             });
             w.key("tasks").object(|w| {
-                for (state, count) in tasks(snapshot, sight) {
+                for (state, count) in tasks(snapshot, visibility) {
                     w.key(state.as_str_name()).uint(count);
                 }
             });
@@ -59,10 +59,10 @@ struct Amounts {
 }
 
 impl Amounts {
-    fn of(agent: &Agent, sight: &Sight) -> Amounts {
-        let visible = |resources: &Resources| match sight.all_roles() {
+    fn of(agent: &Agent, visibility: &Visibility) -> Amounts {
+        let visible = |resources: &Resources| match visibility.all_roles() {
             true => resources.quantities(),
-            false => sight.resources(resources).quantities(),
+            false => visibility.resources(resources).quantities(),
         };
         Amounts { total: visible(&agent.total), allocated: visible(&agent.used), offered: visible(&agent.offered) }
     }
@@ -91,18 +91,18 @@ impl Amounts {
 }
 
 /// Returns the number of frameworks that have not ended, and of those that are connected.
-fn frameworks(snapshot: &Snapshot, sight: &Sight) -> (u64, u64) {
-    let visible = snapshot.frameworks.values().filter(|framework| sight.framework(&framework.info));
+fn frameworks(snapshot: &Snapshot, visibility: &Visibility) -> (u64, u64) {
+    let visible = snapshot.frameworks.values().filter(|framework| visibility.framework(&framework.info));
     visible.fold((0, 0), |(all, connected), framework| (all + 1, connected + u64::from(framework.connected())))
 }
 
 /// Returns the numbers of tasks by state, of all tasks that GET_TASKS lists.
-fn tasks(snapshot: &Snapshot, sight: &Sight) -> BTreeMap<TaskState, u64> {
+fn tasks(snapshot: &Snapshot, visibility: &Visibility) -> BTreeMap<TaskState, u64> {
     let mut counts = BTreeMap::new();
     let frameworks = snapshot.frameworks.values().chain(snapshot.completed.values());
-    for framework in frameworks.filter(|framework| sight.framework(&framework.info)) {
+    for framework in frameworks.filter(|framework| visibility.framework(&framework.info)) {
         for table in [&framework.tasks, &framework.unreachable_tasks, &framework.completed_tasks] {
-            for task in table.values().filter(|task| sight.all_tasks() || sight.task(framework, task)) {
+            for task in table.values().filter(|task| visibility.all_tasks() || visibility.task(framework, task)) {
                 *counts.entry(task.state()).or_default() += 1;
             }
         }

@@ -9,7 +9,7 @@ use protos::mesos;
 use resources::{Quantities, Resource, Resources, Role, Value};
 
 use super::super::config;
-use super::pieces::Pieces;
+use super::chunk_cache::ChunkCache;
 use super::{Context, index::Index};
 use crate::parts;
 
@@ -27,7 +27,7 @@ pub(in crate::master) struct RoleView {
 }
 
 /// Returns all roles that have a framework, a reservation, a weight or a quota, and those above them.
-pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeMap<String, RoleView> {
+pub(in crate::master) fn collect(snapshot: &Snapshot, chunk_cache: &ChunkCache) -> BTreeMap<String, RoleView> {
     let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
     for (role, weight) in &snapshot.weights {
         with_ancestors(&mut roles, role, |_| {});
@@ -36,7 +36,7 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
     for (role, quota) in &*snapshot.quotas {
         roles.entry(role.as_str().to_owned()).or_default().quota = quota.clone();
     }
-    let index = Index::new(snapshot, pieces);
+    let index = Index::new(snapshot, chunk_cache);
     for (key, framework) in snapshot.frameworks.iter() {
         for role in &framework.roles {
             with_ancestors(&mut roles, role, |_| {});
@@ -70,12 +70,12 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
 /// Returns the roles to list: those of `--roles` if it is set, otherwise all that [`collect`] finds; only those that
 /// the principal may view.
 fn listed_roles(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
-    let mut roles = collect(&context.snapshot, &context.pieces);
+    let mut roles = collect(&context.snapshot, &context.chunk_cache);
     if let Ok(Some(listed)) = config::roles(&context.flags.allocation) {
         roles =
             listed.into_iter().map(|name| roles.remove_entry(&name).unwrap_or((name, RoleView::default()))).collect();
     }
-    roles.into_iter().filter(|(name, _)| context.sight.role(name))
+    roles.into_iter().filter(|(name, _)| context.visibility.role(name))
 }
 
 /// Applies `change` to a role and all roles above it.

@@ -8,12 +8,12 @@ use protos::mesos::maintenance::{ClusterStatus, Schedule, cluster_status::Draini
 use protos::mesos::quota::{QuotaConfig, QuotaInfo, QuotaStatus};
 use resources::{Format, Quantities, Resource, Resources};
 
-use super::sight::Sight;
+use super::visibility::Visibility;
 
 /// Returns the document of `/quota` and GET_QUOTA: each quota as a `QuotaConfig` and in the older form, a `QuotaInfo`.
-pub(in crate::master) fn quota(snapshot: &Snapshot, sight: &Sight) -> QuotaStatus {
+pub(in crate::master) fn quota(snapshot: &Snapshot, visibility: &Visibility) -> QuotaStatus {
     let mut status = QuotaStatus::default();
-    for (role, quota) in snapshot.quotas.iter().filter(|(role, _)| sight.quota(role.as_str())) {
+    for (role, quota) in snapshot.quotas.iter().filter(|(role, _)| visibility.quota(role.as_str())) {
         let role = role.as_str().to_owned();
         let info = QuotaInfo { role: Some(role.clone()), principal: None, guarantee: plain(&quota.guarantees) };
         #[allow(deprecated)]
@@ -21,7 +21,7 @@ pub(in crate::master) fn quota(snapshot: &Snapshot, sight: &Sight) -> QuotaStatu
         let (guarantees, limits) = (quota.guarantees.to_map(), quota.limits.to_map());
         status.configs.push(QuotaConfig { role, guarantees, limits });
     }
-    for role in snapshot.emptied_quotas.iter().filter(|role| sight.quota(role.as_str())) {
+    for role in snapshot.emptied_quotas.iter().filter(|role| visibility.quota(role.as_str())) {
         status.configs.push(QuotaConfig { role: role.as_str().to_owned(), ..QuotaConfig::default() });
     }
     status
@@ -33,8 +33,8 @@ fn plain(amounts: &Quantities) -> Vec<protos::mesos::Resource> {
 }
 
 /// Returns the document of `/maintenance/schedule` and GET_MAINTENANCE_SCHEDULE.
-pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedule {
-    if !sight.maintenance().0 {
+pub(in crate::master) fn schedule(snapshot: &Snapshot, visibility: &Visibility) -> Schedule {
+    if !visibility.maintenance().0 {
         return Schedule::default();
     }
     snapshot.maintenance.schedule.as_deref().cloned().unwrap_or_default()
@@ -42,8 +42,8 @@ pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedul
 
 /// Returns the document of `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with the frameworks'
 /// answers to inverse offers, and machines that are down.
-pub(in crate::master) fn maintenance_status(snapshot: &Snapshot, sight: &Sight) -> ClusterStatus {
-    if !sight.maintenance().1 {
+pub(in crate::master) fn maintenance_status(snapshot: &Snapshot, visibility: &Visibility) -> ClusterStatus {
+    if !visibility.maintenance().1 {
         return ClusterStatus::default();
     }
     let mut answers: BTreeMap<MachineKey, Vec<_>> = BTreeMap::new();

@@ -5,27 +5,27 @@ use protos::json::{Dialect, Writer};
 use resources::{Resources, Role};
 
 use super::Context;
-use super::sight::Sight;
+use super::visibility::Visibility;
 use crate::parts;
 
 /// Writes the document `/slaves?slave_id=`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("slave_id");
     let is_wanted = |id: &str| wanted.is_none_or(|wanted| wanted == id);
-    let sight = &context.sight;
+    let visibility = &context.visibility;
     Writer::new(out).object(|w| {
         w.key("slaves").array(|w| {
             let all = |w: &mut Writer<'_>, agent: &Agent| {
                 w.object(|w| {
-                    fields(w, agent, sight);
-                    full_fields(w, agent, sight);
+                    fields(w, agent, visibility);
+                    full_fields(w, agent, visibility);
                 });
             };
             let agents = &context.snapshot.agents;
-            if wanted.is_some() || !sight.all_roles() {
+            if wanted.is_some() || !visibility.all_roles() {
                 agents.values().filter(|agent| is_wanted(agent.id.as_str())).for_each(|agent| all(w, agent));
             } else {
-                context.pieces.full_agents.list(w, &mut context.splices.borrow_mut(), agents, all);
+                context.chunk_cache.full_agents.list(w, &mut context.splices.borrow_mut(), agents, all);
             }
         });
         w.key("recovered_slaves").array(|w| recovered(w, context, is_wanted));
@@ -48,7 +48,7 @@ pub(super) fn recovered(w: &mut Writer<'_>, context: &Context, is_wanted: impl F
 }
 
 /// Writes the fields of an agent that every list of agents has.
-pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
+pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, visibility: &Visibility) {
     w.key("id").string(agent.id.as_str());
     w.key("hostname").string(&agent.info.hostname);
     w.key("port").int(i64::from(agent.info.port.unwrap_or(5051)));
@@ -69,7 +69,7 @@ pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     w.key("offered_resources");
     parts::resources(w, &agent.offered);
     w.key("reserved_resources").object(|w| {
-        for (role, reserved) in reservations(agent, sight) {
+        for (role, reserved) in reservations(agent, visibility) {
             w.key(role.as_str());
             parts::resources(w, &reserved);
         }
@@ -89,26 +89,26 @@ pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     }
 }
 
-fn full_fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
+fn full_fields(w: &mut Writer<'_>, agent: &Agent, visibility: &Visibility) {
     let list = |w: &mut Writer<'_>, key: &str, resources: &Resources| {
         w.key(key);
         parts::resource_objects(w, resources);
     };
     w.key("reserved_resources_full").object(|w| {
-        for (role, reserved) in reservations(agent, sight) {
+        for (role, reserved) in reservations(agent, visibility) {
             list(w, role.as_str(), &reserved);
         }
     });
     list(w, "unreserved_resources_full", &agent.total.unreserved());
     for (key, resources) in [("used_resources_full", &agent.used), ("offered_resources_full", &agent.offered)] {
-        match sight.all_roles() {
+        match visibility.all_roles() {
             true => list(w, key, resources),
-            false => list(w, key, &sight.resources(resources)),
+            false => list(w, key, &visibility.resources(resources)),
         }
     }
 }
 
 /// Returns the resources that are reserved to roles that may be viewed, by role.
-fn reservations(agent: &Agent, sight: &Sight) -> impl Iterator<Item = (Role, Resources)> {
-    agent.total.reservations().into_iter().filter(|(role, _)| sight.role(role.as_str()))
+fn reservations(agent: &Agent, visibility: &Visibility) -> impl Iterator<Item = (Role, Resources)> {
+    agent.total.reservations().into_iter().filter(|(role, _)| visibility.role(role.as_str()))
 }

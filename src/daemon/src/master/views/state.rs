@@ -9,7 +9,7 @@ use crate::common::{BUILD, MESOS_VERSION};
 
 /// Writes the document `/state`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
-    let index = Index::new(&context.snapshot, &context.pieces);
+    let index = Index::new(&context.snapshot, &context.chunk_cache);
     Writer::new(out).object(|w| {
         w.key("version").string(MESOS_VERSION);
         w.key("build_date").string(BUILD.date);
@@ -19,16 +19,16 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         w.key("elected_time").double(context.snapshot.started.as_secs_f64());
         master_fields(w, context);
         log_fields(w, context);
-        if context.sight.flags {
+        if context.visibility.flags {
             w.key("flags").object(|w| context.common.write_flags(w));
         }
         w.key("slaves").array(|w| {
             let write = |w: &mut Writer<'_>, agent: &Agent| {
-                w.object(|w| slaves::fields(w, agent, &context.sight));
+                w.object(|w| slaves::fields(w, agent, &context.visibility));
             };
             let agents = &context.snapshot.agents;
-            match context.sight.all_roles() {
-                true => context.pieces.agents.list(w, &mut context.splices.borrow_mut(), agents, write),
+            match context.visibility.all_roles() {
+                true => context.chunk_cache.agents.list(w, &mut context.splices.borrow_mut(), agents, write),
                 false => agents.values().for_each(|agent| write(w, agent)),
             }
         });
@@ -72,7 +72,7 @@ fn log_fields(w: &mut Writer<'_>, context: &Context) {
     if let Some(cluster) = &context.flags.identity.cluster {
         w.key("cluster").string(cluster);
     }
-    if context.sight.flags {
+    if context.visibility.flags {
         context.common.write_log_fields(w);
     }
 }

@@ -53,10 +53,11 @@ impl Counts<'_> {
 /// Writes the document `/state-summary`.
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let snapshot = &context.snapshot;
-    let index = Index::new(snapshot, &context.pieces);
+    let index = Index::new(snapshot, &context.chunk_cache);
     let mut agents: FxHashMap<AgentKey, Counts<'_>> = FxHashMap::default();
     let mut owners: FxHashMap<FrameworkKey, Counts<'_>> = FxHashMap::default();
-    let frameworks = || snapshot.frameworks.iter().filter(|(_, framework)| context.sight.framework(&framework.info));
+    let frameworks =
+        || snapshot.frameworks.iter().filter(|(_, framework)| context.visibility.framework(&framework.info));
     for (key, framework) in frameworks() {
         let counts = owners.entry(FrameworkKey(key)).or_default();
         for task in all_tasks(framework) {
@@ -67,7 +68,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
             there.partners.insert(framework.id.as_str());
         }
     }
-    for framework in snapshot.completed.values().filter(|framework| context.sight.framework(&framework.info)) {
+    for framework in snapshot.completed.values().filter(|framework| context.visibility.framework(&framework.info)) {
         for task in all_tasks(framework) {
             agents.entry(task.agent).or_default().count(task);
         }
@@ -80,7 +81,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         w.key("slaves").array(|w| {
             for (key, agent) in snapshot.agents.iter() {
                 w.object(|w| {
-                    slaves::fields(w, agent, &context.sight);
+                    slaves::fields(w, agent, &context.visibility);
                     agents.entry(AgentKey(key)).or_default().write(w, "framework_ids");
                 });
             }

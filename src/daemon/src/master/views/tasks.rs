@@ -19,13 +19,13 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let mut found: Vec<&Task> = Vec::new();
     for framework in frameworks {
         let other = query.get("framework_id").is_some_and(|wanted| wanted != framework.id.as_str());
-        if other || !context.sight.framework(&framework.info) {
+        if other || !context.visibility.framework(&framework.info) {
             continue;
         }
         let all = framework.tasks.values();
         let all = all.chain(framework.unreachable_tasks.values()).chain(framework.completed_tasks.values());
         let wanted = all.filter(|task| query.get("task_id").is_none_or(|wanted| wanted == task.id.as_str()));
-        let wanted = wanted.filter(|task| context.sight.task(framework, task));
+        let wanted = wanted.filter(|task| context.visibility.task(framework, task));
         found.extend(wanted.map(|task| &**task));
     }
     let began = |task: &Task| task.proto.statuses.first().and_then(|status| status.timestamp).unwrap_or(0.0);

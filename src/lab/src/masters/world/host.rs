@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use base::Time;
-use peers::{Change, Leader, Peer, Records, Settings, Standing, Stored, Write};
+use peers::{Change, Leader, MembershipState, Peer, Records, Settings, Stored, Write};
 
 use super::defect::{Defect, forgetful};
 use super::disk::Disk;
@@ -372,7 +372,7 @@ impl World {
         let now = self.hosts[at].shown(self.now);
         let host = &mut self.hosts[at];
         let Some(process) = &mut host.process else { return };
-        if let Standing::Removed { members } = process.peer.standing() {
+        if let MembershipState::Removed { members } = process.peer.membership_state() {
             host.removed = true;
             return self.end(at, 0, None, &format!("it was removed from the group of {members}"));
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::Time;
-use peers::{Configuration, Peer, Standing};
+use peers::{Configuration, MembershipState, Peer};
 
 use crate::dist::Dist;
 use crate::faults::Violation;
@@ -396,8 +396,8 @@ impl World {
     }
 
     /// Returns the standing of a master in its group; `None` if its process does not run.
-    pub fn standing(&self, at: usize) -> Option<Standing> {
-        self.peer(at).map(Peer::standing)
+    pub fn membership_state(&self, at: usize) -> Option<MembershipState> {
+        self.peer(at).map(Peer::membership_state)
     }
 
     /// Returns the configuration, the number of decided entries and a hash of the state of a member.

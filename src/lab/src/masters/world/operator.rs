@@ -201,7 +201,7 @@ impl World {
         let outcome = match action {
             OperatorAction::Add(_) => process.peer.add(to.unwrap_or_default(), now),
             OperatorAction::Remove(_) => process.peer.remove(to.unwrap_or_default(), now),
-            OperatorAction::HandOver(_) => process.peer.hand_over(to, now),
+            OperatorAction::HandOver(_) => process.peer.transfer_leadership(to, now),
         };
         // Publishes the lease at once: it may end before the caller learns the outcome.
         process.lease = process.peer.lease();

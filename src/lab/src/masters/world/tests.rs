@@ -55,8 +55,8 @@ fn members(world: &World, at: usize) -> usize {
     world.peer(at).and_then(Peer::members).map_or(0, |(configuration, _)| configuration.members.len())
 }
 
-fn stranger() -> Option<Standing> {
-    Some(Standing::Stranger { members: "m0:5050,m1:5050,m2:5050".to_owned() })
+fn stranger() -> Option<MembershipState> {
+    Some(MembershipState::Stranger { members: "m0:5050,m1:5050,m2:5050".to_owned() })
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn members_come_and_go() {
     );
     world.restart(3);
     world.run(LEASE);
-    assert_eq!(world.standing(3), stranger());
+    assert_eq!(world.membership_state(3), stranger());
     world.operate(&[OperatorAction::Add(3)]);
     world.run(LEASE * 2);
-    assert_eq!((world.standing(3), world.operators_rest()), (Some(Standing::Member), true));
+    assert_eq!((world.membership_state(3), world.operators_rest()), (Some(MembershipState::Member), true));
 
     let leaving = (leader + 1) % 3;
     world.operate(&[OperatorAction::Remove(leaving)]);
@@ -142,7 +142,7 @@ fn a_member_with_an_empty_disk_is_none() {
     let (other, third) = ((leader + 1) % 3, (leader + 2) % 3);
     world.replace_disk(other, Duration::ZERO);
     world.run(LEASE * 2);
-    assert_eq!(world.standing(other), stranger());
+    assert_eq!(world.membership_state(other), stranger());
     assert_eq!(world.leader(), Some(leader));
     // With one more failure there is no majority, and a disk that has lost its content does not count towards one.
     world.crash(third, 0, None);
@@ -199,7 +199,7 @@ fn a_registry_is_brought_into_a_new_group() {
     (world.hosts[0].registry, world.hosts[1].registry) = (registry("old"), registry("older"));
     world.run(LEASE * 3);
     assert_eq!(world.leader(), None);
-    assert_eq!(world.standing(0), Some(Standing::Forming { missing: Vec::new() }));
+    assert_eq!(world.membership_state(0), Some(MembershipState::Forming { missing: Vec::new() }));
     let log = world.into_log();
     let said =
         "m0:5050 and m1:5050 have a registry each: keep one, and move the file 'registry.redb' of the others away";
@@ -231,6 +231,6 @@ fn a_process_outside_learns_addresses_only_and_changes_nothing() {
     for message in received_by_spares {
         assert!(message.len() < 120, "an address list is short: {}", message.len());
     }
-    assert_eq!((world.leader(), world.standing(leader)), (Some(leader), Some(Standing::Member)));
+    assert_eq!((world.leader(), world.membership_state(leader)), (Some(leader), Some(MembershipState::Member)));
     assert!(world.is_acknowledged(write));
 }

@@ -40,28 +40,28 @@ impl Agents {
         {
             agent.used += taken;
         }
-        if let Some(book) = self.books.get_mut(&key) {
-            book.tasks.insert((framework, task));
+        if let Some(data) = self.private_data.get_mut(&key) {
+            data.tasks.insert((framework, task));
         }
     }
 
     /// Removes a task whose resources were released.
     pub(crate) fn remove_task(&mut self, key: AgentKey, framework: FrameworkKey, task: TaskKey, id: &TaskId) {
-        let Some(book) = self.books.get_mut(&key) else { return };
-        book.tasks.remove(&(framework, task));
-        if !book.killed.is_empty() {
-            book.killed.remove(&(framework, id.clone()));
+        let Some(data) = self.private_data.get_mut(&key) else { return };
+        data.tasks.remove(&(framework, task));
+        if !data.killed.is_empty() {
+            data.killed.remove(&(framework, id.clone()));
         }
     }
 
     /// Returns the tasks of an agent that run or whose terminal update is not acknowledged.
     pub(crate) fn tasks(&self, key: AgentKey) -> impl Iterator<Item = (FrameworkKey, TaskKey)> + Clone {
-        self.books.get(&key).into_iter().flat_map(|book| &book.tasks).copied()
+        self.private_data.get(&key).into_iter().flat_map(|data| &data.tasks).copied()
     }
 
     /// Returns whether an agent has a task.
     pub(crate) fn has_task(&self, key: AgentKey, framework: FrameworkKey, task: TaskKey) -> bool {
-        self.books.get(&key).is_some_and(|book| book.tasks.contains(&(framework, task)))
+        self.private_data.get(&key).is_some_and(|data| data.tasks.contains(&(framework, task)))
     }
 
     /// Subtracts released resources of a task from the used ones.
@@ -73,8 +73,8 @@ impl Agents {
 
     /// Keeps the kill of a task until its agent reregisters.
     pub(crate) fn keep_kill(&mut self, key: AgentKey, framework: FrameworkKey, id: &TaskId) {
-        if let Some(book) = self.books.get_mut(&key) {
-            book.killed.insert((framework, id.clone()));
+        if let Some(data) = self.private_data.get_mut(&key) {
+            data.killed.insert((framework, id.clone()));
         }
     }
 
@@ -85,7 +85,7 @@ impl Agents {
         key: AgentKey,
         listed: impl Iterator<Item = (FrameworkKey, &'a mesos::Task)>,
     ) -> Vec<&'a mesos::Task> {
-        let killed = self.books.get_mut(&key).map(|book| std::mem::take(&mut book.killed)).unwrap_or_default();
+        let killed = self.private_data.get_mut(&key).map(|data| std::mem::take(&mut data.killed)).unwrap_or_default();
         let is_killed = |framework: FrameworkKey, task: &mesos::Task| {
             killed.iter().any(|(owner, id)| *owner == framework && id.as_str() == task.task_id.value)
         };

@@ -14,7 +14,7 @@ use protos::mesos;
 use rustc_hash::FxHashMap;
 
 use self::liveness::Liveness;
-use super::Arrival;
+use super::AgentRegistration;
 use crate::operations::Operations;
 use crate::state::{Agent, AgentKey, FrameworkKey, TaskKey};
 use crate::table::Table;
@@ -32,7 +32,7 @@ pub(crate) struct Agents {
     by_pid: FxHashMap<Pid, AgentKey>,
     by_observer: FxHashMap<u64, AgentKey>,
     next_observer: u64,
-    books: FxHashMap<AgentKey, Book>,
+    private_data: FxHashMap<AgentKey, PrivateData>,
     /// Draining agents that may have become empty since the last [`Agents::take_drained`].
     drained: Vec<AgentKey>,
 }
@@ -42,7 +42,7 @@ type TaskList = BTreeSet<(FrameworkKey, TaskKey)>;
 
 /// Private data of the core about an agent.
 #[derive(Debug, Default)]
-struct Book {
+struct PrivateData {
     /// Tasks that run on the agent or whose terminal update is not acknowledged.
     tasks: TaskList,
     /// Tasks whose kill was requested while the agent was disconnected.
@@ -71,7 +71,7 @@ impl Agents {
             by_pid: FxHashMap::default(),
             by_observer: FxHashMap::default(),
             next_observer: 1,
-            books: FxHashMap::default(),
+            private_data: FxHashMap::default(),
             drained: Vec::new(),
         }
     }
@@ -129,7 +129,7 @@ impl Agents {
         let key = AgentKey(self.rows.insert(Arc::new(agent)));
         self.by_id.insert(id, key);
         self.by_pid.insert(pid, key);
-        self.books.insert(key, Book::default());
+        self.private_data.insert(key, PrivateData::default());
         self.observe(key, now, timers);
         key
     }
@@ -138,30 +138,30 @@ impl Agents {
     pub(crate) fn reconnect(
         &mut self,
         key: AgentKey,
-        arrival: Arrival,
+        registration: AgentRegistration,
         now: Time,
         timers: &mut Timers,
     ) -> Option<Reconnected> {
         let agent = self.row(key)?;
-        let old_pid = std::mem::replace(&mut agent.pid, arrival.pid.clone());
-        let is_new_info = *agent.info != arrival.info;
+        let old_pid = std::mem::replace(&mut agent.pid, registration.pid.clone());
+        let is_new_info = *agent.info != registration.info;
         if is_new_info {
-            agent.info = Arc::new(arrival.info);
+            agent.info = Arc::new(registration.info);
         }
         let new_info = is_new_info.then(|| Arc::clone(&agent.info));
         agent.connected = true;
         agent.reregistered = Some(now);
-        agent.version = arrival.version;
-        agent.capabilities = arrival.capabilities;
-        agent.checkpointed = arrival.checkpointed;
-        agent.total = arrival.total;
-        agent.resource_version = arrival.resource_version;
+        agent.version = registration.version;
+        agent.capabilities = registration.capabilities;
+        agent.checkpointed = registration.checkpointed;
+        agent.total = registration.total;
+        agent.resource_version = registration.resource_version;
         if self.by_pid.get(&old_pid) == Some(&key) {
             self.by_pid.remove(&old_pid);
         }
-        let old_pid = Some(old_pid).filter(|old| *old != arrival.pid);
-        self.by_pid.insert(arrival.pid, key);
-        let removal_canceled = self.books.get_mut(&key)?.liveness.reconnect(timers);
+        let old_pid = Some(old_pid).filter(|old| *old != registration.pid);
+        self.by_pid.insert(registration.pid, key);
+        let removal_canceled = self.private_data.get_mut(&key)?.liveness.reconnect(timers);
         Some(Reconnected { old_pid, new_info, removal_canceled })
     }
 
@@ -181,9 +181,9 @@ impl Agents {
         if owns_pid {
             self.by_pid.remove(&agent.pid);
         }
-        if let Some(book) = self.books.remove(&key) {
-            self.by_observer.remove(&book.liveness.observer);
-            book.liveness.cancel(timers);
+        if let Some(data) = self.private_data.remove(&key) {
+            self.by_observer.remove(&data.liveness.observer);
+            data.liveness.cancel(timers);
         }
         Some((agent, owns_pid))
     }
@@ -252,12 +252,12 @@ impl Agents {
 
     /// Returns whether each row has an id and a book.
     pub(crate) fn are_ids_in_step(&self) -> bool {
-        self.by_id.len() == self.rows.len() && self.books.len() == self.rows.len()
+        self.by_id.len() == self.rows.len() && self.private_data.len() == self.rows.len()
     }
 
     /// Returns the parts that `invariants/broken.rs` breaks: the rows, and the tasks of an agent that has any.
     pub(crate) fn breakable(&mut self) -> (&mut Table<Agent>, Option<&mut TaskList>) {
-        let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
+        let mut tasks = self.private_data.values_mut().map(|data| &mut data.tasks);
         (&mut self.rows, tasks.find(|tasks| !tasks.is_empty()))
     }
 

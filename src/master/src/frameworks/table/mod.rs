@@ -36,7 +36,7 @@ pub(crate) struct Frameworks {
     by_id: FxHashMap<FrameworkId, FrameworkKey>,
     by_pid: FxHashMap<Pid, FrameworkKey>,
     by_stream: FxHashMap<StreamId, FrameworkKey>,
-    books: FxHashMap<FrameworkKey, Book>,
+    private_data: FxHashMap<FrameworkKey, PrivateData>,
     /// Frameworks that completed last, oldest first.
     completed: Tracked<Table<Framework>>,
     completed_ids: FxHashMap<FrameworkId, u64>,
@@ -52,7 +52,7 @@ struct Limits {
 
 /// Private data of the core about a framework.
 #[derive(Debug, Default)]
-struct Book {
+struct PrivateData {
     /// Active tasks of the framework by id.
     tasks: FxHashMap<TaskId, TaskKey>,
     /// Rows of the framework's unreachable tasks by id.
@@ -84,7 +84,7 @@ impl Frameworks {
             by_id: FxHashMap::default(),
             by_pid: FxHashMap::default(),
             by_stream: FxHashMap::default(),
-            books: FxHashMap::default(),
+            private_data: FxHashMap::default(),
             completed: Tracked::default(),
             completed_ids: FxHashMap::default(),
         }
@@ -143,7 +143,7 @@ impl Frameworks {
         let id = framework.id.clone();
         let key = FrameworkKey(self.rows.insert(Arc::new(framework)));
         self.by_id.insert(id, key);
-        self.books.insert(key, Book::default());
+        self.private_data.insert(key, PrivateData::default());
         key
     }
 
@@ -159,10 +159,10 @@ impl Frameworks {
 
     /// Sets the connection of a framework, which cancels its failover timeout.
     pub(crate) fn attach(&mut self, key: FrameworkKey, connection: Connection, timers: &mut Timers) {
-        if let Some(book) = self.books.get_mut(&key) {
-            book.epoch += 1;
-            book.last_pid = None;
-            timers.cancel(book.failover.take());
+        if let Some(data) = self.private_data.get_mut(&key) {
+            data.epoch += 1;
+            data.last_pid = None;
+            timers.cancel(data.failover.take());
         }
         match &connection {
             Connection::Http { stream, .. } => drop(self.by_stream.insert(*stream, key)),
@@ -178,14 +178,14 @@ impl Frameworks {
     pub(crate) fn detach(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Connection> {
         let framework = self.row(key)?;
         let old = std::mem::replace(&mut framework.connection, Connection::Disconnected);
-        let book = self.books.get_mut(&key)?;
-        book.epoch += 1;
-        timers.cancel(book.heartbeat.take());
+        let data = self.private_data.get_mut(&key)?;
+        data.epoch += 1;
+        timers.cancel(data.heartbeat.take());
         match &old {
             Connection::Http { stream, .. } => self.by_stream.remove(stream).map(|_| old),
             Connection::Driver(pid) => {
                 self.by_pid.remove(pid);
-                book.last_pid = Some(pid.clone());
+                data.last_pid = Some(pid.clone());
                 Some(old)
             }
             Connection::Recovered | Connection::Disconnected => None,
@@ -200,24 +200,24 @@ impl Frameworks {
     /// Returns whether a disconnected framework's last connection was to a process: then a subscription of it is a
     /// retry after a broken link.
     pub(crate) fn was_driver(&self, key: FrameworkKey, pid: &Pid) -> bool {
-        self.books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(pid))
+        self.private_data.get(&key).is_some_and(|data| data.last_pid.as_ref() == Some(pid))
     }
 
     /// Returns whether a framework's connection has not changed since `epoch`.
     pub(crate) fn is_current(&self, key: FrameworkKey, epoch: u64) -> bool {
-        self.books.get(&key).is_some_and(|book| book.epoch == epoch)
+        self.private_data.get(&key).is_some_and(|data| data.epoch == epoch)
     }
 
     /// Sets the timer of the next heartbeat.
     pub(crate) fn set_heartbeat(&mut self, key: FrameworkKey, at: Time, timers: &mut Timers) {
-        let Some(book) = self.books.get_mut(&key) else { return };
-        book.heartbeat = Some(timers.set(at, Timer::SchedulerHeartbeat { framework: key, epoch: book.epoch }));
+        let Some(data) = self.private_data.get_mut(&key) else { return };
+        data.heartbeat = Some(timers.set(at, Timer::SchedulerHeartbeat { framework: key, epoch: data.epoch }));
     }
 
     /// Starts the failover timeout of a disconnected framework.
     pub(crate) fn await_failover(&mut self, key: FrameworkKey, until: Time, timers: &mut Timers) {
-        let Some(book) = self.books.get_mut(&key) else { return };
-        book.failover = Some(timers.set(until, Timer::FrameworkFailover { framework: key, epoch: book.epoch }));
+        let Some(data) = self.private_data.get_mut(&key) else { return };
+        data.failover = Some(timers.set(until, Timer::FrameworkFailover { framework: key, epoch: data.epoch }));
     }
 
     pub(crate) fn set_reregistered(&mut self, key: FrameworkKey, now: Time) {
@@ -286,8 +286,8 @@ impl Frameworks {
     pub(crate) fn remove(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Framework> {
         let framework = self.rows.remove(key.0)?;
         self.by_id.remove(&framework.id);
-        if let Some(book) = self.books.remove(&key) {
-            book.failover.into_iter().chain(book.heartbeat).for_each(|token| timers.cancel(token));
+        if let Some(data) = self.private_data.remove(&key) {
+            data.failover.into_iter().chain(data.heartbeat).for_each(|token| timers.cancel(token));
         }
         Some(Arc::unwrap_or_clone(framework))
     }
@@ -310,9 +310,9 @@ impl Frameworks {
     /// The first mismatch.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (key, framework) in self.rows.iter() {
-            let book = self.books.get(&FrameworkKey(key));
-            let book = book.ok_or_else(|| format!("framework {} has no book", framework.id))?;
-            if book.tasks.len() != framework.tasks.len() || book.unreachable.len() != framework.unreachable_tasks.len()
+            let data = self.private_data.get(&FrameworkKey(key));
+            let data = data.ok_or_else(|| format!("framework {} has no table of tasks", framework.id))?;
+            if data.tasks.len() != framework.tasks.len() || data.unreachable.len() != framework.unreachable_tasks.len()
             {
                 return Err(format!("framework {}: the ids of its tasks do not match its tasks", framework.id));
             }
@@ -328,7 +328,7 @@ impl Frameworks {
     pub(crate) fn breakable(
         &mut self,
     ) -> (&mut FxHashMap<FrameworkId, FrameworkKey>, Option<&mut FxHashMap<TaskId, TaskKey>>) {
-        let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
+        let mut tasks = self.private_data.values_mut().map(|data| &mut data.tasks);
         (&mut self.by_id, tasks.find(|tasks| !tasks.is_empty()))
     }
 

@@ -1,6 +1,6 @@
 //! Tasks of frameworks: the active ones, those on unreachable agents, and the completed ones.
 //!
-//! It does not know which resources of agents tasks use; `tasks/book.rs` updates both tables.
+//! It does not know which resources of agents tasks use; `tasks/tables.rs` updates both tables.
 
 use std::sync::Arc;
 
@@ -33,40 +33,40 @@ impl Frameworks {
 
     /// Returns the key of an active task.
     pub(crate) fn task_key(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
-        self.books.get(&framework)?.tasks.get(id).copied()
+        self.private_data.get(&framework)?.tasks.get(id).copied()
     }
 
     /// Returns `"active"` or `"unreachable"` if a framework has an active or unreachable task with an id.
     pub(crate) fn task_id_in_use(&self, framework: FrameworkKey, id: &str) -> Option<&'static str> {
-        let book = self.books.get(&framework)?;
-        if book.tasks.contains_key(id) {
+        let data = self.private_data.get(&framework)?;
+        if data.tasks.contains_key(id) {
             return Some("active");
         }
-        book.unreachable.contains_key(id).then_some("unreachable")
+        data.unreachable.contains_key(id).then_some("unreachable")
     }
 
     /// Returns the resources of a framework's last task.
     pub(crate) fn last_needs(&self, key: FrameworkKey) -> Option<&Resources> {
-        self.books.get(&key).map(|book| &*book.last_needs)
+        self.private_data.get(&key).map(|data| &*data.last_needs)
     }
 
     /// Returns these resources, shared with the framework's last task if they are equal to that task's.
     pub(crate) fn share_needs(&mut self, key: FrameworkKey, resources: Resources) -> Arc<Resources> {
-        let Some(book) = self.books.get_mut(&key) else { return Arc::new(resources) };
+        let Some(data) = self.private_data.get_mut(&key) else { return Arc::new(resources) };
         // Disks that differ only in their volumes compare equal.
         let has_disk = resources.iter().any(|resource| resource.disk().is_some());
-        if has_disk || book.last_needs.as_slice() != resources.as_slice() {
-            book.last_needs = Arc::new(resources);
+        if has_disk || data.last_needs.as_slice() != resources.as_slice() {
+            data.last_needs = Arc::new(resources);
         }
-        Arc::clone(&book.last_needs)
+        Arc::clone(&data.last_needs)
     }
 
     /// Adds an active task.
     pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
         let framework = task.framework;
         let key = TaskKey(self.row(framework)?.tasks.insert(Arc::new(task)));
-        if let Some(book) = self.books.get_mut(&framework) {
-            book.tasks.insert(id, key);
+        if let Some(data) = self.private_data.get_mut(&framework) {
+            data.tasks.insert(id, key);
         }
         Some(key)
     }
@@ -101,8 +101,8 @@ impl Frameworks {
     /// Removes a task from the active ones.
     pub(crate) fn remove_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
         let row = self.row(framework)?.tasks.remove(task.0)?;
-        if let Some(book) = self.books.get_mut(&framework) {
-            book.tasks.remove(&row.id);
+        if let Some(data) = self.private_data.get_mut(&framework) {
+            data.tasks.remove(&row.id);
         }
         Some(row)
     }
@@ -133,25 +133,25 @@ impl Frameworks {
     }
 
     /// Adds a task that was active to the unreachable ones.
-    pub(crate) fn strand_task(&mut self, key: FrameworkKey, task: Arc<Task>) {
+    pub(crate) fn mark_task_unreachable(&mut self, key: FrameworkKey, task: Arc<Task>) {
         let limit = self.limits.unreachable_tasks;
         let id = task.id.clone();
         let Some(framework) = self.row(key) else { return };
         let number = framework.unreachable_tasks.next_key();
         let forgotten = push_limited(&mut framework.unreachable_tasks, task, limit);
-        let Some(book) = self.books.get_mut(&key) else { return };
-        book.unreachable.insert(id, number);
+        let Some(data) = self.private_data.get_mut(&key) else { return };
+        data.unreachable.insert(id, number);
         for (row, old) in forgotten {
             // The id may belong to a newer row by now.
-            if book.unreachable.get(&old.id).is_some_and(|newest| *newest == row) {
-                book.unreachable.remove(&old.id);
+            if data.unreachable.get(&old.id).is_some_and(|newest| *newest == row) {
+                data.unreachable.remove(&old.id);
             }
         }
     }
 
     /// Removes a task from the unreachable ones, because its agent lists it again.
-    pub(crate) fn unstrand_task(&mut self, key: FrameworkKey, id: &str) {
-        let Some(row) = self.books.get_mut(&key).and_then(|book| book.unreachable.remove(id)) else { return };
+    pub(crate) fn remove_unreachable_task(&mut self, key: FrameworkKey, id: &str) {
+        let Some(row) = self.private_data.get_mut(&key).and_then(|data| data.unreachable.remove(id)) else { return };
         if let Some(framework) = self.row(key) {
             framework.unreachable_tasks.remove(row);
         }

@@ -17,8 +17,8 @@ use protos::mesos::PerfStatistics;
 use tokio::task::JoinHandle;
 
 use super::GroupUse;
-use crate::composing::{ComposingContainerizer, Holdings};
-use crate::config::{Config, Perf, Refused};
+use crate::composing::{ComposingContainerizer, ListContainerResources};
+use crate::config::{Config, ConfigError, Perf};
 use crate::credential_helpers;
 use crate::external_program::{self, ExternalProgram};
 use crate::mesos::isolators::Isolator;
@@ -54,7 +54,7 @@ impl Isolator for PerfEvent {
     }
 
     /// Starts the task that takes samples, if events are configured.
-    fn watch(self: Arc<Self>, running: ComposingContainerizer, _: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, _: ListContainerResources) -> Option<JoinHandle<()>> {
         let config = self.0.config.as_ref()?;
         let pause = config.interval - config.duration;
         Some(tokio::spawn(async move {
@@ -84,7 +84,7 @@ impl PerfEvent {
     ///
     /// # Errors
     /// An event cannot be counted, or there is no `perf`.
-    pub(crate) fn start(config: &Config, now: Arc<dyn Fn() -> Time + Send + Sync>) -> Result<PerfEvent, Refused> {
+    pub(crate) fn start(config: &Config, now: Arc<dyn Fn() -> Time + Send + Sync>) -> Result<PerfEvent, ConfigError> {
         let cgroups = &config.isolation.cgroups;
         let (root, file) = (cgroups.root.clone(), config.runtime_dir.join("isolators/perf"));
         let perf =
@@ -92,7 +92,7 @@ impl PerfEvent {
         let Some(config) = &cgroups.perf else { return Ok(perf) };
         match perf.run(&config.events, &[], Duration::ZERO) {
             Ok(_) => Ok(perf),
-            Err(error) => Err(Refused::new("perf_events", format!("'perf' cannot count these: {error:#}"))),
+            Err(error) => Err(ConfigError::new("perf_events", format!("'perf' cannot count these: {error:#}"))),
         }
     }
 

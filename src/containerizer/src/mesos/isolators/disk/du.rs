@@ -13,7 +13,7 @@ use protos::mesos;
 use resources::{Amount, Format, Name, Resource, Resources};
 use tokio::task::JoinHandle;
 
-use crate::composing::{ComposingContainerizer, Holding, Holdings};
+use crate::composing::{ComposingContainerizer, ContainerResources, ListContainerResources};
 use crate::config::Disk;
 use crate::mesos::isolators::Isolator;
 
@@ -43,7 +43,7 @@ impl Du {
 }
 
 impl Isolator for Du {
-    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: ListContainerResources) -> Option<JoinHandle<()>> {
         let Disk { interval, enforce } = self.config;
         Some(tokio::spawn(async move {
             loop {
@@ -70,7 +70,7 @@ impl Isolator for Du {
 }
 
 /// Measures an executor's sandbox. Volumes in it are links, which do not count.
-fn look(held: &Holding) -> DiskUse {
+fn look(held: &ContainerResources) -> DiskUse {
     let own = held.resources.filter(|resource| *resource.name() == Name::Disk && !resource.is_persistent_volume());
     let megabytes = own.disk().to_f64();
     let limit = (!own.is_empty()).then_some((megabytes * MEGABYTE as f64) as u64);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use agent::{ContainerName, ContainerSpec, Input, Prepare};
 use anyhow::Context;
 use containers::User;
-use containers::isolation::{Isolation, Mount, Place};
+use containers::isolation::{Isolation, Mount, MountPath};
 use protos::mesos;
 use protos::mesos::volume::source::sandbox_path::Type as Whose;
 
@@ -42,16 +42,16 @@ impl Isolator for Filesystem {
         self.images.clean(kept);
     }
 
-    fn provides(&self, spec: &ContainerSpec) -> bool {
+    fn needs_provisioning(&self, spec: &ContainerSpec) -> bool {
         Provisioner::are_wanted(spec)
     }
 
-    fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
-        self.images.provide(container, spec, &self.fetcher).map(|()| None)
+    fn provision(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
+        self.images.provision(container, spec, &self.fetcher).map(|()| None)
     }
 
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
-        if container.around.is_none() {
+        if container.outer_process.is_none() {
             let hostname = container.spec.container.as_ref().and_then(|container| container.hostname.clone());
             launch.isolation.namespaces.uts = hostname.is_some();
             launch.isolation.namespaces.mount = true;
@@ -92,13 +92,13 @@ impl Wanted<'_> {
         let is_inside = isolation.enter.is_some() && self.view.root().is_none();
         // Nested containers share the root of their parent, where these directories are symbolic links.
         for link in spec.volumes.iter().filter(|_| !is_inside) {
-            crate::volumes::ready(link, self.user)?;
+            crate::volumes::prepare_directory(link, self.user)?;
             let source = match &link.prepare {
                 // A sandbox may be in a directory of a user, who may replace any part of the path by a link.
-                Prepare::Make { .. } => Place::without_links(&link.directory),
-                Prepare::Give | Prepare::Leave => Place::trusted(&link.directory),
+                Prepare::Create { .. } => MountPath::without_links(&link.directory),
+                Prepare::ChangeOwner | Prepare::KeepOwner => MountPath::trusted(&link.directory),
             };
-            let target = self.point(&link.seen, true)?;
+            let target = self.point(&link.container_path, true)?;
             isolation.mounts.push(Mount::Bind { source, target, read_only: false });
         }
         for (number, volume) in asked.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Wanted<'_> {
                 Some(_) => {
                     let shown = self.isolator.images.volume(self.container, number)?;
                     isolation.mounts.extend(shown.mount);
-                    (Place::trusted(shown.path), true, shown.is_fixed)
+                    (MountPath::trusted(shown.path), true, shown.is_fixed)
                 }
                 None => {
                     let (source, is_directory) = self.source(volume)?;
@@ -122,7 +122,7 @@ impl Wanted<'_> {
     }
 
     /// Returns the source of a volume, and whether it is a directory.
-    fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
+    fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(MountPath, bool)> {
         use mesos::volume::source::Type;
         let (isolator, spec) = (self.isolator, self.spec);
         let shown = &volume.container_path;
@@ -148,7 +148,7 @@ impl Wanted<'_> {
                 let secret = source.secret.as_ref().with_context(|| format!("The volume '{shown}' has no secret"))?;
                 let bytes = crate::secrets::value(secret)?;
                 let file = crate::secrets::write(&isolator.secrets, self.container, self.user, &bytes)?;
-                Ok((Place::trusted(file), false))
+                Ok((MountPath::trusted(file), false))
             }
             other => anyhow::bail!("Volumes of the type {} are not supported by this agent", other.as_str_name()),
         }
@@ -156,7 +156,7 @@ impl Wanted<'_> {
 
     /// Returns the mount point of a volume. It is created in the sandbox, and in a root file system of the container's
     /// own; anywhere else it must exist.
-    fn point(&self, seen: &str, is_directory: bool) -> anyhow::Result<Place> {
+    fn point(&self, seen: &str, is_directory: bool) -> anyhow::Result<MountPath> {
         let path = Path::new(seen);
         let path = match self.view.root() {
             Some(root) => match path.strip_prefix(self.view.sandbox(self.spec)) {
@@ -172,18 +172,18 @@ impl Wanted<'_> {
                 found.is_dir() == is_directory,
                 "A directory and a file cannot be mounted on each other ('{seen}')"
             );
-            return Ok(Place::trusted(path));
+            return Ok(MountPath::trusted(path));
         }
         let sandbox = Path::new(&self.spec.sandbox);
         match is_directory {
             true => containers::make_inside(sandbox, path)?,
             false => containers::make_file_inside(sandbox, path)?,
         }
-        Ok(Place::without_links(sandbox.join(path)))
+        Ok(MountPath::without_links(sandbox.join(path)))
     }
 }
 
-fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
+fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::Result<(MountPath, bool)> {
     if !path.starts_with('/') {
         return sandbox_path(spec, path);
     }
@@ -194,12 +194,12 @@ fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::
             .with_context(|| format!("The host path '{path}' cannot be created"))?;
     }
     let metadata = std::fs::metadata(found).with_context(|| format!("The host path '{path}' cannot be mounted"))?;
-    Ok((Place::trusted(path), metadata.is_dir()))
+    Ok((MountPath::trusted(path), metadata.is_dir()))
 }
 
 /// Returns a directory of the container's own sandbox, which is created for its owner.
-fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
+fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(MountPath, bool)> {
     let sandbox = Path::new(&spec.sandbox);
     containers::make_inside(sandbox, Path::new(path))?;
-    Ok((Place::without_links(sandbox.join(path)), true))
+    Ok((MountPath::without_links(sandbox.join(path)), true))
 }

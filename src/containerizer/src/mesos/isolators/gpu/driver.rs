@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use containers::isolation::{Isolation, Mount, Place};
+use containers::isolation::{Isolation, Mount, MountPath};
 
 use crate::mesos::provisioner::Root;
 
@@ -54,7 +54,7 @@ pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> 
     );
     for (seen, file) in files {
         let target = root.point(&Path::new(TARGET).join(seen), false)?;
-        isolation.mounts.push(Mount::Bind { source: Place::trusted(file), target, read_only: true });
+        isolation.mounts.push(Mount::Bind { source: MountPath::trusted(file), target, read_only: true });
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use store::Access;
 
 use super::driver;
-use crate::config::{Cgroups, Config, DeviceFile, Refused};
+use crate::config::{Cgroups, Config, ConfigError, DeviceFile};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
 /// Name of the resource that is a part of a device.
@@ -42,12 +42,12 @@ struct Inner {
     notes: PathBuf,
     whole: Vec<u32>,
     shared: Vec<u32>,
-    held: Mutex<BTreeMap<String, Held>>,
+    held: Mutex<BTreeMap<String, AssignedGpus>>,
 }
 
 /// GPUs that a container holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct Held {
+pub(crate) struct AssignedGpus {
     whole: Vec<u32>,
     /// Shared device, and the part of it in thousandths.
     share: Option<(u32, u64)>,
@@ -59,14 +59,14 @@ impl Gpus {
     ///
     /// # Errors
     /// Devices that do not exist, or that are configured both as shared and as whole.
-    pub fn start(config: &Config) -> Result<Option<Gpus>, Refused> {
+    pub fn start(config: &Config) -> Result<Option<Gpus>, ConfigError> {
         let isolation = &config.isolation;
         if !isolation.has(&["gpu/nvidia"]) {
             return Ok(None);
         }
         let (devices, notes) = (PathBuf::from("/dev"), config.runtime_dir.join("isolators/gpu"));
         let gpus = Gpus::new(devices, notes, isolation.gpus.clone(), isolation.shared_gpus.clone());
-        gpus.map(Some).map_err(|(flag, why)| Refused::new(flag, why))
+        gpus.map(Some).map_err(|(flag, why)| ConfigError::new(flag, why))
     }
 
     fn new(
@@ -108,7 +108,7 @@ impl Gpus {
     ///
     /// # Errors
     /// The container holds more than is free.
-    fn give(&self, container: &ContainerName, list: &[mesos::Resource]) -> anyhow::Result<Held> {
+    fn assign(&self, container: &ContainerName, list: &[mesos::Resource]) -> anyhow::Result<AssignedGpus> {
         let (count, share) = (thousandths(list, "gpus") / WHOLE, thousandths(list, SHARE));
         let mut all = lock(&self.0.held);
         let mut own = all.get(container.as_str()).cloned().unwrap_or_default();
@@ -127,14 +127,14 @@ impl Gpus {
                 None => self.fullest(&all, share),
             };
             let Some(device) = device else {
-                if before != Held::default() {
+                if before != AssignedGpus::default() {
                     all.insert(container.as_str().to_owned(), before);
                 }
                 bail!("No shared GPU has {:.3} of it left", share as f64 / WHOLE as f64);
             };
             own.share = Some((device, share));
         }
-        if own != Held::default() {
+        if own != AssignedGpus::default() {
             store::create_private(&self.0.notes)?;
             store::write_file(&self.0.notes.join(container.as_str()), &serde_json::to_vec(&own)?, Access::Owner)?;
             all.insert(container.as_str().to_owned(), own.clone());
@@ -143,18 +143,18 @@ impl Gpus {
     }
 
     /// Returns the GPUs of a container.
-    fn of(&self, container: &ContainerName) -> Held {
+    fn of(&self, container: &ContainerName) -> AssignedGpus {
         lock(&self.0.held).get(container.as_str()).cloned().unwrap_or_default()
     }
 
     /// Returns the device with the smallest sufficient free part, so that large parts remain for others.
-    fn fullest(&self, all: &BTreeMap<String, Held>, share: u64) -> Option<u32> {
+    fn fullest(&self, all: &BTreeMap<String, AssignedGpus>, share: u64) -> Option<u32> {
         let fits = self.0.shared.iter().map(|device| (left(all, *device), *device)).filter(|(left, _)| *left >= share);
         fits.min().map(|(_, device)| device)
     }
 
     /// Releases the GPUs of a container.
-    pub(crate) fn take_back(&self, container: &str) {
+    pub(crate) fn release(&self, container: &str) {
         if lock(&self.0.held).remove(container).is_some() {
             let note = self.0.notes.join(container);
             if let Err(error) = fs::remove_file(&note) {
@@ -166,14 +166,14 @@ impl Gpus {
     /// Releases the GPUs of all containers except these top-level ones.
     fn clean(&self, wanted: &BTreeSet<String>) {
         let gone: Vec<String> = lock(&self.0.held).keys().filter(|name| !wanted.contains(*name)).cloned().collect();
-        gone.iter().for_each(|name| self.take_back(name));
+        gone.iter().for_each(|name| self.release(name));
     }
 
     /// Returns the devices that a container may open, in the format of the device controller.
     ///
     /// # Errors
     /// A device does not exist any more.
-    fn devices(&self, held: &Held) -> anyhow::Result<Vec<Device>> {
+    fn devices(&self, held: &AssignedGpus) -> anyhow::Result<Vec<Device>> {
         let number = |(_, device): (PathBuf, u64)| {
             let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
             Device(format!("c {major}:{minor} rwm"))
@@ -182,7 +182,7 @@ impl Gpus {
     }
 
     /// Returns the paths of a container's devices, with their numbers.
-    fn files(&self, held: &Held) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+    fn files(&self, held: &AssignedGpus) -> anyhow::Result<Vec<(PathBuf, u64)>> {
         let own: Vec<u32> = held.indexes();
         let needed = own.iter().map(|index| (format!("nvidia{index}"), true));
         let common = COMMON.iter().filter(|_| !own.is_empty()).map(|name| ((*name).to_owned(), false));
@@ -198,7 +198,7 @@ impl Gpus {
     }
 
     /// Returns a container's devices as files in its `/dev`, for a container with a `/dev` of its own.
-    fn device_files(&self, held: &Held) -> anyhow::Result<Vec<DeviceFile>> {
+    fn device_files(&self, held: &AssignedGpus) -> anyhow::Result<Vec<DeviceFile>> {
         let file = |(path, number): (PathBuf, u64)| {
             let path = path.strip_prefix(&self.0.devices).map(Path::to_owned).unwrap_or(path);
             DeviceFile { path, is_block: false, number, mode: 0o666 }
@@ -211,13 +211,13 @@ impl Gpus {
     ///
     /// # Errors
     /// The container holds more than is free, or a device no longer exists.
-    pub(crate) fn give_docker(
+    pub(crate) fn assign_to_docker(
         &self,
         container: &ContainerName,
         list: &[mesos::Resource],
     ) -> anyhow::Result<Option<String>> {
-        let held = self.give(container, list)?;
-        if held == Held::default() {
+        let held = self.assign(container, list)?;
+        if held == AssignedGpus::default() {
             return Ok(None);
         }
         let files: Vec<PathBuf> = self.files(&held)?.into_iter().map(|(path, _)| path).collect();
@@ -238,7 +238,7 @@ impl Nvidia {
     }
 
     /// Permits a top-level container to open its devices; nested containers have the rights of its group.
-    fn allow(&self, container: &ContainerName, group: &Group, held: &Held) -> anyhow::Result<()> {
+    fn allow(&self, container: &ContainerName, group: &Group, held: &AssignedGpus) -> anyhow::Result<()> {
         if container.parent().is_some() {
             return Ok(());
         }
@@ -255,7 +255,7 @@ impl Isolator for Nvidia {
     /// Prepares a container with its GPUs. Nested containers have those of their top-level container.
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
         let held = match container.name.parent() {
-            None => self.gpus.give(container.name, &container.spec.resources)?,
+            None => self.gpus.assign(container.name, &container.spec.resources)?,
             Some(_) => self.gpus.of(&container.name.root()),
         };
         launch.variables.extend(held.variables());
@@ -279,21 +279,21 @@ impl Isolator for Nvidia {
         held: &[mesos::Resource],
         _: Limits,
     ) -> anyhow::Result<()> {
-        self.allow(container, group, &self.gpus.give(container, held)?)
+        self.allow(container, group, &self.gpus.assign(container, held)?)
     }
 
     fn cleanup(&self, container: &ContainerName) {
-        self.gpus.take_back(container.as_str());
+        self.gpus.release(container.as_str());
     }
 }
 
 /// Returns the free part of a device in thousandths.
-fn left(all: &BTreeMap<String, Held>, device: u32) -> u64 {
+fn left(all: &BTreeMap<String, AssignedGpus>, device: u32) -> u64 {
     let parts = all.values().filter_map(|held| held.share).filter(|(shared, _)| *shared == device);
     WHOLE.saturating_sub(parts.map(|(_, part)| part).sum())
 }
 
-impl Held {
+impl AssignedGpus {
     fn indexes(&self) -> Vec<u32> {
         self.whole.iter().copied().chain(self.share.map(|(device, _)| device)).collect()
     }
@@ -342,7 +342,7 @@ mod tests {
         ContainerName::top(&base::ContainerId::new(id).unwrap())
     }
 
-    fn seen(held: &Held) -> String {
+    fn seen(held: &AssignedGpus) -> String {
         held.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect()
     }
 
@@ -351,7 +351,7 @@ mod tests {
         let (gpus, directory) = gpus("whole", &[], &[3]);
         let gpus = gpus.unwrap();
         assert_eq!(gpus.count(), (3, 1));
-        let give = |id: &str, count: f64| gpus.give(&container(id), &scalar("gpus", count));
+        let give = |id: &str, count: f64| gpus.assign(&container(id), &scalar("gpus", count));
         let first = give("a", 2.0).unwrap();
         assert_eq!(seen(&first), "CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=0,1 ");
         assert_eq!(give("a", 2.0).unwrap(), first, "asking again changes nothing");
@@ -360,9 +360,9 @@ mod tests {
         assert_eq!(give("b", 1.0).unwrap().whole, [2]);
         // The next agent process recovers the assignments.
         let again = Gpus::new(directory.join("dev"), directory.join("notes"), Vec::new(), vec![3]).unwrap();
-        assert!(again.give(&container("c"), &scalar("gpus", 1.0)).is_err());
+        assert!(again.assign(&container("c"), &scalar("gpus", 1.0)).is_err());
         again.clean(&["b".to_owned()].into());
-        assert_eq!(again.give(&container("c"), &scalar("gpus", 1.0)).unwrap().whole, [0]);
+        assert_eq!(again.assign(&container("c"), &scalar("gpus", 1.0)).unwrap().whole, [0]);
         fs::remove_dir_all(directory).unwrap();
     }
 
@@ -370,7 +370,7 @@ mod tests {
     fn requests_to_docker() {
         let (gpus, directory) = gpus("docker", &[], &[]);
         let gpus = gpus.unwrap();
-        let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
+        let give = |id: &str, count: f64| gpus.assign_to_docker(&container(id), &scalar("gpus", count));
         assert_eq!(give("none", 0.0).unwrap(), None);
         assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is not a device"));
         let path = directory.join("dev/nvidia0");
@@ -386,14 +386,14 @@ mod tests {
     fn parts_of_devices() {
         let (gpus, directory) = gpus("parts", &[], &[2, 3]);
         let gpus = gpus.unwrap();
-        let give = |id: &str, part: f64| gpus.give(&container(id), &scalar(SHARE, part));
+        let give = |id: &str, part: f64| gpus.assign(&container(id), &scalar(SHARE, part));
         let first = give("a", 0.5).unwrap();
         assert!(seen(&first).ends_with("NVIDIA_VISIBLE_DEVICES=2 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 "));
         assert_eq!(give("b", 0.6).unwrap().share, Some((3, 600)));
         assert_eq!(give("c", 0.4).unwrap().share, Some((3, 400)), "the fuller one");
         assert_eq!(give("d", 0.6).unwrap_err().to_string(), "No shared GPU has 0.600 of it left");
         assert_eq!(give("a", 1.0).unwrap().share, Some((2, 1000)), "it has grown where it is");
-        gpus.take_back("b");
+        gpus.release("b");
         assert_eq!(give("d", 0.6).unwrap().share, Some((3, 600)));
         assert!(give("e", 1.5).is_err());
         fs::remove_dir_all(directory).unwrap();
@@ -406,7 +406,7 @@ mod tests {
         assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
         let (plain, _) = gpus("flags", &[1], &[]);
         // A regular file is not a device.
-        assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
+        assert!(plain.unwrap().devices(&AssignedGpus { whole: vec![1], share: None }).is_err());
         fs::remove_dir_all(directory).unwrap();
     }
 }

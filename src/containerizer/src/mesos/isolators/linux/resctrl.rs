@@ -15,7 +15,7 @@ use anyhow::{Context, ensure};
 use base::lock;
 use protos::mesos;
 
-use crate::config::Refused;
+use crate::config::ConfigError;
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
 const ROOT: &str = "/sys/fs/resctrl";
@@ -63,9 +63,9 @@ impl Resctrl {
     ///
     /// # Errors
     /// The host does not support resctrl, or has fewer ways than are resources.
-    pub(crate) fn start(resources: &[mesos::Resource]) -> Result<Resctrl, Refused> {
+    pub(crate) fn start(resources: &[mesos::Resource]) -> Result<Resctrl, ConfigError> {
         Resctrl::at(Path::new(ROOT), amount(resources, "cache_ways") as u64)
-            .map_err(|error| Refused::new("isolation", format!("linux/resctrl: {error:#}")))
+            .map_err(|error| ConfigError::new("isolation", format!("linux/resctrl: {error:#}")))
     }
 
     fn at(root: &Path, given: u64) -> anyhow::Result<Resctrl> {

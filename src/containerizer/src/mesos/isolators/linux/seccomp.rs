@@ -18,7 +18,7 @@ use seccompiler::{
 use serde::Deserialize;
 use syscalls::Sysno;
 
-use crate::config::{Isolation, Refused};
+use crate::config::{ConfigError, Isolation};
 use crate::mesos::isolators::{Container, Isolator, Launch};
 
 /// Maximum size of a profile in bytes. A profile has a few thousand bytes; Docker's own has 15 KB.
@@ -106,11 +106,12 @@ impl Seccomp {
     ///
     /// # Errors
     /// The default profile cannot be used.
-    pub(crate) fn new(config: &Isolation) -> Result<Seccomp, Refused> {
+    pub(crate) fn new(config: &Isolation) -> Result<Seccomp, ConfigError> {
         let (profiles, default) = (config.seccomp_profiles.clone(), config.seccomp_default.clone());
         if let (Some(directory), Some(name)) = (&profiles, &default) {
-            read(directory, name, u64::MAX)
-                .map_err(|error| Refused::new("seccomp_profile_name", format!("'{name}' cannot be used: {error:#}")))?;
+            read(directory, name, u64::MAX).map_err(|error| {
+                ConfigError::new("seccomp_profile_name", format!("'{name}' cannot be used: {error:#}"))
+            })?;
         }
         Ok(Seccomp { profiles, default })
     }

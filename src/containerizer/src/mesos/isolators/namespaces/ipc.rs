@@ -28,7 +28,7 @@ impl Ipc {
 impl Isolator for Ipc {
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
         let linux = container.spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
-        let is_outermost = container.around.is_none();
+        let is_outermost = container.outer_process.is_none();
         let is_private = is_outermost && linux.is_none_or(|linux| linux.ipc_mode() != IpcMode::ShareParent);
         anyhow::ensure!(
             is_private || !is_outermost || !self.is_forced,

@@ -19,7 +19,7 @@ impl Pid {
 
 impl Isolator for Pid {
     fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
-        if container.around.is_some() {
+        if container.outer_process.is_some() {
             return Ok(());
         }
         let linux = container.spec.container.as_ref().and_then(|container| container.linux_info.as_ref());

@@ -14,7 +14,7 @@ use protos::mesos;
 use resources::{Format, Name, Ranges, Resource, Resources};
 use tokio::task::JoinHandle;
 
-use crate::composing::{ComposingContainerizer, Holding, Holdings};
+use crate::composing::{ComposingContainerizer, ContainerResources, ListContainerResources};
 use crate::config::{self, PortRange};
 use crate::mesos::isolators::Isolator;
 
@@ -31,12 +31,12 @@ pub(crate) struct Ports {
 }
 
 impl Isolator for Ports {
-    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: ListContainerResources) -> Option<JoinHandle<()>> {
         Some(tokio::spawn(async move {
             let mut logged = BTreeMap::new();
             loop {
                 tokio::time::sleep(self.interval).await;
-                let ports = |holding: Holding| (holding.container, holding.resources.ports());
+                let ports = |holding: ContainerResources| (holding.container, holding.resources.ports());
                 let mut held: BTreeMap<_, _> = held().await.into_iter().map(ports).collect();
                 held.extend(running.ports().into_iter().map(|(container, ports)| (container, Ranges::new(ports))));
                 let (looking, rules) = (running.clone(), self.clone());
@@ -112,10 +112,10 @@ impl Ports {
 }
 
 /// Ports that a container holds, as ranges.
-pub(crate) type Held = Vec<(u64, u64)>;
+pub(crate) type HeldPorts = Vec<(u64, u64)>;
 
 /// Returns the ports of a standalone container; `None` for executors and nested containers.
-pub(crate) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<Held> {
+pub(crate) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<HeldPorts> {
     if spec.latest.is_some() || container.parent().is_some() {
         return None;
     }

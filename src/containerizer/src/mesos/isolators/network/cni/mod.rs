@@ -15,7 +15,7 @@ use std::sync::Arc;
 use agent::{ContainerName, ContainerSpec, Input};
 use anyhow::Context;
 use containers::cgroups::Group;
-use containers::isolation::{Isolation, Mount, Place};
+use containers::isolation::{Isolation, Mount, MountPath};
 use protos::mesos::{self, NetworkInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,12 +77,12 @@ impl Isolator for Cni {
         tokio::task::spawn_blocking(move || cni.clean(&kept));
     }
 
-    fn provides(&self, spec: &ContainerSpec) -> bool {
+    fn needs_provisioning(&self, spec: &ContainerSpec) -> bool {
         wanted(spec)
     }
 
     /// Creates a container's network namespace and connects it. Returns its networks and addresses.
-    fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
+    fn provision(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
         let connected = self.try_connect(container, spec);
         let networks = connected.inspect_err(|_| self.cleanup(container))?;
         Ok(Some(Input::ContainerNetworks { container: container.clone(), networks }))
@@ -262,11 +262,11 @@ impl Connected {
         for file in FILES {
             let inside = Path::new("etc").join(file);
             let target = match view.root() {
-                Some(root) => Place { base: root.path().to_owned(), inside },
-                None => Place::trusted(Path::new("/").join(inside)),
+                Some(root) => MountPath { base: root.path().to_owned(), inside },
+                None => MountPath::trusted(Path::new("/").join(inside)),
             };
             if view.root().is_some() || target.base.exists() {
-                let source = Place::trusted(self.directory.join(file));
+                let source = MountPath::trusted(self.directory.join(file));
                 isolation.mounts.push(Mount::Bind { source, target, read_only: false });
             }
         }
