@@ -1,6 +1,6 @@
 //! The common parts of the frameworks that run jobs (`binpack`, `dag`).
 //!
-//! - [`file`] parses job files: TOML or JSON, with the line and rule of every fault.
+//! - [`mod@file`] parses job files: TOML or JSON, with the line and rule of every fault.
 //! - [`Need`], [`constraint`] and [`place`] have the needs of tasks, their placement constraints and their placement.
 //! - [`offers`] holds the current offers, [`offer_state`] suppresses and revives them, [`known_agents`] records what
 //!   agents have offered so far, [`unreachable_tasks`] the tasks on unreachable agents.

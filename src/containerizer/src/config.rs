@@ -155,7 +155,7 @@ pub struct NetCls {
 /// Configuration of `perf` sampling (`--perf_events`, `--perf_interval` and `--perf_duration`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
-    /// Names of the events to count; [`is_perf_event`] accepts all of them.
+    /// Names of the events to count; [`crate::is_perf_event`] accepts all of them.
     pub events: Vec<String>,
     /// Time from the start of one sample to that of the next.
     pub interval: Duration,

@@ -2,7 +2,7 @@
 //!
 //! [`Launcher::spawn`] starts a process from a [`Spec`] and returns its [`Child`]: a pid and a pidfd that becomes
 //! readable when the process has ended, for any event loop. [`Attached`] is the same for a process that an earlier run
-//! of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
+//! of the agent started. [`fn@destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
 //!
 //! This crate does not depend on tasks, frameworks, protobuf or an async runtime, and has no state of its own. It is
 //! the only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in
@@ -10,7 +10,7 @@
 //! `large_pages.rs` and `template/hand_down.rs`, pidfd ioctls in `exit_info.rs`, BPF programs in
 //! `cgroups/device_filter.rs`, the allocator in `memory.rs`.
 //!
-//! All functions may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
+//! All functions may block for short times (a fork, a scan of `/proc`), [`fn@destroy`] for longer.
 
 mod attach;
 pub mod cgroups;

@@ -1,6 +1,6 @@
 //! Inputs and outputs of the core.
 //!
-//! [`crate::Master::handle`] takes inputs and fills an [`Outbox`].
+//! [`crate::Master`] takes inputs and fills an [`Outbox`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub enum Input {
         /// Hostnames whose agents may be offered; `None` allows all.
         hostnames: Option<BTreeSet<String>>,
     },
-    /// The time of [`crate::Master::next_wake`] has passed.
+    /// The time of [`next_wake`](cores::Core::next_wake) has passed.
     Wake,
 }
 

@@ -1,10 +1,10 @@
 //! The master's core: frameworks, agents, offers, tasks, operations, validation, registry operations.
 //!
-//! [`Master`] is a state machine: [`Master::handle`] handles an [`Input`], and its results are in the [`Outbox`]. It
-//! has no clock, no sockets, no files, and no randomness except a seed. A message or call is handled in the file of its
-//! name, in `messages/`, `calls/` or `operator/`; their effects are in `agents/`, `frameworks/`, `offers/` and
-//! `tasks/`. `Agents`, `AbsentAgents`, `Frameworks`, `Offers` and `Operations` are tables with private fields: they
-//! update their indices, timers and sums, and record that a snapshot has changed (`tracked.rs`).
+//! [`Master`] is a state machine: [`Core::handle`](cores::Core::handle) handles an [`Input`], and its results are in
+//! the [`Outbox`]. It has no clock, no sockets, no files, and no randomness except a seed. A message or call is handled
+//! in the file of its name, in `messages/`, `calls/` or `operator/`; their effects are in `agents/`, `frameworks/`,
+//! `offers/` and `tasks/`. `Agents`, `AbsentAgents`, `Frameworks`, `Offers` and `Operations` are tables with private
+//! fields: they update their indices, timers and sums, and record that a snapshot has changed (`tracked.rs`).
 //!
 //! This crate does not depend on HTTP, JSON, the transport of messages, or the storage of the registry.
 #![forbid(unsafe_code)]

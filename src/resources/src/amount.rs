@@ -34,7 +34,7 @@ impl Amount {
 
     /// Converts to the nearest amount: `value * 1000` rounded, halves away from zero.
     ///
-    /// Values past the ends saturate; NaN becomes 0. Incoming lists are checked before ([`crate::validate`]).
+    /// Values past the ends saturate; NaN becomes 0. Incoming lists are checked before ([`fn@crate::validate`]).
     #[must_use]
     pub fn from_f64(value: f64) -> Self {
         #[allow(clippy::cast_possible_truncation)]

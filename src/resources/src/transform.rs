@@ -9,7 +9,7 @@ impl Resource {
         self.clone().with_reservations(&[])
     }
 
-    /// Returns the resource with one more reservation. The new reservation must refine the old; [`crate::validate`]
+    /// Returns the resource with one more reservation. The new reservation must refine the old; [`fn@crate::validate`]
     /// checks that.
     #[must_use]
     pub fn push_reservation(&self, reservation: Reservation) -> Self {

@@ -1,6 +1,6 @@
 //! Jobs, and the file that describes them.
 //!
-//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. The
+//! [`fn@read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. The
 //! scheduling of jobs is elsewhere.
 
 mod container;

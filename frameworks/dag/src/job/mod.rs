@@ -1,7 +1,7 @@
 //! Jobs that consist of stages, and the file that describes them.
 //!
-//! [`read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file. Running a
-//! job on a cluster is the task of [`crate::core`].
+//! [`fn@read`] converts a file to jobs or reports all of its faults; a [`Job`] satisfies all rules of that file.
+//! Running a job on a cluster is the task of [`crate::core`].
 
 mod approximate;
 pub mod graph;

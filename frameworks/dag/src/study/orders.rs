@@ -1,6 +1,6 @@
 //! Compares the heuristics that Decima was compared with, on batches and streams of TPC-H queries.
 //!
-//! Queries come from the public simulator's directory ([`super::tpch`]) or are generated ([`super::made`]).
+//! Queries come from the public simulator's directory ([`super::tpch`]) or are generated ([`super::generated`]).
 
 use std::sync::Arc;
 

@@ -69,7 +69,7 @@ pub fn partial(
     Ok(sums)
 }
 
-/// Returns the [`score`](super::score) of a shard in a round of a training on critical rows; all numbers are 0 in a
+/// Returns the [`score`](fn@super::score) of a shard in a round of a training on critical rows; all numbers are 0 in a
 /// round that skips rows.
 ///
 /// # Errors

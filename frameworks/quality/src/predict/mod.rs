@@ -1,6 +1,6 @@
 //! Predicts the progress of a training job: fits its loss curve and extrapolates it (SLAQ, section 4).
 //!
-//! [`fit`] fits a curve to a history, [`TimeModel`] predicts how long an iteration takes on a number of cores, and a
+//! [`fn@fit`] fits a curve to a history, [`TimeModel`] predicts how long an iteration takes on a number of cores, and a
 //! [`Forecaster`] has both for one job. This module does not share cores.
 
 mod curve;

@@ -157,7 +157,8 @@ impl EndClassifier {
         features::of_job(start, &shares)
     }
 
-    /// Returns the probability of each end of a task, from the features that [`seen`](EndClassifier::seen) returned.
+    /// Returns the probability of each end of a task, from the features that
+    /// [`task_features`](EndClassifier::task_features) returned.
     pub fn predict(&self, seen: &[f64]) -> [f64; 4] {
         if features::runs(seen) { self.running.predict(seen) } else { self.launches.predict(seen) }
     }

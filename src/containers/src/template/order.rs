@@ -111,7 +111,7 @@ pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
     out.0
 }
 
-/// Decodes an order that [`write`] has encoded. The caller adds the streams and the group.
+/// Decodes an order that [`fn@write`] has encoded. The caller adds the streams and the group.
 pub(super) fn read(bytes: &[u8]) -> Result<(Head, Spec), Malformed> {
     let (head, rest) = Head::read(bytes)?;
     let mut from = Reader(rest);

@@ -1,8 +1,9 @@
 //! Fault campaigns: random small clusters with many faults, and rules that hold nevertheless.
 //!
 //! A seed determines a [`Plan`]: a cluster, its work, and a list of faults with their times. [`run_plan`] runs it and
-//! returns the first rule that was broken; [`shrink`] finds a smaller plan that breaks the same rule. [`campaign`] runs
-//! many seeds on several threads, as the campaign of `masters` does. `docs/lab-guide.md` lists the faults and rules.
+//! returns the first rule that was broken; [`fn@shrink`] finds a smaller plan that breaks the same rule.
+//! [`fn@campaign`] runs many seeds on several threads, as the campaign of `masters` does. `docs/lab-guide.md` lists the
+//! faults and rules.
 
 mod campaign;
 mod checker;

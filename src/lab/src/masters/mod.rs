@@ -1,9 +1,9 @@
 //! Fault campaigns of the masters' own group (`peers`): election, replicated log, leases and changes of the members.
 //!
 //! A seed determines a [`Plan`]: a group, its clients, and a list of faults with their times. [`run_plan`] runs it and
-//! returns the first rule that was broken; [`examine`] finds a smaller plan that breaks the same rule, and [`campaign`]
-//! runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What masters do for agents and frameworks is
-//! not covered here, but by `faults`.
+//! returns the first rule that was broken; [`examine`] finds a smaller plan that breaks the same rule, and
+//! [`fn@campaign`] runs many seeds. `docs/lab-guide.md` lists the faults and the rules. What masters do for agents and
+//! frameworks is not covered here, but by `faults`.
 
 mod campaign;
 mod fault;

@@ -2,7 +2,8 @@
 //! dependencies. It opens no file.
 //!
 //! `J5_2_3` is task 5, after tasks 2 and 3 of its job; letters have no meaning. Names of another form, such as
-//! `task_x`, are tasks without dependencies. [`made`] generates jobs with the published distributions of the trace.
+//! `task_x`, are tasks without dependencies. [`generated`] generates jobs with the published distributions of the
+//! trace.
 
 pub mod generated;
 mod line;
