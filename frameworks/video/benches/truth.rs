@@ -33,7 +33,7 @@ fn main() {
 type Picture = (f64, Frame, Vec<LabelledBox>);
 
 fn made() {
-    println!("the made square, {SECONDS} s for each of 6 seeds:");
+    println!("the synthetic square, {SECONDS} s for each of 6 seeds:");
     let scenes: Vec<Vec<Picture>> = [1, 2, 3, 4, 5, 6].map(|seed| square(seed, SECONDS)).into();
     for detector in Detector::ALL {
         let (mut all, mut cost) = (Vec::new(), 0.0);

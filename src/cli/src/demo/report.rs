@@ -151,7 +151,7 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
         page.text(
             "One picture of a street, with what the query counting follows in it and the line at which it counts.",
         );
-        page.png(street, "a made street with a box around each vehicle");
+        page.png(street, "a synthetic street with a box around each vehicle");
     }
     page.text(
         "A query can look at fewer frames, or at smaller ones: its quality is that of its configuration against the best \

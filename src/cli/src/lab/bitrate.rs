@@ -23,8 +23,8 @@ pub struct Args {
     /// What is watched: a movie in chunks of 4 s, or the live view of a query
     #[arg(default_value = "movie")]
     watched: Watched,
-    /// Traces to compare on, a file each with lines of seconds and Mbit/s; made ones otherwise
-    #[arg(long, value_name = "FOLDER")]
+    /// Traces to compare on, a file each with lines of seconds and Mbit/s; generated ones otherwise
+    #[arg(long, value_name = "DIRECTORY")]
     traces: Option<PathBuf>,
     /// Weights of the linear policy [default: those of this program]
     #[arg(long, value_name = "FILE", conflicts_with = "train")]
@@ -32,8 +32,8 @@ pub struct Args {
     /// Train first, and write the weights there
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// Traces to train on; made ones otherwise
-    #[arg(long, value_name = "FOLDER", requires = "train")]
+    /// Traces to train on; generated ones otherwise
+    #[arg(long, value_name = "DIRECTORY", requires = "train")]
     train_on: Option<PathBuf>,
     /// The seed of the training
     #[arg(long, default_value_t = 1, requires = "train")]
@@ -94,7 +94,7 @@ fn trained(study: Study, args: &Args, file: &Path) -> Result<Weights> {
         "Weights of the linear policy of bitrates, by feature. Only their proportions count.".to_owned(),
         format!(
             "Made by `tepui lab bitrate {watched} --train=FILE{} --seed={}`.",
-            if args.train_on.is_some() { " --train-on=FOLDER" } else { "" },
+            if args.train_on.is_some() { " --train-on=DIRECTORY" } else { "" },
             args.seed
         ),
     ];

@@ -15,16 +15,16 @@ use crate::read::table::{age, table};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Files of `task_events` of Google's trace of 2011, unpacked, in the order of time; a trace is made otherwise
+    /// Files of `task_events` of Google's trace of 2011, unpacked, in the order of time; a trace is generated otherwise
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
     /// The part of the trace's time in which the classifier only learns
     #[arg(long, default_value_t = 0.6, value_name = "SHARE")]
     learn: f64,
-    /// Number of jobs of a made trace
+    /// Number of jobs of a generated trace
     #[arg(long, default_value_t = 8_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "trace")]
     jobs: u32,
-    /// Seed of the made trace and of the classifier
+    /// Seed of the generated trace and of the classifier
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let source = match args.trace.is_empty() {
         true => format!(
-            "a made trace of {} jobs, seed {} (its mechanisms are in docs/papers/failures.md)",
+            "a generated trace of {} jobs, seed {} (its mechanisms are in docs/papers/failures.md)",
             args.jobs, args.seed
         ),
         false => args.trace.iter().map(|path| path.display().to_string()).collect::<Vec<String>>().join(", "),
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn made(args: &Args) -> Result<Outcome> {
     let text =
         generate_trace(&GeneratedTrace { jobs: args.jobs as usize, seed: args.seed, ..GeneratedTrace::default() });
-    let name = Path::new("the made trace");
+    let name = Path::new("the generated trace");
     let events = || google_events(text.as_bytes(), name);
     let mut last = 0.0;
     for event in events() {
@@ -129,7 +129,7 @@ fn text(outcome: &Outcome, source: &str) -> String {
     }
     format!(
         "{source}\n{} launches learned before {} of the trace, then:\n\n{}\n\n{}\n\n\"Source\" is the paper's accuracy on Google's trace of \
-         2011; on a made trace it cannot be compared.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
+         2011; on a generated trace it cannot be compared.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
         outcome.learned,
         age(outcome.from),
         all.trim_fmt(),

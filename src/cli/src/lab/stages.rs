@@ -27,8 +27,8 @@ pub struct Args {
     #[arg(value_name = "STUDY")]
     studies: Vec<String>,
     /// TPC-H traces for `orders` and `decima`: the directory `spark_env/tpch` of Decima's public simulator; queries are
-    /// made otherwise
-    #[arg(long, value_name = "FOLDER")]
+    /// generated otherwise
+    #[arg(long, value_name = "DIRECTORY")]
     tpch: Option<PathBuf>,
     /// Jobs for `packing`: `batch_task.csv` of Alibaba's trace of 2018, replayed in its own order; jobs are made
     /// otherwise

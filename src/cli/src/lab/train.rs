@@ -53,7 +53,7 @@ pub struct Args {
     resume: bool,
     /// TPC-H traces to learn from: the directory `spark_env/tpch` of Decima's public simulator; queries are made
     /// otherwise
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     tpch: Option<PathBuf>,
     /// Decides jobs, weights and choices; with --resume that of the checkpoint
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -195,7 +195,7 @@ impl Training<'_> {
 
     /// Writes the checkpoint, the model, and the curve.
     fn keep(&self) -> Result<()> {
-        let from = if self.args.tpch.is_some() { "public TPC-H traces" } else { "made queries" };
+        let from = if self.args.tpch.is_some() { "public TPC-H traces" } else { "generated queries" };
         let about = format!(
             "{} iterations on {from}, seed {}, settings {}",
             self.trainer.iteration(),

@@ -149,7 +149,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=20, help="held-out seeds (default: 20)")
     parser.add_argument("--threads", type=int, default=2, help="threads of the environments (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the training (default: 1)")
-    parser.add_argument("--tpch", help="directory of the public TPC-H traces; queries are made otherwise")
+    parser.add_argument("--tpch", help="directory of the public TPC-H traces; queries are generated otherwise")
     parser.add_argument("--out", type=Path, default=Path("tepui-lab-train"), help="directory of the results")
     return parser.parse_args(arguments)
 

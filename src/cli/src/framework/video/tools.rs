@@ -127,7 +127,7 @@ pub(super) struct RunArgs {
     /// Write a sheet of pictures with boxes and names, as PNG
     #[arg(long, value_name = "FILE")]
     sheet: Option<PathBuf>,
-    /// The truth of a made scene, to measure against
+    /// The truth of a synthetic scene, to measure against
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
     /// Print as JSON
