@@ -60,7 +60,7 @@ async fn a_leader_whose_node_cannot_be_read_is_none_until_it_goes() {
     // The order of the two changes is arbitrary.
     while next(&mut detector).await != "json.info_0000000000 master@10.0.0.1:5050" {}
     server.leave("json.info_0000000000");
-    assert_eq!(next(&mut detector).await, "Nothing");
+    assert_eq!(next(&mut detector).await, "Unknown");
     server.leave("json.info_0000000001");
     assert_eq!(next(&mut detector).await, "json.info_0000000002 master@10.0.0.2:5050");
 }
@@ -89,13 +89,13 @@ async fn nothing_is_known_when_the_session_is_over() {
     server.stop().await;
     server.forget_sessions();
     server.resume().await;
-    assert_eq!(next(&mut detector).await, "Nothing");
+    assert_eq!(next(&mut detector).await, "Unknown");
     assert_eq!(next(&mut detector).await, leader);
     // Without servers the detector receives no such event.
     let mut detector = start(&server.url(), SHORT);
     assert_eq!(next(&mut detector).await, leader);
     server.stop().await;
-    assert_eq!(next(&mut detector).await, "Nothing");
+    assert_eq!(next(&mut detector).await, "Unknown");
     server.resume().await;
     assert_eq!(next(&mut detector).await, leader);
 }
@@ -140,7 +140,7 @@ async fn a_session_is_renewed_while_it_lives() {
     server.enter("json.info_0000000000", "10.0.0.9:5050");
     let mut seen = next(&mut detector).await;
     while seen != "json.info_0000000000 master@10.0.0.9:5050" {
-        assert_eq!(seen, "Nothing");
+        assert_eq!(seen, "Unknown");
         seen = next(&mut detector).await;
     }
 }
@@ -152,7 +152,7 @@ async fn a_candidate_relies_on_what_it_read_no_longer_than_its_session_lives() {
     let leader = next(&mut detector).await;
     assert!(leader.starts_with("own "), "{leader}");
     server.stop().await;
-    assert_eq!(next(&mut detector).await, "Nothing");
+    assert_eq!(next(&mut detector).await, "Unknown");
     assert!(detector.lease().is_over());
     server.forget_sessions();
     server.resume().await;
@@ -186,7 +186,7 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
     let before = entered(&server).unwrap();
     // Another client removes the candidate's node.
     server.leave(&before);
-    assert_eq!(next(&mut follower).await, "Nothing");
+    assert_eq!(next(&mut follower).await, "Unknown");
     assert_eq!(next(&mut follower).await, leader);
     let after = entered(&server).unwrap();
     assert!(after > before, "{after} {before}");
@@ -194,7 +194,7 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
     server.stop().await;
     server.forget_sessions();
     server.resume().await;
-    assert_eq!(next(&mut follower).await, "Nothing");
+    assert_eq!(next(&mut follower).await, "Unknown");
     assert_eq!(next(&mut follower).await, leader);
     assert!(entered(&server).unwrap() > after);
 }
