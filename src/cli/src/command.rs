@@ -46,7 +46,7 @@ enum Command {
     Execute(Box<execute::Args>),
     /// List the tasks of a cluster
     Tasks(read::tasks::Args),
-    /// Print what tasks write, run commands inside them, kill them, show what they use
+    /// Print the output of tasks, run commands inside them, kill them, show what they use
     #[command(subcommand)]
     Task(task::Command),
     /// Watch agents, roles, frameworks and tasks of a cluster
@@ -67,7 +67,7 @@ enum Command {
     Reserve(operate::reserve::ReserveArgs),
     /// Return reserved resources of an agent
     Unreserve(operate::reserve::Args),
-    /// List what is reserved on agents
+    /// List the reservations of agents
     Reservations(read::ListArgs),
     /// List persistent volumes; create, destroy, grow and shrink them
     Volumes(operate::volumes::Args),
@@ -81,11 +81,11 @@ enum Command {
     Events(read::events::Args),
     /// Show and set how much the master or an agent logs
     LogLevel(operate::log_level::Args),
-    /// Show and set the policies of holding and refusal
+    /// Show and set the policies of offer holding and refusal
     Policies(operate::policies::Args),
     /// Show how shares compare with fair shares
     Fairness(read::ListArgs),
-    /// Say why a framework has no offers, or few
+    /// Explain why a framework receives no or few offers
     Explain(read::explain::Args),
     /// Measure what tasks use, and say what they should ask for
     Advise(advise::Args),

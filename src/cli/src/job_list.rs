@@ -14,7 +14,7 @@ use crate::service::{Kind, ServiceArgs};
 pub struct ListArgs<K: Kind> {
     #[command(flatten)]
     service: ServiceArgs<K>,
-    /// Only those that have not ended
+    /// List only jobs that have not ended
     #[arg(long)]
     active: bool,
     /// List again every two seconds, until interrupted; without a terminal, after each change

@@ -158,7 +158,7 @@ pub struct ServiceArgs<K: Kind> {
     /// The framework's API, as host:port; if not given, the master is asked
     #[arg(long, short, env = K::VARIABLE, value_name = "ADDRESS")]
     service: Option<String>,
-    /// The framework's name, where there are several
+    /// Name of the framework, if there are several
     #[arg(long, short, default_value = K::NAME, value_name = "NAME")]
     framework: String,
     /// Print JSON

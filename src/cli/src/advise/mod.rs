@@ -33,20 +33,20 @@ const FOR_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub struct Args {
     #[command(flatten)]
     master: MasterArgs,
-    /// For how long to measure, such as 5m; an interrupt ends it earlier
+    /// How long to measure, such as 5m; an interrupt ends it earlier
     #[arg(long = "for", default_value = "5m", value_name = "TIME", value_parser = time)]
     length: Duration,
-    /// How often
+    /// Interval between measurements
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = time)]
     every: Duration,
-    /// How likely a shortage may be: the share of tasks that need more memory than proposed at some time, and the share
+    /// Accepted risk of a shortage: the share of tasks that need more memory than proposed at some time, and the share
     /// of the time in which more processors than proposed would be used
     #[arg(long, default_value_t = Risk::default())]
     risk: Risk,
     /// Append the measurements to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Take measurements from such a file instead of a cluster; of several files if given more than once
+    /// Read measurements from a file of --record instead of a cluster; can be given more than once
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "length", "every"])]
     from: Vec<PathBuf>,
     /// Only tasks of this framework, by its id or name; with --from, by its name

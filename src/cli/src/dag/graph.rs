@@ -14,7 +14,7 @@ pub struct Args {
     service: ServiceArgs,
     /// The job's name
     job: String,
-    /// For Graphviz: tepui dag graph --dot JOB | dot -Tsvg
+    /// Print in the language of Graphviz: tepui dag graph --dot JOB | dot -Tsvg
     #[arg(long, conflicts_with = "json")]
     dot: bool,
 }

@@ -24,9 +24,9 @@ pub struct ShowArgs {
     service: ServiceArgs,
     /// The job's name
     job: String,
-    /// A stage, to show its tasks
+    /// Stage whose tasks to show
     stage: Option<String>,
-    /// All tasks, however many
+    /// Show all tasks, however many
     #[arg(long, short)]
     all: bool,
 }

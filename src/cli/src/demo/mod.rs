@@ -40,7 +40,7 @@ pub struct Args {
     /// What each agent of the started cluster offers
     #[arg(long, default_value = "cpus:4;mem:2048;disk:2048")]
     resources: String,
-    /// The file of the report
+    /// File to write the report to
     #[arg(long, default_value = "tepui-demo.html", value_name = "FILE")]
     report: PathBuf,
     /// Keep the cluster's directory with all sandboxes

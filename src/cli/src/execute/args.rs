@@ -65,10 +65,10 @@ pub struct Args {
     /// Capabilities of the framework, separated by commas, such as GPU_RESOURCES
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) framework_capabilities: Vec<String>,
-    /// Waits for other agents if none that is there can run the work; without this, it fails
+    /// Wait for other agents if none of the current ones can run the work; without this, fail
     #[arg(long)]
     pub(super) wait: bool,
-    /// Ends the task this long after it started, such as 30secs
+    /// Kill the task this long after it started, such as 30secs
     #[arg(long, value_name = "DURATION")]
     pub(super) kill_after: Option<String>,
     /// Whether a task on an unreachable agent may come back

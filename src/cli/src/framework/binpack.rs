@@ -28,7 +28,7 @@ pub struct Args {
     /// End when all jobs have ended; fail if one has failed
     #[arg(long)]
     until_done: bool,
-    /// Print what happens as JSON, a line an event
+    /// Print events as JSON, one line for each
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -39,29 +39,29 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Behaviour")]
 struct KnobArgs {
-    /// As which framework: tepui, marathon, aurora or spark; the flags below change single settings of it
+    /// Framework to behave like: tepui, marathon, aurora or spark; the flags below change single settings
     #[arg(long, default_value = "tepui", value_name = "NAME")]
     behave_like: Behaviour,
     /// Where tasks go: first-fit, best-fit, worst-fit (spread), dot-product (tetris), least-residual (l2),
     /// first-fit-decreasing (ffd)
     #[arg(long)]
     policy: Option<Policy>,
-    /// How long offers are held that nothing was placed on
+    /// How long to hold offers on which nothing was placed
     #[arg(long, value_name = "TIME", value_parser = time)]
     hold: Option<Duration>,
-    /// Up to how much longer, differently for each offer
+    /// Longest random addition to --hold, drawn for each offer
     #[arg(long, value_name = "TIME", value_parser = time)]
     hold_jitter: Option<Duration>,
-    /// Whether held offers are given back as soon as nothing waits
+    /// Whether to decline held offers as soon as no task waits
     #[arg(long, value_name = "BOOL")]
     decline_fast: Option<bool>,
-    /// Time for which offers that waiting tasks could not use are refused
+    /// How long to refuse offers that waiting tasks could not use
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse: Option<Duration>,
-    /// Time for which offers are refused that arrive while no task waits
+    /// How long to refuse offers that arrive while no task waits
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_idle: Option<Duration>,
-    /// Time for which the rest of an offer that tasks were launched on is refused
+    /// How long to refuse the rest of an offer after tasks were launched on it
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_rest: Option<Duration>,
     /// Whether to suppress offers while no task waits
@@ -70,17 +70,17 @@ struct KnobArgs {
     /// Revive offers when work arrives, at most once in this time; `never` lets refusals expire
     #[arg(long, value_name = "TIME", value_parser = revive)]
     revive_every: Option<Revive>,
-    /// Place so many tasks at most in such a time, such as 5/25ms
+    /// Place at most this many tasks in this time, such as 5/25ms
     #[arg(long, value_name = "TASKS/TIME", value_parser = pace)]
     pace: Option<Pace>,
-    /// The most tasks launched on one agent at once
+    /// Largest number of tasks to launch on one agent at once
     #[arg(long, value_name = "NUMBER")]
     tasks_per_offer: Option<u32>,
     /// Launch tasks of a job with what its earlier tasks were measured to use, at this risk of a shortage, such as
     /// 0.05; never with more than the job file says, unless a task ended for lack of memory
     #[arg(long, alias = "active_sizing", value_name = "RISK")]
     active_sizing: Option<Risk>,
-    /// How often running tasks are measured for that
+    /// Interval between measurements of running tasks for --active-sizing
     #[arg(long, alias = "measure_every", default_value = "5s", value_name = "TIME", value_parser = interval)]
     measure_every: Duration,
     /// Avoid agents for a while whose tasks failed lately while the same jobs succeed elsewhere, and try those tasks

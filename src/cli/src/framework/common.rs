@@ -25,13 +25,13 @@ pub struct FrameworkArgs {
     /// The master: host[:port], a list of masters separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
-    /// The framework's name, if not that of the command
+    /// Name of the framework [default: the command's name]
     #[arg(long)]
     pub name: Option<String>,
     /// The role whose resources are used
     #[arg(long, default_value = "*")]
     pub role: String,
-    /// User of the tasks, if not the current one
+    /// User of the tasks [default: the current user]
     #[arg(long)]
     pub user: Option<String>,
     /// Principal, if the master authenticates frameworks

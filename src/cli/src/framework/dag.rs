@@ -31,7 +31,7 @@ pub struct Args {
     /// End when all jobs have ended; fail if one has failed
     #[arg(long)]
     until_done: bool,
-    /// Print what happens as JSON, a line an event
+    /// Print events as JSON, one line for each
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -56,13 +56,13 @@ struct SettingArgs {
     /// the sandboxes, and readers fetch them from the agents
     #[arg(long, value_name = "DIR")]
     shared: Option<String>,
-    /// This program on the agents, if it is not at the same place there
+    /// Path of this program on the agents [default: the same path as here]
     #[arg(long, value_name = "PATH")]
     worker_program: Option<PathBuf>,
-    /// The API's address for tasks, such as http://host:port, if it is not the one that it listens at
+    /// Address of the API for tasks, such as http://host:port [default: the address that it listens at]
     #[arg(long, value_name = "URL")]
     api: Option<String>,
-    /// Time for which offers that waiting tasks cannot use are refused
+    /// How long to refuse offers that waiting tasks cannot use
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time)]
     refuse: Duration,
     /// The share of tasks that jobs of low priority leave out while others wait, of stages that allow it; or auto: the
@@ -75,17 +75,17 @@ struct SettingArgs {
     /// Leave tasks out even if no other job waits
     #[arg(long)]
     drop_always: bool,
-    /// Cores that tasks of jobs of high priority may use above their requests, as a part of these, such as 0.5
+    /// Cores that tasks of high-priority jobs may use above their requests, as a fraction of the requests, such as 0.5
     #[arg(long, default_value_t = 0.0, value_name = "PART", value_parser = part)]
     sprint: f64,
     /// How old a job of high priority is when its tasks begin to sprint; or auto: the latest age with which its target
     /// is met, or without one that with which responses are shortest, found from the jobs that have ended
     #[arg(long, default_value = "0s", value_name = "TIME|auto", value_parser = after)]
     sprint_after: After,
-    /// Core-seconds above requests that sprints may use at once
+    /// Budget of sprints: core-seconds above requests that they may use at once
     #[arg(long, default_value_t = 600.0, value_name = "NUMBER", value_parser = part)]
     sprint_budget: f64,
-    /// Core-seconds that come back to that budget in a second
+    /// Core-seconds by which the budget of sprints refills in a second
     #[arg(long, default_value_t = 1.0, value_name = "NUMBER", value_parser = part)]
     sprint_refill: f64,
 }

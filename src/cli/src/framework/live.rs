@@ -19,13 +19,13 @@ use crate::interrupt::Interrupt;
 /// Flags of every command that runs a framework with workers.
 #[derive(Debug, clap::Args)]
 pub(super) struct LiveArgs {
-    /// The program that workers run, if this one is not at the same place on the agents
+    /// Path of this program on the agents, for workers [default: the same path as here]
     #[arg(long, value_name = "PATH")]
     pub(super) worker_program: Option<PathBuf>,
-    /// This machine's address as workers see it; found out if not given
+    /// Address of this machine as workers reach it; detected if not given
     #[arg(long, value_name = "IP")]
     worker_address: Option<IpAddr>,
-    /// Go on when all work has ended, until interrupted
+    /// Keep running after all work has ended, until interrupted
     #[arg(long)]
     pub(super) keep_running: bool,
     /// At the end, print everything as JSON instead of a table

@@ -34,7 +34,7 @@ pub enum Command {
     Binpack(Box<binpack::Args>),
     /// Run jobs of stages: map and reduce over files, sweeps, pipelines (see: tepui dag)
     Dag(Box<dag::Args>),
-    /// What runs a task of a job of stages beside it, on an agent
+    /// Run a task of a job of stages on an agent; started by the framework
     #[command(hide = true)]
     DagTask,
     /// Train models that share cores by predicted quality (SLAQ)
@@ -45,7 +45,7 @@ pub enum Command {
     Quality(absent::Args),
     /// Run one rank of a gang as a part of an MPI program: the command of each of its tasks
     Mpi(mpi::Args),
-    /// What mpirun starts its daemons on other ranks by
+    /// Start a daemon of mpirun on another rank; called by mpirun as its remote shell
     #[command(hide = true)]
     MpiShell(mpi::ShellArgs),
     /// Answer queries on videos that share cores by quality and lag (VideoStorm)

@@ -52,13 +52,13 @@ struct QualityArgs {
     /// Policy that divides the cores: slaq, fair, fifo or shortest
     #[arg(long, default_value = "slaq", value_name = "POLICY")]
     policy: Policy,
-    /// With --policy=slaq, what cores are shared for: from 0, quality, to 1, completion
+    /// With --policy=slaq, the objective: from 0, quality, to 1, completion
     #[arg(long, value_name = "0..1")]
     objective: Option<f64>,
     /// Interval of decisions
     #[arg(long, default_value = "3secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
-    /// The most cores to use at once
+    /// Largest number of cores to use at once
     #[arg(long, value_name = "NUMBER")]
     cores: Option<u32>,
     /// Cores of a worker task
@@ -97,7 +97,7 @@ struct WorkerArgs {
     pace: Option<f64>,
     #[arg(long, default_value = "30secs", value_parser = base::parse_duration)]
     grace: Duration,
-    /// How many MB of data files to keep for when it comes back to a job
+    /// Size of the cache of data files, in MB, for jobs to which the worker returns
     #[arg(long, default_value_t = 16)]
     keep: u32,
     #[arg(long, env = TOKEN_VARIABLE, hide_env_values = true)]

@@ -9,7 +9,7 @@ use sdk::state::{File, State};
 /// Flags of `tepui framework state`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory that the framework has as --state-dir
+    /// The framework's --state-dir
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

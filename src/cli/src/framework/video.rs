@@ -40,13 +40,13 @@ pub struct Args {
 enum Command {
     /// Make a traffic scene whose truth is known: a video, and a JSON file beside it
     Generate(tools::GenerateArgs),
-    /// Find out what a query costs in which configuration, and how good it is then
+    /// Measure the cost and the quality of a query in each configuration
     Profile(tools::ProfileArgs),
-    /// Run one query over a file or a camera, here and now, without a cluster
+    /// Run one query on a file or a camera on this machine, without a cluster
     Run(tools::RunArgs),
     /// Draw a frame of a video or a camera with a grid and a query's lines, to choose coordinates
     Frame(frame::FrameArgs),
-    /// Print the address of the live view of a running query, or watch it over a link and say what is seen
+    /// Print the address of a running query's live view, or watch it over a modelled link and report what a viewer sees
     Live(live_view::LiveArgs),
     /// Work on a query: what the framework's tasks run
     #[command(hide = true)]
@@ -81,19 +81,19 @@ struct VideoArgs {
     /// What the policy videostorm maximises
     #[arg(long, default_value = "max-sum")]
     objective: ObjectiveName,
-    /// How far ahead lag is predicted
+    /// How far ahead to predict lag
     #[arg(long, default_value = "6secs", value_name = "DURATION", value_parser = base::parse_duration)]
     horizon: Duration,
     /// Interval of decisions
     #[arg(long, default_value = "1secs", value_name = "DURATION", value_parser = base::parse_duration)]
     epoch: Duration,
-    /// From one comparison of a query with the best configuration on 20 s of its stream to the next; 0secs for none
+    /// Interval at which each query is compared with the best configuration on 20 s of its stream; 0secs: never
     #[arg(long, default_value = "5mins", value_name = "DURATION", value_parser = base::parse_duration)]
     sample_every: Duration,
-    /// The most cores that tasks hold together [default: all that are offered]
+    /// Largest number of cores that all tasks hold together [default: all that are offered]
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
-    /// Where to write what queries find, a file of JSON lines for each
+    /// Directory for the findings of queries, a file of JSON lines for each query
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Run this program when a query finds something, with the finding as a line of JSON on its standard input
@@ -109,10 +109,10 @@ struct VideoArgs {
     /// files]
     #[arg(long, value_name = "DIR")]
     profiles: Option<PathBuf>,
-    /// Number of seconds of a video that are profiled
+    /// Seconds of a video to profile
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     profile_seconds: f64,
-    /// Where agents fetch the program of workers from
+    /// URI from which agents fetch the program of workers
     #[arg(long, value_name = "URI")]
     worker_uri: Option<String>,
     #[command(flatten)]

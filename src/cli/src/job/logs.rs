@@ -26,13 +26,13 @@ pub struct Args {
     /// The tasks' numbers; by default all
     #[arg(value_name = "TASK")]
     tasks: Vec<u32>,
-    /// Standard error instead of standard output
+    /// Print standard error instead of standard output
     #[arg(long, short = 'e', visible_alias = "stderr")]
     error: bool,
-    /// Another file of the sandbox
+    /// Print another file of the sandbox
     #[arg(long, value_name = "PATH", conflicts_with = "error")]
     file: Option<String>,
-    /// Go on printing what is written, until the task ends
+    /// Keep printing what is written until the task ends
     #[arg(long)]
     follow: bool,
 }

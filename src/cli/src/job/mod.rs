@@ -55,7 +55,7 @@ pub struct ScaleArgs {
     service: ServiceArgs,
     /// The service's name
     job: String,
-    /// How many tasks it is to have
+    /// Number of tasks that the service should have
     count: u32,
 }
 

@@ -25,7 +25,7 @@ pub struct ShowArgs {
     service: ServiceArgs,
     /// The job's name
     job: String,
-    /// All tasks, however many
+    /// Show all tasks, however many
     #[arg(long, short)]
     all: bool,
 }

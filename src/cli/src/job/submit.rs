@@ -38,7 +38,7 @@ pub struct Args {
     /// Name of a job that is given by flags
     #[arg(long, help_heading = "A job by flags")]
     name: Option<String>,
-    /// What it runs, in a shell
+    /// Shell command of the job
     #[arg(long, requires = "name", help_heading = "A job by flags")]
     command: Option<String>,
     /// batch, array, service or gang

@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What is watched: a movie in chunks of 4 s, or the live view of a query
+    /// What to watch: a movie in chunks of 4 s, or the live view of a query
     #[arg(default_value = "movie")]
     watched: Watched,
     /// Traces to compare on, a file each with lines of seconds and Mbit/s; generated ones otherwise

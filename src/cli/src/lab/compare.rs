@@ -13,7 +13,7 @@ use crate::read::table::table;
 pub struct Args {
     /// A directory that `tepui lab run` has written
     first: PathBuf,
-    /// Another one
+    /// Another such directory, to compare with it
     second: PathBuf,
     /// Show all numbers, not only those that differ
     #[arg(long)]

@@ -18,7 +18,7 @@ pub struct Args {
     /// Files of `task_events` of Google's trace of 2011, unpacked, in the order of time; a trace is generated otherwise
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
-    /// The part of the trace's time in which the classifier only learns
+    /// Fraction of the trace's time in which the classifier only learns
     #[arg(long, default_value_t = 0.6, value_name = "SHARE")]
     learn: f64,
     /// Number of jobs of a generated trace

@@ -15,19 +15,19 @@ use crate::say::say;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Number of seeds that are played
+    /// Number of seeds to play
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
-    /// Play this seed alone: if it breaks a rule, make it small and print its event log
+    /// Play only this seed; if it breaks a rule, minimize it and print its event log
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from", "threads"])]
     seed: Option<u64>,
     /// With --seed: print the whole log of the seed as it is, whether it breaks a rule or not
     #[arg(long, requires = "seed")]
     whole: bool,
-    /// How many seeds at once; one for each processor if not given
+    /// Number of seeds to play at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Play groups of masters with --peers, which elect a leader and keep the registry, instead of clusters

@@ -23,13 +23,13 @@ use plan::Plan;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Number of tasks that are submitted in a second, over all frameworks: 0.01 to 2000
+    /// Tasks to submit in a second, over all frameworks: 0.01 to 2000
     #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = plan::rate)]
     rate: f64,
-    /// For how long tasks are submitted; then the command waits for their ends
+    /// How long to submit tasks; the command then waits until they end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = base::parse_span)]
     duration: std::time::Duration,
-    /// How many frameworks submit them
+    /// Number of frameworks that submit tasks
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=200))]
     frameworks: u32,
     /// How long a task works: 1s, 'uniform 1s 5s', 'exponential 2s', ...
@@ -41,8 +41,8 @@ pub struct Args {
     /// How tasks arrive: at random moments, or evenly
     #[arg(long, value_name = "WAY", default_value = "poisson")]
     arrivals: plan::Arrivals,
-    /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and
-    /// asks for offers whenever a task is submitted
+    /// Framework to behave like (docs/lab-guide.md); if not given: one that answers at once, and asks for offers
+    /// whenever a task is submitted
     #[arg(long, value_name = "NAME", value_parser = plan::preset())]
     like: Option<Preset>,
     /// The role of the frameworks
@@ -51,13 +51,13 @@ pub struct Args {
     /// The seed of arrivals and times
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many agents the cluster has that is started, if --master names none
+    /// Number of agents of the cluster that is started if --master names none
     #[arg(long, value_name = "NUMBER", default_value_t = 4, conflicts_with = "master", value_parser = clap::value_parser!(u32).range(1..=64))]
     agents: u32,
-    /// What each of these agents has
+    /// Resources of each of these agents
     #[arg(long, value_name = "RESOURCES", default_value = "cpus:16;mem:16384", conflicts_with = "master")]
     resources: String,
-    /// The file of the report
+    /// File to write the report to
     #[arg(long, value_name = "DIR", default_value = "lab-results/load")]
     out: PathBuf,
     /// Print the latencies as JSON instead of tables

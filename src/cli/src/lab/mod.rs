@@ -27,13 +27,13 @@ pub enum LabCommand {
     Run(run::Args),
     /// Submit tasks at a chosen rate on a real cluster, and measure how long it takes until they run
     Load(Box<load::Args>),
-    /// Put the results of two runs side by side
+    /// Compare the results of two runs side by side
     Compare(compare::Args),
-    /// Let much go wrong in random small clusters, and check that the rules hold all the same
+    /// Inject faults into random small clusters, and check that the invariants hold
     Faults(faults::Args),
-    /// Play a recorded master once more (`tepui master --record`), under the same or other policies
+    /// Replay a recorded master (`tepui master --record`), with the same or other policies
     Replay(replay::Args),
-    /// Predict how jobs and tasks of a trace end, and count how often that is right
+    /// Predict how jobs and tasks of a trace end, and measure how often the prediction is right
     Failures(failures::Args),
     /// Compare sizes, orders, drops and sprints of jobs of stages in virtual time, beside the numbers of the papers
     Stages(stages::Args),

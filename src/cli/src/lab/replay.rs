@@ -20,7 +20,7 @@ pub struct Args {
     /// `tepui master --policies`
     #[arg(long, value_name = "FILE")]
     policies: Option<String>,
-    /// Print what came out as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

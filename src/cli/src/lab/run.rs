@@ -20,13 +20,13 @@ use crate::read::table::table;
 pub struct Args {
     /// The scenario, in TOML (docs/lab-guide.md)
     scenario: PathBuf,
-    /// Where results go; lab-results/NAME if not given
+    /// Directory for the results [default: lab-results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How many seeds, instead of the scenario's own number
+    /// Number of seeds, instead of the scenario's
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// How many runs at once; one for each processor if not given
+    /// Number of runs at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER")]
     threads: Option<usize>,
     /// Print all numbers as JSON instead of tables
@@ -36,7 +36,7 @@ pub struct Args {
     /// for each run, unless --master names one
     #[arg(long, conflicts_with = "threads")]
     live: bool,
-    /// With --live: how many seconds of the scenario pass in a real one
+    /// With --live: seconds of the scenario that pass in a real second
     #[arg(long, requires = "live", value_name = "TIMES", default_value = "1", value_parser = live::speed)]
     speed: f64,
     #[command(flatten)]

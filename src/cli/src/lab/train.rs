@@ -36,26 +36,26 @@ enum Subject {
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What is trained
+    /// What to train
     #[arg(value_name = "SUBJECT")]
     subject: Subject,
     /// Directory for the model, the checkpoint, the log and the curve
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// End after so many iterations, those before a resume included
+    /// End after this many iterations, those before a resume included
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     iterations: u64,
-    /// End after so many minutes
+    /// End after this many minutes
     #[arg(long, value_name = "NUMBER")]
     minutes: Option<u64>,
-    /// Go on from the checkpoint in the directory; with another --tpch it learns those queries further
+    /// Continue from the checkpoint in the directory; with another --tpch, continue on those queries
     #[arg(long)]
     resume: bool,
     /// TPC-H traces to learn from: the directory `spark_env/tpch` of Decima's public simulator; queries are made
     /// otherwise
     #[arg(long, value_name = "DIRECTORY")]
     tpch: Option<PathBuf>,
-    /// Decides jobs, weights and choices; with --resume that of the checkpoint
+    /// Seed of jobs, weights and choices; with --resume, the checkpoint's
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     /// Settings as JSON (`training::settings::Settings`); those that are missing are the usual ones

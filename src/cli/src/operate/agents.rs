@@ -32,7 +32,7 @@ pub enum Action {
     Gone {
         #[command(flatten)]
         named: Named,
-        /// Do not ask at a terminal
+        /// Do not ask for confirmation at a terminal
         #[arg(long, short)]
         yes: bool,
     },
@@ -53,7 +53,7 @@ pub struct Named {
 pub struct Drain {
     #[command(flatten)]
     named: Named,
-    /// Longest time that a task gets to end, such as 30secs; a task with a shorter kill policy keeps that
+    /// Longest grace period of a task, such as 30secs; a task with a shorter kill policy keeps its own
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     max_grace_period: Option<Duration>,
     /// Mark the agent as gone when it is drained

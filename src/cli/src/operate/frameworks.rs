@@ -21,7 +21,7 @@ pub enum Action {
         /// The framework: its id, or its name if no other has it
         #[arg(add = ArgValueCompleter::new(complete::frameworks))]
         framework: String,
-        /// Do not ask at a terminal
+        /// Do not ask for confirmation at a terminal
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]

@@ -23,10 +23,10 @@ pub enum Action {
         /// Machines: a host name, an address or an agent's id; HOST,IP for one without agents
         #[arg(required = true, value_name = "MACHINE")]
         machines: Vec<String>,
-        /// How long until the maintenance begins, such as 30mins
+        /// Time until the maintenance begins, such as 30mins
         #[arg(long = "in", value_name = "DURATION", value_parser = base::parse_duration, default_value = "0secs")]
         wait: Duration,
-        /// How long it takes; open-ended if not given
+        /// Duration of the maintenance; open-ended if not given
         #[arg(long = "for", value_name = "DURATION", value_parser = base::parse_duration)]
         length: Option<Duration>,
         #[command(flatten)]

@@ -35,7 +35,7 @@ pub enum Action {
     Backup(backup::BackupArgs),
     /// Make the registry of a master from such a file, before the master is started
     Restore(backup::RestoreArgs),
-    /// Let another master lead; the one that leads ends, and is to be started again by its supervisor
+    /// Make another master lead; the current leader exits, and its supervisor must start it again
     Transfer {
         /// The host:port of the next leader; default: any that answers
         address: Option<String>,

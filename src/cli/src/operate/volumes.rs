@@ -53,7 +53,7 @@ enum Action {
     Destroy {
         #[command(flatten)]
         named: Named,
-        /// Do not ask at a terminal
+        /// Do not ask for confirmation at a terminal
         #[arg(long, short)]
         yes: bool,
     },

@@ -34,7 +34,7 @@ pub struct Args {
     /// Only events of these types, such as TASK_UPDATED,AGENT_REMOVED; by default all but heartbeats
     #[arg(long = "type", short, value_delimiter = ',', value_name = "TYPES", value_parser = kind)]
     types: Vec<String>,
-    /// End after so many events
+    /// End after this many events
     #[arg(long, short = 'n', value_name = "NUMBER")]
     count: Option<u64>,
     /// Print each event as the master sends it: JSON, a line each

@@ -16,7 +16,7 @@ pub struct Args {
     /// The framework's id, or its name if no other has it
     #[arg(add = ArgValueCompleter::new(complete::frameworks))]
     framework: String,
-    /// In which of its roles; in each, if none is named
+    /// One of its roles; all of them if not given
     role: Option<String>,
     /// Explain offers with these amounts, such as cpus:4;mem:64; by default offers of any size
     #[arg(long, value_name = "RESOURCES")]

@@ -18,7 +18,7 @@ pub struct Args {
     pub action: Option<Action>,
     #[command(flatten)]
     list: ListArgs,
-    /// Also those that have ended
+    /// Also list those that have ended
     #[arg(long, short)]
     all: bool,
 }

@@ -16,7 +16,7 @@ use crate::complete;
 pub struct Args {
     #[command(flatten)]
     list: ListArgs,
-    /// Also those that have ended
+    /// Also list those that have ended
     #[arg(long, short)]
     all: bool,
     /// Only those of this framework, by its id or name

@@ -25,10 +25,10 @@ pub struct Args {
     /// It has a terminal if its container has 'tty_info'
     #[command(flatten)]
     task: TaskArgs,
-    /// Only look: type nothing
+    /// Only show the output; send no input
     #[arg(long)]
     no_stdin: bool,
-    /// The keys that end the looking and leave the task running; none if empty
+    /// Keys that detach and leave the task running; none if empty
     #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
     detach_keys: Keys,
 }

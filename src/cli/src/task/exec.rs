@@ -17,7 +17,7 @@ use super::{JSON, PATH, input, place, terminal};
 /// Flags of `tepui task exec`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Pass on what is typed, or piped in
+    /// Pass standard input to the command
     #[arg(long, short)]
     interactive: bool,
     /// Give the command a terminal

@@ -17,16 +17,16 @@ const LOOK: Duration = Duration::from_millis(300);
 pub struct Args {
     #[command(flatten)]
     task: TaskArgs,
-    /// Print what is written until the task ends
+    /// Keep printing what is written until the task ends
     #[arg(long, short = 'f')]
     follow: bool,
-    /// Standard error instead of standard output
+    /// Print standard error instead of standard output
     #[arg(long, visible_alias = "error", short = 'e')]
     stderr: bool,
-    /// Another file of the sandbox
+    /// Print another file of the sandbox
     #[arg(long, value_name = "PATH", conflicts_with = "stderr")]
     file: Option<String>,
-    /// Only the last lines
+    /// Print only this many of the last lines
     #[arg(long, short = 'n', value_name = "LINES")]
     tail: Option<usize>,
 }

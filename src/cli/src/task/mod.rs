@@ -31,7 +31,7 @@ const PATH: &str = "/api/v1";
 /// Commands about tasks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Look at, and type into, the terminal of a running task
+    /// Attach to the terminal of a running task: show its output and pass on input
     Attach(attach::Args),
     /// Run a command inside a running task
     Exec(exec::Args),

@@ -20,10 +20,10 @@ use crate::read::table::{number, table};
 pub struct Args {
     #[command(flatten)]
     master: MasterArgs,
-    /// How long to watch
+    /// How long to measure
     #[arg(long, short, default_value = "1secs", value_name = "TIME")]
     interval: String,
-    /// How many to show
+    /// Number of tasks to show
     #[arg(long, short = 'n', default_value_t = 20, value_name = "COUNT")]
     count: usize,
     /// Print a JSON list instead of a table

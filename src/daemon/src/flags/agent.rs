@@ -12,23 +12,23 @@ use super::{FlagError, Flags};
 flags! {
     /// What the agent registers with, and its directories.
     NodeFlags {
-        /// Listen port (part of SlaveInfo)
+        /// Port to listen on; part of the agent's info
         port: u64 = "5051",
-        /// Required
+        /// Directory of the agent's state and sandboxes; required
         work_dir: Option<PathBuf>,
-        /// State that must not survive reboot
+        /// Directory for state that must not survive a reboot
         runtime_dir: Option<PathBuf>,
-        /// Agent attributes text
+        /// Attributes of the agent, such as rack:r1;zone:a
         attributes: Option<String>,
-        /// Fault domain
+        /// Fault domain as JSON
         domain: Option<Json>,
-        /// Role for unlabelled resources
+        /// Role of resources that name none
         default_role: String = "*",
-        /// Text or JSON
+        /// Resources of the agent, as text or JSON
         resources: Option<String>,
-        /// Equal or additive
+        /// How resources and attributes may change at recovery: equal or additive
         reconfiguration_policy: String = "equal",
-        /// What the agent can do, as JSON: {\"capabilities\": [{\"type\": ...}]}; only RESIZE_VOLUME may be left out
+        /// Capabilities of the agent, as JSON: {"capabilities": [{"type": ...}]}; only RESIZE_VOLUME may be left out
         agent_features: Option<Json>,
     }
 }
@@ -38,19 +38,19 @@ flags! {
     RegistrationFlags {
         /// Host:port, a list h1:port,h2:port, zk://[user:password@]host:port,.../path, or file:// with one of these
         master: Option<Address>,
-        /// Module
+        /// Name of the module that detects the master
         master_detector: Option<String>,
-        /// How long a session with ZooKeeper lives without a connection
+        /// Timeout of the ZooKeeper session
         zk_session_timeout: Duration = "10secs",
-        /// The longest random wait before the first registration
+        /// Longest random wait before the first registration
         registration_backoff_factor: Duration = "1secs",
-        /// Agent credential JSON
+        /// File with the agent's credential, as JSON
         credential: Option<PathBuf>,
-        /// Retry spread: min + factor×2^n
+        /// Factor of the retry spread of authentication: min + factor×2^n
         authentication_backoff_factor: Duration = "1secs",
-        /// First authentication attempt timeout
+        /// Timeout of the first authentication attempt
         authentication_timeout_min: Duration = "5secs",
-        /// Upper bound of the timeout
+        /// Upper bound of the timeout of authentication attempts
         authentication_timeout_max: Duration = "1mins",
     }
 }
@@ -58,21 +58,21 @@ flags! {
 flags! {
     /// Who may call the agent, and what they may do.
     AccessFlags {
-        /// Access control lists as JSON, or their file
+        /// Access control lists as JSON, or a file that contains them
         acls: Option<Json>,
-        /// (singular on the agent)
+        /// Authorizer
         authorizer: String = "local",
-        /// Whether executors must authenticate
+        /// Require executors to authenticate
         authenticate_http_executors: bool = "false",
-        /// Realm mesos-agent-readonly
+        /// Require authentication for the realm mesos-agent-readonly
         authenticate_http_readonly: bool = "false",
-        /// Realm mesos-agent-readwrite
+        /// Require authentication for the realm mesos-agent-readwrite
         authenticate_http_readwrite: bool = "false",
-        /// HTTP basic users
+        /// File with the users of HTTP basic authentication
         http_credentials: Option<PathBuf>,
-        /// File with the key of executors' tokens
+        /// File with the key that signs executors' tokens
         jwt_secret_key (executor_secret_key): Option<PathBuf>,
-        /// Attach streams
+        /// Interval of heartbeats on attach streams
         http_heartbeat_interval: Duration = "30secs",
     }
 }
@@ -80,29 +80,29 @@ flags! {
 flags! {
     /// Executors and their recovery.
     ExecutorFlags {
-        /// Reconnect or cleanup
+        /// What to do with executors of an earlier run: reconnect or cleanup
         recover: String = "reconnect",
-        /// How long executors wait for an agent that is away
+        /// Time that executors wait for an agent that is away
         recovery_timeout: Duration = "15mins",
-        /// Whether a damaged checkpoint keeps the agent from starting
+        /// Refuse to start if a checkpoint is damaged
         strict: bool = "true",
-        /// JSON base environment
+        /// Base environment of executors, as JSON
         executor_environment_variables: Option<Json>,
-        /// How long an executor may take from its launch until it registers
+        /// Time from an executor's launch within which it must register
         executor_registration_timeout: Duration = "1mins",
-        /// V0 executors
+        /// Interval of attempts of v0 executors to reregister
         executor_reregistration_retry_interval: Option<Duration>,
-        /// How long executors may take to come back after a restart; at most 15secs
+        /// Time within which executors must reregister after a restart of the agent; at most 15secs
         executor_reregistration_timeout: Duration = "2secs",
-        /// How long an executor may take to end
+        /// Time that an executor has to end
         executor_shutdown_grace_period: Duration = "5secs",
-        /// ContainerInfo default
+        /// Default ContainerInfo, as JSON
         default_container_info: Option<Json>,
-        /// Command executor over HTTP
+        /// Run command executors over the HTTP API
         http_command_executor: bool = "false",
-        /// Run as framework/command user
+        /// Run tasks as the user of the framework or command
         switch_user: bool = "true",
-        /// History
+        /// Number of completed executors to keep for each framework
         max_completed_executors_per_framework: u64 = "150",
     }
 }
@@ -110,13 +110,13 @@ flags! {
 flags! {
     /// Garbage collection of sandboxes and checkpoints.
     GcFlags {
-        /// Age before sandbox removal
+        /// Age at which sandboxes are removed
         gc_delay: Duration = "1weeks",
-        /// The part of the disk, 0 to 1, that garbage collection keeps free
+        /// Fraction of the disk that garbage collection keeps free, 0 to 1
         gc_disk_headroom: f64 = "0.1",
-        /// Whether sandboxes of nested and standalone containers are garbage, too
+        /// Also remove sandboxes of nested and standalone containers
         gc_non_executor_container_sandboxes: bool = "false",
-        /// How often the disk is looked at, for garbage collection
+        /// Interval of disk usage checks for garbage collection
         disk_watch_interval: Duration = "1mins",
     }
 }
@@ -124,17 +124,18 @@ flags! {
 flags! {
     /// Downloads of URIs into sandboxes.
     FetcherFlags {
-        /// Parent of the per-agent cache
+        /// Parent directory of each agent's fetcher cache
         fetcher_cache_dir: PathBuf = "/tmp/mesos/fetch",
-        /// 0 disables caching
+        /// Size of the fetcher cache; 0 disables it
         fetcher_cache_size: Bytes = "2GB",
-        /// Abort when slower than 1 B/s this long
+        /// Time after which a download slower than 1 B/s is aborted
         fetcher_stall_timeout: Duration = "1mins",
-        /// Prefix for relative URIs
+        /// Prefix of relative URIs
         frameworks_home: String = "",
-        /// Hosts of https:// URIs, separated by commas, that are verified by --tls_ca_file and see --tls_cert_file
+        /// Hosts of https:// URIs, separated by commas, that are verified with --tls_ca_file and receive
+        /// --tls_cert_file
         fetcher_tls_hosts: Option<String>,
-        /// Where the Hadoop client is that fetches other URIs than file, http(s) and ftp(s)
+        /// Home directory of the Hadoop client, which fetches URIs other than file, http(s) and ftp(s)
         hadoop_home: Option<String>,
     }
 }
@@ -144,47 +145,47 @@ flags! {
     IsolationFlags {
         /// Isolators, separated by commas; see docs/agent-guide.md
         isolation: String = "posix/cpu,posix/mem",
-        /// Linux or posix
+        /// Launcher: linux or posix
         launcher: Option<String>,
-        /// The group below which the agent makes its own
+        /// Name of the root control group, below which the agent creates its own
         cgroups_root: String = "mesos",
-        /// Hard CPU limit = request
+        /// Limit CPU time to the requested cpus (CFS quota)
         cgroups_enable_cfs: bool = "false",
-        /// Whether swap is limited with memory
+        /// Limit swap along with memory
         cgroups_limit_swap: bool = "false",
-        /// Extra devices for cgroups/devices, linux/devices
+        /// Extra devices to allow, for cgroups/devices and linux/devices
         allowed_devices: Option<String>,
-        /// 10 instead of 1024 shares per revocable cpu
+        /// Give 10 instead of 1024 CPU shares for each revocable cpu
         revocable_cpu_low_priority: bool = "true",
-        /// `linux/capabilities`: default
+        /// `linux/capabilities`: default capabilities of tasks
         effective_capabilities (allowed_capabilities): Option<Json>,
-        /// `linux/capabilities`: upper bound
+        /// `linux/capabilities`: upper bound of the capabilities of tasks
         bounding_capabilities: Option<Json>,
-        /// Profiles directory
+        /// Directory of seccomp profiles
         seccomp_config_dir: Option<PathBuf>,
-        /// Default profile, relative to the directory
+        /// Default seccomp profile, relative to --seccomp_config_dir
         seccomp_profile_name: Option<String>,
-        /// Reject top-level SHARE_PARENT ipc
+        /// Reject top-level containers that share the agent's IPC namespace
         disallow_sharing_agent_ipc_namespace: bool = "false",
-        /// Reject top-level pid sharing
+        /// Reject top-level containers that share the agent's PID namespace
         disallow_sharing_agent_pid_namespace: bool = "false",
-        /// /dev/shm size
+        /// Default size of a container's /dev/shm
         default_container_shm_size: Option<Bytes>,
-        /// Directories, separated by colons, below which missing host paths are made
+        /// Directories, separated by colons, below which missing host paths are created
         host_path_volume_force_creation: Option<String>,
-        /// Perf_event isolator events
+        /// Events that the perf_event isolator samples
         perf_events: Option<String>,
-        /// Sample period
+        /// Interval of perf samples
         perf_interval: Duration = "60secs",
-        /// Sample length (≤ interval)
+        /// Duration of a perf sample; at most --perf_interval
         perf_duration: Duration = "10secs",
-        /// Device indexes
+        /// Indexes of the NVIDIA GPUs to offer
         nvidia_gpu_devices: Option<String>,
-        /// Indexes of the GPUs that are shared, as the resource gpu_share
+        /// Indexes of the GPUs to share, as the resource gpu_share
         gpu_share_devices: Option<String>,
-        /// `disk/du`: interval of measurements of sandboxes
+        /// `disk/du`: interval between measurements of sandboxes
         container_disk_watch_interval: Duration = "15secs",
-        /// `disk/du`: kill containers that use more disk than they have
+        /// `disk/du`: kill containers that exceed their disk
         enforce_container_disk_quota: bool = "false",
     }
 }
@@ -192,23 +193,23 @@ flags! {
 flags! {
     /// Networks and ports of containers.
     ContainerNetworkFlags {
-        /// CNI network definitions
+        /// Directory of CNI network configurations
         network_cni_config_dir: Option<PathBuf>,
-        /// Search path for plugins
+        /// Search path of CNI plugins
         network_cni_plugins_dir: Option<PathBuf>,
-        /// Name servers of containers on CNI networks and Docker's, as JSON
+        /// Name servers of containers on CNI and Docker networks, as JSON
         default_container_dns: Option<Json>,
-        /// `network/ports`: only ports among the agent's own resources matter
+        /// `network/ports`: check only ports among the agent's resources
         check_agent_port_range_only: bool = "false",
-        /// `network/ports`: only ports in this range matter, such as [1024-32767]
+        /// `network/ports`: check only ports in this range, such as [1024-32767]
         container_ports_isolated_range: Option<String>,
-        /// `network/ports`: interval of the checks
+        /// `network/ports`: interval between checks
         container_ports_watch_interval: Duration = "30secs",
-        /// `network/ports`: kill containers that listen on ports that they do not have
+        /// `network/ports`: kill containers that listen on ports not allocated to them
         enforce_container_ports: bool = "false",
-        /// 16-bit `0xAAAA`; enables handle management
+        /// Primary net_cls handle, 16 bits such as `0xAAAA`; enables the management of handles
         cgroups_net_cls_primary_handle: Option<String>,
-        /// `0xAAAA,0xBBBB`
+        /// Range of secondary net_cls handles, `0xAAAA,0xBBBB`
         cgroups_net_cls_secondary_handles: Option<String>,
     }
 }
@@ -216,25 +217,25 @@ flags! {
 flags! {
     /// The containerizers.
     ContainerizerFlags {
-        /// Mesos, docker, or both
+        /// Containerizers, separated by commas: mesos, docker or both
         containerizers: String = "mesos",
-        /// Org_apache_mesos_LogrotateContainerLogger rotates stdout and stderr
+        /// Container logger; org_apache_mesos_LogrotateContainerLogger rotates stdout and stderr
         container_logger: Option<String>,
-        /// Directory of secrets, or program that resolves them, for secrets by reference
+        /// Directory of secrets, or program that resolves secrets, for secrets by reference
         secret_resolver: Option<String>,
-        /// Sandbox mount point inside images
+        /// Mount point of the sandbox inside images
         sandbox_directory: PathBuf = "/mnt/mesos/sandbox",
-        /// Where systemd is the init: executors are in a slice of their own, and outlive the agent's unit
+        /// Where systemd is the init: run executors in a slice of their own, so that they outlive the agent's unit
         systemd_enable_support: bool = "true",
         /// Directory for the slice's unit; a host without it has no systemd
         systemd_runtime_directory: PathBuf = "/run/systemd/system",
-        /// Where the Docker daemon listens
+        /// Address of the Docker daemon's socket
         docker_socket: Address = "/var/run/docker.sock",
         /// Time for a Docker container to stop without a kill policy; 0secs means 3secs
         docker_stop_timeout: Duration = "0secs",
-        /// Wait before `docker rm`
+        /// Time to wait before `docker rm`
         docker_remove_delay: Duration = "6hrs",
-        /// Stop unknown mesos-* containers on recovery
+        /// Stop unknown mesos-* containers at recovery
         docker_kill_orphans: bool = "true",
         /// For an agent that is in a Docker container: its image, from which executors of Docker tasks get containers
         /// of their own
@@ -245,19 +246,19 @@ flags! {
 flags! {
     /// Container images.
     ImageFlags {
-        /// Docker: images of Docker and OCI
+        /// Image providers; `docker` provides Docker and OCI images
         image_providers: Option<String>,
-        /// Automatic image GC JSON
+        /// Automatic garbage collection of images, as JSON
         image_gc_config: Option<Json>,
-        /// Auto, overlay, aufs, bind or copy
+        /// Backend that provisions images: auto, overlay, aufs, bind or copy
         image_provisioner_backend: String = "auto",
-        /// URL of a registry, or a directory of archives
+        /// Docker registry: a URL, or a directory of archives
         docker_registry: String = "https://registry-1.docker.io",
-        /// Image cache
+        /// Directory of the image cache
         docker_store_dir: PathBuf = "/tmp/mesos/store/docker",
-        /// Registry credentials
+        /// Credentials of registries, as JSON
         docker_config: Option<Json>,
-        /// Ignore image config
+        /// Ignore the configuration of images
         docker_ignore_runtime: bool = "false",
     }
 }
@@ -265,15 +266,15 @@ flags! {
 flags! {
     /// Oversubscription.
     OversubscriptionFlags {
-        /// Module JSON
+        /// Modules, as JSON
         modules: Option<Json>,
-        /// Module
+        /// Name of the resource estimator module
         resource_estimator: Option<String>,
-        /// Module
+        /// Name of the QoS controller module
         qos_controller: Option<String>,
-        /// Estimate forwarding period
+        /// Interval at which estimates are forwarded to the master
         oversubscribed_resources_interval: Duration = "15secs",
-        /// Min gap between corrections
+        /// Shortest interval between QoS corrections
         qos_correction_interval_min: Duration = "0secs",
     }
 }

@@ -12,13 +12,13 @@ use super::{FlagError, Flags};
 flags! {
     /// The name and the place of the master, and its web page.
     IdentityFlags {
-        /// Cluster name shown in UI/state
+        /// Name of the cluster, shown in the web page and in /state
         cluster: Option<String>,
-        /// Fault domain JSON; must define fault_domain
+        /// Fault domain as JSON; must define fault_domain
         domain: Option<Json>,
-        /// Listen port
+        /// Port to listen on
         port: u64 = "5050",
-        /// Directory of another web page: index.html, app, assets, node_modules
+        /// Directory of a web page to serve instead of the built-in one: index.html, app, assets, node_modules
         webui_dir: Option<PathBuf>,
     }
 }
@@ -26,31 +26,31 @@ flags! {
 flags! {
     /// Who may connect, and what they may do.
     AccessFlags {
-        /// Access control lists as JSON, or their file
+        /// Access control lists as JSON, or a file that contains them
         acls: Option<Json>,
         /// Authorizer
         authorizers: String = "local",
-        /// Require agent authentication
+        /// Require agents to authenticate
         authenticate_agents (authenticate_slaves): bool = "false",
-        /// Require v0 framework authentication
+        /// Require v0 frameworks to authenticate
         authenticate_frameworks (authenticate): bool = "false",
-        /// Require HTTP scheduler authentication
+        /// Require HTTP schedulers to authenticate
         authenticate_http_frameworks: bool = "false",
-        /// Realm mesos-master-readonly
+        /// Require authentication for the realm mesos-master-readonly
         authenticate_http_readonly: bool = "false",
-        /// Realm mesos-master-readwrite
+        /// Require authentication for the realm mesos-master-readwrite
         authenticate_http_readwrite (authenticate_http): bool = "false",
-        /// CRAM-MD5 handshake limit
+        /// Timeout of the CRAM-MD5 handshake
         authentication_v0_timeout: Duration = "15secs",
         /// Authenticator of libprocess clients
         authenticators: String = "crammd5",
-        /// JSON credentials file
+        /// File of credentials, as JSON
         credentials: Option<PathBuf>,
-        /// HTTP authenticators for operator realms
+        /// HTTP authenticators of the operator realms
         http_authenticators: String = "basic",
-        /// Required by authenticate_http_frameworks
+        /// HTTP authenticators of frameworks; required by --authenticate_http_frameworks
         http_framework_authenticators: Option<String>,
-        /// Limits of messages by principal, as JSON
+        /// Rate limits of messages for each principal, as JSON
         rate_limits: Option<Json>,
     }
 }
@@ -58,49 +58,49 @@ flags! {
 flags! {
     /// State that outlives the process: the registry, the election, recordings.
     StateFlags {
-        /// Required with replicated_log
+        /// Directory of the master's state; required with --registry=replicated_log
         work_dir: Option<PathBuf>,
         /// `replicated_log` (in the work directory, in ZooKeeper with --zk, in etcd with --etcd) or `in_memory`
         registry: String = "replicated_log",
-        /// Accept the loss of this number, which a master that refuses to start has reported
+        /// Accept this loss of registry data, by the number that a master reports when it refuses to start
         registry_accept_loss: Option<u64>,
-        /// Limit of reading the registry
+        /// Timeout of reading the registry
         registry_fetch_timeout: Duration = "60secs",
-        /// Limit of writing the registry; the master exits after it
+        /// Timeout of writing the registry; the master then exits
         registry_store_timeout: Duration = "20secs",
         /// Interval between removals of old unreachable and gone agents
         registry_gc_interval: Duration = "15mins",
         /// Age at which unreachable and gone agents are removed
         registry_max_agent_age: Duration = "2weeks",
-        /// Number of unreachable and gone agents that are kept
+        /// Number of unreachable and gone agents to keep
         registry_max_agent_count: u64 = "102400",
-        /// host:port of all masters of a group that needs no ZooKeeper, separated by commas
+        /// All masters of a group without ZooKeeper, as host:port, separated by commas
         peers: Option<String>,
-        /// The one of --peers that this master is; default: the one at which it is advertised
+        /// Entry of --peers that is this master; default: its advertised address
         peer_address: Option<String>,
-        /// File with a secret of the group; its messages are authenticated with it
+        /// File with the secret that authenticates the messages of the group
         peer_secret: Option<PathBuf>,
-        /// After a leader is lost, the others wait so long before they elect another one; 100ms–60secs
+        /// Time without a leader after which the other masters elect a new one; 100ms–60secs
         peer_timeout: Duration = "1secs",
         /// Addresses of etcd and a prefix, http[s]://host:port,host:port[/prefix], or the file that contains them
         etcd: Option<Address>,
         /// File with user:password for etcd
         etcd_credential: Option<PathBuf>,
-        /// Certificates of the authorities of https:// addresses in --etcd; default: the host's
+        /// Certificates of trusted authorities for https:// addresses in --etcd; default: those of the system
         etcd_ca_file: Option<PathBuf>,
         /// Certificate of this master for etcd
         etcd_cert_file: Option<PathBuf>,
-        /// Private key of etcd_cert_file
+        /// Private key of --etcd_cert_file
         etcd_key_file: Option<PathBuf>,
-        /// Length of the leader's lease in etcd; 2secs–1hrs
+        /// Duration of the leader's lease in etcd; 2secs–1hrs
         etcd_lease_timeout: Duration = "10secs",
-        /// Required with --zk and replicated_log
+        /// Size of the quorum of masters; required with --zk and --registry=replicated_log
         quorum: Option<u64>,
         /// `zk://` URL, or the file that contains it
         zk: Option<Address>,
         /// Timeout of the ZooKeeper session
         zk_session_timeout: Duration = "10secs",
-        /// New file for the inputs of this master, for `tepui lab replay`
+        /// New file to record this master's inputs in, for `tepui lab replay`
         record: Option<PathBuf>,
     }
 }
@@ -108,17 +108,17 @@ flags! {
 flags! {
     /// When agents are unreachable or removed.
     AgentHealthFlags {
-        /// PONG wait; 1secs–15mins
+        /// Time to wait for an agent's answer to a ping; 1secs–15mins
         agent_ping_timeout (slave_ping_timeout): Duration = "15secs",
-        /// Missed pings before unreachable; ≥1
+        /// Missed pings after which an agent is unreachable; at least 1
         max_agent_ping_timeouts (max_slave_ping_timeouts): u64 = "5",
-        /// `n/duration` limit for marking agents unreachable
+        /// Limit of the rate at which agents are marked unreachable, as `n/duration`
         agent_removal_rate_limit (slave_removal_rate_limit): Option<String>,
         /// Time for agents to reregister after a disconnection or a failover
         agent_reregister_timeout (slave_reregister_timeout): Duration = "10mins",
-        /// Largest share of agents that may be missing after a failover; with more the master exits
+        /// Largest share of agents that may be missing after a failover; if more are missing, the master exits
         recovery_agent_removal_limit (recovery_slave_removal_limit): String = "100%",
-        /// Refuse agents without domain
+        /// Refuse agents without a domain
         require_agent_domain: bool = "false",
     }
 }
@@ -126,39 +126,39 @@ flags! {
 flags! {
     /// The allocator and its policies.
     AllocationFlags {
-        /// Batch allocation period
+        /// Interval of batch allocations
         allocation_interval: Duration = "1secs",
-        /// Allocator module name
+        /// Name of the allocator
         allocator: String = "hierarchical",
-        /// Share of agents awaited when quotas exist
+        /// Share of agents to wait for after a failover if quotas exist
         allocator_agent_recovery_factor: f64 = "0.8",
-        /// Longest wait for that share of agents
+        /// Longest wait for the share of agents that --allocator_agent_recovery_factor sets
         allocator_recovery_timeout: Duration = "10mins",
-        /// Names ignored by DRF shares
+        /// Names of resources that DRF shares ignore, separated by commas
         fair_sharing_excluded_resource_names: Option<String>,
-        /// Hide GPU agents from non-GPU frameworks
+        /// Make no offers of GPU agents to frameworks without GPU_RESOURCES
         filter_gpu_resources: bool = "true",
-        /// `drf`, `random`, `psdsf` or `bfdrf`
+        /// Order of frameworks: `drf`, `random`, `psdsf` or `bfdrf`
         framework_sorter: String = "drf",
-        /// `drf`, `random`, `psdsf` or `bfdrf`
+        /// Order of roles: `drf`, `random`, `psdsf` or `bfdrf`
         role_sorter (user_sorter): String = "drf",
-        /// Smallest offer; alternatives by `|`
+        /// Least resources to offer; alternatives are separated by `|`
         min_allocatable_resources: String = "cpus:0.01|mem:32",
-        /// RE2 memory bytes
+        /// Limit of the memory of a regular expression in offer constraints
         offer_constraints_re2_max_mem: Bytes = "4KB",
-        /// RE2 program size
+        /// Limit of the RE2 program size of a regular expression in offer constraints
         offer_constraints_re2_max_program_size: u64 = "100",
-        /// Offer larger agents in slices of at most this, such as cpus:8;mem:32768
+        /// Largest slice of an agent to offer at once, such as cpus:8;mem:32768
         offer_granularity: Option<String>,
-        /// Rescind unanswered offers; >0
+        /// Time after which unanswered offers are rescinded, more than 0; default: never
         offer_timeout: Option<Duration>,
-        /// File (TOML or JSON) of policies of holding and refusal; see docs/allocation.md
+        /// File of offer holding and refusal policies, TOML or JSON; see docs/allocation.md
         policies: Option<PathBuf>,
-        /// Deprecated role whitelist
+        /// Deprecated: the only roles that frameworks may have
         roles: Option<String>,
-        /// Deprecated `role=w,…`; ignored once registry has weights
+        /// Deprecated: weights of roles, `role=w,…`; ignored once the registry has weights
         weights: Option<String>,
-        /// File of agent hostnames
+        /// File with the host names of agents to make offers of
         whitelist: Option<PathBuf>,
     }
 }
@@ -166,17 +166,17 @@ flags! {
 flags! {
     /// Frameworks, and how much of their history is kept.
     FrameworkFlags {
-        /// Whether frameworks of the user root are accepted
+        /// Accept frameworks of the user root
         root_submissions: bool = "true",
-        /// Completed frameworks that are kept
+        /// Number of completed frameworks to keep
         max_completed_frameworks: u64 = "50",
-        /// Completed tasks that are kept of each framework
+        /// Number of completed tasks to keep for each framework
         max_completed_tasks_per_framework: u64 = "1000",
-        /// Unreachable tasks that are kept of each framework
+        /// Number of unreachable tasks to keep for each framework
         max_unreachable_tasks_per_framework: u64 = "1000",
-        /// Streams of operator events
+        /// Largest number of operator event streams
         max_operator_event_stream_subscribers: u64 = "1000",
-        /// Per-framework metrics
+        /// Publish metrics of each framework
         publish_per_framework_metrics: bool = "true",
     }
 }

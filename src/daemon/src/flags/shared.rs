@@ -9,23 +9,24 @@ use super::spec::{Bytes, Flag, Group, Json, Kind, flags};
 flags! {
     /// Where the daemon listens, and how it names itself.
     NetworkFlags {
-        /// Bind IP; exclusive with ip_discovery_command
+        /// IP address to bind; excludes --ip_discovery_command
         ip: Option<String>,
-        /// Command printing the IP
+        /// Command that prints the IP address to bind
         ip_discovery_command: Option<String>,
-        /// Advertised IP; the bind address stays --ip
+        /// IP address to advertise; the bind address stays --ip
         advertise_ip: Option<String>,
-        /// Advertised port
+        /// Port to advertise
         advertise_port: Option<u64>,
-        /// Advertised host name
+        /// Host name to advertise
         hostname: Option<String>,
-        /// False: use IP as hostname
+        /// Whether to look up the host name; if false, the IP is the host name
         hostname_lookup: bool = "true",
-        /// Connections open at once, outgoing ones included; default: half of the open files, a master's nine tenths
+        /// Limit of open connections, outgoing ones included; default: half of the limit of open files, for a master
+        /// nine tenths
         max_connections: Option<u64>,
-        /// Disabled endpoints JSON
+        /// Endpoints to disable, as JSON
         firewall_rules: Option<Json>,
-        /// Answer requests with the parameter `jsonp` by JavaScript, which pages of any origin can read
+        /// Answer requests that have the parameter `jsonp` with JavaScript, which pages of any origin can read
         jsonp: bool = "true",
     }
 }
@@ -39,7 +40,7 @@ flags! {
         tls_key_file: Option<PathBuf>,
         /// Certificates of trusted authorities, PEM; default: those of the system
         tls_ca_file: Option<PathBuf>,
-        /// Directory of such files
+        /// Directory of certificates of trusted authorities, PEM
         tls_ca_dir: Option<PathBuf>,
         /// Verify the certificates of masters, agents and frameworks that the daemon connects to
         tls_verify_server_cert: Option<bool>,
@@ -55,11 +56,11 @@ flags! {
     LoggingFlags {
         /// Log directory
         log_dir: Option<PathBuf>,
-        /// Log file managed elsewhere, shown in UI
+        /// Log file that another program manages, to show in the web page
         external_log_file: Option<PathBuf>,
-        /// INFO/WARNING/ERROR
+        /// Least severe level to log: INFO, WARNING or ERROR
         logging_level: String = "INFO",
-        /// No stderr logging
+        /// Do not log to standard error
         quiet: bool = "false",
     }
 }
@@ -67,11 +68,11 @@ flags! {
 flags! {
     /// The audit log.
     AuditFlags {
-        /// File of the audit log, or `journald`; without it there is none
+        /// File of the audit log, or `journald`; without this flag no audit log is written
         audit_log: Option<PathBuf>,
-        /// Size at which the file of the audit log is rotated
+        /// Size at which the audit log file is rotated
         audit_log_max_size: Bytes = "100MB",
-        /// Number of files of the audit log, the one that is written included
+        /// Number of audit log files to keep, the current one included
         audit_log_max_files: u64 = "5",
     }
 }

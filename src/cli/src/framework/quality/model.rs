@@ -18,7 +18,7 @@ pub(super) struct PredictArgs {
     /// A model, as the framework keeps it
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// CSV with the columns of the training, or LIBSVM; labels are passed over
+    /// CSV with the columns of the training, or LIBSVM; labels are ignored
     #[arg(value_name = "DATA")]
     data: PathBuf,
     /// Print CSV: each prediction, and the probability of each class

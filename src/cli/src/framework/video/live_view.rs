@@ -25,13 +25,13 @@ pub(super) struct LiveArgs {
     /// The framework's API, as host:port; if not given, the master is asked
     #[arg(long, short, value_name = "ADDRESS")]
     service: Option<String>,
-    /// The framework's name, where there are several
+    /// Name of the framework, if there are several
     #[arg(long, default_value = "video", value_name = "NAME")]
     framework: String,
-    /// Watch for so long, and say what a viewer sees
+    /// Watch for this time and report what a viewer sees
     #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
     watch: Option<Duration>,
-    /// With --watch: over a link of so many Mbit/s, or of a file with lines of seconds and Mbit/s
+    /// With --watch: bandwidth of the modelled link in Mbit/s, or a file with lines of seconds and Mbit/s
     #[arg(long, value_name = "MBITS|FILE", requires = "watch")]
     link: Option<String>,
     /// Policy that chooses pictures, for comparisons: linear, predictive, rate, buffer, or a rung from 0

@@ -23,7 +23,7 @@ pub(super) struct GenerateArgs {
     /// The video to write: .mp4 (H.264) or .y4m; its truth goes beside it, as .json
     #[arg(value_name = "FILE")]
     output: PathBuf,
-    /// Another seed, another scene
+    /// Seed of the scene
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Seconds before the scene repeats itself, without a seam
@@ -55,10 +55,10 @@ pub(super) struct ProfileArgs {
     /// What the query counts: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
-    /// The best detector that is tried
+    /// Best detector to try
     #[arg(long, default_value = "colour")]
     detector: DetectorName,
-    /// Number of seconds of the video that are tried
+    /// Seconds of the video to try
     #[arg(long, default_value_t = 12.0)]
     seconds: f64,
     /// Where to write the profile
@@ -95,33 +95,33 @@ pub(super) struct RunArgs {
     /// A video file, or a camera: rtsp://, http://, https://, /dev/videoN or pipe:PATH
     #[arg(value_name = "SOURCE")]
     video: Source,
-    /// Look at a camera for so many seconds [default: until it ends]
+    /// Seconds to process of a camera [default: until it ends]
     #[arg(long)]
     seconds: Option<f64>,
-    /// Connect a lost camera again for so many seconds; 0: its end is the end
+    /// Seconds for which to try to reconnect to a lost camera; 0: end when it is lost
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     reconnect: f64,
-    /// What to look for: cars, people, plates, kinds or tracks
+    /// Kind of query: cars, people, plates, kinds or tracks
     #[arg(long, default_value = "cars")]
     kind: QueryKind,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Look at every so many frames
+    /// Process only every Nth frame
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     every: u32,
-    /// Divide the sides of the picture by this
+    /// Factor by which to divide the width and height of frames
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     shrink: u32,
-    /// Pictures in which an object must be seen, and readings that are voted on
+    /// Number of frames in which an object must be seen, and of readings in a vote
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=32))]
     window: u32,
-    /// How objects are told from the background
+    /// Method that separates objects from the background
     #[arg(long, default_value = "colour")]
     detector: DetectorName,
-    /// Write what is found as JSON lines
+    /// File to write the findings to, as JSON lines
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
-    /// Write a video with boxes and names in it, as MP4
+    /// Write the video with boxes and names drawn in it, as MP4
     #[arg(long, value_name = "FILE")]
     annotated: Option<PathBuf>,
     /// Write a sheet of pictures with boxes and names, as PNG

@@ -30,7 +30,7 @@ pub struct ClusterArgs {
     /// The principal's secret
     #[arg(long, env = "TEPUI_SECRET", hide_env_values = true)]
     pub secret: Option<String>,
-    /// Let every task use a processor for all of its time, instead of sleeping
+    /// Make every task use a processor all the time instead of sleeping
     #[arg(long)]
     pub burn: bool,
 }
