@@ -22,12 +22,12 @@ impl Executor for Counter {
             ExecutorEvent::Launch(tasks) => {
                 for task in tasks {
                     calls.update(&task.task_id, TaskState::TaskRunning);
-                    let (results, nudge) = (self.0.0.clone(), self.1.clone());
+                    let (results, wake_signal) = (self.0.0.clone(), self.1.clone());
                     let below = task.data().iter().fold(0, |n, byte| n << 8 | u32::from(*byte));
                     std::thread::spawn(move || {
                         let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
                         let _ = results.send((task.task_id, (2..below).filter(is_prime).count()));
-                        nudge.notify_one();
+                        wake_signal.notify_one();
                     });
                 }
             }
@@ -71,8 +71,8 @@ impl Scheduler for Primes {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some(master) = std::env::args().nth(1) else {
-        let nudge = Arc::default();
-        executor::run(Counter(mpsc::channel(), Arc::clone(&nudge)), nudge).await?;
+        let wake_signal = Arc::default();
+        executor::run(Counter(mpsc::channel(), Arc::clone(&wake_signal)), wake_signal).await?;
         return Ok(()); // without a master it was started by an agent
     };
     let framework = v1::FrameworkInfo { user: "root".into(), name: "primes".into(), ..Default::default() };

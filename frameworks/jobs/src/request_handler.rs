@@ -62,6 +62,6 @@ impl<C: RequestHandler, F: FnMut(&mut C)> Scheduler for RequestServer<C, F> {
 
 impl<C: RequestHandler + std::fmt::Debug, F> std::fmt::Debug for RequestServer<C, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Served").field("core", &self.core).finish_non_exhaustive()
+        f.debug_struct("RequestServer").field("core", &self.core).finish_non_exhaustive()
     }
 }

@@ -153,7 +153,7 @@ impl<C: RequestHandler> Cluster<C> {
     /// Sends a request to the scheduler and returns its answer.
     pub fn request(&mut self, request: C::Request) -> C::Answer {
         let mut answer = self.served.borrow().requests().put(request).unwrap();
-        self.put(Input::Nudge);
+        self.put(Input::WakeSignal);
         answer.take().unwrap().unwrap()
     }
 
@@ -301,7 +301,7 @@ impl<C: RequestHandler> Cluster<C> {
                     }
                 }
                 Output::Send(call) => self.call(*call),
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 Output::Subscribe(_) | Output::Disconnect => {}
                 Output::End(ending) => self.ending = Some(ending),
             }

@@ -326,7 +326,7 @@ impl Modelled {
 
     /// Records the launched tasks, which start later, with the job in their environment.
     fn note_launches(&mut self, before: usize, calls: &mut Calls) {
-        let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
+        let accepted = calls.queued()[before..].iter().filter_map(|call| call.accept.as_ref());
         let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
         for task in launches.flat_map(|launch| &launch.task_infos) {
             let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
@@ -340,7 +340,7 @@ impl Modelled {
 
 impl Scheduler for Modelled {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
-        let before = calls.made().len();
+        let before = calls.queued().len();
         if let Event::Update(status) = &event {
             self.update(status, now, calls);
         }

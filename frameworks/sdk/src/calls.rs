@@ -226,7 +226,7 @@ impl Calls {
 
     /// Returns the calls so far, in order, for a scheduler that wraps another one and inspects or changes its calls.
     /// Some may have been made before the event that is being handled.
-    pub fn made(&mut self) -> &mut [Call] {
+    pub fn queued(&mut self) -> &mut [Call] {
         &mut self.queue
     }
 

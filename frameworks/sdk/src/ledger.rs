@@ -56,9 +56,9 @@ pub struct Ledger {
     /// Number of the task that ends next.
     ended_next: u64,
     /// Whether changes are collected for [`changes`](Ledger::changes).
-    keeping: bool,
+    tracks_changes: bool,
     /// Tasks that changed since the last call of `changes`.
-    touched: BTreeSet<Arc<str>>,
+    changed_tasks: BTreeSet<Arc<str>>,
     /// Number of the first task that ended since the last call of `changes`.
     ended_unsaved: u64,
     /// UUIDs of the updates whose acknowledgement the scheduler withholds, by task id.
@@ -66,7 +66,7 @@ pub struct Ledger {
     /// Ended tasks whose last update was withheld and then acknowledged since the last call of `changes`.
     ended_late: Vec<Arc<str>>,
     /// Whether ended tasks are not remembered.
-    forgetful: bool,
+    forgets_ends: bool,
 }
 
 /// The last update of a task that has ended.
@@ -129,13 +129,13 @@ impl Ledger {
     }
 
     /// Turns on the collection of [`changes`](Ledger::changes).
-    pub(crate) fn keep(&mut self) {
-        self.keeping = true;
+    pub(crate) fn track_changes(&mut self) {
+        self.tracks_changes = true;
     }
 
     /// Turns off the memory of ended tasks.
     pub(crate) fn forget_ends(&mut self) {
-        self.forgetful = true;
+        self.forgets_ends = true;
     }
 
     /// Returns the number of tasks that have not ended.
@@ -154,21 +154,21 @@ impl Ledger {
             return false;
         }
         let id: Arc<str> = task_id.into();
-        self.touch(&id);
+        self.mark_changed(&id);
         self.live.insert(id, Entry::new(agent_id, now));
         true
     }
 
-    fn touch(&mut self, id: &Arc<str>) {
-        if self.keeping {
-            self.touched.insert(Arc::clone(id));
+    fn mark_changed(&mut self, id: &Arc<str>) {
+        if self.tracks_changes {
+            self.changed_tasks.insert(Arc::clone(id));
         }
     }
 
     fn take(&mut self, task_id: &str) -> Arc<str> {
         let id = self.live.remove_entry(task_id).map_or_else(|| task_id.into(), |(id, _)| id);
         self.killed.remove(&id);
-        self.touch(&id);
+        self.mark_changed(&id);
         id
     }
 
@@ -181,7 +181,7 @@ impl Ledger {
     /// Records that the scheduler has killed a task.
     pub(crate) fn kill(&mut self, task_id: &str, policy: Option<KillPolicy>) {
         let Some(id) = self.live.get_key_value(task_id).map(|(id, _)| Arc::clone(id)) else { return };
-        self.touch(&id);
+        self.mark_changed(&id);
         if let Some(entry) = self.live.get_mut(task_id) {
             entry.kill = Some(policy);
             self.killed.insert(id);
@@ -208,8 +208,8 @@ impl Ledger {
             return;
         }
         if let Some((id, _)) = self.held.remove_entry(task_id) {
-            self.touch(&id);
-            if self.keeping && !self.live.contains_key(&id) {
+            self.mark_changed(&id);
+            if self.tracks_changes && !self.live.contains_key(&id) {
                 self.ended_late.push(id);
             }
         }
@@ -227,9 +227,9 @@ impl Ledger {
             self.end(id, state, uuid);
             return Novelty::New;
         }
-        if self.keeping {
+        if self.tracks_changes {
             let known = self.live.get_key_value(id.as_str()).map(|(id, _)| Arc::clone(id));
-            self.touched.insert(known.unwrap_or_else(|| id.as_str().into()));
+            self.changed_tasks.insert(known.unwrap_or_else(|| id.as_str().into()));
         }
         let entry = match self.live.get_mut(id.as_str()) {
             Some(entry) => entry,
@@ -265,7 +265,7 @@ impl Ledger {
 
     fn end(&mut self, id: &str, state: TaskState, uuid: &[u8]) {
         let id = self.take(id);
-        if self.forgetful {
+        if self.forgets_ends {
             return;
         }
         self.restore_ended(id, Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
@@ -273,7 +273,7 @@ impl Ledger {
 
     /// Returns the changes since the last call, for a store.
     pub(crate) fn changes(&mut self) -> Vec<Change> {
-        let mut changes: Vec<Change> = self.touched.iter().filter_map(|id| self.task_to_save(id)).collect();
+        let mut changes: Vec<Change> = self.changed_tasks.iter().filter_map(|id| self.task_to_save(id)).collect();
         let fresh = self.ended_order.iter().rev().take_while(|(number, _)| *number >= self.ended_unsaved);
         for (number, id) in fresh.filter(|(_, id)| !self.is_end_held(id)) {
             if let Some(ended) = self.ended.get(id).filter(|e| e.number == *number) {
@@ -282,7 +282,7 @@ impl Ledger {
         }
         let late = self.ended_late.iter().filter_map(|id| Some(saved::ended(id, self.ended.get(id)?)));
         changes.extend(late);
-        self.settle();
+        self.mark_saved();
         changes
     }
 
@@ -303,8 +303,8 @@ impl Ledger {
     }
 
     /// Records that the store contains the current state.
-    pub(crate) fn settle(&mut self) {
-        self.touched.clear();
+    pub(crate) fn mark_saved(&mut self) {
+        self.changed_tasks.clear();
         self.ended_late.clear();
         self.ended_unsaved = self.ended_next;
     }

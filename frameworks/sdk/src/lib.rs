@@ -47,7 +47,7 @@ pub use packer::{Bin, Packer};
 pub use protos::mesos::v1;
 pub use requests::{Answer, AskError, Deferred, Request, Requester, Requests, requests};
 pub use restarts::{RestartPolicy, Restarts};
-pub use saved::{Damaged, Kept};
+pub use saved::{Damaged, StoreContents};
 pub use session::{Ending, Input, Output, Session, Settings};
 
 use base::Time;

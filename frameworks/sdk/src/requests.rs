@@ -27,13 +27,13 @@ pub enum AskError {
 
 /// Creates both ends of a channel: a [`Requester`], which can be cloned, and the scheduler's [`Requests`].
 ///
-/// The driver must know which notification wakes the scheduler: `options.nudge = Some(requester.nudge())`.
+/// The driver must know which notification wakes the scheduler: `options.wake_signal = Some(requester.wake_signal())`.
 pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
     let shared = Arc::new(Mutex::new(Queue { waiting: VecDeque::new(), closed: false }));
     let requester = Requester {
         queue: shared.clone(),
         #[cfg(feature = "driver")]
-        nudge: Arc::default(),
+        wake_signal: Arc::default(),
     };
     (requester, Requests(shared))
 }
@@ -42,7 +42,7 @@ pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
 pub struct Requester<Q, A> {
     queue: Arc<Mutex<Queue<Q, A>>>,
     #[cfg(feature = "driver")]
-    nudge: Arc<tokio::sync::Notify>,
+    wake_signal: Arc<tokio::sync::Notify>,
 }
 
 /// The scheduler's end of the channel: an iterator over the waiting requests.
@@ -61,12 +61,12 @@ pub struct Request<Q, A> {
 }
 
 /// A future of the answer; it can also be polled with [`take`](Answer::take).
-pub struct Answer<A>(Arc<Mutex<Slot<A>>>);
+pub struct Answer<A>(Arc<Mutex<AnswerSlot<A>>>);
 
 /// The answering side of a request, which reports when it is dropped.
-struct Reply<A>(Arc<Mutex<Slot<A>>>);
+struct Reply<A>(Arc<Mutex<AnswerSlot<A>>>);
 
-enum Slot<A> {
+enum AnswerSlot<A> {
     Empty(Option<Waker>),
     Answered(A),
     Over,
@@ -80,7 +80,7 @@ impl<Q, A> Requester<Q, A> {
     pub async fn ask(&self, question: Q) -> Result<A, AskError> {
         let answer = put(&self.queue, question)?;
         #[cfg(feature = "driver")]
-        self.nudge.notify_one();
+        self.wake_signal.notify_one();
         answer.await
     }
 
@@ -93,10 +93,10 @@ impl<Q, A> Requester<Q, A> {
         put(&self.queue, question)
     }
 
-    /// Returns the notification that [`ask`](Requester::ask) sends, for the driver's `Options::nudge`.
+    /// Returns the notification that [`ask`](Requester::ask) sends, for the driver's `Options::wake_signal`.
     #[cfg(feature = "driver")]
-    pub fn nudge(&self) -> Arc<tokio::sync::Notify> {
-        self.nudge.clone()
+    pub fn wake_signal(&self) -> Arc<tokio::sync::Notify> {
+        self.wake_signal.clone()
     }
 }
 
@@ -128,7 +128,7 @@ fn put<Q, A>(queue: &Mutex<Queue<Q, A>>, question: Q) -> Result<Answer<A>, AskEr
     if queue.waiting.len() >= WAITING_MAX {
         return Err(AskError::Busy);
     }
-    let slot = Arc::new(Mutex::new(Slot::Empty(None)));
+    let slot = Arc::new(Mutex::new(AnswerSlot::Empty(None)));
     queue.waiting.push_back(Request { question, slot: Reply(slot.clone()) });
     Ok(Answer(slot))
 }
@@ -137,7 +137,7 @@ impl<Q, A> Request<Q, A> {
     /// Answers the request at once. If the requester is gone, the answer is dropped. State saved in the same event may
     /// not be durable yet: see [`Calls::answer`](crate::Calls::answer).
     pub fn answer(self, answer: A) {
-        self.slot.fill(Slot::Answered(answer));
+        self.slot.fill(AnswerSlot::Answered(answer));
     }
 
     /// Returns the answer as a value, to be delivered later.
@@ -146,23 +146,23 @@ impl<Q, A> Request<Q, A> {
         A: Send + 'static,
     {
         let slot = self.slot;
-        let give = move || slot.fill(Slot::Answered(answer));
-        Deferred(Arc::new(Mutex::new(Some(Box::new(give)))))
+        let deliver = move || slot.fill(AnswerSlot::Answered(answer));
+        Deferred(Arc::new(Mutex::new(Some(Box::new(deliver)))))
     }
 }
 
 /// An answer that is not delivered yet. If it is dropped, the requester receives [`AskError::Gone`].
 #[derive(Clone)]
-pub struct Deferred(Arc<Mutex<Option<Give>>>);
+pub struct Deferred(Arc<Mutex<Option<Delivery>>>);
 
-type Give = Box<dyn FnOnce() + Send>;
+type Delivery = Box<dyn FnOnce() + Send>;
 
 impl Deferred {
     /// Delivers the answer.
-    pub fn give(self) {
-        let give = lock(&self.0).take();
-        if let Some(give) = give {
-            give();
+    pub fn deliver(self) {
+        let deliver = lock(&self.0).take();
+        if let Some(deliver) = deliver {
+            deliver();
         }
     }
 }
@@ -181,9 +181,9 @@ impl fmt::Debug for Deferred {
 }
 
 impl<A> Reply<A> {
-    fn fill(&self, content: Slot<A>) {
+    fn fill(&self, content: AnswerSlot<A>) {
         let mut slot = lock(&self.0);
-        if let Slot::Empty(waker) = &mut *slot {
+        if let AnswerSlot::Empty(waker) = &mut *slot {
             let waker = waker.take();
             *slot = content;
             drop(slot);
@@ -198,12 +198,12 @@ impl<A> Answer<A> {
     /// Takes the answer, if it has arrived; it can be taken once.
     pub fn take(&mut self) -> Option<Result<A, AskError>> {
         let mut slot = lock(&self.0);
-        if let Slot::Empty(_) = *slot {
+        if let AnswerSlot::Empty(_) = *slot {
             return None;
         }
-        match std::mem::replace(&mut *slot, Slot::Over) {
-            Slot::Answered(answer) => Some(Ok(answer)),
-            Slot::Empty(_) | Slot::Over => Some(Err(AskError::Gone)),
+        match std::mem::replace(&mut *slot, AnswerSlot::Over) {
+            AnswerSlot::Answered(answer) => Some(Ok(answer)),
+            AnswerSlot::Empty(_) | AnswerSlot::Over => Some(Err(AskError::Gone)),
         }
     }
 }
@@ -212,7 +212,7 @@ impl<A> Future for Answer<A> {
     type Output = Result<A, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Slot::Empty(waker) = &mut *lock(&self.0) {
+        if let AnswerSlot::Empty(waker) = &mut *lock(&self.0) {
             *waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
@@ -222,7 +222,7 @@ impl<A> Future for Answer<A> {
 
 impl<A> Drop for Reply<A> {
     fn drop(&mut self) {
-        self.fill(Slot::Over);
+        self.fill(AnswerSlot::Over);
     }
 }
 
@@ -241,7 +241,7 @@ impl<Q, A> Clone for Requester<Q, A> {
         Requester {
             queue: self.queue.clone(),
             #[cfg(feature = "driver")]
-            nudge: self.nudge.clone(),
+            wake_signal: self.wake_signal.clone(),
         }
     }
 }

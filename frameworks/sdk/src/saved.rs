@@ -99,7 +99,7 @@ impl Saved {
             let state = one.state();
             saved.ledger.restore_ended(one.task_id.into(), ledger::Ended { number: one.number, state, uuid: one.uuid });
         }
-        saved.ledger.settle();
+        saved.ledger.mark_saved();
         Ok(saved)
     }
 }
@@ -165,19 +165,19 @@ impl From<Task> for Entry {
 
 /// Content of a store, for people to read.
 #[derive(Debug)]
-pub struct Kept(Saved);
+pub struct StoreContents(Saved);
 
-impl Kept {
+impl StoreContents {
     /// Parses the entries of a store.
     ///
     /// # Errors
     /// Names the first entry that cannot be read.
-    pub fn read(entries: BTreeMap<String, Vec<u8>>) -> Result<Kept, Damaged> {
-        Saved::read(entries).map(Kept)
+    pub fn read(entries: BTreeMap<String, Vec<u8>>) -> Result<StoreContents, Damaged> {
+        Saved::read(entries).map(StoreContents)
     }
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for StoreContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "framework  {}", self.0.framework_id.as_deref().unwrap_or("none yet"))?;
         for (id, entry) in self.0.ledger.iter() {

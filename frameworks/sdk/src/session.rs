@@ -21,7 +21,7 @@ use crate::state::Change;
 use crate::v1::scheduler::{self, Call, call};
 use crate::v1::{AgentId, FrameworkId, FrameworkInfo, TaskId, TaskState, TaskStatus, task_status};
 use crate::{Event, Metrics, Scheduler};
-use reconciler::{Question, Reconciler};
+use reconciler::{Reconciler, Reconciliation};
 
 mod leaving;
 mod reconciler;
@@ -83,7 +83,7 @@ pub enum Input {
     /// The time of [`Session::next_wake`] has come.
     Wake,
     /// An external wake-up: the scheduler receives [`Event::Wake`].
-    Nudge,
+    WakeSignal,
 }
 
 /// An output of a session. Outputs are carried out in order.
@@ -96,7 +96,7 @@ pub enum Output {
     Subscribe(Box<Call>),
     /// Send this call with the subscription of the stream.
     Send(Box<Call>),
-    /// Deliver this answer with [`Deferred::give`].
+    /// Deliver this answer with [`Deferred::deliver`].
     Answer(Deferred),
     /// Close the stream, if there is one.
     Disconnect,
@@ -163,11 +163,11 @@ pub struct Session<S> {
     heartbeat: Duration,
     was_subscribed: bool,
     /// Whether there is a store.
-    keeping: bool,
+    has_store: bool,
     /// Whether the framework's id was read from the store, and no master has confirmed it since.
-    id_is_old: bool,
+    is_id_unconfirmed: bool,
     /// Deadline of the connection that is needed for a teardown; `None` if there is no such teardown.
-    leaving: Option<Time>,
+    teardown_deadline: Option<Time>,
     reconciler: Reconciler,
 }
 
@@ -186,9 +186,9 @@ impl<S: Scheduler> Session<S> {
             framework_id: settings.framework.id.clone().filter(|id| !id.value.is_empty()),
             heartbeat: HEARTBEAT_INTERVAL,
             was_subscribed: false,
-            keeping: false,
-            id_is_old: false,
-            leaving: None,
+            has_store: false,
+            is_id_unconfirmed: false,
+            teardown_deadline: None,
             reconciler: Reconciler::new(settings.reconcile_every, settings.seed),
             settings,
         }
@@ -206,17 +206,17 @@ impl<S: Scheduler> Session<S> {
         outputs: &mut Vec<Output>,
     ) -> Result<(), Damaged> {
         let saved = Saved::read(entries)?;
-        self.keeping = true;
+        self.has_store = true;
         self.calls.ledger = saved.ledger;
         if !self.settings.remember_ends {
             self.calls.ledger.forget_ends();
         }
-        self.calls.ledger.keep();
+        self.calls.ledger.track_changes();
         if self.framework_id.is_none() {
             self.framework_id = saved.framework_id.map(|value| FrameworkId { value: value.into() });
-            self.id_is_old = self.framework_id.is_some();
+            self.is_id_unconfirmed = self.framework_id.is_some();
         }
-        self.tell(Event::Restored(saved.own), now, outputs);
+        self.deliver_event(Event::Restored(saved.own), now, outputs);
         Ok(())
     }
 
@@ -227,19 +227,19 @@ impl<S: Scheduler> Session<S> {
         }
         match (self.state, input) {
             (State::Ended, _) => {}
-            (_, Input::Nudge | Input::Refused(..)) if self.leaving.is_some() => {}
+            (_, Input::WakeSignal | Input::Refused(..)) if self.teardown_deadline.is_some() => {}
             (_, Input::Wake) => self.wake(now, outputs),
             (State::Waiting(_), Input::MasterFound) => {
                 self.state = State::Waiting(now);
                 self.wake(now, outputs);
             }
             (_, Input::MasterFound) => {}
-            (_, Input::Nudge) => self.tell(Event::Wake, now, outputs),
+            (_, Input::WakeSignal) => self.deliver_event(Event::Wake, now, outputs),
             (State::Waiting(_), Input::Event(_)) => {}
             (_, Input::Event(event)) => self.event(*event, now, outputs),
             (State::Waiting(_), Input::Disconnected(_)) => {}
             (_, Input::Disconnected(why)) => self.disconnected(why, now, outputs),
-            (_, Input::Refused(call, why)) => self.tell(Event::Refused { call, why }, now, outputs),
+            (_, Input::Refused(call, why)) => self.deliver_event(Event::Refused { call, why }, now, outputs),
         }
     }
 
@@ -250,12 +250,12 @@ impl<S: Scheduler> Session<S> {
             State::Subscribing(since) => since + SUBSCRIBE_TIMEOUT,
             State::Subscribed(heard) => {
                 let kills = self.calls.ledger.killed().next().is_some();
-                (heard + self.patience()).min(self.reconciler.next_wake(kills))
+                (heard + self.silence_limit()).min(self.reconciler.next_wake(kills))
             }
             State::Ended => return None,
         };
-        let scheduler = self.calls.wake.filter(|_| self.leaving.is_none());
-        scheduler.into_iter().chain(self.leaving).chain([own]).min()
+        let scheduler = self.calls.wake.filter(|_| self.teardown_deadline.is_none());
+        scheduler.into_iter().chain(self.teardown_deadline).chain([own]).min()
     }
 
     /// Returns the framework's id; `None` before the first subscription.
@@ -273,12 +273,12 @@ impl<S: Scheduler> Session<S> {
     }
 
     /// Returns the time for which the master may be silent.
-    fn patience(&self) -> Duration {
+    fn silence_limit(&self) -> Duration {
         self.heartbeat.saturating_mul(self.settings.missed_heartbeats)
     }
 
     fn wake(&mut self, now: Time, outputs: &mut Vec<Output>) {
-        if self.leaving.is_some_and(|until| until <= now) {
+        if self.teardown_deadline.is_some_and(|until| until <= now) {
             return self.end_without_master(outputs);
         }
         match self.state {
@@ -290,17 +290,17 @@ impl<S: Scheduler> Session<S> {
                 outputs.push(Output::Disconnect);
                 self.disconnected("the master did not answer SUBSCRIBE".to_owned(), now, outputs);
             }
-            State::Subscribed(heard) if heard + self.patience() <= now => {
+            State::Subscribed(heard) if heard + self.silence_limit() <= now => {
                 let why = format!("no heartbeat for {} s", now.since(heard).as_secs());
                 outputs.push(Output::Disconnect);
                 self.disconnected(why, now, outputs);
             }
-            State::Subscribed(_) => self.ask_again(now, outputs),
+            State::Subscribed(_) => self.run_reconciler(now, outputs),
             _ => {}
         }
-        if self.leaving.is_none() && self.calls.wake.is_some_and(|at| at <= now) {
+        if self.teardown_deadline.is_none() && self.calls.wake.is_some_and(|at| at <= now) {
             self.calls.wake = None;
-            self.tell(Event::Wake, now, outputs);
+            self.deliver_event(Event::Wake, now, outputs);
         }
     }
 
@@ -320,8 +320,8 @@ impl<S: Scheduler> Session<S> {
         self.state = State::Waiting(now + self.backoff.next_wait());
         self.reconciler.pause();
         watch::connected(&self.settings.metrics, false);
-        if was_subscribed && self.leaving.is_none() {
-            self.tell(Event::Disconnected { why }, now, outputs);
+        if was_subscribed && self.teardown_deadline.is_none() {
+            self.deliver_event(Event::Disconnected { why }, now, outputs);
         }
     }
 
@@ -334,7 +334,7 @@ impl<S: Scheduler> Session<S> {
         }
         let again = self.was_subscribed;
         let Some(event) = Event::from_wire(event, again) else { return };
-        if self.leaving.is_some() {
+        if self.teardown_deadline.is_some() {
             return self.event_while_leaving(&event, now, outputs);
         }
         match event {
@@ -342,25 +342,27 @@ impl<S: Scheduler> Session<S> {
                 self.was_subscribed = true;
                 self.state = State::Subscribed(now);
                 watch::connected(&self.settings.metrics, true);
-                self.tell(event, now, outputs);
+                self.deliver_event(event, now, outputs);
                 self.resume(again, now, outputs);
             }
             Event::Update(status) => self.update(status, now, outputs),
-            Event::Error { message } if self.id_is_old && message.contains(REMOVED) => self.start_over(now, outputs),
+            Event::Error { message } if self.is_id_unconfirmed && message.contains(REMOVED) => {
+                self.start_over(now, outputs)
+            }
             Event::Error { message } => {
-                self.tell(Event::Error { message: message.clone() }, now, outputs);
+                self.deliver_event(Event::Error { message: message.clone() }, now, outputs);
                 self.end(Ending::Error(message), outputs);
             }
-            other => self.tell(other, now, outputs),
+            other => self.deliver_event(other, now, outputs),
         }
     }
 
     fn subscribed(&mut self, part: &scheduler::event::Subscribed) {
-        if self.keeping {
+        if self.has_store {
             self.calls.saves.push(saved::framework(Some(&part.framework_id.value)));
         }
         self.framework_id = Some(part.framework_id.clone());
-        self.id_is_old = false;
+        self.is_id_unconfirmed = false;
         self.backoff.reset();
         // At least one second, so that an invalid interval does not end every connection.
         let seconds = part.heartbeat_interval_seconds.filter(|s| s.is_finite() && *s >= 1.0);
@@ -372,7 +374,7 @@ impl<S: Scheduler> Session<S> {
     fn start_over(&mut self, now: Time, outputs: &mut Vec<Output>) {
         outputs.push(Output::Disconnect);
         self.framework_id = None;
-        self.id_is_old = false;
+        self.is_id_unconfirmed = false;
         self.state = State::Waiting(now);
         self.calls.saves.push(saved::framework(None));
         let tasks: Vec<(String, AgentId)> =
@@ -389,7 +391,7 @@ impl<S: Scheduler> Session<S> {
         if self.state == State::Ended {
             return;
         }
-        if !again && !self.keeping && self.settings.framework.id.is_some() {
+        if !again && !self.has_store && self.settings.framework.id.is_some() {
             self.calls.reconcile_all();
         }
         self.calls.reconcile();
@@ -399,12 +401,12 @@ impl<S: Scheduler> Session<S> {
     }
 
     /// Reconciles tasks without an answer, and repeats kills, when they are due.
-    fn ask_again(&mut self, now: Time, outputs: &mut Vec<Output>) {
+    fn run_reconciler(&mut self, now: Time, outputs: &mut Vec<Output>) {
         let ledger = &self.calls.ledger;
         let names = || ledger.iter().map(|(id, _)| id.to_owned()).collect();
         match self.reconciler.due(&names, now) {
-            Some(Question::Some(ids)) => self.calls.reconcile_some(&ids),
-            Some(Question::All) => self.calls.reconcile_all(),
+            Some(Reconciliation::Some(ids)) => self.calls.reconcile_some(&ids),
+            Some(Reconciliation::All) => self.calls.reconcile_all(),
             None => {}
         }
         if self.reconciler.kills_due(now) {
@@ -421,7 +423,7 @@ impl<S: Scheduler> Session<S> {
     /// Delivers an update once, and acknowledges it each time that it arrives.
     fn update(&mut self, status: TaskStatus, now: Time, outputs: &mut Vec<Output>) {
         let acknowledgement = calls::acknowledgement(&status);
-        self.reconciler.heard(&status.task_id.value, now);
+        self.reconciler.record_answer(&status.task_id.value, now);
         watch::update(&self.settings.metrics, status.state());
         if self.calls.ledger.update(&status, now) == Novelty::Repeated {
             let held = self.calls.ledger.is_held(&status.task_id.value, status.uuid());
@@ -442,20 +444,20 @@ impl<S: Scheduler> Session<S> {
             self.calls.queue.insert(teardown.unwrap_or(self.calls.queue.len()), acknowledgement);
         }
         let refused = self.flush(now, outputs);
-        self.tell_refused(refused, now, outputs);
+        self.report_refused_calls(refused, now, outputs);
     }
 
     /// Passes an event to the scheduler, and sends its calls.
-    fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
+    fn deliver_event(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
         watch::event(&self.settings.metrics, &event);
         self.scheduler.on_event(event, now, &mut self.calls);
         let refused = self.flush(now, outputs);
-        self.tell_refused(refused, now, outputs);
+        self.report_refused_calls(refused, now, outputs);
     }
 
     /// Reports to the scheduler which of its calls were not sent. Invalid calls that it makes in response are dropped,
     /// so that a scheduler that repeats them does not block the session.
-    fn tell_refused(&mut self, refused: Vec<(Call, String)>, now: Time, outputs: &mut Vec<Output>) {
+    fn report_refused_calls(&mut self, refused: Vec<(Call, String)>, now: Time, outputs: &mut Vec<Output>) {
         for (call, why) in refused {
             if self.state != State::Ended {
                 self.scheduler.on_event(Event::Refused { call: Box::new(call), why }, now, &mut self.calls);
@@ -540,8 +542,8 @@ impl<S: Scheduler> Session<S> {
     /// Outputs the changes to be written, and after them the answers that depend on these.
     fn save(&mut self, outputs: &mut Vec<Output>) {
         let own = std::mem::take(&mut self.calls.saves);
-        if !self.keeping {
-            self.calls.ledger.settle();
+        if !self.has_store {
+            self.calls.ledger.mark_saved();
             outputs.extend(self.calls.answers.drain(..).map(Output::Answer));
             return;
         }

@@ -100,12 +100,12 @@ async fn speaks_json_as_well() {
 #[tokio::test]
 async fn comes_back_with_its_id_after_a_lost_connection() {
     let fake = Fake::start().await;
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let scheduler = With(|event: Event, calls: &mut Calls| {
         if matches!(event, Event::Subscribed { again: true, .. }) {
             calls.stop();
         }
-        heard.push(event);
+        received.push(event);
     });
     soon(async {
         tokio::join!(run(scheduler, options(&fake.address())), async {
@@ -118,7 +118,7 @@ async fn comes_back_with_its_id_after_a_lost_connection() {
     })
     .await;
     assert!(matches!(
-        &heard[..],
+        &received[..],
         [Event::Subscribed { again: false, .. }, Event::Disconnected { .. }, Event::Subscribed { again: true, .. }]
     ));
 }
@@ -307,11 +307,11 @@ async fn many_calls_at_once_arrive_in_their_order() {
 async fn all_received_updates_are_acknowledged_before_the_framework_ends() {
     const MANY: usize = 300;
     let fake = Fake::start().await;
-    let mut heard = 0;
+    let mut received = 0;
     let scheduler = With(|event, calls: &mut Calls| {
         if let Event::Update(_) = event {
-            heard += 1;
-            if heard == MANY {
+            received += 1;
+            if received == MANY {
                 calls.teardown();
             }
         }
@@ -335,13 +335,13 @@ async fn all_received_updates_are_acknowledged_before_the_framework_ends() {
 }
 
 #[tokio::test]
-async fn a_nudge_wakes_the_scheduler() {
+async fn a_wake_signal_wakes_the_scheduler() {
     let fake = Fake::start().await;
     let mut options = options(&fake.address());
-    let nudge = std::sync::Arc::new(tokio::sync::Notify::new());
-    options.nudge = Some(nudge.clone());
+    let wake_signal = std::sync::Arc::new(tokio::sync::Notify::new());
+    options.wake_signal = Some(wake_signal.clone());
     let scheduler = With(|event, calls: &mut Calls| match event {
-        Event::Subscribed { .. } => nudge.notify_one(),
+        Event::Subscribed { .. } => wake_signal.notify_one(),
         Event::Wake => calls.stop(),
         _ => {}
     });
@@ -422,7 +422,7 @@ async fn a_request_reaches_the_scheduler_and_comes_back() {
     let fake = Fake::start().await;
     let mut options = options(&fake.address());
     let (requester, mut requests) = tepui_sdk::requests::<u32, u32>();
-    options.nudge = Some(requester.nudge());
+    options.wake_signal = Some(requester.wake_signal());
     let scheduler = With(|event, calls: &mut Calls| {
         if let Event::Wake = event {
             for request in requests.by_ref() {
@@ -442,7 +442,7 @@ async fn an_answer_that_cannot_be_made_durable_is_not_given() {
     let mut options = options(&fake.address());
     options.state = Some(Box::new(Full));
     let (requester, mut requests) = tepui_sdk::requests::<(), ()>();
-    options.nudge = Some(requester.nudge());
+    options.wake_signal = Some(requester.wake_signal());
     let scheduler = With(move |event, calls: &mut Calls| {
         if let Event::Wake = event {
             for request in requests.by_ref() {

@@ -284,7 +284,7 @@ impl Modelled {
 
     /// Schedules the start of the workers of launched tasks, each for the query in its label.
     fn note_launches(&mut self, before: usize, calls: &mut Calls) {
-        let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
+        let accepted = calls.queued()[before..].iter().filter_map(|call| call.accept.as_ref());
         let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
         for task in launches.flat_map(|launch| &launch.task_infos) {
             self.coming.insert(task.task_id.value.to_string(), task.name.clone());
@@ -294,7 +294,7 @@ impl Modelled {
 
 impl Scheduler for Modelled {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
-        let before = calls.made().len();
+        let before = calls.queued().len();
         if let Event::Update(status) = &event {
             self.update(status, now);
         }

@@ -14,7 +14,7 @@ use crate::connect::MasterArgs;
 /// Environment variable by which a shell asks this program for completions.
 pub(crate) const VARIABLE: &str = "TEPUI_COMPLETE";
 /// Time limit for the master's answer.
-const PATIENCE: Duration = Duration::from_millis(700);
+const MASTER_TIMEOUT: Duration = Duration::from_millis(700);
 /// Maximum number of candidates.
 const CANDIDATES_MAX: usize = 500;
 
@@ -50,7 +50,7 @@ fn candidates(typed: &OsStr, path: &str, read: impl Fn(&Value) -> Vec<(String, S
     let master = std::env::var("TEPUI_MASTER").unwrap_or_else(|_| "127.0.0.1:5050".to_owned());
     let master = MasterArgs { master, principal: None, secret: None };
     let answer = crate::block_on(async {
-        let document: Value = tokio::time::timeout(PATIENCE, master.read(path)).await??;
+        let document: Value = tokio::time::timeout(MASTER_TIMEOUT, master.read(path)).await??;
         Ok(document)
     });
     // A message would be printed in the middle of the command line.

@@ -16,19 +16,19 @@ const JSON: &str = "application/json";
 const ZOOKEEPER: Duration = Duration::from_secs(10);
 
 /// A request to a master: a path to read, or a call of the operator API.
-struct Question<'a> {
+struct MasterRequest<'a> {
     path: &'a str,
     call: Option<String>,
 }
 
-impl Question<'static> {
+impl MasterRequest<'static> {
     /// Creates a call of the operator API; `body` is in the field of the call's name, and null for a call without one.
-    fn call(name: &str, body: &Value) -> Question<'static> {
+    fn call(name: &str, body: &Value) -> MasterRequest<'static> {
         let mut call = json!({ "type": name });
         if !body.is_null() {
             call[name.to_lowercase()] = body.clone();
         }
-        Question { path: "/api/v1", call: Some(call.to_string()) }
+        MasterRequest { path: "/api/v1", call: Some(call.to_string()) }
     }
 }
 
@@ -57,7 +57,7 @@ impl MasterArgs {
     /// # Errors
     /// No master answers, or its answer is not this document.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.ask(&Question { path, call: None }).await
+        self.ask(&MasterRequest { path, call: None }).await
     }
 
     /// Makes a call of the operator API to the leading master, and returns the answer's field of the call's name.
@@ -65,7 +65,7 @@ impl MasterArgs {
     /// # Errors
     /// No master answers, or it rejects the call.
     pub async fn call(&self, name: &str, body: &Value) -> Result<Value> {
-        let mut answer: Value = self.ask(&Question::call(name, body)).await?;
+        let mut answer: Value = self.ask(&MasterRequest::call(name, body)).await?;
         Ok(answer[name.to_lowercase()].take())
     }
 
@@ -73,8 +73,8 @@ impl MasterArgs {
     ///
     /// # Errors
     /// As [`call`](MasterArgs::call).
-    pub async fn order(&self, name: &str, body: &Value) -> Result<()> {
-        self.reply(&Question::call(name, body)).await.map(|_| ())
+    pub async fn send_call(&self, name: &str, body: &Value) -> Result<()> {
+        self.reply(&MasterRequest::call(name, body)).await.map(|_| ())
     }
 
     /// Subscribes to the events of the leading master.
@@ -83,20 +83,20 @@ impl MasterArgs {
     /// No master answers, or it rejects the subscription.
     pub async fn subscribe(&self) -> Result<Records> {
         let address = self.address().await?;
-        let question = Question::call("SUBSCRIBE", &Value::Null);
-        let body = || question.call.clone().unwrap_or_default().into();
+        let request = MasterRequest::call("SUBSCRIBE", &Value::Null);
+        let body = || request.call.clone().unwrap_or_default().into();
         let open = async |address: &Address, path: &str| {
             let opened = self.client(address).subscribe(path, JSON, JSON, &[], body()).await;
             opened.map_err(|error| explain(error, address))
         };
-        let reply = match open(&address, question.path).await? {
+        let reply = match open(&address, request.path).await? {
             Subscription::Stream(records) => return Ok(records),
             Subscription::Refused(reply) => reply,
         };
-        let Some((leader, path)) = reply.redirect() else { return Err(self.rejected(&address, &question, &reply)) };
+        let Some((leader, path)) = reply.redirect() else { return Err(self.rejected(&address, &request, &reply)) };
         match open(&leader, &path).await? {
             Subscription::Stream(records) => Ok(records),
-            Subscription::Refused(reply) => Err(self.rejected(&leader, &question, &reply)),
+            Subscription::Refused(reply) => Err(self.rejected(&leader, &request, &reply)),
         }
     }
 
@@ -135,10 +135,10 @@ impl MasterArgs {
         Ok(())
     }
 
-    async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
-        let (address, reply) = self.reply(question).await?;
+    async fn ask<T: DeserializeOwned>(&self, request: &MasterRequest<'_>) -> Result<T> {
+        let (address, reply) = self.reply(request).await?;
         serde_json::from_slice(&reply.body).with_context(|| {
-            format!("{address} answered {} with something else: is it a Mesos or tepui master?", question.path)
+            format!("{address} answered {} with something else: is it a Mesos or tepui master?", request.path)
         })
     }
 
@@ -149,28 +149,28 @@ impl MasterArgs {
     }
 
     /// Returns the answer of the leading master, and the address that answered.
-    async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
+    async fn reply(&self, request: &MasterRequest<'_>) -> Result<(Address, Reply)> {
         let address = self.address().await?;
-        let mut reply = self.send(address.clone(), question).await?;
+        let mut reply = self.send(address.clone(), request).await?;
         if let Some((leader, path)) = reply.redirect() {
-            reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
+            reply = self.send(leader, &MasterRequest { path: &path, call: request.call.clone() }).await?;
         }
         match reply.status {
             StatusCode::OK | StatusCode::ACCEPTED => Ok((address, reply)),
-            _ => Err(self.rejected(&address, question, &reply)),
+            _ => Err(self.rejected(&address, request, &reply)),
         }
     }
 
     /// Returns an error with the reason why a daemon rejected a request.
-    fn rejected(&self, address: &Address, question: &Question<'_>, reply: &Reply) -> anyhow::Error {
-        let (path, text) = (question.path, reply.text().trim().to_owned());
+    fn rejected(&self, address: &Address, request: &MasterRequest<'_>, reply: &Reply) -> anyhow::Error {
+        let (path, text) = (request.path, reply.text().trim().to_owned());
         match reply.status {
-            StatusCode::BAD_REQUEST if question.call.is_some() => anyhow!("{text}"),
+            StatusCode::BAD_REQUEST if request.call.is_some() => anyhow!("{text}"),
             StatusCode::UNAUTHORIZED if self.principal.is_some() => {
                 anyhow!("{address} rejects --principal and --secret: the principal is unknown, or the secret is wrong")
             }
             StatusCode::UNAUTHORIZED => anyhow!("{address} authenticates clients: give --principal and --secret"),
-            StatusCode::NOT_FOUND if question.call.is_some() => NotFound(text).into(),
+            StatusCode::NOT_FOUND if request.call.is_some() => NotFound(text).into(),
             StatusCode::NOT_FOUND => {
                 anyhow!("{address} has no {path}: is it an agent? Name the master with --master or TEPUI_MASTER")
             }
@@ -186,11 +186,11 @@ impl MasterArgs {
         }
     }
 
-    async fn send(&self, address: Address, question: &Question<'_>) -> Result<Reply> {
+    async fn send(&self, address: Address, request: &MasterRequest<'_>) -> Result<Reply> {
         let mut client = self.client(&address);
-        let reply = match &question.call {
-            None => client.get(question.path).await,
-            Some(call) => client.post(question.path, JSON, JSON, &[], call.clone().into()).await,
+        let reply = match &request.call {
+            None => client.get(request.path).await,
+            Some(call) => client.post(request.path, JSON, JSON, &[], call.clone().into()).await,
         };
         reply.map_err(|error| explain(error, &address))
     }

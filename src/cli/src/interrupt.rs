@@ -22,8 +22,8 @@ pub(crate) async fn wait_for_end() -> std::io::Result<()> {
 /// A flag that is set when the user interrupts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
-    wanted: Arc<AtomicBool>,
-    nudge: Arc<Notify>,
+    is_set: Arc<AtomicBool>,
+    wake_signal: Arc<Notify>,
 }
 
 impl Interrupt {
@@ -41,26 +41,26 @@ impl Interrupt {
 
     async fn wait(self, mut signal: Signal) {
         while signal.recv().await.is_some() {
-            if self.wanted.swap(true, Ordering::Relaxed) {
+            if self.is_set.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            self.nudge.notify_one();
+            self.wake_signal.notify_one();
         }
     }
 
     /// Sets the flag as a signal would.
     #[cfg(test)]
-    pub(crate) fn want(&self) {
-        self.wanted.store(true, Ordering::Relaxed);
+    pub(crate) fn set(&self) {
+        self.is_set.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether there was a signal.
-    pub(crate) fn wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
     }
 
     /// Returns the notification that wakes a scheduler at a signal.
-    pub(crate) fn nudge(&self) -> Arc<Notify> {
-        self.nudge.clone()
+    pub(crate) fn wake_signal(&self) -> Arc<Notify> {
+        self.wake_signal.clone()
     }
 }

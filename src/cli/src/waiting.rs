@@ -9,7 +9,7 @@ use crate::connect::MasterArgs;
 
 /// The master's explanation for one framework and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitExplanation {
     /// Reasons in words, a line for each.
     pub(crate) reasons: Vec<String>,
     /// Short reason why the work cannot run on the present agents, however long it waits; `None` if it can.
@@ -18,18 +18,18 @@ pub(crate) struct Waiting {
     pub(crate) agents: usize,
 }
 
-impl Waiting {
+impl WaitExplanation {
     /// Asks why the framework with this id has no offers with these amounts, such as `cpus:1;mem:64`.
     ///
     /// # Errors
     /// No master answers, or it is not tepui's.
-    pub(crate) async fn ask(master: &MasterArgs, framework: &str, need: &str) -> Result<Waiting> {
+    pub(crate) async fn ask(master: &MasterArgs, framework: &str, need: &str) -> Result<WaitExplanation> {
         let answer = master.call("EXPLAIN", &json!({ "framework": framework, "need": need })).await?;
         let all = answer["explanations"].as_array().cloned().unwrap_or_default();
-        Ok(Waiting::of(&all, need))
+        Ok(WaitExplanation::of(&all, need))
     }
 
-    fn of(explanations: &[Value], need: &str) -> Waiting {
+    fn of(explanations: &[Value], need: &str) -> WaitExplanation {
         let mut reasons: Vec<String> = Vec::new();
         for one in explanations {
             // The first line says whether the framework wants offers. If it does, that is known and the line is
@@ -44,7 +44,7 @@ impl Waiting {
             (Some(_), Some(0)) => Some(format!("no agent can offer {need}")),
             _ => None,
         };
-        Waiting { reasons, impossible, agents: agents.unwrap_or_default() }
+        WaitExplanation { reasons, impossible, agents: agents.unwrap_or_default() }
     }
 }
 
@@ -58,11 +58,11 @@ mod tests {
             let text = "Framework f wants offers in role r.\n2 agents: too small (a, b)\n";
             json!({ "text": text, "wants_offers": true, "agents": agents, "possible_agents": possible })
         };
-        let waiting = Waiting::of(&[one(json!([{}, {}]), 0)], "cpus:9");
+        let waiting = WaitExplanation::of(&[one(json!([{}, {}]), 0)], "cpus:9");
         assert_eq!(waiting.reasons, ["2 agents: too small (a, b)"]);
         assert_eq!(waiting.impossible.unwrap(), "no agent can offer cpus:9");
-        assert_eq!(Waiting::of(&[one(json!([]), 0)], "").impossible.unwrap(), "there are no agents");
-        assert_eq!(Waiting::of(&[one(json!([{}]), 0), one(json!([{}]), 1)], "").impossible, None);
-        assert_eq!(Waiting::of(&[], "").impossible, None);
+        assert_eq!(WaitExplanation::of(&[one(json!([]), 0)], "").impossible.unwrap(), "there are no agents");
+        assert_eq!(WaitExplanation::of(&[one(json!([{}]), 0), one(json!([{}]), 1)], "").impossible, None);
+        assert_eq!(WaitExplanation::of(&[], "").impossible, None);
     }
 }

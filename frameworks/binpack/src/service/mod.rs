@@ -84,7 +84,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
     let event_sender = followers.clone();
     let send_events = move |core: &mut Core| core.take_events().into_iter().for_each(|event| event_sender.send(event));
     let (served, requester) = RequestServer::new(Core::new(knobs), send_events);
-    driver.nudge = Some(requester.nudge());
+    driver.wake_signal = Some(requester.wake_signal());
     let capacity = Arc::new(capacity::Source::new(&driver));
     let cluster = driver.cluster();
     let metrics = driver.settings.metrics.clone();

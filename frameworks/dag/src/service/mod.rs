@@ -108,7 +108,7 @@ pub async fn start(options: Options) -> Result<Service, Error> {
         core.take_work_items().into_iter().for_each(|item| drop(work_sender.send(item)));
     };
     let (served, requester) = RequestServer::new(Core::new(settings), after);
-    driver.nudge = Some(requester.nudge());
+    driver.wake_signal = Some(requester.wake_signal());
     let handle = Handle { requester, followers, metrics };
     late_api.set_handle(handle.clone());
     tokio::spawn(do_work_items(work_items, handle.clone()));

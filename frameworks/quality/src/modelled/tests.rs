@@ -75,7 +75,7 @@ impl Cluster {
         self.session.handle(input, self.now, &mut outputs);
         for output in outputs {
             match output {
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 Output::Send(call) => self.call(*call),
                 _ => {}
             }
@@ -167,7 +167,7 @@ fn lived(policy: Policy, names: &[&str], cores: u32, seconds: u32) -> (Cluster, 
     let mut events = Vec::new();
     let now = cluster.now;
     names.iter().for_each(|name| cluster.modelled().submit(job(name), curve(20), now));
-    cluster.input(Input::Nudge);
+    cluster.input(Input::WakeSignal);
     for second in 1..=seconds {
         cluster.second();
         events.extend(cluster.modelled().take_events().into_iter().map(|one| (second, one)));
@@ -208,7 +208,7 @@ fn a_lost_worker_slows_a_training_down_and_is_replaced() {
     let mut cluster = Cluster::new(Modelled::new(settings), 8);
     let now = cluster.now;
     cluster.modelled().submit(job("a"), curve(20), now);
-    cluster.input(Input::Nudge);
+    cluster.input(Input::WakeSignal);
     (0..4).for_each(|_| cluster.second());
     assert_eq!(cluster.tasks.len(), 8);
     let lost = cluster.tasks.pop_first().unwrap();

@@ -78,7 +78,7 @@ impl World {
         for output in outputs {
             match output {
                 Output::Send(call) => self.calls.push(*call),
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 Output::Save(changes) => changes.into_iter().for_each(|change| match change.value {
                     Some(value) => drop(self.store.insert(change.key, value)),
                     None => drop(self.store.remove(&change.key)),
@@ -95,7 +95,7 @@ impl World {
     pub(super) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
         self.input(Input::Wake);
-        self.input(Input::Nudge);
+        self.input(Input::WakeSignal);
     }
 
     pub(super) fn ask(&mut self, question: Question) -> Answer {
@@ -103,7 +103,7 @@ impl World {
         let mut asking = Box::pin(requester.ask(question));
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(asking.as_mut().poll(&mut cx).is_pending());
-        self.input(Input::Nudge);
+        self.input(Input::WakeSignal);
         match asking.as_mut().poll(&mut cx) {
             std::task::Poll::Ready(Ok(answer)) => answer,
             other => panic!("{other:?}"),

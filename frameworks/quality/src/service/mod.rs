@@ -51,7 +51,7 @@ const END_LIMIT: Duration = Duration::from_secs(15);
 /// The options of the service.
 #[derive(Debug)]
 pub struct Options {
-    /// Options of the scheduler library's driver; [`Service::start`] sets its `nudge`.
+    /// Options of the scheduler library's driver; [`Service::start`] sets its `wake_signal`.
     pub driver: sdk::driver::Options,
     /// Policy that shares cores among jobs.
     pub policy: Policy,
@@ -146,7 +146,7 @@ impl Service {
         let (ready, is_ready) = watch::channel(false);
         let listener = listen(options.worker_address, port.as_deref(), &job_drivers, &is_ready).await?;
         let (requester, requests) = sdk::requests();
-        options.driver.nudge = Some(requester.nudge());
+        options.driver.wake_signal = Some(requester.wake_signal());
         let settings = Settings {
             policy: options.policy,
             epoch: options.epoch.max(Duration::from_millis(20)),

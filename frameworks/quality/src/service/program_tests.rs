@@ -55,7 +55,7 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (requester, mut requests) = sdk::requests::<Question, Answer>();
-        let nudge = requester.nudge();
+        let wake_signal = requester.wake_signal();
         let common = Common { requester, started: now(), cores: 1, checkpoints: None, models, record: None };
         let job_drivers = JobDrivers::default();
         let (events, received) = mpsc::channel(EVENTS_MAX);
@@ -97,7 +97,9 @@ fn train_with(job: &Job, leave: Option<u64>, models: Option<std::path::PathBuf>)
                     break 'ended outcome;
                 }
             }
-            tokio::time::timeout(Duration::from_secs(60), nudge.notified()).await.expect("the driver says nothing");
+            tokio::time::timeout(Duration::from_secs(60), wake_signal.notified())
+                .await
+                .expect("the driver says nothing");
         };
         driver.await.unwrap();
         // A worker ends with its job, or reports why the program cannot run.

@@ -35,7 +35,7 @@ fn driven(
     worker: impl AsyncFnOnce(&Job, Prepared, mpsc::Sender<Event>),
 ) -> (Outcome, Vec<Iteration>) {
     let (requester, mut requests) = sdk::requests::<Question, Answer>();
-    let nudge = requester.nudge();
+    let wake_signal = requester.wake_signal();
     let common = Common { requester, started: now(), cores: 1, checkpoints: None, models: None, record: None };
     let prepared = worker::prepare(job, None).unwrap();
     let (events, heard) = mpsc::channel(EVENTS_MAX);
@@ -59,7 +59,7 @@ fn driven(
                     return outcome;
                 }
             }
-            nudge.notified().await;
+            wake_signal.notified().await;
         }
     };
     let others = async { tokio::join!(driver.run(None), worker(job, prepared, events)) };

@@ -37,14 +37,14 @@ pub struct Finished<E> {
     pub ending: Ending,
 }
 
-/// Runs `executor` until it stops, with the settings in this process's environment. Each notification of `nudge` sends
-/// [`Event::Wake`](crate::executor::Event::Wake) to the executor. Requires a tokio runtime with time and I/O.
+/// Runs `executor` until it stops, with the settings in this process's environment. Each notification of `wake_signal`
+/// sends [`Event::Wake`](crate::executor::Event::Wake) to the executor. Requires a tokio runtime with time and I/O.
 ///
 /// # Errors
 /// The environment is not that of an executor, or the agent's address in it is invalid.
-pub async fn run<E: Executor>(executor: E, nudge: Arc<Notify>) -> Result<Finished<E>, StartError> {
+pub async fn run<E: Executor>(executor: E, wake_signal: Arc<Notify>) -> Result<Finished<E>, StartError> {
     let environment = Environment::read(|name| std::env::var(name).ok())?;
-    run_in(executor, environment, nudge).await
+    run_in(executor, environment, wake_signal).await
 }
 
 /// Runs an executor like [`run`], with another environment than that of the process.
@@ -54,7 +54,7 @@ pub async fn run<E: Executor>(executor: E, nudge: Arc<Notify>) -> Result<Finishe
 pub async fn run_in<E: Executor>(
     executor: E,
     environment: Environment,
-    nudge: Arc<Notify>,
+    wake_signal: Arc<Notify>,
 ) -> Result<Finished<E>, StartError> {
     let mut client = Client::new(&environment.endpoint)?;
     if let Some(token) = &environment.token {
@@ -62,7 +62,7 @@ pub async fn run_in<E: Executor>(
     }
     let clock = Clock::start();
     let session = Session::new(executor, environment, clock::seed(), clock.now());
-    let mut driver = Driver { session, clock, client, records: None, nudge };
+    let mut driver = Driver { session, clock, client, records: None, wake_signal };
     let ending = driver.run().await;
     Ok(Finished { executor: driver.session.into_executor(), ending })
 }
@@ -73,7 +73,7 @@ struct Driver<E> {
     client: Client,
     /// The event stream; `None` without a subscription.
     records: Option<Records>,
-    nudge: Arc<Notify>,
+    wake_signal: Arc<Notify>,
 }
 
 impl<E: Executor> Driver<E> {
@@ -83,7 +83,7 @@ impl<E: Executor> Driver<E> {
             let input = tokio::select! {
                 biased;
                 input = next(&mut self.records) => input,
-                () = self.nudge.notified() => Some(Input::Nudge),
+                () = self.wake_signal.notified() => Some(Input::WakeSignal),
                 () = self.clock.sleep_until(wake) => Some(Input::Wake),
             };
             let mut outputs = Vec::new();

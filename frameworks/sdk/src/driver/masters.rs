@@ -10,7 +10,7 @@ use detector::Url;
 use detector::{DetectionState, Detector, ListError, MasterList, NoLeader, RequestIntervals};
 use wire::client::Address;
 
-use super::inbox::Lost;
+use super::reports::ConnectionError;
 
 /// ZooKeeper session timeout, as in Mesos's own clients.
 #[cfg(feature = "zookeeper")]
@@ -188,9 +188,9 @@ impl Masters {
     }
 
     /// Returns the reason why there is no master to try.
-    pub(super) fn trouble(&self) -> Lost {
-        let trouble = self.detector.as_ref().map(Detector::no_leader_reason).filter(|trouble| !trouble.is_empty());
-        trouble.map_or(Lost::NoMaster, Lost::Detection)
+    pub(super) fn error(&self) -> ConnectionError {
+        let reason = self.detector.as_ref().map(Detector::no_leader_reason).filter(|reason| !reason.is_empty());
+        reason.map_or(ConnectionError::NoMaster, ConnectionError::Detection)
     }
 
     /// Records that this master accepted the subscription.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn of_several_masters_the_detected_one_is_tried() {
         let mut masters: Masters = "a:1,b:2".parse().unwrap();
-        assert!(order(&masters).is_empty() && matches!(masters.trouble(), Lost::NoMaster));
+        assert!(order(&masters).is_empty() && matches!(masters.error(), ConnectionError::NoMaster));
         masters.detected = Some("b:2".parse().unwrap());
         assert_eq!(order(&masters), ["b:2"]);
     }

@@ -8,11 +8,11 @@ mod clock;
 mod cluster;
 mod encoding;
 pub mod executor;
-mod inbox;
 pub mod link;
 mod masters;
 mod pipeline;
 mod reader;
+mod reports;
 mod sender;
 mod store;
 
@@ -34,9 +34,9 @@ use crate::state::{Change, State};
 use crate::v1::FrameworkInfo;
 use crate::v1::scheduler::{Call, call};
 use clock::Clock;
-use inbox::{Lost, Mailbox, News, Stream};
 use masters::Masters;
 use reader::{PATH, STREAM_ID};
+use reports::{ConnectionError, Report, ReportReceiver, Stream};
 use sender::Sender;
 use store::{Store, StoreError};
 
@@ -64,7 +64,7 @@ pub struct Options {
     /// Time limit of the first subscription; `None` means no limit.
     pub give_up_after: Option<Duration>,
     /// Notification that sends [`Event::Wake`](crate::Event::Wake) to the scheduler.
-    pub nudge: Option<Arc<Notify>>,
+    pub wake_signal: Option<Arc<Notify>>,
     /// Store of what must survive a restart: the framework's id, the ledger, and what the scheduler saves.
     pub state: Option<Box<dyn State>>,
 }
@@ -89,7 +89,7 @@ impl Options {
             credential: None,
             answer_within: ANSWER_WITHIN,
             give_up_after: None,
-            nudge: None,
+            wake_signal: None,
             state: None,
         })
     }
@@ -119,10 +119,14 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
         session: Session::new(scheduler, options.settings, clock.now()),
         clock,
         masters: options.masters,
-        caller: Caller { encoding: options.encoding, credential: options.credential, patience: options.answer_within },
-        nudge: options.nudge.unwrap_or_default(),
-        stream_news: Mailbox::new(EVENTS_WAITING_MAX),
-        call_news: Mailbox::new(1),
+        caller: Caller {
+            encoding: options.encoding,
+            credential: options.credential,
+            subscribe_timeout: options.answer_within,
+        },
+        wake_signal: options.wake_signal.unwrap_or_default(),
+        reader_reports: ReportReceiver::new(EVENTS_WAITING_MAX),
+        sender_reports: ReportReceiver::new(1),
         reader: None,
         sender: None,
         last_failure: String::new(),
@@ -139,7 +143,7 @@ struct Caller {
     encoding: Encoding,
     credential: Option<(String, String)>,
     /// Maximum time in which a master must answer SUBSCRIBE.
-    patience: Duration,
+    subscribe_timeout: Duration,
 }
 
 impl Caller {
@@ -170,11 +174,11 @@ struct Driver<S> {
     clock: Clock,
     masters: Masters,
     caller: Caller,
-    nudge: Arc<Notify>,
+    wake_signal: Arc<Notify>,
     /// Reports of the reader; not read while too many calls are queued.
-    stream_news: Mailbox,
+    reader_reports: ReportReceiver,
     /// Reports of the sender.
-    call_news: Mailbox,
+    sender_reports: ReportReceiver,
     /// The task that subscribes and reads the stream; it ends when this is dropped.
     reader: Option<Task>,
     /// The task that sends calls, while there is a subscription.
@@ -196,11 +200,11 @@ impl<S: Scheduler> Driver<S> {
             let wake = self.session.next_wake().into_iter().chain(given_up).min().unwrap_or(Time::NEVER);
             let input = tokio::select! {
                 biased;
-                news = self.call_news.next() => self.take_in(news),
-                news = self.stream_news.next(), if !Sender::is_full(self.sender.as_ref()) => self.take_in(news),
+                report = self.sender_reports.next() => self.handle_report(report),
+                report = self.reader_reports.next(), if !Sender::is_full(self.sender.as_ref()) => self.handle_report(report),
                 () = Sender::progress(self.sender.as_ref()) => None,
                 other = self.masters.changed() => Some(self.leader_changed(other)),
-                () = self.nudge.notified() => Some(Input::Nudge),
+                () = self.wake_signal.notified() => Some(Input::WakeSignal),
                 () = self.clock.sleep_until(wake) => Some(Input::Wake),
             };
             let now = self.clock.now();
@@ -210,7 +214,7 @@ impl<S: Scheduler> Driver<S> {
             if let Some(input) = input {
                 self.session.handle(input, now, &mut outputs);
             }
-            self.handle_what_waits(now, &mut outputs);
+            self.handle_queued_events(now, &mut outputs);
             if let Some(ending) = self.carry_out_all(std::mem::take(&mut outputs)).await {
                 return ending;
             }
@@ -239,14 +243,14 @@ impl<S: Scheduler> Driver<S> {
 
     /// Handles the events that are already queued if the outputs have changes to write, so that one write serves them
     /// all.
-    fn handle_what_waits(&mut self, now: Time, outputs: &mut Vec<Output>) {
+    fn handle_queued_events(&mut self, now: Time, outputs: &mut Vec<Output>) {
         for _ in 0..EVENTS_WAITING_MAX {
             let wanted = outputs.iter().any(|o| matches!(o, Output::Save(_)));
             if !wanted || Sender::is_full(self.sender.as_ref()) {
                 return;
             }
-            let Some(news) = self.stream_news.try_next() else { return };
-            if let Some(input) = self.take_in(news) {
+            let Some(report) = self.reader_reports.try_next() else { return };
+            if let Some(input) = self.handle_report(report) {
                 self.session.handle(input, now, outputs);
             }
         }
@@ -285,19 +289,19 @@ impl<S: Scheduler> Driver<S> {
     }
 
     /// Converts a report to an input of the session.
-    fn take_in(&mut self, news: News) -> Option<Input> {
-        match news {
-            News::Opened(stream) => {
+    fn handle_report(&mut self, report: Report) -> Option<Input> {
+        match report {
+            Report::Opened(stream) => {
                 tracing::debug!(master = %stream.master, "subscribed");
                 self.masters.found(stream.master.clone());
-                self.sender = Some(Sender::start(stream, &self.caller, self.call_news.inbox()));
+                self.sender = Some(Sender::start(stream, &self.caller, self.sender_reports.sender()));
                 None
             }
-            News::Event(event) => Some(Input::Event(event)),
-            News::Lost(lost) => {
+            Report::Event(event) => Some(Input::Event(event)),
+            Report::Lost(lost) => {
                 let why = base::error_chain(&lost);
                 match lost {
-                    Lost::NoMaster => tracing::debug!("the masters are being asked which one leads"),
+                    ConnectionError::NoMaster => tracing::debug!("the masters are being asked which one leads"),
                     _ => tracing::warn!(%why, "no connection to the master"),
                 }
                 self.masters.lost();
@@ -305,8 +309,8 @@ impl<S: Scheduler> Driver<S> {
                 self.close();
                 Some(Input::Disconnected(why))
             }
-            News::Rejected(why) => Some(Input::Event(Box::new(reader::error_event(why)))),
-            News::Refused(call, why) => Some(Input::Refused(call, why)),
+            Report::Rejected(why) => Some(Input::Event(Box::new(reader::error_event(why)))),
+            Report::Refused(call, why) => Some(Input::Refused(call, why)),
         }
     }
 
@@ -319,14 +323,14 @@ impl<S: Scheduler> Driver<S> {
                     sender.send(*call);
                 }
             }
-            Output::Answer(answer) => answer.give(),
+            Output::Answer(answer) => answer.deliver(),
             // A silent master may be gone for long: the next attempt starts with another one.
             Output::Disconnect => {
                 self.masters.lost();
                 self.close();
             }
             Output::End(ending) => {
-                self.call_news.close();
+                self.sender_reports.close();
                 if let Some(sender) = self.sender.take() {
                     sender.finish(END_LIMIT).await;
                 }
@@ -339,16 +343,16 @@ impl<S: Scheduler> Driver<S> {
 
     fn subscribe(&mut self, call: &Call) {
         self.close();
-        let masters = (self.masters.in_order(), self.masters.trouble());
-        self.reader = Some(Task(reader::start(masters, self.caller.clone(), call, self.stream_news.inbox())));
+        let masters = (self.masters.in_order(), self.masters.error());
+        self.reader = Some(Task(reader::start(masters, self.caller.clone(), call, self.reader_reports.sender())));
     }
 
     /// Closes all connections and drops the reports that their tasks have sent.
     fn close(&mut self) {
         self.reader = None;
         self.sender = None;
-        self.stream_news.renew();
-        self.call_news.renew();
+        self.reader_reports.renew();
+        self.sender_reports.renew();
     }
 }
 

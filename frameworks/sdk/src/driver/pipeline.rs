@@ -30,7 +30,7 @@ pub(super) struct Answer {
 
 /// Reason why a connection delivers no more responses.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum PipelineError {
     #[error("cannot connect to {0}")]
     Connect(Address, #[source] io::Error),
     #[error("the connection to the master broke")]
@@ -52,10 +52,10 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) async fn open(address: &Address) -> Result<Pipeline, Broken> {
+    pub(super) async fn open(address: &Address) -> Result<Pipeline, PipelineError> {
         let connecting = wire::client::connect(address);
         let connected = tokio::time::timeout(CONNECT_WITHIN, connecting).await.unwrap_or_else(|late| Err(late.into()));
-        let stream = connected.map_err(|error| Broken::Connect(address.clone(), error))?;
+        let stream = connected.map_err(|error| PipelineError::Connect(address.clone(), error))?;
         Ok(Pipeline { stream, out: Vec::new(), input: BytesMut::new() })
     }
 
@@ -67,7 +67,7 @@ impl Pipeline {
     }
 
     /// Sends the requests in the output buffer.
-    pub(super) async fn flush(&mut self) -> Result<(), Broken> {
+    pub(super) async fn flush(&mut self) -> Result<(), PipelineError> {
         self.stream.write_all(&self.out).await?;
         self.stream.flush().await?;
         self.out.clear();
@@ -75,28 +75,28 @@ impl Pipeline {
     }
 
     /// Waits for the next response and returns it. Cancelling the future loses nothing.
-    pub(super) async fn answer(&mut self) -> Result<Answer, Broken> {
+    pub(super) async fn answer(&mut self) -> Result<Answer, PipelineError> {
         loop {
             if let Some((answer, length)) = parse(&self.input)? {
                 let _ = self.input.split_to(length);
                 return Ok(answer);
             }
             if self.input.len() > ANSWER_MAX {
-                return Err(Broken::Malformed);
+                return Err(PipelineError::Malformed);
             }
             if self.stream.read_buf(&mut self.input).await? == 0 {
-                return Err(Broken::Closed);
+                return Err(PipelineError::Closed);
             }
         }
     }
 }
 
 /// Parses the response at the start of `input` and returns it with its length; `None` if it is incomplete.
-fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
+fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, PipelineError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
-    let Status::Complete(head) = response.parse(input).map_err(|_| Broken::Malformed)? else { return Ok(None) };
-    let code = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Broken::Malformed)?;
+    let Status::Complete(head) = response.parse(input).map_err(|_| PipelineError::Malformed)? else { return Ok(None) };
+    let code = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(PipelineError::Malformed)?;
     let body = &input[head..];
     if code.is_informational() {
         // An informational response (1xx): the final one follows.
@@ -109,7 +109,7 @@ fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
     let found = if header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
         chunks(body)?
     } else {
-        let length = header("content-length").map_or(Ok(0), str::parse).map_err(|_| Broken::Malformed)?;
+        let length = header("content-length").map_or(Ok(0), str::parse).map_err(|_| PipelineError::Malformed)?;
         body.get(..length).map(|body| (body.to_vec(), length))
     };
     let answer = |(text, length): (Vec<u8>, usize)| {
@@ -120,13 +120,13 @@ fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>, Broken> {
 
 /// Decodes a chunked body and returns it with its encoded length; `None` if it is incomplete. Trailers are not
 /// supported.
-fn chunks(input: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Broken> {
+fn chunks(input: &[u8]) -> Result<Option<(Vec<u8>, usize)>, PipelineError> {
     let (mut text, mut at) = (Vec::new(), 0);
     loop {
-        let size = httparse::parse_chunk_size(&input[at..]).map_err(|_| Broken::Malformed)?;
+        let size = httparse::parse_chunk_size(&input[at..]).map_err(|_| PipelineError::Malformed)?;
         let Status::Complete((start, size)) = size else { return Ok(None) };
         let start = at + start;
-        let size = usize::try_from(size).ok().filter(|size| *size <= ANSWER_MAX).ok_or(Broken::Malformed)?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= ANSWER_MAX).ok_or(PipelineError::Malformed)?;
         let end = start + size;
         let Some(chunk) = input.get(start..end).filter(|_| input.len() >= end + 2) else { return Ok(None) };
         text.extend_from_slice(chunk);
@@ -182,6 +182,6 @@ mod tests {
         assert_eq!(pipeline.answer().await.unwrap().status, StatusCode::ACCEPTED);
         assert_eq!(pipeline.answer().await.unwrap().text, "no good");
         drop(server);
-        assert!(matches!(pipeline.answer().await, Err(Broken::Closed | Broken::Io(_))));
+        assert!(matches!(pipeline.answer().await, Err(PipelineError::Closed | PipelineError::Io(_))));
     }
 }

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use wire::client::Address;
 
-use super::inbox::{Inbox, News, Stream};
-use super::pipeline::{Answer, Broken, Pipeline};
+use super::pipeline::{Answer, Pipeline, PipelineError};
+use super::reports::{Report, ReportSender, Stream};
 use super::{Caller, Encoding};
 use crate::v1::scheduler::Call;
 
@@ -37,19 +37,19 @@ struct Load {
 
 impl Sender {
     /// Starts the sending task for the calls of this subscription.
-    pub(super) fn start(stream: Stream, caller: &Caller, inbox: Inbox) -> Sender {
+    pub(super) fn start(stream: Stream, caller: &Caller, reports: ReportSender) -> Sender {
         let (queue, waiting) = mpsc::unbounded_channel();
         let load = Arc::new(Load::default());
-        let line = Line {
+        let connection = CallConnection {
             head: caller.head(&stream),
             address: stream.master,
             encoding: caller.encoding,
             pipeline: None,
             sent: VecDeque::new(),
             load: load.clone(),
-            inbox,
+            reports,
         };
-        let task = tokio::spawn(work(line, waiting));
+        let task = tokio::spawn(work(connection, waiting));
         Sender { queue: Some(queue), load, task }
     }
 
@@ -89,7 +89,7 @@ impl Drop for Sender {
 }
 
 /// The connection of the sending task, and the calls on it that are not answered yet.
-struct Line {
+struct CallConnection {
     address: Address,
     /// Head of every request, up to the length of its body.
     head: String,
@@ -97,18 +97,18 @@ struct Line {
     pipeline: Option<Pipeline>,
     sent: VecDeque<Call>,
     load: Arc<Load>,
-    inbox: Inbox,
+    reports: ReportSender,
 }
 
-async fn work(mut line: Line, calls: mpsc::UnboundedReceiver<Call>) {
-    if let Err(error) = line.run(calls).await {
-        line.inbox.tell(News::Lost(error.into())).await;
+async fn work(mut connection: CallConnection, calls: mpsc::UnboundedReceiver<Call>) {
+    if let Err(error) = connection.run(calls).await {
+        connection.reports.send(Report::Lost(error.into())).await;
     }
 }
 
-impl Line {
+impl CallConnection {
     /// Sends calls as they arrive, until there are no more and all are answered.
-    async fn run(&mut self, mut calls: mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
+    async fn run(&mut self, mut calls: mpsc::UnboundedReceiver<Call>) -> Result<(), PipelineError> {
         let mut more = true;
         while more || !self.sent.is_empty() {
             tokio::select! {
@@ -124,7 +124,7 @@ impl Line {
                     None => more = false,
                 },
                 () = tokio::time::sleep(ANSWER_WITHIN), if !self.sent.is_empty() => {
-                    return Err(Broken::Late(ANSWER_WITHIN));
+                    return Err(PipelineError::Late(ANSWER_WITHIN));
                 }
             }
         }
@@ -132,7 +132,7 @@ impl Line {
     }
 
     /// Sends a call together with those that are queued already.
-    async fn send(&mut self, call: Call, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
+    async fn send(&mut self, call: Call, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), PipelineError> {
         if self.pipeline.is_none() {
             self.pipeline = Some(Pipeline::open(&self.address).await?);
         }
@@ -152,13 +152,13 @@ impl Line {
         self.load.progress.notify_one();
         if !answer.status.is_success() {
             let why = format!("{}: {}", answer.status, answer.text);
-            self.inbox.tell(News::Refused(Box::new(call), why)).await;
+            self.reports.send(Report::Refused(Box::new(call), why)).await;
         }
     }
 }
 
 /// Waits for the next response on a connection; without a connection it waits forever.
-async fn next_answer(pipeline: Option<&mut Pipeline>) -> Result<Answer, Broken> {
+async fn next_answer(pipeline: Option<&mut Pipeline>) -> Result<Answer, PipelineError> {
     match pipeline {
         Some(pipeline) => pipeline.answer().await,
         None => std::future::pending().await,

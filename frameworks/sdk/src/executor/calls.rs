@@ -7,14 +7,14 @@ use crate::v1::{TaskId, TaskState, TaskStatus};
 /// The calls that an executor makes while it handles one event, in their order.
 #[derive(Debug, Default)]
 pub struct Calls {
-    pub(super) queue: Vec<Said>,
+    pub(super) queue: Vec<QueuedCall>,
     pub(super) wake: Option<Time>,
     pub(super) stop: bool,
 }
 
 /// One call of the executor.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum QueuedCall {
     Update(Box<TaskStatus>),
     Message(Vec<u8>),
 }
@@ -34,12 +34,12 @@ impl Calls {
     /// Reports a task's state like [`update`](Calls::update), with any other field of a status, such as `data` or
     /// `labels`. Uuid, source, executor and time are filled in.
     pub fn update_with(&mut self, status: TaskStatus) {
-        self.queue.push(Said::Update(Box::new(status)));
+        self.queue.push(QueuedCall::Update(Box::new(status)));
     }
 
     /// Sends bytes to the scheduler. They may be lost on the way.
     pub fn message(&mut self, data: Vec<u8>) {
-        self.queue.push(Said::Message(data));
+        self.queue.push(QueuedCall::Message(data));
     }
 
     /// Requests an [`Event::Wake`](super::Event::Wake) at this instant. Of several instants the earliest counts.

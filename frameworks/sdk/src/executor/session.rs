@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::{Backoff, Time};
 
-use super::calls::{Calls, Said};
+use super::calls::{Calls, QueuedCall};
 use super::environment::Environment;
 use super::{Event, Executor};
 use crate::v1::executor::{self, Call, call, event::Type};
@@ -26,7 +26,7 @@ pub enum Input {
     /// The time of [`Session::next_wake`] has come.
     Wake,
     /// An external wake-up: the executor receives [`Event::Wake`].
-    Nudge,
+    WakeSignal,
 }
 
 /// An output of a session. Outputs are carried out in order.
@@ -121,7 +121,7 @@ impl<E: Executor> Session<E> {
             Input::Event(event) => self.event(*event, now, outputs),
             Input::Disconnected(why) => self.disconnected(why, now, outputs),
             Input::Refused(why) => self.end(Ending::Error(why), outputs),
-            Input::Nudge => self.tell(Event::Wake, now, outputs),
+            Input::WakeSignal => self.deliver_event(Event::Wake, now, outputs),
             Input::Wake => self.wake(now, outputs),
         }
         self.finish(now, outputs);
@@ -171,7 +171,7 @@ impl<E: Executor> Session<E> {
         }
         if self.calls.wake.is_some_and(|at| at <= now) {
             self.calls.wake = None;
-            self.tell(Event::Wake, now, outputs);
+            self.deliver_event(Event::Wake, now, outputs);
         }
     }
 
@@ -202,7 +202,7 @@ impl<E: Executor> Session<E> {
         }
         if let Some(event) = Event::from_wire(event, self.was_subscribed) {
             self.was_subscribed |= matches!(event, Event::Subscribed { .. });
-            self.tell(event, now, outputs);
+            self.deliver_event(event, now, outputs);
         }
     }
 
@@ -211,7 +211,7 @@ impl<E: Executor> Session<E> {
         self.state = State::Waiting(now + self.backoff.next_wait());
         self.away_since.get_or_insert(now);
         if was_subscribed {
-            self.tell(Event::Disconnected { why }, now, outputs);
+            self.deliver_event(Event::Disconnected { why }, now, outputs);
         }
         if self.given_up_at().is_some_and(|at| at <= now) {
             self.shutdown(now, outputs);
@@ -224,16 +224,18 @@ impl<E: Executor> Session<E> {
             self.shut_down = true;
             let grace = self.environment.shutdown_grace;
             self.deadline = Some(self.deadline.map_or(now + grace, |at| at.min(now + grace)));
-            self.tell(Event::Shutdown { grace }, now, outputs);
+            self.deliver_event(Event::Shutdown { grace }, now, outputs);
         }
     }
 
-    fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
+    fn deliver_event(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
         self.executor.on_event(event, now, &mut self.calls);
-        for said in std::mem::take(&mut self.calls.queue) {
-            let call = match said {
-                Said::Update(status) => self.update(*status, now),
-                Said::Message(data) => Call { message: Some(call::Message { data }), ..self.call(call::Type::Message) },
+        for queued in std::mem::take(&mut self.calls.queue) {
+            let call = match queued {
+                QueuedCall::Update(status) => self.update(*status, now),
+                QueuedCall::Message(data) => {
+                    Call { message: Some(call::Message { data }), ..self.call(call::Type::Message) }
+                }
             };
             // The next subscription lists the updates; messages may be lost.
             if self.state == State::Subscribed {

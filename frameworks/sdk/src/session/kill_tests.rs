@@ -130,7 +130,7 @@ impl Cluster {
         self.repeat();
     }
 
-    fn tell(&mut self, status: TaskStatus) {
+    fn deliver(&mut self, status: TaskStatus) {
         if self.connected {
             let update = event::Update { status };
             self.stream.push_back(scheduler::Event { update: Some(update), ..wire(Type::Update) });
@@ -140,7 +140,7 @@ impl Cluster {
     /// Sends every task's oldest update that is not acknowledged, possibly again.
     fn repeat(&mut self) {
         let waiting: Vec<TaskStatus> = self.tasks.values().filter_map(|t| t.updates.front().cloned()).collect();
-        waiting.into_iter().for_each(|status| self.tell(status));
+        waiting.into_iter().for_each(|status| self.deliver(status));
     }
 
     fn offer(&mut self) {
@@ -160,7 +160,7 @@ impl Cluster {
         let task = self.tasks.get_mut(id).unwrap();
         task.updates.push_back(status.clone());
         if task.updates.len() == 1 {
-            self.tell(status);
+            self.deliver(status);
         }
     }
 
@@ -190,7 +190,7 @@ impl Cluster {
             // A master answers with the state of the newest update.
             let newest = known.map(|t| t.updates.back().map_or(TaskState::TaskRunning, |s| s.state()));
             self.lost_answers += u32::from(newest.is_none());
-            self.tell(answer(id, newest.unwrap_or(TaskState::TaskGone)));
+            self.deliver(answer(id, newest.unwrap_or(TaskState::TaskGone)));
         }
     }
 
@@ -201,7 +201,7 @@ impl Cluster {
         }
         task.updates.pop_front();
         match task.updates.front().cloned() {
-            Some(next) => self.tell(next),
+            Some(next) => self.deliver(next),
             None if task.ended => {
                 self.tasks.remove(id);
                 self.gone.insert(id.to_owned());
@@ -250,7 +250,7 @@ impl World {
                 Output::Save(changes) => self.store.commit(&changes).unwrap(),
                 Output::Subscribe(_) => self.cluster.subscribe(),
                 Output::Send(call) => self.cluster.take(&call),
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 Output::Disconnect => self.cluster.disconnect(),
                 Output::End(ending) => panic!("{ending:?}"),
             }
@@ -286,7 +286,7 @@ impl World {
     }
 
     /// Runs the scheduler to its end without further kills.
-    fn settle(&mut self) {
+    fn run_to_end(&mut self) {
         self.lives_for = None;
         for round in 0..200 {
             if self.session.scheduler.jobs.values().all(Option::is_none) && self.cluster.tasks.is_empty() {
@@ -315,7 +315,7 @@ proptest! {
         for step in steps {
             world.step(step);
         }
-        world.settle();
+        world.run_to_end();
         let mut finished: Vec<&str> =
             world.cluster.finished.iter().map(|id| id.split_once('.').unwrap().0).collect();
         finished.sort_unstable();

@@ -17,7 +17,7 @@ impl<S: Scheduler> Session<S> {
         if self.framework_id.is_none() {
             return self.end(Ending::Stopped, outputs);
         }
-        self.leaving = Some(now + LEAVING_MAX);
+        self.teardown_deadline = Some(now + LEAVING_MAX);
         self.backoff.reset();
         if let State::Waiting(_) = self.state {
             self.state = State::Waiting(now);
@@ -56,7 +56,7 @@ impl<S: Scheduler> Session<S> {
         for id in ids {
             self.calls.ledger.forget(&id);
         }
-        if self.keeping {
+        if self.has_store {
             self.calls.saves.push(saved::framework(None));
         }
         self.save(outputs);
@@ -67,7 +67,7 @@ impl<S: Scheduler> Session<S> {
         self.calls.queue.clear();
         self.calls.saves.clear();
         self.calls.answers.clear();
-        self.calls.ledger.settle();
+        self.calls.ledger.mark_saved();
         self.end(ending, outputs);
     }
 }

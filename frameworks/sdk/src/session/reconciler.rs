@@ -18,7 +18,7 @@ const KILLS_EVERY: Duration = Duration::from_secs(30);
 
 /// A reconciliation that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum Reconciliation {
     /// Reconciliation of these tasks.
     Some(Vec<String>),
     /// Implicit reconciliation: all tasks that the master knows.
@@ -63,7 +63,7 @@ impl Reconciler {
     }
 
     /// Records that the master has reported a task.
-    pub(super) fn heard(&mut self, task_id: &str, now: Time) {
+    pub(super) fn record_answer(&mut self, task_id: &str, now: Time) {
         if self.pending.remove(task_id) && self.pending.is_empty() {
             self.ask_at = now + self.every;
         }
@@ -83,22 +83,22 @@ impl Reconciler {
     }
 
     /// Returns the reconciliation that is due at `now`, if there is one. `tasks` returns the tasks in the ledger.
-    pub(super) fn due(&mut self, tasks: &dyn Fn() -> Vec<String>, now: Time) -> Option<Question> {
+    pub(super) fn due(&mut self, tasks: &dyn Fn() -> Vec<String>, now: Time) -> Option<Reconciliation> {
         if now < self.ask_at {
             return None;
         }
         if !self.pending.is_empty() {
             self.ask_at = now + self.backoff.next_wait();
-            return Some(Question::Some(self.pending.iter().cloned().collect()));
+            return Some(Reconciliation::Some(self.pending.iter().cloned().collect()));
         }
         self.rounds += 1;
         if self.rounds.is_multiple_of(2) {
             self.ask_at = now + self.every;
-            return Some(Question::All);
+            return Some(Reconciliation::All);
         }
         let tasks = tasks();
         self.begin(tasks.iter().cloned(), now);
-        (!tasks.is_empty()).then_some(Question::Some(tasks))
+        (!tasks.is_empty()).then_some(Reconciliation::Some(tasks))
     }
 
     /// Returns whether kills are due to be repeated.
@@ -122,11 +122,11 @@ mod tests {
     }
 
     /// Returns the wait from `from` to the next reconciliation, and its tasks.
-    fn next(reconciler: &mut Reconciler, tasks: &[&str], from: Time) -> (Duration, Question) {
+    fn next(reconciler: &mut Reconciler, tasks: &[&str], from: Time) -> (Duration, Reconciliation) {
         loop {
             let now = reconciler.ask_at;
-            if let Some(question) = reconciler.due(&|| names(tasks), now) {
-                return (now.since(from), question);
+            if let Some(reconciliation) = reconciler.due(&|| names(tasks), now) {
+                return (now.since(from), reconciliation);
             }
         }
     }
@@ -136,19 +136,19 @@ mod tests {
         let start = Time::from_secs(100);
         let mut reconciler = Reconciler::new(EVERY, 3);
         reconciler.begin(names(&["a", "b"]).into_iter(), start);
-        reconciler.heard("a", start);
+        reconciler.record_answer("a", start);
         let mut waits = Vec::new();
         let mut last = start;
         for _ in 0..10 {
-            let (wait, question) = next(&mut reconciler, &["a", "b"], last);
-            assert_eq!(question, Question::Some(names(&["b"])));
+            let (wait, reconciliation) = next(&mut reconciler, &["a", "b"], last);
+            assert_eq!(reconciliation, Reconciliation::Some(names(&["b"])));
             waits.push(wait);
             last = last + wait;
         }
         assert!(waits[0] <= FIRST_WAIT && waits[9] > LONGEST_WAIT / 3 && waits[9] <= LONGEST_WAIT, "{waits:?}");
-        reconciler.heard("b", last);
-        let (wait, question) = next(&mut reconciler, &["a", "b"], last);
-        assert_eq!((wait, question), (EVERY, Question::Some(names(&["a", "b"]))));
+        reconciler.record_answer("b", last);
+        let (wait, reconciliation) = next(&mut reconciler, &["a", "b"], last);
+        assert_eq!((wait, reconciliation), (EVERY, Reconciliation::Some(names(&["a", "b"]))));
     }
 
     #[test]
@@ -157,14 +157,14 @@ mod tests {
         let mut reconciler = Reconciler::new(EVERY, 3);
         reconciler.begin(std::iter::empty(), last);
         for round in 0..4 {
-            let (wait, question) = next(&mut reconciler, &["a"], last);
+            let (wait, reconciliation) = next(&mut reconciler, &["a"], last);
             last = last + wait;
             assert_eq!(wait, EVERY);
             match round % 2 {
-                0 => assert_eq!(question, Question::Some(names(&["a"]))),
-                _ => assert_eq!(question, Question::All),
+                0 => assert_eq!(reconciliation, Reconciliation::Some(names(&["a"]))),
+                _ => assert_eq!(reconciliation, Reconciliation::All),
             }
-            reconciler.heard("a", last);
+            reconciler.record_answer("a", last);
         }
         reconciler.pause();
         assert_eq!(reconciler.next_wake(true), Time::NEVER);

@@ -15,7 +15,7 @@ mod holding;
 /// A scheduler that records events, and handles each with the next prepared answer.
 #[derive(Default)]
 struct Script {
-    heard: Vec<Event>,
+    received: Vec<Event>,
     answers: VecDeque<fn(&Event, &mut Calls)>,
 }
 
@@ -24,7 +24,7 @@ impl Scheduler for Script {
         if let Some(answer) = self.answers.pop_front() {
             answer(&event, calls);
         }
-        self.heard.push(event);
+        self.received.push(event);
     }
 }
 
@@ -37,7 +37,7 @@ impl Bench {
     fn new(answers: &[fn(&Event, &mut Calls)]) -> Bench {
         let now = Time::from_secs(100);
         let framework = FrameworkInfo { user: "u".into(), name: "n".into(), ..Default::default() };
-        let script = Script { heard: Vec::new(), answers: answers.iter().copied().collect() };
+        let script = Script { received: Vec::new(), answers: answers.iter().copied().collect() };
         Bench { session: Session::new(script, Settings::new(framework), now), now }
     }
 
@@ -46,7 +46,7 @@ impl Bench {
         let mut bench = Bench::new(&[]);
         bench.put(Input::Wake);
         bench.put(subscribed());
-        bench.session.scheduler.heard.clear();
+        bench.session.scheduler.received.clear();
         bench.session.scheduler.answers = answers.iter().copied().collect();
         bench
     }
@@ -63,8 +63,8 @@ impl Bench {
         self.put(Input::Wake)
     }
 
-    fn heard(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.session.scheduler.heard)
+    fn received(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.session.scheduler.received)
     }
 }
 
@@ -179,7 +179,7 @@ fn damaged_state_is_refused_whole() {
     let entries = entries.map(|(key, value)| (key.to_owned(), value)).into();
     let error = bench.session.restore(entries, bench.now, &mut Vec::new()).unwrap_err();
     assert_eq!(error.key, "sdk/task/t");
-    assert_eq!(bench.heard(), []);
+    assert_eq!(bench.received(), []);
     assert_eq!(names(&bench.put(Input::Wake)), ["subscribe "]);
 }
 
@@ -206,12 +206,12 @@ fn a_framework_that_was_removed_meanwhile_begins_anew() {
     bench.session.restore(store, bench.now, &mut Vec::new()).unwrap();
     assert_eq!(bench.session.calls.tasks().len(), 1);
     assert_eq!(names(&bench.put(Input::Wake)), ["subscribe F"]);
-    bench.heard();
+    bench.received();
     let part = event::Error { message: "Framework has been removed".into() };
     let error = wire(scheduler::Event { r#type: Some(Type::Error as i32), error: Some(part), ..Default::default() });
     assert_eq!(names(&bench.put(error.clone())), ["disconnect", "save -sdk/task/t sdk/ended/0 -sdk/framework"]);
-    let heard = bench.heard();
-    assert!(matches!(&heard[..], [Event::Update(s)] if s.state() == TaskState::TaskGone), "{heard:?}");
+    let received = bench.received();
+    assert!(matches!(&received[..], [Event::Update(s)] if s.state() == TaskState::TaskGone), "{received:?}");
     assert_eq!(names(&bench.sleep()), ["subscribe "]);
     assert_eq!(names(&bench.put(error)), ["end Error(\"Framework has been removed\")"], "only once");
 }
@@ -239,7 +239,7 @@ fn an_update_is_reported_once_and_acknowledged_each_time() {
     let mut bench = Bench::subscribed(&[]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
-    assert_eq!(bench.heard(), [Event::Update(status(TaskState::TaskRunning, b"1"))]);
+    assert_eq!(bench.received(), [Event::Update(status(TaskState::TaskRunning, b"1"))]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b""))), [""; 0], "a master's own update wants none");
 }
 
@@ -264,19 +264,19 @@ fn silence_is_a_lost_connection_and_tasks_are_reconciled_after_it() {
     let mut bench = Bench::subscribed(&[launch, |_, calls| calls.kill("t", None)]);
     bench.put(offers("O1"));
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["KILL", "ACKNOWLEDGE"]);
-    bench.heard();
+    bench.received();
     bench.now = bench.now + Duration::from_secs(74);
     bench.put(heartbeat());
-    let heard = bench.now;
+    let received = bench.now;
     assert_eq!(names(&bench.sleep()), ["KILL"], "a kill is repeated until the task has ended");
     assert_eq!(names(&bench.sleep()), ["KILL"]);
     assert_eq!(names(&bench.sleep()), ["KILL"]);
     assert_eq!(names(&bench.sleep()), ["disconnect"]);
-    assert_eq!(bench.now.since(heard), Duration::from_secs(75));
-    assert!(matches!(&bench.heard()[..], [Event::Disconnected { .. }]));
+    assert_eq!(bench.now.since(received), Duration::from_secs(75));
+    assert!(matches!(&bench.received()[..], [Event::Disconnected { .. }]));
     assert_eq!(names(&bench.sleep()), ["subscribe F"]);
     assert_eq!(names(&bench.put(subscribed())), ["RECONCILE", "KILL"]);
-    assert!(matches!(&bench.heard()[..], [Event::Subscribed { again: true, .. }]));
+    assert!(matches!(&bench.received()[..], [Event::Subscribed { again: true, .. }]));
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn tries_come_ever_later_until_one_succeeds() {
         waits.push(bench.now.since(before));
     }
     assert!(waits[0] <= Duration::from_millis(250) && waits[11] > Duration::from_secs(7), "{waits:?}");
-    assert_eq!(bench.heard(), [], "a scheduler that never was subscribed is not told that it lost something");
+    assert_eq!(bench.received(), [], "a scheduler that never was subscribed is not told that it lost something");
     bench.put(subscribed());
     bench.put(Input::Disconnected("closed".into()));
     assert!(bench.session.next_wake().unwrap().since(bench.now) <= Duration::from_millis(250));
@@ -328,8 +328,8 @@ fn a_task_is_never_launched_twice() {
     let mut bench = Bench::subscribed(&[launch, launch]);
     assert_eq!(names(&bench.put(offers("O1"))), ["ACCEPT"]);
     assert_eq!(names(&bench.put(offers("O2"))), ["DECLINE"]);
-    let heard = bench.heard();
-    assert!(matches!(heard.last(), Some(Event::Refused { why, .. }) if why.contains("'t'")), "{heard:?}");
+    let received = bench.received();
+    assert!(matches!(received.last(), Some(Event::Refused { why, .. }) if why.contains("'t'")), "{received:?}");
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn an_error_of_the_master_ends_the_session() {
     assert_eq!(names(&bench.put(error)), ["end Error(\"Framework failed over\")"]);
     assert_eq!(bench.session.next_wake(), None);
     assert_eq!(names(&bench.put(offers("O1"))), [""; 0]);
-    assert_eq!(bench.heard().len(), 1);
+    assert_eq!(bench.received().len(), 1);
 }
 
 #[test]
@@ -381,8 +381,8 @@ fn the_scheduler_is_woken_at_its_instant() {
     }]);
     bench.put(offers("O1"));
     bench.put(Input::Wake);
-    assert_eq!(bench.heard().len(), 1, "an early wake-up does no harm");
+    assert_eq!(bench.received().len(), 1, "an early wake-up does no harm");
     bench.sleep();
     assert_eq!(bench.now, Time::from_secs(102));
-    assert_eq!(bench.heard(), [Event::Wake]);
+    assert_eq!(bench.received(), [Event::Wake]);
 }

@@ -90,7 +90,7 @@ impl Rig {
                     }
                 }
                 Output::Send(call) => self.calls.push(*call),
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 _ => {}
             }
         }
@@ -109,7 +109,7 @@ impl Rig {
     pub(super) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now = self.now + Duration::from_secs(1);
-            self.put(Input::Nudge);
+            self.put(Input::WakeSignal);
         }
     }
 
@@ -118,7 +118,7 @@ impl Rig {
         let mut answer = Box::pin(requester.ask(question));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(answer.as_mut().poll(&mut context).is_pending());
-        self.put(Input::Nudge);
+        self.put(Input::WakeSignal);
         match answer.as_mut().poll(&mut context) {
             std::task::Poll::Ready(Ok(answer)) => answer,
             other => panic!("no answer: {other:?}"),

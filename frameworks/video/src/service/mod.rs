@@ -201,7 +201,7 @@ impl Service {
         let serving = sdk::driver::api::serve_prompt(options.listen, Arc::new(api::VideoApi(shared.clone())));
         let serving = serving.map_err(io(format!("cannot listen at {}", options.listen)))?;
         let mut driver = options.driver;
-        driver.nudge = Some(requester.nudge());
+        driver.wake_signal = Some(requester.wake_signal());
         driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
         let watcher = tokio::spawn(profiles::watch(shared.clone()));

@@ -98,7 +98,7 @@ fn text(args: &Args, report: &Report) -> Result<String> {
 async fn measure(args: &Args, measurements: &mut ClusterMeasurements) -> Result<()> {
     let mut recorder = args.record.as_deref().map(Recorder::open).transpose()?;
     let interrupt = Interrupt::watch()?;
-    let nudge = interrupt.nudge();
+    let wake_signal = interrupt.wake_signal();
     let rounds = u64::try_from(args.length.as_millis() / args.every.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
     let bar = ProgressBar::new(rounds);
     if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} rounds, {eta} left; {msg}") {
@@ -109,7 +109,7 @@ async fn measure(args: &Args, measurements: &mut ClusterMeasurements) -> Result<
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0..rounds {
         tokio::select! {
-            () = nudge.notified() => break,
+            () = wake_signal.notified() => break,
             _ = every.tick() => {}
         }
         match sampler.round().await {

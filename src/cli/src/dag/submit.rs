@@ -14,7 +14,7 @@ use crate::read::print;
 use crate::service::Service;
 
 /// Interval of requests for the state of a job whose end the command waits for.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `tepui dag submit`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ async fn wait(service: &Service, names: impl Iterator<Item = &String>, json: boo
             if summary.ended.is_some() {
                 break summary;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         failed |= summary.state != "finished";
         if !json {

@@ -40,7 +40,7 @@ impl Frame {
 
 /// All frames of a run, the first one first.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct RunHistory {
     frames: Vec<Frame>,
 }
 
@@ -51,7 +51,7 @@ pub(super) const QUERIES: usize = 6;
 /// Number of frames beyond which every other one is removed.
 const FRAMES: usize = 2_000;
 
-impl Story {
+impl RunHistory {
     /// Adds a frame.
     pub(super) fn add(&mut self, frame: Frame) {
         if self.frames.len() >= FRAMES {

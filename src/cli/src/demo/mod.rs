@@ -17,13 +17,13 @@ use crate::connect::MasterArgs;
 use crate::daemons;
 use crate::embedded::{ClusterOptions, start_cluster};
 use crate::interrupt::Interrupt;
-use frame::Story;
+use frame::RunHistory;
 use work::{Frameworks, Sharing};
 
 /// Number of agents of the embedded cluster.
 const AGENTS: usize = 3;
 /// Interval between two frames.
-const LOOK: Duration = Duration::from_millis(500);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum duration of a run; a longer one has failed.
 const LONGEST: Duration = Duration::from_secs(1800);
 
@@ -103,10 +103,10 @@ async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Resul
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let (mut runs, mut wrong) = (Vec::new(), Vec::new());
     for sharing in args.policy.runs() {
-        let (story, ending) = play(&reader, directory, *sharing, &interrupt).await?;
-        wrong.extend(ending.into_iter().chain(story.wrong()));
-        runs.push((*sharing, story));
-        if interrupt.wanted() {
+        let (history, ending) = play(&reader, directory, *sharing, &interrupt).await?;
+        wrong.extend(ending.into_iter().chain(history.wrong()));
+        runs.push((*sharing, history));
+        if interrupt.is_set() {
             break;
         }
     }
@@ -115,7 +115,7 @@ async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Resul
         .with_context(|| format!("cannot write {}", args.report.display()))?;
     crate::read::print(&report::summary(&runs))?;
     crate::read::print(&format!("The report is {}", args.report.display()))?;
-    if interrupt.wanted() {
+    if interrupt.is_set() {
         return Ok(ExitCode::from(130));
     }
     match wrong.is_empty() {
@@ -130,31 +130,31 @@ async fn play(
     directory: &Path,
     sharing: Sharing,
     interrupt: &Interrupt,
-) -> Result<(Story, Vec<String>)> {
+) -> Result<(RunHistory, Vec<String>)> {
     stdio::err!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
     let frameworks = Frameworks::start(&master.master, directory, sharing).await?;
     let mut view = view::new();
-    let (mut story, began) = (Story::default(), now());
+    let (mut history, began) = (RunHistory::default(), now());
     let ending = loop {
-        let frame = frameworks.look(master, began.elapsed()).await?;
+        let frame = frameworks.sample(master, began.elapsed()).await?;
         view.show(&frame);
         let over = frame.is_over();
-        story.add(frame);
+        history.add(frame);
         if over {
             break None;
         }
-        if interrupt.wanted() {
+        if interrupt.is_set() {
             break Some("interrupted".to_owned());
         }
         if began.elapsed() > LONGEST {
             break Some(format!("not done after {} s", LONGEST.as_secs()));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     };
     drop(view);
     let failures = frameworks.failures(master).await;
     frameworks.stop().await;
-    Ok((story, ending.into_iter().chain(failures?).collect()))
+    Ok((history, ending.into_iter().chain(failures?).collect()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long the demo takes is shown to a person")]

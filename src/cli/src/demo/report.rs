@@ -2,7 +2,7 @@
 
 use plot::{Line, Lines, Page};
 
-use super::frame::{Frame, Story};
+use super::frame::{Frame, RunHistory};
 use super::score;
 use super::work::Sharing;
 use crate::read::table::table;
@@ -11,8 +11,8 @@ use crate::read::table::table;
 type Of<'a> = &'a dyn Fn(&Frame) -> f64;
 
 /// Formats tables of the results.
-pub(super) fn summary(runs: &[(Sharing, Story)]) -> String {
-    let mut parts: Vec<String> = runs.iter().map(|(sharing, story)| summary_of(*sharing, story)).collect();
+pub(super) fn summary(runs: &[(Sharing, RunHistory)]) -> String {
+    let mut parts: Vec<String> = runs.iter().map(|(sharing, history)| summary_of(*sharing, history)).collect();
     let names: Vec<String> = runs.iter().map(|(sharing, _)| format!(">{}", sharing.words().to_uppercase())).collect();
     let mut scores =
         table(&std::iter::once("CORES SHARED").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
@@ -23,8 +23,8 @@ pub(super) fn summary(runs: &[(Sharing, Story)]) -> String {
     parts.join("\n\n")
 }
 
-fn summary_of(sharing: Sharing, story: &Story) -> String {
-    let Some(last) = story.last() else { return String::new() };
+fn summary_of(sharing: Sharing, history: &RunHistory) -> String {
+    let Some(last) = history.last() else { return String::new() };
     let mut batch = table(&["BATCH", ">TASKS", ">FINISHED", "STATE"]);
     for row in batch_rows(last) {
         batch.add_row(row);
@@ -50,7 +50,7 @@ fn summary_of(sharing: Sharing, story: &Story) -> String {
         "Cores shared {}: {:.0} s; mean of Jain's index of fairness among the frameworks {:.3}\n\n{}\n\n{}\n\n{}",
         sharing.words(),
         last.at,
-        mean(story, &|frame| frame.jain),
+        mean(history, &|frame| frame.jain),
         batch.trim_fmt(),
         training.trim_fmt(),
         video.trim_fmt(),
@@ -58,10 +58,10 @@ fn summary_of(sharing: Sharing, story: &Story) -> String {
 }
 
 /// Returns the results of the runs, with a column for each run.
-fn score_rows(runs: &[(Sharing, Story)]) -> Vec<Vec<String>> {
+fn score_rows(runs: &[(Sharing, RunHistory)]) -> Vec<Vec<String>> {
     // All runs are measured over the same time: what one run has learnt while another still learns counts.
-    let seconds = runs.iter().filter_map(|(_, story)| story.last()).map(|last| last.at).fold(0.0, f64::max);
-    let columns: Vec<_> = runs.iter().map(|(_, story)| score::rows(story, seconds)).collect();
+    let seconds = runs.iter().filter_map(|(_, history)| history.last()).map(|last| last.at).fold(0.0, f64::max);
+    let columns: Vec<_> = runs.iter().map(|(_, history)| score::rows(history, seconds)).collect();
     let Some(first) = columns.first() else { return Vec::new() };
     let row = |(n, (what, _)): (usize, &(&str, String))| {
         let values = columns.iter().map(|column| column.get(n).map_or_else(String::new, |(_, value)| value.clone()));
@@ -70,8 +70,8 @@ fn score_rows(runs: &[(Sharing, Story)]) -> Vec<Vec<String>> {
     first.iter().enumerate().map(row).collect()
 }
 
-fn mean(story: &Story, of: Of<'_>) -> f64 {
-    let frames = story.frames();
+fn mean(history: &RunHistory, of: Of<'_>) -> f64 {
+    let frames = history.frames();
     frames.iter().map(of).sum::<f64>() / frames.len().max(1) as f64
 }
 
@@ -120,7 +120,7 @@ const INTRODUCTION: &str = "Three frameworks share a cluster: a batch of command
     use at their best: so the jobs and the queries compete for cores on every machine.";
 
 /// Formats the page. `street` is a picture of the queries' video, as base64 of a PNG.
-pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
+pub(super) fn page(runs: &[(Sharing, RunHistory)], street: Option<&str>) -> String {
     let mut page = Page::new("tepui demo");
     page.text(INTRODUCTION);
     let names: Vec<&str> = runs.iter().map(|(sharing, _)| sharing.words()).collect();
@@ -131,11 +131,11 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
         }
         _ => page.text(&cost(runs)),
     }
-    let shown: Vec<(String, &Story, &Frame)> = runs
+    let shown: Vec<(String, &RunHistory, &Frame)> = runs
         .iter()
-        .filter_map(|(sharing, story)| {
+        .filter_map(|(sharing, history)| {
             let how = if runs.len() > 1 { format!(", shared {}", sharing.words()) } else { String::new() };
-            Some((how, story, story.last()?))
+            Some((how, history, history.last()?))
         })
         .collect();
     page.heading("Training");
@@ -143,8 +143,8 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
         "Below, a loss of 1 is that of the first iteration and 0 the lowest that the job has reached. Sharing by quality \
          gives a core to the job whose loss it lowers most: new jobs get many, and jobs that have learnt most keep one.",
     );
-    for (how, story, last) in &shown {
-        training(&mut page, how, story, last);
+    for (how, history, last) in &shown {
+        training(&mut page, how, history, last);
     }
     page.heading("Video");
     if let Some(street) = street {
@@ -157,8 +157,8 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
         "A query can look at fewer frames, or at smaller ones: its quality is that of its configuration against the best \
          one. Its lag is how far it is behind its camera; each has a goal for both.",
     );
-    for (how, story, last) in &shown {
-        video(&mut page, how, story, last);
+    for (how, history, last) in &shown {
+        video(&mut page, how, history, last);
     }
     page.heading("How the cluster was shared");
     page.text(
@@ -166,8 +166,8 @@ pub(super) fn page(runs: &[(Sharing, Story)], street: Option<&str>) -> String {
          resource fairness gives it at that moment, by what it asks for: a framework that has less than that is offered \
          resources first. Jain's index is 1 if all have the same part of their fair shares.",
     );
-    for (how, story, last) in &shown {
-        cluster(&mut page, how, story, last);
+    for (how, history, last) in &shown {
+        cluster(&mut page, how, history, last);
     }
     TERMS.iter().for_each(|(term, meaning)| page.term(term, meaning));
     page.html()
@@ -201,10 +201,10 @@ const TERMS: [(&str, &str); 8] = [
 ];
 
 /// Describes the gains and costs of sharing by quality in these runs, against even shares.
-fn cost(runs: &[(Sharing, Story)]) -> String {
-    let of = |wanted: Sharing| runs.iter().find(|(sharing, _)| *sharing == wanted).map(|(_, story)| story);
+fn cost(runs: &[(Sharing, RunHistory)]) -> String {
+    let of = |wanted: Sharing| runs.iter().find(|(sharing, _)| *sharing == wanted).map(|(_, history)| history);
     let (Some(quality), Some(fair)) = (of(Sharing::Quality), of(Sharing::Fair)) else { return String::new() };
-    let change = |name: &str, of: fn(&Story) -> f64| {
+    let change = |name: &str, of: fn(&RunHistory) -> f64| {
         let (quality, fair) = (of(quality), of(fair));
         let word = if quality <= fair { "sooner" } else { "later" };
         format!("{name} {:.1} s {word} ({quality:.1} s against {fair:.1} s)", (quality - fair).abs())
@@ -218,28 +218,28 @@ fn cost(runs: &[(Sharing, Story)]) -> String {
     )
 }
 
-fn cluster(page: &mut Page, how: &str, story: &Story, last: &Frame) {
+fn cluster(page: &mut Page, how: &str, history: &RunHistory, last: &Frame) {
     let names: Vec<String> = last.shares.iter().map(|share| share.name.clone()).collect();
     let mut lines = Vec::new();
     for (n, name) in names.iter().enumerate() {
-        lines.push(Line { colour: Some(n), ..line(story, name, &|frame| frame.shares[n].share) });
-        lines.push(Line { colour: Some(n), dashed: true, ..line(story, "", &|frame| frame.shares[n].fair) });
+        lines.push(Line { colour: Some(n), ..line(history, name, &|frame| frame.shares[n].share) });
+        lines.push(Line { colour: Some(n), dashed: true, ..line(history, "", &|frame| frame.shares[n].fair) });
     }
     page.text("What each framework has, and its fair share, dashed. The caps keep training and video below theirs when the batch is done.");
     let dashes = "fair share of the same colour".to_owned();
     let shares = plot(&format!("Dominant shares{how}"), "dominant share (part of the cluster)", lines);
     page.picture(&Lines { dashes, ..shares }.svg());
     page.text("How evenly fair shares are reached. It falls when a framework begins or ends much work at once.");
-    page.picture(&picture(&format!("Jain's index of fairness{how}"), "index", vec![line(story, "", &|f| f.jain)]));
+    page.picture(&picture(&format!("Jain's index of fairness{how}"), "index", vec![line(history, "", &|f| f.jain)]));
     page.table(&["batch job", "tasks", "finished", "state"], &batch_rows(last));
     let jobs = last.batch.jobs.iter().enumerate().map(|(n, job)| {
-        line(story, &job.name, &|frame| frame.batch.jobs.get(n).map_or(0.0, |job| f64::from(job.tasks.finished)))
+        line(history, &job.name, &|frame| frame.batch.jobs.get(n).map_or(0.0, |job| f64::from(job.tasks.finished)))
     });
     page.text("How the batch gets on: a job is done where its line is level.");
     page.picture(&picture(&format!("Finished tasks of the batch{how}"), "tasks", jobs.collect()));
 }
 
-fn training(page: &mut Page, how: &str, story: &Story, last: &Frame) {
+fn training(page: &mut Page, how: &str, history: &RunHistory, last: &Frame) {
     page.table(
         &["job", "algorithm", "iterations", "loss", "accuracy", "90 % learnt after s", "prediction error", "state"],
         &training_rows(last),
@@ -248,13 +248,13 @@ fn training(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     page.text("What each job has still to learn: the sooner a line is low, the better is a model that is used before its end.");
     page.picture(&picture(&format!("Normalised loss: what is not learnt yet{how}"), "part", losses.collect()));
     let cores = last.training.jobs.iter().enumerate().map(|(n, job)| {
-        stairs(line(story, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores))))
+        stairs(line(history, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores))))
     });
     page.text("Which job had how many of the four cores.");
     page.picture(&picture(&format!("Cores of training jobs{how}"), "cores", cores.collect()));
 }
 
-fn video(page: &mut Page, how: &str, story: &Story, last: &Frame) {
+fn video(page: &mut Page, how: &str, history: &RunHistory, last: &Frame) {
     page.table(&["query", "about", "quality", "lag over goal s", "found", "state"], &video_rows(last));
     type Of = fn(&video::core::QueryStatus) -> f64;
     let plots: [(&str, &str, &str, Of); 3] = [
@@ -270,7 +270,7 @@ fn video(page: &mut Page, how: &str, story: &Story, last: &Frame) {
             .queries
             .iter()
             .enumerate()
-            .map(|(n, query)| line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of)));
+            .map(|(n, query)| line(history, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of)));
         page.text(says);
         page.picture(&picture(&format!("{title}{how}"), unit, queries.collect()));
     }
@@ -288,8 +288,8 @@ fn stairs(line: Line) -> Line {
     Line { points, ..line }
 }
 
-fn line(story: &Story, name: &str, of: Of<'_>) -> Line {
-    Line::new(name, story.frames().iter().map(|frame| (frame.at, of(frame))).collect())
+fn line(history: &RunHistory, name: &str, of: Of<'_>) -> Line {
+    Line::new(name, history.frames().iter().map(|frame| (frame.at, of(frame))).collect())
 }
 
 fn picture(title: &str, unit: &str, lines: Vec<Line>) -> String {

@@ -2,7 +2,7 @@
 
 use quality::scheduler::JobStatus;
 
-use super::frame::Story;
+use super::frame::RunHistory;
 
 /// Returns the share of the loss reduction that a job has left, from 1 at its first loss to 0 at its lowest, over the
 /// seconds of the run.
@@ -39,20 +39,20 @@ fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
 }
 
 /// Returns the mean time from submission to nine tenths of the loss reduction, in seconds.
-pub(super) fn mean_learnt(story: &Story) -> f64 {
-    let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
+pub(super) fn mean_learnt(history: &RunHistory) -> f64 {
+    let jobs = history.last().map_or(&[][..], |last| &last.training.jobs);
     mean(&jobs.iter().filter_map(mostly_learnt).collect::<Vec<_>>())
 }
 
 /// Returns the mean time from submission to the end of a training, in seconds.
-pub(super) fn mean_completion(story: &Story) -> f64 {
-    let jobs = story.last().map_or(&[][..], |last| &last.training.jobs);
+pub(super) fn mean_completion(history: &RunHistory) -> f64 {
+    let jobs = history.last().map_or(&[][..], |last| &last.training.jobs);
     mean(&jobs.iter().map(|job| job.seconds).collect::<Vec<_>>())
 }
 
 /// Returns the measures of a run with their values, over its first `seconds`.
-pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
-    let Some(last) = story.last() else { return Vec::new() };
+pub(super) fn rows(history: &RunHistory, seconds: f64) -> Vec<(&'static str, String)> {
+    let Some(last) = history.last() else { return Vec::new() };
     let jobs = &last.training.jobs;
     let queries = &last.video.queries;
     let weights: f64 = queries.iter().map(|query| query.goals.quality_weight).sum();
@@ -63,8 +63,8 @@ pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
             "training: not learnt yet, mean over jobs and time",
             format!("{:.1} %", 100.0 * mean(&jobs.iter().map(|job| mean_left(job, seconds)).collect::<Vec<_>>())),
         ),
-        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean_learnt(story))),
-        ("training: seconds from submission to the end, mean", format!("{:.1}", mean_completion(story))),
+        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean_learnt(history))),
+        ("training: seconds from submission to the end, mean", format!("{:.1}", mean_completion(history))),
         ("video: quality, mean by weight", format!("{quality:.2}")),
         (
             "video: seconds of lag over the goal, mean",

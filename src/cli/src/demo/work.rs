@@ -165,7 +165,7 @@ impl Frameworks {
     }
 
     /// Returns the current state of all work.
-    pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
+    pub(super) async fn sample(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
         let fairness = master.call("GET_FAIRNESS", &Value::Null).await.unwrap_or_default();
         let roles = fairness["roles"].as_array().cloned().unwrap_or_default();
         let share = |name: &&str| {

@@ -20,15 +20,15 @@ pub use args::Args;
 use crate::connect::MasterArgs;
 use crate::interrupt::Interrupt;
 use crate::say::say;
-use crate::waiting::Waiting;
+use crate::waiting::WaitExplanation;
 use output::Outputs;
-use scheduler::{Execute, News};
+use scheduler::{ExecuteScheduler, Progress};
 
 /// Time limit for reaching a master before an error is reported.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MASTER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which work that was not launched is explained, and interval between two explanations.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_secs(5);
+const FIRST_EXPLANATION: Duration = Duration::from_secs(1);
+const EXPLANATION_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs the work. The exit code is 0 if all of it finished, otherwise 1.
 ///
@@ -42,41 +42,41 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = Options::new(&args.master.master, framework(&args)?)?;
     options.credential = args.master.credential();
     options.encoding = if args.content_type == "json" { Encoding::Json } else { Encoding::Protobuf };
-    options.give_up_after = Some(PATIENCE);
+    options.give_up_after = Some(MASTER_TIMEOUT);
     crate::block_on(async {
         let interrupt = Interrupt::watch()?;
-        options.nudge = Some(interrupt.nudge());
-        let (news, mut heard) = mpsc::unbounded_channel();
-        let mut shell = Shell {
+        options.wake_signal = Some(interrupt.wake_signal());
+        let (progress, mut progress_receiver) = mpsc::unbounded_channel();
+        let mut progress_output = ProgressOutput {
             outputs: Outputs::new(args.master.clone()),
             master: args.master.clone(),
             need: task::need_of(&work)?,
             waits: args.wait,
             framework: None,
-            said: Vec::new(),
+            printed: Vec::new(),
         };
-        let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout(), news);
+        let execute = ExecuteScheduler::new(work, kill_after, interrupt.clone(), std::io::stdout(), progress);
         let mut run = std::pin::pin!(driver::run(execute, options));
-        let mut looks = tokio::time::interval_at(Instant::now() + FIRST_LOOK, LOOK);
+        let mut explanation_ticks = tokio::time::interval_at(Instant::now() + FIRST_EXPLANATION, EXPLANATION_INTERVAL);
         let finished = loop {
             tokio::select! {
                 finished = &mut run => break finished,
-                Some(news) = heard.recv() => shell.hear(news),
-                _ = looks.tick() => {
-                    if let Some(why) = shell.look().await {
+                Some(progress) = progress_receiver.recv() => progress_output.handle_progress(progress),
+                _ = explanation_ticks.tick() => {
+                    if let Some(why) = progress_output.explain_waiting().await {
                         // The framework is removed when its stream closes.
                         bail!("the work cannot run: {why}. With --wait it waits for other agents");
                     }
                 }
             }
         };
-        while let Ok(news) = heard.try_recv() {
-            shell.hear(news);
+        while let Ok(progress) = progress_receiver.try_recv() {
+            progress_output.handle_progress(progress);
         }
-        shell.outputs.finish().await;
+        progress_output.outputs.finish().await;
         stopped(&finished.ending)?;
         Ok(match finished.scheduler.succeeded() {
-            _ if interrupt.wanted() => ExitCode::from(130),
+            _ if interrupt.is_set() => ExitCode::from(130),
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         })
@@ -84,7 +84,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 /// The work beside the scheduler: output, and explanations while the work waits.
-struct Shell {
+struct ProgressOutput {
     outputs: Outputs,
     master: MasterArgs,
     /// Resources that an offer must contain.
@@ -94,33 +94,33 @@ struct Shell {
     /// Id of the framework while the work waits for an offer; otherwise `None`.
     framework: Option<String>,
     /// Reasons that were printed last.
-    said: Vec<String>,
+    printed: Vec<String>,
 }
 
-impl Shell {
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Waiting(framework) => self.framework = Some(framework),
-            News::Launched => self.framework = None,
-            News::Started(status) => self.outputs.start(&status),
+impl ProgressOutput {
+    fn handle_progress(&mut self, progress: Progress) {
+        match progress {
+            Progress::Waiting(framework) => self.framework = Some(framework),
+            Progress::Launched => self.framework = None,
+            Progress::Started(status) => self.outputs.start(&status),
         }
     }
 
     /// Prints why the work waits, if it does and the reasons have changed. Returns the reason why it can never run, if
     /// there is one.
-    async fn look(&mut self) -> Option<String> {
+    async fn explain_waiting(&mut self) -> Option<String> {
         let framework = self.framework.as_deref()?;
         // A master of Mesos does not explain.
-        let waiting = Waiting::ask(&self.master, framework, &self.need).await;
-        let waiting = waiting.unwrap_or(Waiting {
+        let waiting = WaitExplanation::ask(&self.master, framework, &self.need).await;
+        let waiting = waiting.unwrap_or(WaitExplanation {
             reasons: vec!["the master does not explain why".into()],
             impossible: None,
             agents: 0,
         });
-        if waiting.reasons != self.said {
+        if waiting.reasons != self.printed {
             say!("Waiting for an offer of {}:", self.need);
             waiting.reasons.iter().for_each(|reason| say!("  {reason}"));
-            self.said = waiting.reasons;
+            self.printed = waiting.reasons;
         }
         if self.waits { None } else { waiting.impossible }
     }

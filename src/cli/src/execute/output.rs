@@ -14,7 +14,7 @@ use crate::read::model::Agents;
 use crate::sandbox::File;
 
 /// Interval of reads of a file.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time limit for copying the remaining output when all tasks have ended.
 const REST: Duration = Duration::from_secs(5);
 
@@ -97,5 +97,5 @@ impl Copy {
 /// Waits for the next read, or for the end of the tasks.
 async fn pause(ended: &mut watch::Receiver<bool>) {
     // The sender is dropped after the copies have ended.
-    let _ = tokio::time::timeout(LOOK, ended.wait_for(|ended| *ended)).await;
+    let _ = tokio::time::timeout(POLL_INTERVAL, ended.wait_for(|ended| *ended)).await;
 }

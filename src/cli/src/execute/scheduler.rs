@@ -22,7 +22,7 @@ pub(super) const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
 
 /// A message from the scheduler to the shell.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum News {
+pub(super) enum Progress {
     /// The framework has this id, and waits for an offer.
     Waiting(String),
     /// The work was launched.
@@ -32,46 +32,46 @@ pub(super) enum News {
 }
 
 /// The scheduler of one task or group. It prints messages to `out`.
-pub(super) struct Execute<W> {
+pub(super) struct ExecuteScheduler<W> {
     work: Work,
     kill_after: Option<Duration>,
     interrupt: Interrupt,
     out: W,
-    news: UnboundedSender<News>,
+    progress: UnboundedSender<Progress>,
     framework_id: FrameworkId,
     launched: bool,
     kill_at: Option<Time>,
     /// Whether there is no master.
-    alone: bool,
+    is_disconnected: bool,
     /// Time at which a requested end happens even without a master.
     give_up_at: Option<Time>,
     /// Last state of each task that has ended.
     ended: BTreeMap<Text, TaskState>,
-    /// Tasks whose start was sent to `news`.
-    seen: BTreeSet<Text>,
+    /// Tasks whose start was sent to `progress`.
+    reported_starts: BTreeSet<Text>,
 }
 
-impl<W: Write> Execute<W> {
+impl<W: Write> ExecuteScheduler<W> {
     pub(super) fn new(
         work: Work,
         kill_after: Option<Duration>,
         interrupt: Interrupt,
         out: W,
-        news: UnboundedSender<News>,
-    ) -> Execute<W> {
-        Execute {
+        progress: UnboundedSender<Progress>,
+    ) -> ExecuteScheduler<W> {
+        ExecuteScheduler {
             work,
             kill_after,
             interrupt,
             out,
-            news,
+            progress,
             framework_id: FrameworkId::default(),
             launched: false,
             kill_at: None,
-            alone: false,
+            is_disconnected: false,
             give_up_at: None,
             ended: BTreeMap::new(),
-            seen: BTreeSet::new(),
+            reported_starts: BTreeSet::new(),
         }
     }
 
@@ -82,8 +82,8 @@ impl<W: Write> Execute<W> {
     }
 
     /// Sends a message to the shell, which may have ended already.
-    fn tell(&self, news: News) {
-        let _ = self.news.send(news);
+    fn send_progress(&self, progress: Progress) {
+        let _ = self.progress.send(progress);
     }
 
     /// Prints a line. A closed output does not stop the work.
@@ -139,7 +139,7 @@ impl<W: Write> Execute<W> {
 
     fn launched(&mut self, agent: &str, calls: &mut Calls) {
         self.launched = true;
-        self.tell(News::Launched);
+        self.send_progress(Progress::Launched);
         calls.suppress();
         let names: Vec<String> = self.work.tasks().iter().map(|t| format!("'{}'", t.task_id.value)).collect();
         let noun = if names.len() == 1 { "task" } else { "tasks" };
@@ -149,8 +149,8 @@ impl<W: Write> Execute<W> {
     fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let (id, state) = (&status.task_id.value, status.state());
         self.say(&text(status));
-        if (state == TaskState::TaskRunning || is_terminal(state)) && self.seen.insert(id.clone()) {
-            self.tell(News::Started(Box::new(status.clone())));
+        if (state == TaskState::TaskRunning || is_terminal(state)) && self.reported_starts.insert(id.clone()) {
+            self.send_progress(Progress::Started(Box::new(status.clone())));
         }
         if state == TaskState::TaskRunning
             && self.kill_at.is_none()
@@ -169,12 +169,12 @@ impl<W: Write> Execute<W> {
 
     /// Kills the tasks at their time limit, or when the user interrupts.
     fn wake(&mut self, now: Time, calls: &mut Calls) {
-        let interrupted = self.interrupt.wanted();
+        let interrupted = self.interrupt.is_set();
         if interrupted && !self.launched {
             calls.teardown();
             return;
         }
-        if interrupted && self.alone {
+        if interrupted && self.is_disconnected {
             return self.give_up(now, calls);
         }
         if !interrupted && self.kill_at.is_none_or(|at| at > now) {
@@ -205,7 +205,7 @@ impl<W: Write> Execute<W> {
     }
 }
 
-impl<W: Write> Scheduler for Execute<W> {
+impl<W: Write> Scheduler for ExecuteScheduler<W> {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
             Event::Subscribed { framework_id, again, .. } => {
@@ -213,9 +213,9 @@ impl<W: Write> Scheduler for Execute<W> {
                 self.say(&format!("{word} with ID {}", framework_id.value));
                 self.framework_id = framework_id;
                 if !self.launched {
-                    self.tell(News::Waiting(self.framework_id.value.to_string()));
+                    self.send_progress(Progress::Waiting(self.framework_id.value.to_string()));
                 }
-                self.alone = false;
+                self.is_disconnected = false;
                 if self.give_up_at.take().is_some() {
                     self.wake(now, calls);
                 }
@@ -224,9 +224,9 @@ impl<W: Write> Scheduler for Execute<W> {
             Event::Update(status) => self.update(&status, now, calls),
             Event::Wake => self.wake(now, calls),
             Event::Disconnected { why } => {
-                self.alone = true;
+                self.is_disconnected = true;
                 self.say(&format!("Disconnected from the master ({why}), trying again"));
-                if self.interrupt.wanted() {
+                if self.interrupt.is_set() {
                     self.wake(now, calls);
                 }
             }
@@ -289,12 +289,12 @@ mod tests {
     }
 
     struct Bench<'a> {
-        session: Session<&'a mut Execute<Vec<u8>>>,
+        session: Session<&'a mut ExecuteScheduler<Vec<u8>>>,
         now: Time,
     }
 
     impl<'a> Bench<'a> {
-        fn new(execute: &'a mut Execute<Vec<u8>>) -> Bench<'a> {
+        fn new(execute: &'a mut ExecuteScheduler<Vec<u8>>) -> Bench<'a> {
             let now = Time::from_secs(9);
             let mut bench = Bench { session: Session::new(execute, Settings::new(Default::default()), now), now };
             bench.put(Input::Wake);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     /// Returns a channel whose receiver is closed.
-    fn news() -> UnboundedSender<News> {
+    fn progress() -> UnboundedSender<Progress> {
         tokio::sync::mpsc::unbounded_channel().0
     }
 
@@ -332,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_room_launches_once_and_ends_with_the_task() {
-        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new(), news());
+    fn waits_for_a_fitting_offer_launches_once_and_ends_with_the_task() {
+        let mut execute = ExecuteScheduler::new(one(), None, Interrupt::default(), Vec::new(), progress());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:0.5;mem:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:2;mem:512")), [Type::Suppress, Type::Accept]);
@@ -350,7 +350,7 @@ mod tests {
     fn a_group_is_launched_whole() {
         let tasks = vec![shell("a", "true", &resources("cpus:1")), shell("b", "true", &resources("cpus:1"))];
         let work = Work::Group(TaskGroupInfo { tasks });
-        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new(), news());
+        let mut execute = ExecuteScheduler::new(work, None, Interrupt::default(), Vec::new(), progress());
         let mut bench = Bench::new(&mut execute);
         assert_eq!(bench.event(offers("cpus:2;mem:512;disk:512")), [Type::Decline]);
         assert_eq!(bench.event(offers("cpus:3;mem:512;disk:512")), [Type::Suppress, Type::Accept]);
@@ -361,25 +361,26 @@ mod tests {
 
     #[test]
     fn a_task_is_killed_when_its_time_is_over() {
-        let mut execute = Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new(), news());
+        let mut execute =
+            ExecuteScheduler::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new(), progress());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.event(update("t", TaskState::TaskRunning));
         bench.now = bench.now + Duration::from_secs(3);
         assert_eq!(bench.put(Input::Wake), [Type::Kill]);
-        assert_eq!(bench.put(Input::Nudge), []);
+        assert_eq!(bench.put(Input::WakeSignal), []);
         assert_eq!(bench.event(update("t", TaskState::TaskKilled)), [Type::Teardown]);
     }
 
     #[test]
     fn an_interrupt_does_not_wait_forever_for_a_master() {
         let interrupt = Interrupt::default();
-        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new(), news());
+        let mut execute = ExecuteScheduler::new(one(), None, interrupt.clone(), Vec::new(), progress());
         let mut bench = Bench::new(&mut execute);
         bench.event(offers("cpus:2;mem:512"));
         bench.put(Input::Disconnected("gone".to_owned()));
-        interrupt.want();
-        bench.put(Input::Nudge);
+        interrupt.set();
+        bench.put(Input::WakeSignal);
         bench.now = bench.now + GIVE_UP_AFTER;
         bench.put(Input::Wake);
         let said = String::from_utf8(execute.out).unwrap();

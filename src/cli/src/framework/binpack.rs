@@ -12,7 +12,7 @@ use binpack::service::{self, Handle, Options};
 use binpack::{Behaviour, Knobs, Pace, Risk};
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, read, task_line};
+use super::job_framework::{self, Framework, RunOptions, read, task_line};
 use crate::execute::capabilities;
 use crate::job::model::Summary;
 use crate::job::show::jobs_table;
@@ -147,7 +147,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     driver.settings.seed = driver.settings.seed.wrapping_add(1);
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
-    let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
+    let wanted = RunOptions {
+        json: args.json,
+        until_done: args.until_done,
+        has_state_directory: args.framework.state_dir.is_some(),
+    };
     daemon::process::runtime()?.block_on(async {
         let service = service::start(Options {
             driver,

@@ -15,7 +15,7 @@ use jobs::file::seconds;
 use jobs::place::Policy;
 
 use super::common::FrameworkArgs;
-use super::job_framework::{self, Framework, Wanted, read, task_line};
+use super::job_framework::{self, Framework, RunOptions, read, task_line};
 use crate::dag::model::Summary;
 use crate::dag::show::jobs_table;
 use crate::execute::capabilities;
@@ -201,7 +201,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut driver = args.framework.options("dag")?;
     // Without this capability agents with graphics processors are not offered.
     driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
-    let wanted = Wanted { json: args.json, until_done: args.until_done, keeps: args.framework.state_dir.is_some() };
+    let wanted = RunOptions {
+        json: args.json,
+        until_done: args.until_done,
+        has_state_directory: args.framework.state_dir.is_some(),
+    };
     daemon::process::runtime()?.block_on(async {
         let service = service::start(Options { driver, listen: args.framework.listen, settings }).await?;
         let url = service.url();

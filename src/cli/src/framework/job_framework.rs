@@ -16,7 +16,7 @@ use sdk::Ending;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
-use super::screen::Overdrawn;
+use super::screen::RedrawnText;
 use crate::execute::stopped;
 use crate::interrupt::Interrupt;
 use crate::read::print;
@@ -38,14 +38,14 @@ pub(super) trait Framework: Handle<Event: Serialize> {
 
 /// The options of the command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct RunOptions {
     /// Whether to print events as JSON.
     pub(super) json: bool,
     /// Whether to end when all jobs have ended.
     pub(super) until_done: bool,
     /// Whether the framework keeps its state: then it resumes its jobs at a start and leaves their tasks running at an
     /// end.
-    pub(super) keeps: bool,
+    pub(super) has_state_directory: bool,
 }
 
 /// Reads the jobs of files.
@@ -70,40 +70,43 @@ pub(super) async fn run<F: Framework>(
     mut service: Service<F>,
     jobs: Vec<F::Job>,
     greeting: &str,
-    wanted: Wanted,
+    options: RunOptions,
 ) -> Result<ExitCode> {
     let mut follower = service.handle().follow();
-    if !wanted.json {
+    if !options.json {
         print(greeting)?;
     }
     if !jobs.is_empty() {
         // After a crash, the framework continues with its earlier jobs.
-        let taken =
-            if wanted.keeps { service.handle().resume(jobs).await } else { service.handle().submit(jobs).await };
+        let taken = if options.has_state_directory {
+            service.handle().resume(jobs).await
+        } else {
+            service.handle().submit(jobs).await
+        };
         if taken.as_ref().is_err_and(F::is_gone) {
             return ended(&service.wait().await, ExitCode::FAILURE);
         }
         taken.context("the jobs were not taken")?;
     }
-    watch(service, &mut follower, wanted).await
+    watch(service, &mut follower, options).await
 }
 
 /// Shows the progress until the end.
 async fn watch<F: Framework>(
     mut service: Service<F>,
     follower: &mut Follower<F::Event>,
-    wanted: Wanted,
+    options: RunOptions,
 ) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
-    let nudge = interrupt.nudge();
-    let live = std::io::stdout().is_terminal() && !wanted.json;
-    let mut screen = Screen { json: wanted.json, table: Overdrawn::default() };
+    let wake_signal = interrupt.wake_signal();
+    let live = std::io::stdout().is_terminal() && !options.json;
+    let mut screen = Screen { json: options.json, table: RedrawnText::default() };
     let mut redraw = tokio::time::interval(REDRAW);
     redraw.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
-            () = nudge.notified() => {
-                let ending = service.stop(!wanted.keeps).await;
+            () = wake_signal.notified() => {
+                let ending = service.stop(!options.has_state_directory).await;
                 return ended(&ending, ExitCode::from(130));
             }
             ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
@@ -113,7 +116,7 @@ async fn watch<F: Framework>(
                 }
                 continue;
             }
-            _ = redraw.tick(), if live || wanted.until_done => {}
+            _ = redraw.tick(), if live || options.until_done => {}
         }
         let status = match service.handle().status().await {
             // The framework has just ended; its ending has the reason.
@@ -127,8 +130,8 @@ async fn watch<F: Framework>(
         if live {
             screen.table.draw(&F::table(&status)?)?;
         }
-        if let Some(well) = F::outcome(&status).filter(|_| wanted.until_done) {
-            let ending = service.stop(!wanted.keeps).await;
+        if let Some(well) = F::outcome(&status).filter(|_| options.until_done) {
+            let ending = service.stop(!options.has_state_directory).await;
             return ended(&ending, if well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }
@@ -141,7 +144,7 @@ fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
 /// Prints events as lines, above a table that replaces itself on a terminal.
 struct Screen {
     json: bool,
-    table: Overdrawn,
+    table: RedrawnText,
 }
 
 impl Screen {

@@ -1,7 +1,7 @@
 //! The common part of commands of frameworks with workers: flags, the display until all work has ended, and the final
 //! messages.
 //!
-//! A framework implements [`Live`].
+//! A framework implements [`WorkerFramework`].
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::common::FrameworkArgs;
-use super::view::{EVERY, Shown, View};
+use super::view::{Displayed, UPDATE_INTERVAL, View};
 use crate::interrupt::Interrupt;
 
 /// Flags of every command that runs a framework with workers.
@@ -67,15 +67,15 @@ fn hosts(master: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A framework with workers that runs in this process.
-pub(super) trait Live: Sized {
+pub(super) trait WorkerFramework: Sized {
     /// Status of the framework.
-    type Status: Shown + Serialize;
+    type Status: Displayed + Serialize;
 
     /// Returns the URL of its API.
     fn api(&self) -> String;
 
     /// Returns the current status.
-    async fn look(&self) -> Result<Self::Status>;
+    async fn current_status(&self) -> Result<Self::Status>;
 
     /// Waits for `after`, and returns the status and whether all work has ended.
     async fn next(&mut self, after: Duration) -> Result<(Self::Status, bool)>;
@@ -92,7 +92,7 @@ pub(super) trait Live: Sized {
 ///
 /// # Errors
 /// The framework cannot continue, or a part of its work has failed.
-pub(super) async fn show<L: Live>(
+pub(super) async fn show<L: WorkerFramework>(
     mut service: L,
     interrupt: &Interrupt,
     (framework, args): (&FrameworkArgs, &LiveArgs),
@@ -103,7 +103,7 @@ pub(super) async fn show<L: Live>(
     let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&mut service, interrupt, &mut view, for_ever || args.keep_running).await;
     // The final status must be read before the scheduler ends.
-    let status = service.look().await;
+    let status = service.current_status().await;
     let over = !matches!(interrupted, Ok(true));
     service.end(over || framework.state_dir.is_none()).await?;
     interrupted?;
@@ -124,12 +124,17 @@ pub(super) async fn show<L: Live>(
 }
 
 /// Shows the status until all work has ended, or until interrupted. Returns `true` if interrupted.
-async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
-    let nudge = interrupt.nudge();
+async fn watch<L: WorkerFramework>(
+    service: &mut L,
+    interrupt: &Interrupt,
+    view: &mut View,
+    for_ever: bool,
+) -> Result<bool> {
+    let wake_signal = interrupt.wake_signal();
     loop {
         tokio::select! {
-            () = nudge.notified() => return Ok(true),
-            next = service.next(EVERY) => {
+            () = wake_signal.notified() => return Ok(true),
+            next = service.next(UPDATE_INTERVAL) => {
                 let (status, over) = next?;
                 view.show(&status)?;
                 if over && !for_ever {
@@ -137,7 +142,7 @@ async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View,
                 }
             }
         }
-        if interrupt.wanted() {
+        if interrupt.is_set() {
             return Ok(true);
         }
     }

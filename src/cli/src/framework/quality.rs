@@ -16,7 +16,7 @@ use quality::service::worker::{self, WorkerOptions};
 use quality::service::{Options, Service, plot};
 
 use super::common::FrameworkArgs;
-use super::live::{self, Live, LiveArgs};
+use super::live::{self, LiveArgs, WorkerFramework};
 use crate::interrupt::Interrupt;
 use crate::say::say;
 
@@ -182,14 +182,14 @@ async fn serve(framework: FrameworkArgs, args: QualityArgs) -> Result<ExitCode> 
     live::show(service, &interrupt, (&framework, &args.live), for_ever, draw).await
 }
 
-impl Live for Service {
+impl WorkerFramework for Service {
     type Status = Status;
 
     fn api(&self) -> String {
         self.url()
     }
 
-    async fn look(&self) -> Result<Status> {
+    async fn current_status(&self) -> Result<Status> {
         Ok(self.status().await?)
     }
 

@@ -8,12 +8,12 @@ use anyhow::Result;
 
 /// A text that replaces the previous one.
 #[derive(Debug, Default)]
-pub(super) struct Overdrawn {
+pub(super) struct RedrawnText {
     /// Number of lines that are on the terminal now.
     lines: usize,
 }
 
-impl Overdrawn {
+impl RedrawnText {
     /// Removes the text from the terminal.
     pub(super) fn clear(&mut self) -> Result<()> {
         if self.lines > 0 {

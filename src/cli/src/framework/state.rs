@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let Some(mut file) = file else {
         bail!("{directory} holds no framework's state: name a directory given as --state-dir")
     };
-    let report = sdk::Kept::read(file.load()?).with_context(|| format!("the state in {directory}"))?;
+    let report = sdk::StoreContents::read(file.load()?).with_context(|| format!("the state in {directory}"))?;
     crate::read::print(report.to_string().trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

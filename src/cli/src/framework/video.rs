@@ -20,7 +20,7 @@ use video::spec::{QuerySpec, parse};
 use video::worker::{self, WorkerOptions};
 
 use super::common::FrameworkArgs;
-use super::live::{self, Live, LiveArgs};
+use super::live::{self, LiveArgs, WorkerFramework};
 use crate::execute::stopped;
 use crate::interrupt::Interrupt;
 
@@ -208,14 +208,14 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
     live::show(service, &interrupt, (&framework, &args.live), for_ever, |_| Ok(())).await
 }
 
-impl Live for Service {
+impl WorkerFramework for Service {
     type Status = Status;
 
     fn api(&self) -> String {
         self.url()
     }
 
-    async fn look(&self) -> Result<Status> {
+    async fn current_status(&self) -> Result<Status> {
         Ok(self.status().await?)
     }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::screen::Overdrawn;
+use super::screen::RedrawnText;
 
 /// Interval between updates.
-pub(super) const EVERY: Duration = Duration::from_millis(500);
+pub(super) const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The state of a job or a query of the framework.
-pub(super) struct News {
+pub(super) struct ItemState {
     /// Name of the job or the query.
     pub(super) name: String,
     /// State of the job or the query.
@@ -24,11 +24,11 @@ pub(super) struct News {
 }
 
 /// A status that can be shown.
-pub(super) trait Shown {
+pub(super) trait Displayed {
     /// Formats the whole status, for a terminal.
     fn text(&self) -> String;
     /// Returns the state of each job or query.
-    fn news(&self) -> Vec<News>;
+    fn item_states(&self) -> Vec<ItemState>;
 }
 
 /// The display of a running framework.
@@ -36,24 +36,24 @@ pub(super) trait Shown {
 pub(super) struct View {
     live: bool,
     silent: bool,
-    text: Overdrawn,
+    text: RedrawnText,
     /// Printed state of each job or query.
-    said: BTreeMap<String, &'static str>,
+    printed: BTreeMap<String, &'static str>,
 }
 
 impl View {
     /// Creates a display that draws the text if `live`, and otherwise prints lines, unless `silent`.
     pub(super) fn new(live: bool, silent: bool) -> View {
-        View { live, silent, text: Overdrawn::default(), said: BTreeMap::new() }
+        View { live, silent, text: RedrawnText::default(), printed: BTreeMap::new() }
     }
 
     /// Shows the status.
-    pub(super) fn show(&mut self, status: &impl Shown) -> Result<()> {
+    pub(super) fn show(&mut self, status: &impl Displayed) -> Result<()> {
         if self.live { self.text.draw(&status.text()) } else { self.say(status) }
     }
 
     /// Shows the final status.
-    pub(super) fn last(&mut self, status: &impl Shown) -> Result<()> {
+    pub(super) fn last(&mut self, status: &impl Displayed) -> Result<()> {
         if !self.live {
             self.say(status)?;
         }
@@ -61,14 +61,14 @@ impl View {
     }
 
     /// Prints a line for each job or query with another state than before.
-    fn say(&mut self, status: &impl Shown) -> Result<()> {
+    fn say(&mut self, status: &impl Displayed) -> Result<()> {
         if self.silent {
             return Ok(());
         }
-        for news in status.news() {
-            if self.said.insert(news.name, news.state) != Some(news.state) {
+        for item_state in status.item_states() {
+            if self.printed.insert(item_state.name, item_state.state) != Some(item_state.state) {
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "{}", news.line)?;
+                writeln!(out, "{}", item_state.line)?;
                 out.flush()?;
             }
         }

@@ -12,7 +12,7 @@ use crate::sandbox::File;
 use crate::service::{self, Service};
 
 /// Interval of reads of a file that is followed.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Maximum number of tasks whose logs are printed, unless they are named.
 const TASKS_MAX: usize = 100;
 
@@ -39,7 +39,7 @@ pub struct Args {
 
 pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     let service = args.service.find().await?;
-    let view = look(&service, &args.job).await?;
+    let view = read_view(&service, &args.job).await?;
     let tasks = chosen(&view, args)?;
     let name = args.file.as_deref().unwrap_or(if args.error { "stderr" } else { "stdout" });
     if args.follow {
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
     print_files(&tasks, &args.service.master, name, args.service.json).await
 }
 
-async fn look(service: &Service, job: &str) -> Result<View> {
+async fn read_view(service: &Service, job: &str) -> Result<View> {
     let document = service.get(&service::path(job, "")).await?;
     serde_json::from_value(document).context("the framework's answer")
 }
@@ -77,13 +77,13 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<(u32, Place)>> {
 /// Prints the log until the task has ended.
 async fn follow(log: &mut File, service: &Service, job: &str, number: u32) -> Result<ExitCode> {
     loop {
-        let view = look(service, job).await?;
+        let view = read_view(service, job).await?;
         let state = view.tasks.iter().find(|t| t.number == number).map_or("gone", |t| &t.state).to_owned();
         let goes_on = matches!(state.as_str(), "staging" | "running" | "unhealthy" | "unreachable" | "ending");
         log.copy(&mut std::io::stdout()).await?;
         if !goes_on {
             return Ok(ExitCode::SUCCESS);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

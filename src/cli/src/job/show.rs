@@ -11,7 +11,7 @@ use crate::connect::MasterArgs;
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
 use crate::service::{self, Service};
-use crate::waiting::Waiting;
+use crate::waiting::WaitExplanation;
 
 /// Number of tasks of a job that are shown by default.
 const TASKS_SHOWN: usize = 40;
@@ -81,12 +81,12 @@ pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
 }
 
 /// Asks the master why it makes no offers that are large enough; `None` if it cannot be asked.
-pub(super) async fn waiting(service: &Service, master: &MasterArgs, need: &Need) -> Option<Waiting> {
+pub(super) async fn waiting(service: &Service, master: &MasterArgs, need: &Need) -> Option<WaitExplanation> {
     let status = service.get("/v1/status").await.ok()?;
     let amounts = [("cpus", need.cpus), ("mem", need.mem), ("disk", need.disk), ("gpus", need.gpus)];
     let some = amounts.iter().filter(|(_, amount)| *amount > 0.0);
     let need = some.map(|(name, amount)| format!("{name}:{amount}")).collect::<Vec<String>>().join(";");
-    Waiting::ask(master, status["framework_id"].as_str()?, &need).await.ok()
+    WaitExplanation::ask(master, status["framework_id"].as_str()?, &need).await.ok()
 }
 
 fn show_text(view: &View, all: bool, now: f64) -> String {

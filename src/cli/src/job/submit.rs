@@ -16,10 +16,10 @@ use super::model::View;
 use super::show::waiting;
 use crate::read::print;
 use crate::service::{self, Service};
-use crate::waiting::Waiting;
+use crate::waiting::WaitExplanation;
 
 /// Interval of requests for the state of a job whose end the command waits for.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Number of requests after which the master is asked why a job does not run: by then it knows that the framework wants
 /// offers.
 const SETTLED: u32 = 5;
@@ -163,7 +163,7 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
                 }
             }
             looks += 1;
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         failed |= state == "failed" || state == "stopped";
         if !args.json {
@@ -174,7 +174,7 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
 }
 
 /// Returns why a job can run on none of the present agents; `None` if it can.
-fn impossible(view: &View, waiting: Waiting) -> Option<String> {
+fn impossible(view: &View, waiting: WaitExplanation) -> Option<String> {
     // The resources and attributes of agents that have made no offer are unknown.
     let unsatisfied = view.unsatisfied.as_ref().filter(|unsatisfied| unsatisfied.agents >= waiting.agents);
     let constraint =

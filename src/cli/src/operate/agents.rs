@@ -17,7 +17,7 @@ use crate::read::model::Agents;
 use crate::say::say;
 
 /// Interval of requests for the state of a draining agent.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// What to do with agents.
 #[derive(Debug, clap::Subcommand)]
@@ -111,7 +111,11 @@ impl Named {
 
 async fn simple(named: &Named, name: &str) -> Result<String> {
     let id = named.id().await?;
-    named.master.order(name, &json!({ "agent_id": { "value": id } })).await.with_context(|| format!("agent {id}"))?;
+    named
+        .master
+        .send_call(name, &json!({ "agent_id": { "value": id } }))
+        .await
+        .with_context(|| format!("agent {id}"))?;
     Ok(id)
 }
 
@@ -121,7 +125,7 @@ async fn drain(args: &Drain) -> Result<()> {
     if let Some(grace) = args.max_grace_period {
         body["max_grace_period"] = json!({ "seconds": grace.as_secs(), "nanos": grace.subsec_nanos() });
     }
-    master.order("DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
+    master.send_call("DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
     if !args.wait {
         say!("{id} drains: `tepui agents` shows when it is drained");
         return Ok(());
@@ -141,7 +145,7 @@ async fn drain(args: &Drain) -> Result<()> {
             Some(_) => bail!("agent {id} was reactivated"),
         }
         bar.tick();
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     bar.finish_and_clear();
     say!("{id} is drained");

@@ -42,7 +42,7 @@ impl Action {
             let tasks = found.tasks.len();
             confirm(yes, &format!("end framework {} ({}) and its {tasks} tasks", found.id, found.name))?;
             let body = json!({ "framework_id": { "value": found.id } });
-            master.order("TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
+            master.send_call("TEARDOWN", &body).await.with_context(|| format!("framework {}", found.id))?;
             let end = if tasks == 1 { "task ends" } else { "tasks end" };
             say!("{} ({}) is torn down: {tasks} {end}", found.id, found.name);
             Ok(())

@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         };
         let duration = json!({ "nanoseconds": args.duration.as_nanos() as u64 });
-        daemon.order("SET_LOGGING_LEVEL", &json!({ "level": level, "duration": duration })).await?;
+        daemon.send_call("SET_LOGGING_LEVEL", &json!({ "level": level, "duration": duration })).await?;
         match level {
             0 => say!("{name} logs at level 0"),
             _ => say!("{name} logs at level {level} for {:?}", args.duration),

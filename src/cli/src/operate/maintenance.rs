@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::connect::MasterArgs;
 use crate::read::model::{Agent, Agents};
 use crate::read::table::{age, table};
-use crate::read::{ListArgs, Listed, now};
+use crate::read::{ListArgs, ListOutput, now};
 use crate::say::say;
 
 /// What to do about maintenance.
@@ -139,12 +139,12 @@ async fn windows(master: &MasterArgs) -> Result<Vec<Value>> {
 
 fn set(master: &MasterArgs, windows: &[Value]) -> Result<()> {
     let body = json!({ "schedule": { "windows": windows } });
-    crate::block_on(master.order("UPDATE_MAINTENANCE_SCHEDULE", &body))
+    crate::block_on(master.send_call("UPDATE_MAINTENANCE_SCHEDULE", &body))
 }
 
 fn change(args: &Machines, name: &str, state: &str) -> Result<ExitCode> {
     let machines = machines(&args.master, &args.machines, &crate::block_on(windows(&args.master))?)?;
-    crate::block_on(args.master.order(name, &json!({ "machines": machines })))?;
+    crate::block_on(args.master.send_call(name, &json!({ "machines": machines })))?;
     machines.iter().for_each(|machine| say!("{} is {state}", name_of(machine)));
     Ok(ExitCode::SUCCESS)
 }
@@ -160,10 +160,10 @@ fn status(args: &ListArgs) -> Result<ExitCode> {
         let mut answer = args.master.call("GET_MAINTENANCE_STATUS", &Value::Null).await?;
         let status = answer["status"].take();
         if args.wants_document() {
-            return Ok(Listed::Document(json!({ "windows": windows, "status": status })));
+            return Ok(ListOutput::Document(json!({ "windows": windows, "status": status })));
         }
         let down = status["down_machines"].as_array().cloned().unwrap_or_default();
-        Ok(Listed::Text(show(&windows, &down, now()).context("the master's schedule")?))
+        Ok(ListOutput::Text(show(&windows, &down, now()).context("the master's schedule")?))
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
 use crate::read::table::table;
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, ListOutput};
 use crate::registry::backup;
 use crate::say::say;
 
@@ -54,22 +54,26 @@ impl Action {
             Action::Status(args) => {
                 return args.show(async || {
                     let status = args.master.call("GET_MASTERS", &Value::Null).await?;
-                    Ok(if args.wants_document() { Listed::Document(status) } else { Listed::Text(show(&status)) })
+                    Ok(if args.wants_document() {
+                        ListOutput::Document(status)
+                    } else {
+                        ListOutput::Text(show(&status))
+                    })
                 });
             }
             Action::Backup(args) => return backup::backup(&args),
             Action::Restore(args) => return backup::restore(&args),
             Action::Add { address, master } => {
-                crate::block_on(master.order("ADD_MASTER", &json!({ "address": address })))?;
+                crate::block_on(master.send_call("ADD_MASTER", &json!({ "address": address })))?;
                 say!("{address} is being added; see: tepui masters status");
             }
             Action::Remove { address, master } => {
-                crate::block_on(master.order("REMOVE_MASTER", &json!({ "address": address })))?;
+                crate::block_on(master.send_call("REMOVE_MASTER", &json!({ "address": address })))?;
                 say!("{address} is being removed, and will end");
             }
             Action::Transfer { address, master } => {
                 let call = address.as_ref().map_or(json!({}), |address| json!({ "address": address }));
-                crate::block_on(master.order("TRANSFER_LEADERSHIP", &call))?;
+                crate::block_on(master.send_call("TRANSFER_LEADERSHIP", &call))?;
                 say!("{} leads next", address.as_deref().unwrap_or("another master"));
             }
         }

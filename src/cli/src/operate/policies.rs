@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let policies: Value =
                 serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
-            crate::block_on(master.order("UPDATE_POLICIES", &json!({ "policies": policies })))?;
+            crate::block_on(master.send_call("UPDATE_POLICIES", &json!({ "policies": policies })))?;
             say!("the policies are set");
             Ok(ExitCode::SUCCESS)
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, ListOutput};
 use crate::say::say;
 
 /// Flags of `tepui quota`.
@@ -62,7 +62,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         None => args.list.show(async || {
             let mut answer = args.list.master.call("GET_QUOTA", &Value::Null).await?;
             let configs = answer["status"]["configs"].take();
-            Ok(if args.list.wants_document() { Listed::Document(configs) } else { Listed::Text(show(&configs)) })
+            Ok(if args.list.wants_document() {
+                ListOutput::Document(configs)
+            } else {
+                ListOutput::Text(show(&configs))
+            })
         }),
         Some(Action::Set { role, guarantee, limit, force, master }) => {
             let answer = crate::block_on(master.call("GET_QUOTA", &Value::Null))?;
@@ -88,7 +92,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 fn update(master: &MasterArgs, role: &str, config: Value, force: bool) -> Result<()> {
     let body = json!({ "force": force, "quota_configs": [config] });
-    crate::block_on(master.order("UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
+    crate::block_on(master.send_call("UPDATE_QUOTA", &body)).with_context(|| format!("role {role}"))
 }
 
 /// Parses amounts as JSON of a QuotaConfig, by their names.

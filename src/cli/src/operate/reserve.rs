@@ -10,7 +10,7 @@ use super::reserved::{AgentResources, is_dynamic, last_reservation, parse, role,
 use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::table::table;
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, ListOutput};
 use crate::say::say;
 
 /// Flags of `tepui unreserve`, and some of those of `tepui reserve`.
@@ -60,7 +60,7 @@ pub fn reserve(given: &ReserveArgs) -> Result<ExitCode> {
     let wanted = parse(resources, &json!([reservation]))?;
     crate::block_on(async {
         let found = AgentResources::find(master, agent).await?;
-        order(master, "RESERVE_RESOURCES", &found.agent.id, "resources", &wanted).await?;
+        send_resource_call(master, "RESERVE_RESOURCES", &found.agent.id, "resources", &wanted).await?;
         say!("{resources} of {} is reserved for role {role}", found.agent.id);
         Ok(ExitCode::SUCCESS)
     })
@@ -74,14 +74,14 @@ pub fn unreserve(Args { agent, resources, role, master }: &Args) -> Result<ExitC
     crate::block_on(async {
         let found = AgentResources::find(master, agent).await?;
         let parts = take(&found.reserved, role, resources).with_context(|| format!("agent {}", found.agent.id))?;
-        order(master, "UNRESERVE_RESOURCES", &found.agent.id, "resources", &parts).await?;
+        send_resource_call(master, "UNRESERVE_RESOURCES", &found.agent.id, "resources", &parts).await?;
         say!("{resources} of {} is not reserved for role {role} any more", found.agent.id);
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Makes a call about resources of an agent.
-pub(super) async fn order(
+pub(super) async fn send_resource_call(
     master: &MasterArgs,
     name: &str,
     agent: &str,
@@ -89,7 +89,7 @@ pub(super) async fn order(
     resources: &[Value],
 ) -> Result<()> {
     let body = json!({ "agent_id": { "value": agent }, field: resources });
-    master.order(name, &body).await.with_context(|| format!("agent {agent}"))
+    master.send_call(name, &body).await.with_context(|| format!("agent {agent}"))
 }
 
 /// Lists the reserved resources of agents, including volumes.
@@ -100,12 +100,12 @@ pub fn list(args: &ListArgs) -> Result<ExitCode> {
     args.show(async || {
         let agents = AgentResources::all(&args.master).await?;
         if !args.wants_document() {
-            return Ok(Listed::Text(show(&agents)));
+            return Ok(ListOutput::Text(show(&agents)));
         }
         let one = |agent: &AgentResources| {
             json!({ "agent_id": agent.agent.id, "hostname": agent.agent.hostname, "reserved": agent.reserved })
         };
-        Ok(Listed::Document(agents.iter().filter(|agent| !agent.reserved.is_empty()).map(one).collect()))
+        Ok(ListOutput::Document(agents.iter().filter(|agent| !agent.reserved.is_empty()).map(one).collect()))
     })
 }
 

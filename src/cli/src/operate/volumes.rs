@@ -7,13 +7,13 @@ use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
-use super::reserve::order;
+use super::reserve::send_resource_call;
 use super::reserved::{AgentResources, amount, role, volume};
 use crate::complete;
 use crate::connect::MasterArgs;
 use crate::read::model::Agent;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, ListOutput};
 use crate::say::say;
 
 /// Flags of `tepui volumes`.
@@ -119,13 +119,13 @@ async fn act(action: Action) -> Result<()> {
                 volume["disk"]["persistence"]["principal"] = json!(principal);
             }
             volume["disk"]["volume"] = json!({ "mode": "RW", "container_path": path });
-            order(&master, "CREATE_VOLUMES", &found.agent.id, "volumes", &[volume]).await?;
+            send_resource_call(&master, "CREATE_VOLUMES", &found.agent.id, "volumes", &[volume]).await?;
             say!("volume {id} of {} MB is created on {}", number(size), found.agent.id);
         }
         Action::Destroy { named, yes } => {
             let (agent, volume) = named.find().await?;
             confirm(yes, &format!("delete volume {} of {} with all its data", named.id, agent.agent.hostname))?;
-            order(&named.master, "DESTROY_VOLUMES", &agent.agent.id, "volumes", &[volume]).await?;
+            send_resource_call(&named.master, "DESTROY_VOLUMES", &agent.agent.id, "volumes", &[volume]).await?;
             say!("volume {} is destroyed", named.id);
         }
         Action::Grow { named, by } => {
@@ -166,7 +166,7 @@ impl Named {
     async fn resize(&self, name: &str, agent: &AgentResources, volume: &Value, by: (&str, Value)) -> Result<()> {
         let id = &agent.agent.id;
         let body = json!({ "agent_id": { "value": id }, "volume": volume, by.0: by.1 });
-        self.master.order(name, &body).await.with_context(|| format!("volume {} of agent {id}", self.id))
+        self.master.send_call(name, &body).await.with_context(|| format!("volume {} of agent {id}", self.id))
     }
 }
 
@@ -207,12 +207,12 @@ fn list(args: &ListArgs) -> Result<ExitCode> {
             .filter(|(_, one)| volume(one).is_some())
             .collect();
         if !args.wants_document() {
-            return Ok(Listed::Text(show(&volumes)));
+            return Ok(ListOutput::Text(show(&volumes)));
         }
         let one = |(agent, volume): &(&Agent, &Value)| {
             json!({ "agent_id": agent.id, "hostname": agent.hostname, "volume": volume })
         };
-        Ok(Listed::Document(volumes.iter().map(one).collect()))
+        Ok(ListOutput::Document(volumes.iter().map(one).collect()))
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
 use crate::read::table::{number, table};
-use crate::read::{ListArgs, Listed};
+use crate::read::{ListArgs, ListOutput};
 use crate::say::say;
 
 /// Flags of `tepui weights`.
@@ -50,12 +50,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         None => args.list.show(async || {
             let mut answer = args.list.master.call("GET_WEIGHTS", &Value::Null).await?;
             let weights = answer["weight_infos"].take();
-            Ok(if args.list.wants_document() { Listed::Document(weights) } else { Listed::Text(show(&weights)) })
+            Ok(if args.list.wants_document() {
+                ListOutput::Document(weights)
+            } else {
+                ListOutput::Text(show(&weights))
+            })
         }),
         Some(Action::Set { weights, master }) => {
             let infos: Vec<Value> =
                 weights.iter().map(|(role, weight)| json!({ "role": role, "weight": weight })).collect();
-            crate::block_on(master.order("UPDATE_WEIGHTS", &json!({ "weight_infos": infos })))?;
+            crate::block_on(master.send_call("UPDATE_WEIGHTS", &json!({ "weight_infos": infos })))?;
             weights.iter().for_each(|(role, weight)| say!("{role} has weight {}", number(*weight)));
             Ok(ExitCode::SUCCESS)
         }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::maintenance::Maintenance;
 use super::model::{Agent, Agents, Amounts};
 use super::table::{age, table, used, with_state};
-use super::{ListArgs, Listed, now};
+use super::{ListArgs, ListOutput, now};
 use crate::operate::agents::Action;
 
 /// Maximum number of unreachable agents that are listed.
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let master = &args.list.master;
         if args.list.wants_document() {
             let mut document: Value = master.read("/slaves").await?;
-            return Ok(Listed::Document(document["slaves"].take()));
+            return Ok(ListOutput::Document(document["slaves"].take()));
         }
         let agents: Agents = master.read("/slaves").await?;
         // Documents that this principal may not see, or that a Mesos master does not have, are left out.
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             is_wide: args.list.is_wide(),
             now: now().as_secs_f64(),
         };
-        Ok(Listed::Text(view.text()))
+        Ok(ListOutput::Text(view.text()))
     })
 }
 

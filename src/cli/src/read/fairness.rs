@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::table::{number, percent, table};
-use super::{ListArgs, Listed};
+use super::{ListArgs, ListOutput};
 
 /// Shows the master's fairness report.
 ///
@@ -15,7 +15,7 @@ use super::{ListArgs, Listed};
 pub fn run(args: &ListArgs) -> Result<ExitCode> {
     args.show(async || {
         let report = args.master.call("GET_FAIRNESS", &Value::Null).await?;
-        Ok(if args.wants_document() { Listed::Document(report) } else { Listed::Text(show(&report)) })
+        Ok(if args.wants_document() { ListOutput::Document(report) } else { ListOutput::Text(show(&report)) })
     })
 }
 

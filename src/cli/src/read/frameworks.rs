@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks};
 use super::table::{number, percent, table, with_state};
-use super::{ListArgs, Listed};
+use super::{ListArgs, ListOutput};
 use crate::operate::frameworks::Action;
 
 /// Flags of `tepui frameworks`.
@@ -37,10 +37,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             if args.all {
                 frameworks.extend(list("completed_frameworks"));
             }
-            return Ok(Listed::Document(frameworks.into()));
+            return Ok(ListOutput::Document(frameworks.into()));
         }
         let (frameworks, agents) = (master.read("/frameworks").await?, master.read("/slaves").await?);
-        Ok(Listed::Text(show(&frameworks, &agents, args.all)))
+        Ok(ListOutput::Text(show(&frameworks, &agents, args.all)))
     })
 }
 

@@ -15,7 +15,7 @@ use crate::connect::MasterArgs;
 use crate::interrupt::Interrupt;
 
 /// Interval of updates with `--watch`.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Flags of every list.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ enum Format {
 }
 
 /// The content of a list.
-pub(crate) enum Listed {
+pub(crate) enum ListOutput {
     /// Table for people.
     Text(String),
     /// Document for programs.
@@ -54,45 +54,45 @@ impl ListArgs {
         self.output == Some(Format::Wide)
     }
 
-    /// Returns whether the list is [`Listed::Document`].
+    /// Returns whether the list is [`ListOutput::Document`].
     pub(crate) fn wants_document(&self) -> bool {
         self.json || matches!(self.output, Some(Format::Json | Format::Yaml))
     }
 
-    /// Prints what `look` returns, with `--watch` until interrupted.
+    /// Prints what `fetch` returns, with `--watch` until interrupted.
     ///
     /// # Errors
-    /// Those of `look`. At a terminal, `--watch` shows them and calls `look` again.
-    pub(crate) fn show(&self, look: impl AsyncFn() -> Result<Listed>) -> Result<ExitCode> {
+    /// Those of `fetch`. At a terminal, `--watch` shows them and calls `fetch` again.
+    pub(crate) fn show(&self, fetch: impl AsyncFn() -> Result<ListOutput>) -> Result<ExitCode> {
         match self.watch {
-            false => print(&self.format(crate::block_on(look())?)?),
-            true => crate::block_on(watch(async || self.format(look().await?))),
+            false => print(&self.format(crate::block_on(fetch())?)?),
+            true => crate::block_on(watch(async || self.format(fetch().await?))),
         }
     }
 
-    fn format(&self, listed: Listed) -> Result<String> {
+    fn format(&self, listed: ListOutput) -> Result<String> {
         match listed {
-            Listed::Text(text) => Ok(text),
-            Listed::Document(document) if self.output == Some(Format::Yaml) => {
+            ListOutput::Text(text) => Ok(text),
+            ListOutput::Document(document) if self.output == Some(Format::Yaml) => {
                 let text = serde_saphyr::to_string(&document).context("the answer cannot be written as YAML")?;
                 Ok(text.trim_end().to_owned())
             }
-            Listed::Document(document) => Ok(serde_json::to_string_pretty(&document)?),
+            ListOutput::Document(document) => Ok(serde_json::to_string_pretty(&document)?),
         }
     }
 }
 
-/// Prints the text of `look` after each change, until interrupted; at a terminal, in one place.
+/// Prints the text of `fetch` after each change, until interrupted; at a terminal, in one place.
 ///
 /// # Errors
-/// Those of `look`. At a terminal, they are shown, and `look` is called again.
-pub(crate) async fn watch(look: impl AsyncFn() -> Result<String>) -> Result<ExitCode> {
+/// Those of `fetch`. At a terminal, they are shown, and `fetch` is called again.
+pub(crate) async fn watch(fetch: impl AsyncFn() -> Result<String>) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
-    let nudge = interrupt.nudge();
+    let wake_signal = interrupt.wake_signal();
     let is_terminal = std::io::stdout().is_terminal();
     let mut last = None;
-    while !interrupt.wanted() {
-        match look().await {
+    while !interrupt.is_set() {
+        match fetch().await {
             text if is_terminal => draw(&text.unwrap_or_else(|error| format!("{error:#}")))?,
             text => {
                 let text = text?;
@@ -103,7 +103,7 @@ pub(crate) async fn watch(look: impl AsyncFn() -> Result<String>) -> Result<Exit
             }
         }
         // An interrupt ends the pause, and is checked above.
-        let _ = tokio::time::timeout(LOOK, nudge.notified()).await;
+        let _ = tokio::time::timeout(POLL_INTERVAL, wake_signal.notified()).await;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 
 pub use list::ListArgs;
-pub(crate) use list::{Listed, watch};
+pub(crate) use list::{ListOutput, watch};
 
 /// Returns the time since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "times are shown to a person, and schedules are in real time")]

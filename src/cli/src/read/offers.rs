@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::model::{Agents, Frameworks};
 use super::table::table;
-use super::{ListArgs, Listed};
+use super::{ListArgs, ListOutput};
 
 /// Lists offers.
 ///
@@ -20,10 +20,10 @@ pub fn run(args: &ListArgs) -> Result<ExitCode> {
             let document: Value = master.read("/frameworks").await?;
             let frameworks = document["frameworks"].as_array().cloned().unwrap_or_default();
             let offers = frameworks.iter().flat_map(|f| f["offers"].as_array().cloned().unwrap_or_default());
-            return Ok(Listed::Document(offers.collect()));
+            return Ok(ListOutput::Document(offers.collect()));
         }
         let (frameworks, agents) = (master.read("/frameworks").await?, master.read("/slaves").await?);
-        Ok(Listed::Text(show(&frameworks, &agents)))
+        Ok(ListOutput::Text(show(&frameworks, &agents)))
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::model::Amounts;
 use super::table::{number, table};
-use super::{ListArgs, Listed};
+use super::{ListArgs, ListOutput};
 
 /// Lists roles with their weights, frameworks and resources.
 ///
@@ -17,7 +17,7 @@ pub fn run(args: &ListArgs) -> Result<ExitCode> {
     args.show(async || {
         let document: Value = args.master.read("/roles").await?;
         let roles = document["roles"].as_array().cloned().unwrap_or_default();
-        Ok(if args.wants_document() { Listed::Document(roles.into()) } else { Listed::Text(show(&roles)) })
+        Ok(if args.wants_document() { ListOutput::Document(roles.into()) } else { ListOutput::Text(show(&roles)) })
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::model::{Agents, Framework, Frameworks, Task};
 use super::table::{age, number, table, with_state};
-use super::{ListArgs, Listed, now};
+use super::{ListArgs, ListOutput, now};
 use crate::complete;
 
 /// Flags of `tepui tasks`.
@@ -34,11 +34,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let document: Value = master.read("/frameworks").await?;
         known(args, &document)?;
         if args.list.wants_document() {
-            return Ok(Listed::Document(json(args, &document).into()));
+            return Ok(ListOutput::Document(json(args, &document).into()));
         }
         let frameworks = serde_json::from_value(document).context("the master's list of frameworks")?;
         let agents = master.read("/slaves").await?;
-        Ok(Listed::Text(show(args, &frameworks, &agents, now().as_secs_f64())))
+        Ok(ListOutput::Text(show(args, &frameworks, &agents, now().as_secs_f64())))
     })
 }
 

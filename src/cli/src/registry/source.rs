@@ -32,15 +32,15 @@ pub struct LogArgs {
 }
 
 /// A registry, and the place where it was found.
-pub(super) struct Found {
+pub(super) struct LoadedRegistry {
     pub(super) registry: Registry,
     /// Description of the place.
     pub(super) place: String,
 }
 
 /// The kind of registry at a path.
-enum At {
-    Ours(PathBuf),
+enum RegistryKind {
+    Tepui(PathBuf),
     Log(PathBuf),
 }
 
@@ -49,18 +49,20 @@ impl Args {
     ///
     /// # Errors
     /// There is none, or it cannot be read.
-    pub(super) fn read(&self) -> Result<Found> {
+    pub(super) fn read(&self) -> Result<LoadedRegistry> {
         let mut logs = Vec::new();
         for path in &self.paths {
-            match at(path)? {
-                At::Log(log) => logs.push(log),
-                At::Ours(file) if self.paths.len() == 1 => return read_file(&file),
-                At::Ours(file) => bail!("'{}' is the registry of a tepui master: name it alone", file.display()),
+            match kind_of(path)? {
+                RegistryKind::Log(log) => logs.push(log),
+                RegistryKind::Tepui(file) if self.paths.len() == 1 => return read_file(&file),
+                RegistryKind::Tepui(file) => {
+                    bail!("'{}' is the registry of a tepui master: name it alone", file.display())
+                }
             }
         }
         let recovered = self.log.read(&logs)?;
         let place = describe(&recovered);
-        Ok(Found { registry: recovered.registry, place })
+        Ok(LoadedRegistry { registry: recovered.registry, place })
     }
 }
 
@@ -111,15 +113,15 @@ pub(super) fn log_at(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn at(path: &Path) -> Result<At> {
+fn kind_of(path: &Path) -> Result<RegistryKind> {
     let metadata = std::fs::metadata(path).with_context(|| format!("cannot read '{}'", path.display()))?;
     if !metadata.is_dir() {
-        return Ok(At::Ours(path.to_owned()));
+        return Ok(RegistryKind::Tepui(path.to_owned()));
     }
     let file = path.join(FileRegistry::NAME);
     match (FileRegistry::is_at(&file), log_at(path)) {
-        (true, Err(_)) => Ok(At::Ours(file)),
-        (false, Ok(log)) => Ok(At::Log(log)),
+        (true, Err(_)) => Ok(RegistryKind::Tepui(file)),
+        (false, Ok(log)) => Ok(RegistryKind::Log(log)),
         (true, Ok(log)) => {
             bail!("'{}' has two registries: name '{}' or '{}'", path.display(), file.display(), log.display())
         }
@@ -131,10 +133,10 @@ fn at(path: &Path) -> Result<At> {
     }
 }
 
-fn read_file(path: &Path) -> Result<Found> {
+fn read_file(path: &Path) -> Result<LoadedRegistry> {
     let place = format!("'{}'", path.display());
     match FileRegistry::read(path) {
-        Ok(registry) => Ok(Found { registry, place }),
+        Ok(registry) => Ok(LoadedRegistry { registry, place }),
         Err(error @ StoreError::InUse { .. }) => {
             let error = anyhow::Error::from(error);
             bail!("{error:#}. Ask that master: GET /registrar(1)/registry")

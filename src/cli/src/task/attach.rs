@@ -9,8 +9,8 @@ use serde_json::json;
 use wire::client::{Client, Reply, Subscription};
 
 use super::exec::show;
-use super::find::{Among, Found, TaskArgs, find};
-use super::input::{self, Typed, Typing};
+use super::find::{FoundTask, SearchScope, TaskArgs, find};
+use super::input::{self, InputEnd, InputTarget};
 use super::keys::Keys;
 use super::{JSON, PATH, place, state_now, terminal};
 use crate::connect::MasterArgs;
@@ -44,7 +44,7 @@ fn has_no_streams(reply: &Reply) -> bool {
 /// There is no such task, it has no terminal, or the agent rejects the call.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
-        let task = find(&args.task, Among::Running).await?;
+        let task = find(&args.task, SearchScope::Running).await?;
         let (address, container) = place(&task)?;
         let body = json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": container}});
         let opened = Client::at(address.clone()).subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let types = !args.no_stdin;
         let terminal = (types && std::io::stdin().is_terminal()).then(terminal::Raw::enter).transpose()?;
         let keys = args.detach_keys.clone();
-        let typing = Typing { address, container, tty: terminal.is_some(), size_first: true, keys };
+        let typing = InputTarget { address, container, tty: terminal.is_some(), size_first: true, keys };
         let mut typing = types.then(|| tokio::spawn(input::send(typing)));
         loop {
             tokio::select! {
@@ -74,13 +74,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 typed = async { typing.as_mut().expect("there is one").await }, if typing.is_some() => {
                     typing = None;
                     match typed? {
-                        Ok(Typed::Detached) => {
+                        Ok(InputEnd::Detached) => {
                             drop(terminal);
                             stdio::err!("\nleft; task '{}' goes on", task.id);
                             return Ok(ExitCode::SUCCESS);
                         }
                         // The end of the input is not the end of the task.
-                        Ok(Typed::All) => {}
+                        Ok(InputEnd::All) => {}
                         Err(error) => stdio::err!("what is typed does not arrive any more: {error:#}\r"),
                     }
                 }
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Waits for the end of the task, and returns it as an exit code.
-async fn end(master: &MasterArgs, found: &Found) -> Result<ExitCode> {
+async fn end(master: &MasterArgs, found: &FoundTask) -> Result<ExitCode> {
     for _ in 0..TRIES {
         let Some(now) = state_now(master, found).await? else { break };
         match now.state().as_str() {

@@ -9,8 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use wire::client::{Client, Subscription};
 
-use super::find::{Among, TaskArgs, find};
-use super::input::Typing;
+use super::find::{SearchScope, TaskArgs, find};
+use super::input::InputTarget;
 use super::keys::Keys;
 use super::{JSON, PATH, input, place, terminal};
 
@@ -36,7 +36,7 @@ pub struct Args {
 /// There is no such task, or its agent rejects the call.
 pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
-        let task = find(&args.task, Among::Running).await?;
+        let task = find(&args.task, SearchScope::Running).await?;
         let (address, container) = place(&task)?;
         let client = Client::at(address.clone());
         let child = child(&container);
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let typing = args.interactive.then(|| {
             let (address, container) = (address.clone(), child.clone());
             let keys = Keys::default();
-            tokio::spawn(input::send(Typing { address, container, tty: args.tty, size_first: false, keys }))
+            tokio::spawn(input::send(InputTarget { address, container, tty: args.tty, size_first: false, keys }))
         });
         while let Some(record) = records.next().await? {
             show(&record)?;

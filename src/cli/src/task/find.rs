@@ -27,7 +27,7 @@ pub struct TaskArgs {
 
 /// The tasks among which a command searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
+pub(super) enum SearchScope {
     /// Tasks that have not ended.
     Running,
     /// All tasks that the master remembers, including those that have ended.
@@ -37,7 +37,7 @@ pub(super) enum Among {
 /// A task, and the place where it is or was.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
-pub(super) struct Found {
+pub(super) struct FoundTask {
     pub(super) id: String,
     #[serde(rename = "framework_id")]
     pub(super) framework: String,
@@ -49,7 +49,7 @@ pub(super) struct Found {
     agent: Option<String>,
 }
 
-impl Found {
+impl FoundTask {
     /// Returns the address of the task's agent.
     ///
     /// # Errors
@@ -100,27 +100,27 @@ struct Frameworks {
 struct Framework {
     id: String,
     name: String,
-    tasks: Vec<Found>,
-    unreachable_tasks: Vec<Found>,
-    completed_tasks: Vec<Found>,
+    tasks: Vec<FoundTask>,
+    unreachable_tasks: Vec<FoundTask>,
+    completed_tasks: Vec<FoundTask>,
 }
 
 /// Finds the task whose id is a text, or begins with it.
 ///
 /// # Errors
 /// No task has such an id, or several have.
-pub(super) async fn find(args: &TaskArgs, among: Among) -> Result<Found> {
+pub(super) async fn find(args: &TaskArgs, scope: SearchScope) -> Result<FoundTask> {
     let master = &args.master;
     let (frameworks, agents): (Frameworks, Agents) = (master.read("/frameworks").await?, master.read("/slaves").await?);
-    let mut task = choose(frameworks, &args.task, args.framework.as_deref(), among)?;
+    let mut task = choose(frameworks, &args.task, args.framework.as_deref(), scope)?;
     let agent = agents.slaves.into_iter().find(|agent| agent.id == task.slave_id);
     task.agent = agent.map(|agent| agent.address().to_owned());
     Ok(task)
 }
 
-fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, among: Among) -> Result<Found> {
+fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, scope: SearchScope) -> Result<FoundTask> {
     let Frameworks { mut frameworks, completed_frameworks } = frameworks;
-    if among == Among::All {
+    if scope == SearchScope::All {
         frameworks.extend(completed_frameworks);
     }
     frameworks.retain(|known| framework.is_none_or(|name| known.id == name || known.name == name));
@@ -128,10 +128,10 @@ fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, among: Am
         bail!("no framework has the id or the name '{framework}'; see: tepui frameworks");
     }
     let tasks_of = |known: Framework| {
-        let ended = if among == Among::All { known.completed_tasks } else { Vec::new() };
+        let ended = if scope == SearchScope::All { known.completed_tasks } else { Vec::new() };
         known.tasks.into_iter().chain(known.unreachable_tasks).chain(ended)
     };
-    let mut found: Vec<Found> = frameworks.into_iter().flat_map(tasks_of).collect();
+    let mut found: Vec<FoundTask> = frameworks.into_iter().flat_map(tasks_of).collect();
     found.retain(|task| task.id.starts_with(text));
     if found.iter().any(|task| task.id == text) {
         found.retain(|task| task.id == text);
@@ -141,13 +141,13 @@ fn choose(frameworks: Frameworks, text: &str, framework: Option<&str>, among: Am
     ids.dedup();
     let live = found.iter().filter(|task| task.is_live()).count();
     match (ids.len(), live) {
-        (0, _) if among == Among::Running => {
+        (0, _) if scope == SearchScope::Running => {
             bail!("no running task has an id that begins with '{text}'; see: tepui tasks")
         }
         (0, _) => bail!("no task has an id that begins with '{text}'; see: tepui tasks --all"),
         // If several tasks had the id one after another, the last one is meant.
         (1, 0 | 1) => {
-            let last = |task: &Found| (task.is_live(), task.changed());
+            let last = |task: &FoundTask| (task.is_live(), task.changed());
             let newest =
                 found.into_iter().max_by(|a, b| last(a).partial_cmp(&last(b)).unwrap_or(std::cmp::Ordering::Equal));
             Ok(newest.unwrap_or_default())
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn found(text: &str, framework: Option<&str>, among: Among) -> Result<Found, String> {
+    fn found(text: &str, framework: Option<&str>, scope: SearchScope) -> Result<FoundTask, String> {
         let status = |at: f64| json!({"timestamp": at, "container_status": {"container_id": {"value": "c"}}});
         let task = |id: &str, state: &str, statuses: Value| json!({"id": id, "slave_id": "S0", "state": state, "statuses": statuses});
         let run = "TASK_RUNNING";
@@ -175,16 +175,16 @@ mod tests {
              "completed_tasks": [task("old", "TASK_FAILED", json!([status(3.0)])), task("web.2", "TASK_LOST", json!([status(9.0)]))]},
             {"id": "f2", "name": "two", "tasks": [task("web.1", run, json!([status(1.0)])), task("new", run, json!([]))]},
         ], "completed_frameworks": [{"id": "f3", "completed_tasks": [task("old", "TASK_FINISHED", json!([status(4.0)]))]}]});
-        choose(serde_json::from_value(frameworks).unwrap(), text, framework, among).map_err(|error| error.to_string())
+        choose(serde_json::from_value(frameworks).unwrap(), text, framework, scope).map_err(|error| error.to_string())
     }
 
     #[test]
     fn running_tasks_by_the_beginning_of_their_ids() {
-        let task = found("web.2", None, Among::Running).unwrap();
+        let task = found("web.2", None, SearchScope::Running).unwrap();
         assert_eq!(task.container().unwrap(), &json!({"value": "c"}));
         assert!(task.agent().unwrap_err().to_string().contains("agent S0 of task 'web.2' is not connected"));
-        assert_eq!(found("web.1", Some("two"), Among::Running).unwrap().id, "web.1");
-        let error = found("ne", None, Among::Running).unwrap().container().unwrap_err().to_string();
+        assert_eq!(found("web.1", Some("two"), SearchScope::Running).unwrap().id, "web.1");
+        let error = found("ne", None, SearchScope::Running).unwrap().container().unwrap_err().to_string();
         assert!(error.contains("no container yet"), "{error}");
         for (text, framework, message) in [
             ("web", None, "web.1, web.2"),
@@ -193,16 +193,16 @@ mod tests {
             ("old", None, "no running task"),
             ("web.1", Some("three"), "no framework has the id or the name 'three'"),
         ] {
-            let error = found(text, framework, Among::Running).unwrap_err();
+            let error = found(text, framework, SearchScope::Running).unwrap_err();
             assert!(error.contains(message), "{text}: {error}");
         }
     }
 
     #[test]
     fn tasks_that_have_ended_and_the_last_of_one_id() {
-        assert_eq!(found("old", None, Among::All).unwrap().state(), "finished");
-        assert_eq!(found("old", Some("one"), Among::All).unwrap().state(), "failed");
-        assert_eq!(found("web.2", None, Among::All).unwrap().state(), "running");
-        assert!(found("gone", None, Among::All).unwrap_err().contains("tepui tasks --all"));
+        assert_eq!(found("old", None, SearchScope::All).unwrap().state(), "finished");
+        assert_eq!(found("old", Some("one"), SearchScope::All).unwrap().state(), "failed");
+        assert_eq!(found("web.2", None, SearchScope::All).unwrap().state(), "running");
+        assert!(found("gone", None, SearchScope::All).unwrap_err().contains("tepui tasks --all"));
     }
 }

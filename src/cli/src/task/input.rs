@@ -21,7 +21,7 @@ const AHEAD: usize = 16;
 
 /// The reason why the input has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum InputEnd {
     /// Standard input has ended.
     All,
     /// The detach keys were typed.
@@ -29,7 +29,7 @@ pub(super) enum Typed {
 }
 
 /// The destination of the input: an agent and a container.
-pub(super) struct Typing {
+pub(super) struct InputTarget {
     pub(super) address: Address,
     pub(super) container: Value,
     /// Whether the container has a terminal, whose size changes are sent.
@@ -43,8 +43,8 @@ pub(super) struct Typing {
 ///
 /// # Errors
 /// The agent does not accept input any more.
-pub(super) async fn send(typing: Typing) -> Result<Typed> {
-    let Typing { address, container, tty, size_first, mut keys } = typing;
+pub(super) async fn send(target: InputTarget) -> Result<InputEnd> {
+    let InputTarget { address, container, tty, size_first, mut keys } = target;
     let mut stream = wire::client::connect(&address).await?;
     let head = format!(
         "POST /api/v1 HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/recordio\r\n\
@@ -71,7 +71,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
                         // This is not the end of the input; the task continues.
                         stream.write_all(b"0\r\n\r\n").await?;
                         stream.flush().await?;
-                        return Ok(Typed::Detached);
+                        return Ok(InputEnd::Detached);
                     }
                 }
                 None => break,
@@ -83,7 +83,7 @@ pub(super) async fn send(typing: Typing) -> Result<Typed> {
     stream.write_all(&chunk(data(&[]))).await?;
     stream.write_all(b"0\r\n\r\n").await?;
     stream.flush().await?;
-    Ok(Typed::All)
+    Ok(InputEnd::All)
 }
 
 fn size() -> Value {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::find::{Among, TaskArgs, find};
+use super::find::{SearchScope, TaskArgs, find};
 use super::state_now;
 
 /// Interval between two requests for the state of a task.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Flags of `tepui task kill`.
 #[derive(Debug, clap::Args)]
@@ -32,12 +32,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let grace = args.grace_period.as_deref().map(base::parse_duration).transpose().context("--grace-period")?;
     crate::block_on(async {
-        let task = find(&args.task, Among::Running).await?;
+        let task = find(&args.task, SearchScope::Running).await?;
         let mut body = json!({ "framework_id": { "value": task.framework }, "task_id": { "value": task.id } });
         if let Some(grace) = grace {
             body["kill_policy"] = json!({ "grace_period": { "nanoseconds": grace.as_nanos() as u64 } });
         }
-        args.task.master.order("KILL_TASK", &body).await?;
+        args.task.master.send_call("KILL_TASK", &body).await?;
         if !args.wait {
             return crate::read::print(&format!("task '{}' is being killed", task.id));
         }
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 Some(now) if !now.is_live() => {
                     return crate::read::print(&format!("task '{}' is {}", task.id, now.state()));
                 }
-                Some(_) => tokio::time::sleep(LOOK).await,
+                Some(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     })

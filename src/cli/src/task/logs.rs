@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::find::{Among, TaskArgs, find};
+use super::find::{SearchScope, TaskArgs, find};
 use super::state_now;
 use crate::sandbox::File;
 
 /// Interval of reads of a file that is followed.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Flags of `tepui task logs`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let name = args.file.as_deref().unwrap_or(if args.stderr { "stderr" } else { "stdout" });
     crate::block_on(async {
-        let task = find(&args.task, Among::All).await?;
+        let task = find(&args.task, SearchScope::All).await?;
         let of = (Some(task.framework.as_str()), task.id.as_str());
         let mut file = File::find(&args.task.master, task.agent()?, of, name).await?;
         if let Some(lines) = args.tail {
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let mut out = std::io::stdout();
         while args.follow && state_now(&args.task.master, &task).await?.is_some_and(|now| now.is_live()) {
             file.copy(&mut out).await?;
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         file.copy(&mut out).await?;
         Ok(ExitCode::SUCCESS)

@@ -22,7 +22,7 @@ use serde_json::Value;
 use wire::client::Address;
 
 use crate::connect::MasterArgs;
-use find::Found;
+use find::FoundTask;
 
 const JSON: &str = "application/json";
 /// Path of the agent's API.
@@ -60,7 +60,7 @@ impl Command {
 }
 
 /// Returns the address of a running task's agent, and the id of the task's container.
-fn place(task: &Found) -> Result<(Address, Value)> {
+fn place(task: &FoundTask) -> Result<(Address, Value)> {
     let address = task.agent()?;
     let address = address.parse().with_context(|| format!("'{address}' is not an address"))?;
     Ok((address, task.container()?.clone()))
@@ -69,11 +69,11 @@ fn place(task: &Found) -> Result<(Address, Value)> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Tasks {
-    tasks: Vec<Found>,
+    tasks: Vec<FoundTask>,
 }
 
 /// Returns what the master knows about a task now; `None` if it has forgotten the task.
-async fn state_now(master: &MasterArgs, task: &Found) -> Result<Option<Found>> {
+async fn state_now(master: &MasterArgs, task: &FoundTask) -> Result<Option<FoundTask>> {
     let [id, framework] = [&task.id, &task.framework].map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC));
     let tasks: Tasks = master.read(&format!("/tasks?task_id={id}&framework_id={framework}")).await?;
     Ok(tasks.tasks.into_iter().next())

@@ -16,13 +16,13 @@ use crate::task::top::{Measured, TITLES, cells, measure, rows};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Summary {
-    slaves: Vec<Summed>,
-    frameworks: Vec<SummedFramework>,
+    slaves: Vec<AgentSummary>,
+    frameworks: Vec<FrameworkSummary>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Summed {
+struct AgentSummary {
     #[serde(flatten)]
     agent: Agent,
     #[serde(rename = "TASK_RUNNING")]
@@ -31,7 +31,7 @@ struct Summed {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct SummedFramework {
+struct FrameworkSummary {
     id: String,
     name: String,
     active: bool,
@@ -91,7 +91,7 @@ impl Reader {
     ///
     /// # Errors
     /// The master does not answer.
-    pub(super) async fn look(&mut self) -> Result<View> {
+    pub(super) async fn read_view(&mut self) -> Result<View> {
         let summary: Summary = self.master.read("/state-summary").await?;
         let roles: Value = self.master.read("/roles").await?;
         // A master of Mesos has no such call.
@@ -130,8 +130,8 @@ fn totals(agents: &[&Agent]) -> Vec<(&'static str, f64, f64)> {
     ["cpus", "mem", "disk"].map(one).to_vec()
 }
 
-fn agents_table(agents: &[Summed]) -> Table {
-    let row = |Summed { agent, running }: &Summed| {
+fn agents_table(agents: &[AgentSummary]) -> Table {
+    let row = |AgentSummary { agent, running }: &AgentSummary| {
         let share = |name| used(agent.used_resources.get(name), agent.resources.get(name));
         let cells = vec![
             agent.id.clone(),
@@ -176,7 +176,7 @@ fn roles_table(roles: &Value, fairness: &Value) -> Table {
     Table { titles, rows: list(roles, "roles").map(row).collect() }
 }
 
-fn frameworks_table(frameworks: &[SummedFramework], fairness: &Value) -> Table {
+fn frameworks_table(frameworks: &[FrameworkSummary], fairness: &Value) -> Table {
     let mut shares: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for one in list(fairness, "frameworks") {
         // There is one entry for each role.
@@ -184,7 +184,7 @@ fn frameworks_table(frameworks: &[SummedFramework], fairness: &Value) -> Table {
         sum.0 += one["share"].as_f64().unwrap_or_default();
         sum.1 += one["fair_share"].as_f64().unwrap_or_default();
     }
-    let row = |one: &SummedFramework| {
+    let row = |one: &FrameworkSummary| {
         let state = match (one.connected, one.active) {
             (true, true) => "active",
             (true, false) => "inactive",

@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     crate::block_on(async {
         let mut reader = Reader::new(args.master.clone());
         // An error before the screen is switched is printed as by other commands.
-        let first = reader.look().await?;
+        let first = reader.read_view().await?;
         let mut terminal = ratatui::init();
         let end = show(&mut terminal, reader, first, args.interval.max(Duration::from_millis(200))).await;
         ratatui::restore();
@@ -67,7 +67,7 @@ async fn show(
                 Some(_) => {}
                 None => return Ok(()),
             },
-            _ = looks.tick() => match reader.look().await {
+            _ = looks.tick() => match reader.read_view().await {
                 Ok(view) => screen.update(view),
                 Err(error) => screen.fail(&format!("{error:#}")),
             },

@@ -102,7 +102,7 @@ impl Scheduler for RecordedScheduler {
             return;
         }
         self.record(&event, now);
-        let (before, wake) = (calls.made().len(), calls.wake().take());
+        let (before, wake) = (calls.queued().len(), calls.wake().take());
         self.inner.on_event(event, now, calls);
         let speed = self.translator.pace.speed;
         let until =
@@ -110,7 +110,7 @@ impl Scheduler for RecordedScheduler {
         let own = calls.wake().take().map(until);
         *calls.wake() = wake.into_iter().chain(own).min();
         let mut recorder = self.recorder.borrow_mut();
-        for call in &mut calls.made()[before..] {
+        for call in &mut calls.queued()[before..] {
             recorder.called(self.framework, call, now);
             self.translator.call(call);
         }

@@ -148,7 +148,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn scheduler_woken(&mut self, scheduler: u32, generation: u32) {
         if self.schedulers[scheduler as usize].generation == generation {
-            self.session_input(scheduler, sdk::Input::Nudge);
+            self.session_input(scheduler, sdk::Input::WakeSignal);
         }
     }
 
@@ -211,7 +211,7 @@ impl<O: Observer> World<O> {
                 Output::Save(changes) => self.save(scheduler, changes),
                 Output::Subscribe(call) => self.subscribe(scheduler, &call),
                 Output::Send(call) => self.send_call(scheduler, call),
-                Output::Answer(answer) => answer.give(),
+                Output::Answer(answer) => answer.deliver(),
                 Output::Disconnect => self.close_connection(scheduler),
                 Output::End(ending) => {
                     self.schedulers[scheduler as usize].ended = true;

@@ -8,13 +8,13 @@ use crate::v1::{AgentInfo, ExecutorId, ExecutorInfo, FrameworkId, FrameworkInfo,
 /// An executor that reports every task as finished when it is launched, and stops at a shutdown.
 #[derive(Default)]
 struct Quick {
-    heard: Vec<&'static str>,
+    received: Vec<&'static str>,
     stubborn: bool,
 }
 
 impl Executor for Quick {
     fn on_event(&mut self, event: Event, _now: Time, calls: &mut Calls) {
-        self.heard.push(match event {
+        self.received.push(match event {
             Event::Subscribed { again: true, .. } => "subscribed again",
             Event::Subscribed { .. } => "subscribed",
             Event::Launch(tasks) => {
@@ -68,8 +68,8 @@ impl Bench {
         self.put(Input::Wake)
     }
 
-    fn heard(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.session.executor.heard)
+    fn received(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.session.executor.received)
     }
 }
 
@@ -121,7 +121,7 @@ fn what_is_not_confirmed_is_sent_again_once() {
     assert_eq!(part.unacknowledged_updates, [call::Update { status: second }]);
     assert_eq!(part.unacknowledged_tasks[0].task_id.value, "b");
     bench.put(subscribed());
-    assert_eq!(bench.heard(), ["subscribed", "launch", "launch", "disconnected", "subscribed again"]);
+    assert_eq!(bench.received(), ["subscribed", "launch", "launch", "disconnected", "subscribed again"]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn without_checkpointing_it_ends_with_its_agent() {
     let mut bench = Bench::subscribed(None);
     let outputs = bench.put(Input::Disconnected("cut".into()));
     assert_eq!(outputs, [Output::End(Ending::Stopped)]);
-    assert_eq!(bench.heard(), ["subscribed", "disconnected", "shutdown"]);
+    assert_eq!(bench.received(), ["subscribed", "disconnected", "shutdown"]);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_agent_that_stays_away_is_given_up() {
     assert!(tries > 400, "{tries}");
     assert_eq!(bench.now.since(away), Duration::from_secs(905));
     assert_eq!(outputs, [Output::End(Ending::Overdue)]);
-    assert_eq!(bench.heard(), ["subscribed", "disconnected", "shutdown"]);
+    assert_eq!(bench.received(), ["subscribed", "disconnected", "shutdown"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 fn torn_down_without_a_master() -> Bench {
     let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
     assert_eq!(names(&bench.put(Input::Disconnected("cut".into()))), [""; 0], "no master is connected yet");
-    bench.heard();
+    bench.received();
     bench
 }
 
@@ -16,9 +16,9 @@ fn a_teardown_without_a_connection_waits_for_one() {
     let before = bench.now;
     assert_eq!(names(&bench.sleep()), ["subscribe F"]);
     assert_eq!(bench.now, before, "at once");
-    assert_eq!(names(&bench.put(Input::Nudge)), [""; 0]);
+    assert_eq!(names(&bench.put(Input::WakeSignal)), [""; 0]);
     assert_eq!(names(&bench.put(subscribed())), ["TEARDOWN", "end Stopped"]);
-    assert_eq!(bench.heard(), [], "the scheduler has said all that it has to say");
+    assert_eq!(bench.received(), [], "the scheduler has said all that it has to say");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_framework_that_is_gone_already_needs_no_teardown() {
     assert_eq!(names(&bench.put(error)), ["end Stopped"]);
     let mut bench = Bench::new(&[|_, calls| calls.teardown()]);
     bench.put(Input::Wake);
-    assert_eq!(names(&bench.put(Input::Nudge)), ["end Stopped"], "there never was one");
+    assert_eq!(names(&bench.put(Input::WakeSignal)), ["end Stopped"], "there never was one");
 }
 
 #[test]
@@ -89,5 +89,5 @@ fn an_answer_follows_what_was_saved_before_it() {
         calls.save("k", Vec::new());
     }]);
     bench.session.restore(BTreeMap::new(), bench.now, &mut Vec::new()).unwrap();
-    assert_eq!(names(&bench.put(Input::Nudge)), ["save own/k", "answer"]);
+    assert_eq!(names(&bench.put(Input::WakeSignal)), ["save own/k", "answer"]);
 }

@@ -26,12 +26,12 @@ fn write(store: &mut BTreeMap<String, Vec<u8>>, outputs: &[Output]) {
 }
 
 /// Returns a subscribed session with a store; the answers start with the first event after that.
-fn keeping(store: BTreeMap<String, Vec<u8>>, answers: &[fn(&Event, &mut Calls)]) -> Bench {
+fn bench_with_store(store: BTreeMap<String, Vec<u8>>, answers: &[fn(&Event, &mut Calls)]) -> Bench {
     let mut bench = Bench::new(&[]);
     bench.session.restore(store, bench.now, &mut Vec::new()).unwrap();
     bench.put(Input::Wake);
     bench.put(subscribed());
-    bench.heard();
+    bench.received();
     bench.session.scheduler.answers = answers.iter().copied().collect();
     bench
 }
@@ -41,8 +41,8 @@ fn a_repeated_update_that_is_held_is_neither_reported_nor_acknowledged() {
     let mut bench = Bench::subscribed(&[hold, acknowledge]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0], "the agent repeats it");
-    assert_eq!(bench.heard().len(), 1);
-    assert_eq!(names(&bench.put(Input::Nudge)), ["ACKNOWLEDGE"]);
+    assert_eq!(bench.received().len(), 1);
+    assert_eq!(names(&bench.put(Input::WakeSignal)), ["ACKNOWLEDGE"]);
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"], "it was lost on its way");
 }
 
@@ -50,13 +50,13 @@ fn a_repeated_update_that_is_held_is_neither_reported_nor_acknowledged() {
 fn what_was_held_is_reported_again_after_a_restart() {
     for (state, task_is_known) in [(TaskState::TaskRunning, true), (TaskState::TaskFinished, true)] {
         let mut store = BTreeMap::new();
-        let mut bench = keeping(BTreeMap::new(), &[launch, hold]);
+        let mut bench = bench_with_store(BTreeMap::new(), &[launch, hold]);
         write(&mut store, &bench.put(offers("O1")));
         write(&mut store, &bench.put(update(state, b"1")));
-        let mut bench = keeping(store.clone(), &[]);
+        let mut bench = bench_with_store(store.clone(), &[]);
         assert_eq!(bench.session.calls.tasks().get("t").is_some(), task_is_known, "it is asked about");
         assert_eq!(names(&bench.put(update(state, b"1"))).last().unwrap(), "ACKNOWLEDGE");
-        assert_eq!(bench.heard(), [Event::Update(status(state, b"1"))], "it is heard again");
+        assert_eq!(bench.received(), [Event::Update(status(state, b"1"))], "it is heard again");
     }
 }
 
@@ -64,15 +64,15 @@ fn what_was_held_is_reported_again_after_a_restart() {
 fn what_was_acknowledged_late_is_not_reported_again() {
     for state in [TaskState::TaskRunning, TaskState::TaskFinished] {
         let mut store = BTreeMap::new();
-        let mut bench = keeping(BTreeMap::new(), &[launch, hold, acknowledge]);
+        let mut bench = bench_with_store(BTreeMap::new(), &[launch, hold, acknowledge]);
         write(&mut store, &bench.put(offers("O1")));
         write(&mut store, &bench.put(update(state, b"1")));
-        let outputs = bench.put(Input::Nudge);
+        let outputs = bench.put(Input::WakeSignal);
         assert_eq!(names(&outputs).last().unwrap(), "ACKNOWLEDGE");
         write(&mut store, &outputs);
-        let mut bench = keeping(store, &[]);
+        let mut bench = bench_with_store(store, &[]);
         assert_eq!(names(&bench.put(update(state, b"1"))), ["ACKNOWLEDGE"]);
-        assert_eq!(bench.heard(), []);
+        assert_eq!(bench.received(), []);
     }
 }
 
@@ -81,16 +81,18 @@ fn a_masters_answer_does_not_make_an_old_update_new() {
     let mut bench = Bench::subscribed(&[]);
     bench.put(update(TaskState::TaskRunning, b"1"));
     bench.put(update(TaskState::TaskRunning, b""));
-    bench.heard();
+    bench.received();
     assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
-    assert_eq!(bench.heard(), []);
+    assert_eq!(bench.received(), []);
 }
 
 #[test]
 fn a_task_that_is_forgotten_is_neither_killed_nor_reconciled() {
     let mut store = BTreeMap::new();
-    let mut bench =
-        keeping(BTreeMap::new(), &[launch, |_, calls| calls.kill("t", None), |_, calls| calls.forget_task("t")]);
+    let mut bench = bench_with_store(
+        BTreeMap::new(),
+        &[launch, |_, calls| calls.kill("t", None), |_, calls| calls.forget_task("t")],
+    );
     write(&mut store, &bench.put(offers("O1")));
     write(&mut store, &bench.put(update(TaskState::TaskUnreachable, b"")));
     write(&mut store, &bench.put(update(TaskState::TaskUnknown, b"")));

@@ -2,22 +2,22 @@
 
 use quality::scheduler::{JobStatus, State, Status};
 
-use crate::framework::view::{News, Shown};
+use crate::framework::view::{Displayed, ItemState};
 use crate::read::table::{percent, table};
 
-impl Shown for Status {
+impl Displayed for Status {
     fn text(&self) -> String {
         text(self)
     }
 
-    fn news(&self) -> Vec<News> {
-        let news = |job: &JobStatus| {
+    fn item_states(&self) -> Vec<ItemState> {
+        let item_state = |job: &JobStatus| {
             let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
             let state = state(job.state);
             let line = format!("{:7.1} s  {} is {state}{reason}", self.seconds, job.name);
-            News { name: job.name.clone(), state, line }
+            ItemState { name: job.name.clone(), state, line }
         };
-        self.jobs.iter().map(news).collect()
+        self.jobs.iter().map(item_state).collect()
     }
 }
 

@@ -3,28 +3,28 @@
 use video::core::{QueryStatus, State, Status};
 use video::schedule::Policy;
 
-use crate::framework::view::{News, Shown};
+use crate::framework::view::{Displayed, ItemState};
 use crate::read::table::table;
 
-impl Shown for Status {
+impl Displayed for Status {
     fn text(&self) -> String {
         text(self)
     }
 
-    fn news(&self) -> Vec<News> {
-        let news = |query: &QueryStatus| {
+    fn item_states(&self) -> Vec<ItemState> {
+        let item_state = |query: &QueryStatus| {
             let why = if query.message.is_empty() { String::new() } else { format!(": {}", query.message) };
             let task = query.task.as_deref().filter(|_| matches!(query.state, State::Running | State::Starting));
             let task = task.map_or(String::new(), |task| format!(" ({task})"));
             let state = state(query.state);
-            News { name: query.name.clone(), state, line: format!("{} is {state}{task}{why}", query.name) }
+            ItemState { name: query.name.clone(), state, line: format!("{} is {state}{task}{why}", query.name) }
         };
-        let lost = |(name, why): (&String, &String)| News {
+        let lost = |(name, why): (&String, &String)| ItemState {
             name: name.clone(),
             state: "unreadable",
             line: format!("{name} is not taken up, its kept state cannot be read: {why}; submit it again"),
         };
-        self.unreadable.iter().map(lost).chain(self.queries.iter().map(news)).collect()
+        self.unreadable.iter().map(lost).chain(self.queries.iter().map(item_state)).collect()
     }
 }
 

@@ -254,13 +254,13 @@ impl DagScheduler {
 
 impl Scheduler for DagScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
-        let before = calls.made().len();
+        let before = calls.queued().len();
         let may_have_jobs = may_have_jobs(&event);
         self.core.on_event(event, now, calls);
         if may_have_jobs || !self.waiting.is_empty() {
             self.submit_jobs(now, calls);
         }
-        launched(&mut calls.made()[before..]).for_each(|task| self.label(task));
+        launched(&mut calls.queued()[before..]).for_each(|task| self.label(task));
         self.remove_ended_jobs(now);
     }
 }

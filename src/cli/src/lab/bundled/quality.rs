@@ -281,9 +281,9 @@ impl Scheduler for QualityScheduler {
         if may_have_jobs(&event) {
             self.submit_jobs(now);
         }
-        let before = calls.made().len();
+        let before = calls.queued().len();
         self.modelled.on_event(event, now, calls);
-        replace_commands(&mut calls.made()[before..]);
+        replace_commands(&mut calls.queued()[before..]);
         self.log_events(now);
     }
 }

@@ -332,9 +332,9 @@ impl Scheduler for VideoScheduler {
         if may_have_jobs(&event) {
             self.submit_jobs();
         }
-        let before = calls.made().len();
+        let before = calls.queued().len();
         self.modelled.on_event(event, now, calls);
-        replace_commands(&mut calls.made()[before..]);
+        replace_commands(&mut calls.queued()[before..]);
         self.log_events(now);
     }
 }

@@ -97,7 +97,7 @@ pub(super) async fn ready(scenario: &Scenario, reader: MasterArgs) -> Result<Liv
     let configs: Vec<Value> = quotas(scenario).iter().map(quota).collect();
     if !configs.is_empty() {
         let update = json!({ "force": true, "quota_configs": configs });
-        reader.order("UPDATE_QUOTA", &update).await.context("the quota cannot be set")?;
+        reader.send_call("UPDATE_QUOTA", &update).await.context("the quota cannot be set")?;
     }
     let mut total = Quantities::new();
     for group in &scenario.agents {

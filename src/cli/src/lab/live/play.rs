@@ -97,7 +97,7 @@ impl Played {
 struct Member {
     name: String,
     control: Rc<Control>,
-    nudge: Arc<Notify>,
+    wake_signal: Arc<Notify>,
     driver: JoinHandle<()>,
     driver_state: Rc<RefCell<DriverState>>,
 }
@@ -191,15 +191,15 @@ fn now() -> Instant {
 /// Starts a task that runs the driver of a framework at the framework's start time.
 fn member(live_framework: LiveFramework, cluster: &LiveCluster, pace: Pace) -> Result<Member> {
     let LiveFramework { start, info, scheduler, control } = live_framework;
-    let (name, nudge) = (info.name.clone(), Arc::new(Notify::new()));
+    let (name, wake_signal) = (info.name.clone(), Arc::new(Notify::new()));
     let info = sdk::v1::FrameworkInfo { principal: cluster.reader.principal.clone(), ..info };
     let mut options = Options::new(&cluster.reader.master, info)?;
     options.credential = cluster.reader.credential();
     options.give_up_after = Some(SUBSCRIBE_TIMEOUT);
-    options.nudge = Some(Arc::clone(&nudge));
+    options.wake_signal = Some(Arc::clone(&wake_signal));
     let driver_state = Rc::new(RefCell::new(DriverState::Waits));
     let driver = spawn_local(drive(scheduler, options, pace.real(start), Rc::clone(&driver_state)));
-    Ok(Member { name, control, nudge, driver, driver_state })
+    Ok(Member { name, control, wake_signal, driver, driver_state })
 }
 
 async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, driver_state: Rc<RefCell<DriverState>>) {
@@ -220,7 +220,7 @@ async fn perform(
     while let Some(next) = session.next_at() {
         let passed = clock();
         if next <= passed {
-            session.step(passed).into_iter().for_each(|framework| members[framework].nudge.notify_one());
+            session.step(passed).into_iter().for_each(|framework| members[framework].wake_signal.notify_one());
         }
         if let Some((name, why)) = members.iter().find_map(|member| Some((&member.name, member.ended()?))) {
             bail!("the framework {name} cannot go on: {why}");
@@ -238,7 +238,7 @@ async fn perform(
 async fn leave(members: &[Member]) -> Vec<String> {
     for member in members {
         member.control.leave();
-        member.nudge.notify_one();
+        member.wake_signal.notify_one();
     }
     let all_left = async {
         while members.iter().any(Member::runs) {

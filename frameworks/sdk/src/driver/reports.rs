@@ -7,18 +7,18 @@ use tokio::sync::mpsc;
 use wire::client::{Address, ClientError};
 use wire::http::StatusCode;
 
-use super::pipeline::Broken;
+use super::pipeline::PipelineError;
 use crate::v1::scheduler::{self, Call};
 
 /// A report of one of the driver's asynchronous tasks.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum Report {
     /// The master answered SUBSCRIBE with a stream.
     Opened(Stream),
     /// An event arrived on the stream.
     Event(Box<scheduler::Event>),
     /// There is no stream, or no longer one. A further attempt may succeed.
-    Lost(Lost),
+    Lost(ConnectionError),
     /// The master refused SUBSCRIBE for good; the text is its reason.
     Rejected(String),
     /// The master refused a call; the text is its reason.
@@ -27,7 +27,7 @@ pub(super) enum News {
 
 /// Reason why there is no event stream.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Lost {
+pub(super) enum ConnectionError {
     /// No leader was found, and the reason is not known yet.
     #[error("no leading master is known yet")]
     NoMaster,
@@ -39,7 +39,7 @@ pub(super) enum Lost {
     Stream(#[from] ClientError),
     /// The connection on which calls are sent failed.
     #[error(transparent)]
-    Calls(#[from] Broken),
+    Calls(#[from] PipelineError),
     /// The masters redirected the subscription too often.
     #[error("{0} and others name each other as the leader")]
     Redirects(Address),
@@ -58,7 +58,7 @@ pub(super) enum Lost {
     Ended,
     /// The driver has ended and receives no more reports.
     #[error("the driver has ended")]
-    Unheard,
+    DriverEnded,
 }
 
 /// An open event stream: its master, and the stream id that the calls of the subscription must have.
@@ -68,63 +68,63 @@ pub(super) struct Stream {
     pub(super) id: String,
 }
 
-/// The sending end of a [`Mailbox`], for the tasks of one subscription.
+/// The sending end of a [`ReportReceiver`], for the tasks of one subscription.
 #[derive(Clone, Debug)]
-pub(super) struct Inbox {
+pub(super) struct ReportSender {
     generation: u64,
-    sender: mpsc::Sender<(u64, News)>,
+    sender: mpsc::Sender<(u64, Report)>,
 }
 
 /// The receiving end, at the driver.
 #[derive(Debug)]
-pub(super) struct Mailbox {
+pub(super) struct ReportReceiver {
     generation: u64,
-    sender: mpsc::Sender<(u64, News)>,
-    receiver: mpsc::Receiver<(u64, News)>,
+    sender: mpsc::Sender<(u64, Report)>,
+    receiver: mpsc::Receiver<(u64, Report)>,
 }
 
-impl Inbox {
+impl ReportSender {
     /// Sends a report to the driver. Returns `None` if the driver is gone.
-    pub(super) async fn tell(&self, news: News) -> Option<()> {
-        self.sender.send((self.generation, news)).await.ok()
+    pub(super) async fn send(&self, report: Report) -> Option<()> {
+        self.sender.send((self.generation, report)).await.ok()
     }
 }
 
-impl Mailbox {
-    /// Creates a mailbox that holds this many reports; senders wait while it is full.
-    pub(super) fn new(waiting_max: usize) -> Mailbox {
+impl ReportReceiver {
+    /// Creates a queue that holds this many reports; senders wait while it is full.
+    pub(super) fn new(waiting_max: usize) -> ReportReceiver {
         let (sender, receiver) = mpsc::channel(waiting_max);
-        Mailbox { generation: 0, sender, receiver }
+        ReportReceiver { generation: 0, sender, receiver }
     }
 
     /// Returns a sending end for a task of the current generation.
-    pub(super) fn inbox(&self) -> Inbox {
-        Inbox { generation: self.generation, sender: self.sender.clone() }
+    pub(super) fn sender(&self) -> ReportSender {
+        ReportSender { generation: self.generation, sender: self.sender.clone() }
     }
 
-    /// Closes the mailbox: senders no longer wait.
+    /// Closes the queue: senders no longer wait.
     pub(super) fn close(&mut self) {
         self.receiver.close();
     }
 
     /// Waits for the next report of the current generation and returns it. Cancelling the future loses no report.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> Report {
         loop {
             match self.receiver.recv().await {
-                Some((generation, news)) if generation == self.generation => return news,
+                Some((generation, report)) if generation == self.generation => return report,
                 Some(_) => {}
-                // This happens only after `close`, since the mailbox holds a sender itself.
+                // This happens only after `close`, since the queue holds a sender itself.
                 None => match std::future::pending::<Infallible>().await {},
             }
         }
     }
 
     /// Returns the next report of the current generation if one is queued.
-    pub(super) fn try_next(&mut self) -> Option<News> {
+    pub(super) fn try_next(&mut self) -> Option<Report> {
         loop {
-            let (generation, news) = self.receiver.try_recv().ok()?;
+            let (generation, report) = self.receiver.try_recv().ok()?;
             if generation == self.generation {
-                return Some(news);
+                return Some(report);
             }
         }
     }
