@@ -181,12 +181,14 @@ impl Peer {
     /// Enters the configuration of a member that admits this master, or that has a newer one.
     pub(super) fn handle_welcome(&mut self, cluster: Option<Cluster>, welcome: Welcome, now: Time) {
         let Welcome { configuration, initial_state } = welcome;
-        let is_newer = match &self.phase {
-            Phase::Outside(_) => true,
-            Phase::Inside(member) => configuration.number > member.configuration.number,
+        let own = configuration.with_disk(self.disk).map(|member| member.number);
+        let is_entered = match &self.phase {
+            Phase::Outside(_) => own.is_some(),
+            // A member keeps its number as long as it has its disk.
+            Phase::Inside(member) => configuration.number > member.configuration.number && own == Some(member.own()),
             Phase::Removed(_) => false,
         };
-        if is_newer && cluster.is_some() && configuration.with_disk(self.disk).is_some() {
+        if is_entered && cluster.is_some() {
             self.cluster = cluster;
             self.enter(configuration, initial_state, now);
         }
@@ -326,6 +328,20 @@ mod tests {
             Envelope { cluster: known, from: "b:1".to_owned(), to: "a:1".to_owned(), numbers, body: stranger };
         peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
         assert_eq!(peer.membership_state(), MembershipState::Removed { members: String::new() });
+    }
+
+    /// Checks that a newer configuration in which this master's disk has another number is not entered.
+    #[test]
+    fn a_member_keeps_its_number() {
+        let mut peer = member();
+        let disks = [("b:1", 2), ("c:1", 3), ("z:1", 1)].map(|(address, disk)| (address.to_owned(), disk));
+        let configuration = Configuration { number: 9, ..Configuration::first(disks.to_vec()).0 };
+        let numbers = crate::link::Numbers { disk: 3, start: 1, to: 0, number: 1 };
+        let body = Body::Welcome(Box::new(Welcome { configuration, initial_state: InitialState::default() }));
+        let (from, to) = ("b:1".to_owned(), "a:1".to_owned());
+        let envelope = Envelope { cluster: peer.cluster, from, to, numbers, body };
+        peer.receive(&envelope.encode(None), Time::EPOCH).unwrap();
+        assert_eq!((peer.membership_state(), peer.members().unwrap().0.number), (MembershipState::Member, 1));
     }
 
     #[test]
