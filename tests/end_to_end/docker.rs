@@ -171,8 +171,8 @@ fn docker_runs_tasks() {
     docker_has_executors_apart(&dockerd, &flags);
 }
 
-/// Tests an agent that is told that it runs in a container: its executors are in others, and continue when all
-/// processes that it has started end with it.
+/// Tests an agent that runs in a container (`--docker_mesos_image`): its executors are in containers of their own, and
+/// continue when all processes that it has started end with it.
 fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     dockerd.import("tepui:1", &[&binary()]);
     let flags: Vec<String> = flags.iter().cloned().chain(["--docker_mesos_image=tepui:1".to_owned()]).collect();

@@ -31,9 +31,9 @@ impl Agent {
         self.finish_draining_if_empty(out);
     }
 
-    /// Tells an executor to kill all of its tasks, while the agent is draining.
+    /// Sends an executor a kill for each of its tasks, while the agent is draining.
     ///
-    /// An executor that reconnects is told again, as it may not have received the first message.
+    /// An executor that reregisters gets the kills again, as it may not have received the first ones.
     pub(crate) fn drain_executor(&self, executor: &Executor, out: &mut Outbox) {
         let Some(config) = &self.drain else { return };
         for task in executor.launched.values() {

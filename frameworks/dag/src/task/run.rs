@@ -125,8 +125,9 @@ async fn program(
 
 /// Waits for the program.
 ///
-/// In a container of Docker the runner is the first process, and the only one that is told to end. So it passes SIGTERM
-/// on to the program and its children: the kernel ignores a signal to a first process that does not handle it.
+/// In a Docker container the runner is process 1, and `docker stop` sends SIGTERM to process 1 only. So the runner
+/// passes the signal on to the program and its children: the kernel ignores a signal to a first process that does not
+/// handle it.
 async fn wait(child: &mut Child, is_first: bool) -> io::Result<ExitStatus> {
     if !is_first {
         return child.wait().await;

@@ -68,7 +68,7 @@ pub(super) struct WorkerTask {
     /// Time since when the task works for this job.
     pub(super) assigned_at: Time,
     pub(super) running: bool,
-    /// Time at which the task was told to leave; `None` if it is to stay.
+    /// Time of the request that the worker leaves its job; `None` if it is to stay.
     pub(super) leaving: Option<Time>,
     /// Whether the task leaves for a program that needs its place on this agent: its job gets other workers elsewhere.
     pub(super) leaves_for_program: bool,

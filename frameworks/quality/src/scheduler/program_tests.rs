@@ -37,7 +37,7 @@ fn cores(task: &sdk::v1::TaskInfo) -> (String, String) {
     (words[place + 1].clone(), format!("{}", sdk::task::from_v1(&task.resources).unwrap()))
 }
 
-/// Runs epochs with an iteration of the program in each, and returns the tasks that are told to leave.
+/// Runs epochs with an iteration of the program in each, and returns the tasks that are requested to leave their jobs.
 fn epochs(world: &mut World, numbers: std::ops::Range<u64>, capabilities: Capabilities, task: &str) -> Vec<String> {
     let mut left = Vec::new();
     for number in numbers {

@@ -1,6 +1,6 @@
 //! An agent's modelled disk: the checkpoints in place, the journals, and temporary refusal of writes.
 //!
-//! `store::Checkpoints` decides where something is written and what the agent is told, as in the daemon.
+//! `store::Checkpoints` decides where something is written and what the agent is notified of, as in the daemon.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -40,7 +40,7 @@ pub struct Played {
     pub outcome: Outcome,
     /// Times of all tasks.
     pub task_times: TaskTimes,
-    /// Names of frameworks that could not be told to disconnect.
+    /// Names of frameworks whose schedulers did not handle the request to disconnect.
     pub left: Vec<String>,
 }
 
