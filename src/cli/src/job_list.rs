@@ -1,4 +1,5 @@
-//! Lists of jobs: the common part of `tepui job list` and `tepui dag list`. It knows no framework.
+//! The common part of `tepui job` and `tepui dag`: lists of jobs, and reasons in the text of one job. It does not
+//! depend on a framework.
 
 use std::process::ExitCode;
 
@@ -49,4 +50,11 @@ impl<K: Kind> ListArgs<K> {
             true => watch(listed).await,
         }
     }
+}
+
+/// Formats the reasons that a framework gives for the state of a job: a heading and a line for each; empty if there are
+/// none.
+pub(crate) fn reasons(list: &[String]) -> String {
+    let lines: String = list.iter().map(|reason| format!("  {reason}\n")).collect();
+    if lines.is_empty() { lines } else { format!("reasons:\n{lines}") }
 }

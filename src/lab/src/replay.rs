@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use allocator::policies::Policies;
 use base::Time;
 use cores::Core;
-use master::record::{Batch, FRAME_MAX, Head, MAGIC, RecordDecoder, RecordError, result_hash};
+use master::record::{Batch, FRAME_MAX, Head, MAGIC, ParsePolicies, RecordDecoder, RecordError, result_hash};
 use master::{Config, Input, Master, Message, Outbox};
 use protos::mesos::OfferId;
 use protos::mesos::scheduler::Call;
@@ -104,7 +104,7 @@ pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, Box<dyn std::e
 pub fn replay(
     recording: &mut dyn Read,
     config: &Settings,
-    policies: &dyn Fn(&str) -> Result<Policies, String>,
+    policies: &ParsePolicies,
     other: Option<Policies>,
 ) -> Result<Replay, ReplayError> {
     let mut magic = [0; MAGIC.len()];

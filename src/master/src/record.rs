@@ -28,7 +28,7 @@ pub const MAGIC: &[u8; 16] = b"tepui-record 1\r\n";
 pub const FRAME_MAX: usize = 256 << 20;
 
 /// Error of decoding a frame.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The frame ends within a value.
     #[error("it ends too early")]
@@ -36,7 +36,13 @@ pub enum RecordError {
     /// The frame has a number or a tag that is not valid in a recording.
     #[error("{0} cannot be in a recording")]
     Invalid(String),
+    /// The text of policies is invalid.
+    #[error("invalid policies")]
+    Policies(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
+
+/// Parses the text form in which the caller has stored policies.
+pub type ParsePolicies = dyn Fn(&str) -> Result<Policies, Box<dyn std::error::Error + Send + Sync>>;
 
 /// First frame of a recording: the start of the recorded master.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,11 +255,7 @@ impl RecordDecoder {
     ///
     /// # Errors
     /// The frame is not a batch.
-    pub fn batch(
-        &mut self,
-        frame: &[u8],
-        policies: &dyn Fn(&str) -> Result<Policies, String>,
-    ) -> Result<Batch, RecordError> {
+    pub fn batch(&mut self, frame: &[u8], policies: &ParsePolicies) -> Result<Batch, RecordError> {
         let mut from = Reader::new(frame);
         self.last = self.last.saturating_add(from.number()?);
         let count = from.number()?;
@@ -277,11 +279,7 @@ impl RecordDecoder {
         Ok(name)
     }
 
-    fn input(
-        &mut self,
-        from: &mut Reader<'_>,
-        policies: &dyn Fn(&str) -> Result<Policies, String>,
-    ) -> Result<Input, RecordError> {
+    fn input(&mut self, from: &mut Reader<'_>, policies: &ParsePolicies) -> Result<Input, RecordError> {
         let principal = |from: &mut Reader<'_>| Ok(from.maybe()?.map(Arc::from));
         let invalid = |why: IdError| RecordError::Invalid(why.to_string());
         Ok(match from.tag()? {
@@ -318,7 +316,7 @@ impl RecordDecoder {
             },
             6 => Input::UpdatePolicies {
                 request: RequestId(from.number()?),
-                policies: Box::new(policies(&from.text()?).map_err(RecordError::Invalid)?),
+                policies: Box::new(policies(&from.text()?).map_err(RecordError::Policies)?),
             },
             7 => Input::OperatorSubscribe {
                 request: RequestId(from.number()?),

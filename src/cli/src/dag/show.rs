@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::ServiceArgs;
 use super::model::{Estimate, Sizing, Stage, Summary, Task, View, tasks, view};
+use crate::job_list::reasons;
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
 use crate::service;
@@ -82,11 +83,7 @@ fn show_text(view: &View) -> String {
     if !view.summary.why.is_empty() {
         text.push_str(&format!("\nfailed: {}\n", view.summary.why));
     }
-    for why in &view.why {
-        let is_said = ["warning", "order:"].iter().any(|start| why.starts_with(start));
-        let line = if is_said { why.clone() } else { format!("waits: {why}") };
-        text.push_str(&format!("{line}\n"));
-    }
+    text.push_str(&reasons(&view.why));
     for found in &view.tuned {
         text.push_str(&format!("{} priority: {found}\n", view.summary.priority));
     }
@@ -210,8 +207,7 @@ mod tests {
         let text = show_text(&view);
         for part in [
             "1/2",
-            "waits: reduce: waits for map",
-            "\nwarning: too large",
+            "reasons:\n  reduce: waits for map\n  warning: too large\n",
             "\nhigh priority: jobs sprint once they are 2 s old\n",
             "outputs of map: removed when the job ended\n",
             "outputs of reduce: /d",

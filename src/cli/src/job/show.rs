@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::ServiceArgs;
 use super::model::{Need, Summary, Task, View};
 use crate::connect::MasterArgs;
+use crate::job_list::reasons;
 use crate::read::table::{age, number, table};
 use crate::read::{now, print};
 use crate::service::{self, Service};
@@ -95,11 +96,7 @@ fn show_text(view: &View, all: bool, now: f64) -> String {
     if let Some(run) = view.versions.last().and_then(|v| run(&v.job)) {
         text.push_str(&format!("\nruns: {run}\n"));
     }
-    for why in &view.why {
-        let is_marked = ["warning", "master: "].iter().any(|mark| why.starts_with(mark));
-        let line = if is_marked { why.clone() } else { format!("waits: {why}") };
-        text.push_str(&format!("{line}\n"));
-    }
+    text.push_str(&reasons(&view.why));
     if let Some(sizing) = &view.sizing {
         text.push_str(&format!("asks: {}; launched with: {}\n", needs(&sizing.requested), needs(&sizing.applied)));
         sizing.why.iter().for_each(|why| text.push_str(&format!("sizing: {why}\n")));
@@ -188,9 +185,8 @@ mod tests {
         }))
         .unwrap();
         let text = show_text(&view, false, 12.5);
-        for part in
-            ["runs: sleep 3", "\nwarning: a task", "waits: 1 agent", "cpus:64 mem:32", "1 min", "31000", "2.5 s"]
-        {
+        let why = "reasons:\n  warning: a task needs cpus 64\n  1 agent: too little cpus\n";
+        for part in ["runs: sleep 3", why, "cpus:64 mem:32", "1 min", "31000", "2.5 s"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

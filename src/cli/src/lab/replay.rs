@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let other = args.policies.as_deref().map(daemon::master::policies_of_file).transpose()?;
     let file = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
     let config = |flags: &[(String, String)]| Ok(daemon::master::recorded_config(flags)?);
-    let policies = |text: &str| serde_json::from_str(text).map_err(|why| why.to_string());
+    let policies = |text: &str| Ok(serde_json::from_str(text)?);
     let replayed = replay(&mut BufReader::new(file), &config, &policies, other)
         .with_context(|| format!("cannot replay {}", args.file.display()))?;
     if args.json {

@@ -163,7 +163,7 @@ fn a_replay_is_equal_and_other_policies_differ() {
     world.run_until(world.now() + Duration::from_secs(200));
     let bytes = world.take_recording().unwrap();
     let config = |_: &[(String, String)]| Ok(::master::Config::default());
-    let none = |_: &str| Err("no policies were set".to_owned());
+    let none = |_: &str| Err("no policies were set".into());
     let play = |bytes: &[u8], other| crate::replay::replay(&mut &*bytes, &config, &none, other);
     let same = play(&bytes, None).unwrap();
     assert_eq!((same.different, same.cut), (0, false));

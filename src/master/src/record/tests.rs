@@ -56,13 +56,13 @@ fn what_is_written_is_read_again() {
         seed: u64::MAX,
         start: Time::from_secs(1_000_000_000),
     };
-    assert_eq!(Head::read(&head.frame()), Ok(head.clone()));
+    assert_eq!(Head::read(&head.frame()).unwrap(), head);
     let (mut recorder, mut player) = (RecordEncoder::default(), RecordDecoder::default());
     for n in 1..=2 {
         let at = Time::from_secs(1_000_000_000 + n);
         inputs().iter().for_each(|input| recorder.input(input, &|_| "none".to_owned()));
         let frame = recorder.end(at, n);
-        let policies = |text: &str| if text == "none" { Ok(Policies::default()) } else { Err(text.to_owned()) };
+        let policies = |text: &str| if text == "none" { Ok(Policies::default()) } else { Err(text.into()) };
         let read = player.batch(&frame, &policies).unwrap();
         assert_eq!((read.at, read.result_hash), (at, n));
         assert_eq!(format!("{:?}", read.inputs), format!("{:?}", inputs()));
