@@ -100,8 +100,8 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
         tasks.len() == 2 && tasks.contains(&full) && tasks.iter().any(has_less)
     });
     let text = world.ok(&["job", "show", "idle"]);
-    assert!(text.contains("asks: cpus:1 mem:256; launched with: cpus:0."), "{text}");
-    assert!(text.contains("sizing: mem: the largest of ") && text.contains("GIVEN"), "{text}");
+    assert!(text.contains("requested: cpus:1 mem:256; launched with: cpus:0."), "{text}");
+    assert!(text.contains("sizing: mem: the largest of ") && text.contains("RESOURCES"), "{text}");
 }
 
 /// Runs an array whose tasks fail on the first agent, until it has finished or this many have failed. Returns the

@@ -162,7 +162,7 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
         let output = tepui().args(["framework", "binpack", &master, &state]).args(words).run();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("cannot be read") && said.contains("the tasks go on"), "{said}");
+        assert!(said.contains("cannot be read") && said.contains("the tasks continue"), "{said}");
     }
     let tasks = tepui().args(["tasks", &master]).run();
     let said = String::from_utf8_lossy(&tasks.stdout).into_owned();
@@ -197,7 +197,7 @@ fn gangs_services_and_their_versions() {
     assert_eq!(world.fields("web", "attempts"), ["2"]);
     let file = world.file("web.toml", &service("two"));
     let said = world.ok(&["submit", "--wait", &file]);
-    assert!(said.contains("web: becomes version 2") && said.contains("web: running"), "{said}");
+    assert!(said.contains("web: updated to version 2") && said.contains("web: running"), "{said}");
     assert_eq!(world.fields("web", "version"), ["2"]);
     assert_eq!(world.ok(&["logs", "web"]), "two\n");
     // The address of a service is sufficient: no master is asked.
@@ -232,7 +232,7 @@ fn gangs_services_and_their_versions() {
     world.ok(&["scale", "web", "3"]);
     let run = |number| world.fields("web", "state") == vec!["running"; number];
     framework.0.until("three run", || run(3));
-    assert!(world.ok(&["submit", &file]).contains("another number of tasks"));
+    assert!(world.ok(&["submit", &file]).contains("number of tasks changed"));
     framework.0.until("one is left", || run(1));
 }
 

@@ -178,7 +178,7 @@ fn images_that_want_the_driver_of_gpus() {
     if directories.iter().any(|directory| Path::new(directory).join("libcuda.so.1").exists()) {
         assert!(written.contains("libcuda.so.1\nread-only\n"), "{written} {told}");
     } else {
-        assert!(told.contains("TASK_FAILED") && told.contains("the driver of the host's GPUs"), "{told}");
+        assert!(told.contains("TASK_FAILED") && told.contains("the host's GPU driver"), "{told}");
     }
     let (told, written) =
         cluster.run("plain", json!({"value": "[ -e /usr/local/nvidia ] || echo nothing"}), mesos_image("tiny:1"));
@@ -289,7 +289,7 @@ fn terminals_of_tasks_outlive_the_agent() {
         wait_for("the task has heard", || written(&cluster).contains("got one\r\n33 77").then_some(()));
         terminal.type_in("\u{10}\u{11}");
         let (seen, code) = terminal.end();
-        assert!(seen.contains("left; task 'talk' goes on") && code == Some(0), "{seen}");
+        assert!(seen.contains("detached; task 'talk' is still running") && code == Some(0), "{seen}");
         cluster.kill_agent_and_start_it_again();
         wait_for("the task can be attached to again", || {
             let (seen, code) = at_a_terminal(&cluster, "attach talk", "two\nend\n");

@@ -421,12 +421,12 @@ fn shares_are_found_from_jobs_that_have_ended() {
     let late = world.job("low10");
     assert_eq!(late["stages"][0]["tasks"]["dropped"], 3, "{late}");
     let shown = world.ok(&["show", "low10"]);
-    assert!(shown.contains("low priority: leaves out 30.0 % of tasks: targets cannot be met"), "{shown}");
+    assert!(shown.contains("low priority: drops 30.0 % of tasks: the targets cannot be met"), "{shown}");
     drop(framework);
     // The share is saved, and reported by a framework that has run nothing yet.
     let _framework = world.framework(&settings);
     let shown = world.ok(&["show", "low10"]);
-    assert!(shown.contains("low priority: leaves out 30.0 % of tasks"), "{shown}");
+    assert!(shown.contains("low priority: drops 30.0 % of tasks"), "{shown}");
 }
 
 #[test]

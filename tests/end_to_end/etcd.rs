@@ -128,7 +128,7 @@ fn a_leader_that_was_stopped_for_longer_than_its_lease_does_not_act_any_more() {
     let answer = asked.join().unwrap().unwrap_or_default();
     assert!(answer.is_empty(), "{answer}");
     until("it ends", || stopped.ended());
-    assert!(group.log(first).contains("has lost the lead"), "{}", group.log(first));
+    assert!(group.log(first).contains("has lost leadership"), "{}", group.log(first));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_leader_without_etcd_ends_and_the_group_comes_back_with_it() {
     let mut master = group.masters[leader].take().unwrap();
     until("it ends", || master.ended());
     let log = group.log(leader);
-    assert!(log.contains("cannot be renewed: etcd does not answer") && log.contains("has lost the lead"), "{log}");
+    assert!(log.contains("cannot be renewed: etcd does not answer") && log.contains("has lost leadership"), "{log}");
     etcd.resume();
     let next = group.leader();
     assert_eq!(group.weight(next), Some(2.0));
@@ -186,9 +186,7 @@ fn what_is_wrong_with_etcd_is_named() {
     let mut group = Group::of_etcd(directory, &etcd, 4);
     let nothing = format!("--etcd=http://127.0.0.1:{}", free_port());
     group.start_with(0, &[&nothing]);
-    until("a missing etcd is named", || {
-        group.log(0).contains("does not say which master leads: etcd does not answer: cannot connect to 127.0.0.1:")
-    });
+    until("a missing etcd is named", || group.log(0).contains("etcd does not answer: cannot connect to 127.0.0.1:"));
     let answer = request(&group.address(0), "GET", "/redirect", "").unwrap_or_default();
     assert!(answer.contains("No leader elected"), "{answer}");
     // Another server instead of etcd.
@@ -201,7 +199,7 @@ fn what_is_wrong_with_etcd_is_named() {
     let mut master = group.masters[2].take().unwrap();
     until("it ends", || master.ended());
     let log = group.log(2);
-    assert!(log.contains("does not let this master in: etcd refuses: ") && !log.contains("s3cret"), "{log}");
+    assert!(log.contains("denies access to this master: etcd returned an error: ") && !log.contains("s3cret"), "{log}");
     // Both etcd and ZooKeeper are given.
     group.start(3, &["--zk=zk://h:1/m"]);
     let mut master = group.masters[3].take().unwrap();
@@ -306,7 +304,11 @@ fn users_and_passwords() {
     for index in [0, 1] {
         let mut master = group.masters[index].take().unwrap();
         until("it ends", || master.ended());
-        assert!(group.log(index).contains("does not let this master in: etcd refuses: "), "{}", group.log(index));
+        assert!(
+            group.log(index).contains("denies access to this master: etcd returned an error: "),
+            "{}",
+            group.log(index)
+        );
     }
     let right = group.directory.write("right", "tepui:other\n");
     group.start(2, &[&format!("--etcd_credential={right}")]);

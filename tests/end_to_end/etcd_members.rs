@@ -88,7 +88,7 @@ fn a_list_without_a_member_that_serves_is_reported_and_waited_for() {
     let mut group = Group::of_etcd(directory, &members[0], 1);
     group.etcd = Some(list(&members));
     group.start(0, &[]);
-    until("it is reported", || group.log(0).contains("does not say which master leads: etcd does not answer"));
+    until("it is reported", || group.log(0).contains("cannot read the leading master from etcd at"));
     let answer = request(&group.address(0), "GET", "/redirect", "").unwrap_or_default();
     assert!(answer.contains("No leader elected"), "{answer}");
     // The last members of the list suffice.

@@ -28,8 +28,8 @@ fn an_example_of_each_runs_and_is_reported() {
     let directory = Directory::new("lab-bundled");
     for (name, own, title) in [
         ("binpack", None, "Tasks that wait"),
-        ("quality", Some("trainings.loss"), "Left to learn, mean over the trainings that are there"),
-        ("video", Some("watch.lag"), "Lag in seconds, mean over the queries"),
+        ("quality", Some("trainings.loss"), "Mean normalised loss of active trainings"),
+        ("video", Some("watch.lag"), "Mean lag of queries in seconds"),
     ] {
         let (file, out) = (format!("lab/examples/{name}.toml"), directory.join(name));
         let text = told(&lab(&["run", &file, "--seeds", "1", "--json", "--out", &out]));
@@ -44,7 +44,7 @@ fn an_example_of_each_runs_and_is_reported() {
         let other = told(&lab(&["run", &file, "--seeds", "1", "--json", "--out", &again]));
         assert_eq!(text, other, "{name}");
         let compared = told(&lab(&["compare", &out, &again]));
-        assert!(compared.contains("All runs are equal to the byte."), "{name}: {compared}");
+        assert!(compared.contains("All runs are identical."), "{name}: {compared}");
     }
 }
 
@@ -58,7 +58,7 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
     let line = 1 + text.lines().position(|line| line.starts_with("bundled")).unwrap();
     let why = refused(&["run", &wrong, "--out", &out]);
     assert!(
-        why.contains(&format!("wrong.toml:{line}: ")) && why.contains("there are: binpack, dag, quality, video"),
+        why.contains(&format!("wrong.toml:{line}: ")) && why.contains("must be one of binpack, dag, quality, video"),
         "{why}"
     );
     let why = refused(&["run", "lab/examples/quality.toml", "--live", "--out", &out]);

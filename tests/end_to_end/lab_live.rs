@@ -154,7 +154,7 @@ fn what_cannot_be_done_live_is_refused_with_its_line() {
     for (from, to, more, why) in [
         ("count = 8", "count = 65", &cluster[..1], "big.toml:7: agents: "),
         ("duration = \"2m\"", "duration = \"25h\"", &cluster[..1], "big.toml:3: duration: "),
-        ("", "", &cluster[..], "big.toml:11: roles.first: a cluster that runs keeps its own settings"),
+        ("", "", &cluster[..], "big.toml:11: roles.first: --master keeps the settings of its cluster"),
         ("", "", &cluster[1..], "--live"),
     ] {
         let scenario = directory.write("big.toml", &SCENARIO.replacen(from, to, 1));

@@ -103,16 +103,16 @@ fn pages_of_runs_sweeps_and_comparisons_fit_and_are_small() {
     assert_eq!(browser.script(open), 0);
     browser.click("//table[@class='sortable']//a[.='20s']");
     assert_eq!(browser.script(open), 1);
-    browser.shows(&["taken back", "Offers declined so far"]);
+    browser.shows(&["rescinded", "Offers declined so far"]);
     browser.picture("lab-sweep-open");
 
     let other = run(&directory, "other", &SCENARIO.replace("refuse_idle = \"30s\"", "refuse_idle = \"1s\""), &[]);
     let file = directory.join("compared.html");
     let told = text_of(&["compare", &one, &other, "--html", &file]);
     assert!(told.starts_with("The 3 runs of other with the seeds of one are compared with these, seed by seed.\n"));
-    assert!(told.contains("\nClearly shorter in other: ") && told.contains("mean wait of services, "), "{told}");
+    assert!(told.contains("\nSignificantly shorter in other: ") && told.contains("mean wait of services, "), "{told}");
     look_at(&browser, "compare", &file);
-    browser.shows(&["Summary", "Clearly shorter in other"]);
+    browser.shows(&["Summary", "Significantly shorter in other"]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn details_of_many_points_are_unpacked_by_the_page() {
     let out = run(&directory, "many", &format!("{}{sweep}", SCENARIO.replace("2m", "40s")), &["--seeds", "1"]);
     let page = format!("{out}/report.html");
     let text = std::fs::read_to_string(&page).unwrap();
-    assert!(text.len() < 350_000 && !text.contains("taken back</th>"), "{} bytes", text.len());
+    assert!(text.len() < 350_000 && !text.contains("rescinded</th>"), "{} bytes", text.len());
     let browser = Browser::start();
     look_at(&browser, "many", &page);
     until("the details are there", || {
@@ -132,7 +132,7 @@ fn details_of_many_points_are_unpacked_by_the_page() {
     assert_eq!(browser.script("return document.querySelectorAll('details > div:empty').length"), 0);
     browser.click("//table[@class='sortable']//a[.='20s']");
     assert_eq!(browser.script("return document.querySelector('details[open] summary').textContent.slice(-3)"), "20s");
-    browser.shows(&["taken back", "Offers declined so far"]);
+    browser.shows(&["rescinded", "Offers declined so far"]);
     let line = "return getComputedStyle(document.querySelector('details[open] path.c1')).stroke";
     assert_eq!(browser.script(line), "rgb(214, 39, 40)");
     browser.picture("lab-sweep-many");

@@ -57,7 +57,7 @@ fn a_leader_that_was_stopped_for_longer_than_its_session_does_not_act_any_more()
     let answer = answer.join().unwrap().unwrap_or_default();
     assert!(answer.is_empty(), "{answer}");
     until("the first master ends", || first.ended());
-    assert!(log(&directory, "m1").contains("has lost the lead"));
+    assert!(log(&directory, "m1").contains("has lost leadership"));
     // By now ZooKeeper would have ended the session.
     zookeeper.forget_sessions();
     until("the second one leads", || leads(&second_at));
@@ -71,7 +71,7 @@ fn a_leader_outlives_an_outage_that_its_session_outlives() {
     until("it leads", || leads(&address));
     let before = zookeeper.members();
     runtime.block_on(zookeeper.turn_away(8));
-    until("it is connected again", || log(&directory, "m").contains("the session goes on"));
+    until("it is connected again", || log(&directory, "m").contains("within the session timeout"));
     assert!(leads(&address) && !master.ended());
     assert_eq!(zookeeper.members(), before);
 }

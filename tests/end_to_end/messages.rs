@@ -90,7 +90,10 @@ fn a_command_that_is_pointed_at_an_agent_says_so() {
         assert_eq!(said.matches(&rule).count(), 1, "{words:?}: {said}");
     }
     // The agent's resources have a name that is similar to one that frameworks request.
-    names(&std::fs::read_to_string(&log).unwrap(), &["'cpu' is a resource of its own", "is 'cpus' meant?"]);
+    names(
+        &std::fs::read_to_string(&log).unwrap(),
+        &["'cpu' is not a resource that frameworks request", "did you mean 'cpus'?"],
+    );
 }
 
 #[test]

@@ -174,10 +174,10 @@ fn operators_reserve_resources_and_make_volumes_by_commands() {
     assert!(fails(&cluster, &["volumes", "grow", "v1", "1MB"]).contains("has 0 MB of disk"));
     done(&cluster, &["volumes", "shrink", "v1", "70MB"]);
     assert!(line(&done(&cluster, &["volumes"]), "v1").contains(" 30 "));
-    assert!(fails(&cluster, &["volumes", "shrink", "v1", "30MB"]).contains("something must be left"));
+    assert!(fails(&cluster, &["volumes", "shrink", "v1", "30MB"]).contains("it cannot be shrunk to 0"));
     assert!(fails(&cluster, &["volumes", "destroy", "v2"]).contains("no volume has the id 'v2'"));
     let error = fails(&cluster, &["unreserve", "S0", "disk:121", "--role=db"]);
-    assert!(error.contains("disk:121 is more than what calls have reserved"), "{error}");
+    assert!(error.contains("disk:121 is more than the dynamic reservations of role"), "{error}");
     done(&cluster, &["volumes", "destroy", "v1"]);
     done(&cluster, &["unreserve", "S0", "cpus:1;disk:150;ports:[31000-31004]", "--role=db"]);
     let list = done(&cluster, &["reservations"]);
@@ -231,7 +231,7 @@ fn operators_see_why_work_waits() {
     let mut line_with = |text: &str| output.find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text}"));
     line_with("Waiting for an offer of cpus:2;mem:64");
     line_with("Withheld for guarantees: cpus:4 for prod.");
-    line_with("1 agent: what is free (at most cpus:4;mem:1024) is withheld for the guarantees of prod");
+    line_with("1 agent: the free resources (at most cpus:4;mem:1024) are withheld for the guarantees of prod");
     done(&cluster, &["quota", "set", "prod", "--guarantee=cpus:8", "--force"]);
     done(&cluster, &["agents", "drain", "S0"]);
     done(&cluster, &["agents", "drain", "S1", "--wait"]);

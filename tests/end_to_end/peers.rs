@@ -66,7 +66,7 @@ fn a_leader_that_was_stopped_does_not_answer_any_more() {
     assert!(answer.is_empty(), "{answer}");
     let mut stopped = stopped;
     until("it ends", || stopped.ended());
-    assert!(group.log(first).contains("has lost the lead"), "{}", group.log(first));
+    assert!(group.log(first).contains("has lost leadership"), "{}", group.log(first));
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_model_of_named_columns_is_validated_kept_evaluated_and_refuses_other_data()
 
     for (text, wanted) in [
         ("width,colour\n1,red\n", ":1: there is no column 'length', with which the model was trained"),
-        ("width,colour,length\n1,green,2\n", ":2: column 2 ('colour') is 'green', which the training data had not"),
+        ("width,colour,length\n1,green,2\n", ":2: column 2 ('colour') is 'green', which is not in the training data"),
         ("width,colour,length\n,red,2\n", ":2: column 1 ('width') is missing"),
         ("1,2\n", ":1: has 2 columns, and the model was trained with 3"),
     ] {

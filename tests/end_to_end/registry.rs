@@ -139,7 +139,7 @@ fn a_registry_that_is_no_registry_is_not_taken_for_a_new_one() {
     fs::create_dir(place.directory.path().join("work")).unwrap();
     fs::write(&registry, "").unwrap();
     let log = place.refuse();
-    assert!(log.contains("is an empty file: all that it held is lost"), "{log}");
+    assert!(log.contains("is an empty file: all its entries are lost"), "{log}");
     fs::remove_file(&registry).unwrap();
 
     let (master, address) = place.serve(&[]);
@@ -160,7 +160,7 @@ fn a_registry_that_is_no_registry_is_not_taken_for_a_new_one() {
     assert!(!get(&address, "/quota").unwrap().contains("first"));
     let kept = place.directory.path().join("work/registry.redb.damaged");
     assert_eq!(fs::metadata(&kept).unwrap().len() as usize, newest.len() / 2);
-    assert!(place.log().contains(&format!("the file is kept as {}", kept.display())), "{}", place.log());
+    assert!(place.log().contains(&format!("the old file is renamed to {}", kept.display())), "{}", place.log());
     assert!(is_ok(set_quota(&address, "second")));
     kill(master);
     // The flag may stay set: it accepts no other loss.

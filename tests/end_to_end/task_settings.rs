@@ -33,7 +33,7 @@ fn secrets_files_and_output() {
     assert_eq!(written, "open sesame\n", "{told}");
     let (told, _) = cluster.run("secret", say("other"), nothing.clone());
     assert!(told.contains("TASK_FAILED") && told.contains("REASON_CONTAINER_LAUNCH_FAILED"), "{told}");
-    assert!(told.contains("The secret of the variable 'WORD': the secret '/db' cannot be had"), "{told}");
+    assert!(told.contains("The secret of the variable 'WORD': the secret '/db' cannot be read"), "{told}");
 
     // A file that is larger than the cache is fetched all the same, and evicts nothing from it.
     let uris = ["small", "large"].map(|name| json!({"value": kept.join(name), "cache": true}));

@@ -22,7 +22,7 @@ pub(crate) fn run(texts: &[String]) -> Result<()> {
             "linux" => run_isolated(rest),
             "unified" => run_unified(rest),
             "posix" => run_with(rest, None),
-            other => bail!("there is no profile '{other}': use posix, linux or unified"),
+            other => bail!("unknown profile '{other}': must be posix, linux or unified"),
         },
         texts => run_with(texts, None),
     }
@@ -171,7 +171,7 @@ fn run_with(texts: &[String], profile: Option<&Path>) -> Result<()> {
     };
     let binary = binary();
     if !binary.exists() {
-        bail!("{} is not there; build it with: cargo build --release", binary.display());
+        bail!("{} does not exist; build it with: cargo build --release", binary.display());
     }
     let texts = if texts.is_empty() { listed()? } else { texts.to_vec() };
     let mut command = Command::new("python3");

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut targets = targets()?;
     if let Some(name) = name {
         if !targets.contains(name) {
-            bail!("there is no fuzz target '{name}'; there are: {}", targets.join(", "));
+            bail!("unknown fuzz target '{name}': must be one of {}", targets.join(", "));
         }
         targets = vec![name.clone()];
     }

@@ -20,7 +20,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "python3", why: "runs the Python clients and the conformance suite", probe: &["python3", "-V"] },
     Package {
         name: "python3-venv",
-        why: "keeps those clients apart from the system's Python",
+        why: "separates those clients from the system's Python",
         probe: &["python3", "-c", "import ensurepip, venv"],
     },
     Package {
@@ -34,23 +34,23 @@ const PACKAGES: &[Package] = &[
     },
     Package {
         name: "containernetworking-plugins",
-        why: "connects containers to networks of their own",
+        why: "connects containers to separate networks",
         probe: &["test", "-x", "/usr/lib/cni/ptp"],
     },
     Package { name: "iptables", why: "maps ports of such containers", probe: &["test", "-x", "/usr/sbin/iptables"] },
-    Package { name: "iproute2", why: "looks at such networks", probe: &["ip", "-V"] },
+    Package { name: "iproute2", why: "inspects such networks", probe: &["ip", "-V"] },
     Package { name: "openmpi-bin", why: "runs a gang that is a real MPI program", probe: &["mpirun", "--version"] },
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
-    Package { name: "ffmpeg", why: "decodes what is not decoded in process", probe: &["ffmpeg", "-version"] },
-    Package { name: "curl", why: "fetches what is served by FTP", probe: &["curl", "--version"] },
+    Package { name: "ffmpeg", why: "decodes formats that are not decoded in process", probe: &["ffmpeg", "-version"] },
+    Package { name: "curl", why: "fetches files from FTP servers", probe: &["curl", "--version"] },
     Package {
         name: "zookeeper",
-        why: "is what masters find each other by, in conformance cases; nothing starts it by itself",
+        why: "elects masters in conformance cases; it is not started as a service",
         probe: &["test", "-e", "/usr/share/java/zookeeper.jar"],
     },
-    Package { name: "etcd-server", why: "is where masters elect their leader, too", probe: &["etcd", "--version"] },
-    Package { name: "etcd-client", why: "looks at the keys there", probe: &["etcdctl", "version"] },
-    Package { name: "chromium", why: "shows the web page", probe: &["chromium", "--version"] },
+    Package { name: "etcd-server", why: "elects masters in end-to-end tests", probe: &["etcd", "--version"] },
+    Package { name: "etcd-client", why: "reads the keys there", probe: &["etcdctl", "version"] },
+    Package { name: "chromium", why: "displays the web page", probe: &["chromium", "--version"] },
     Package { name: "chromium-driver", why: "drives that browser", probe: &["chromedriver", "--version"] },
     Package { name: "busybox-static", why: "is the shell of container images", probe: &["/bin/busybox", "true"] },
     Package { name: "docker-compose", why: "starts a cluster of containers", probe: &["docker-compose", "version"] },
@@ -80,12 +80,12 @@ pub(crate) fn prepare(install: bool) -> Result<PathBuf> {
         if !install {
             bail!("install them first: {line}");
         }
-        install_packages(&names).with_context(|| format!("could not install them; try yourself: {line}"))?;
+        install_packages(&names).with_context(|| format!("could not install them; run: {line}"))?;
     }
     if !works(DOCKER.probe) {
         println!("missing: {} ({})", DOCKER.name, DOCKER.why);
         if let Some(Err(error)) = install.then(|| install_packages(&[DOCKER.name])) {
-            println!("it is done without: {error:#}");
+            println!("continuing without it: {error:#}");
         }
     }
     python(install)
@@ -128,7 +128,7 @@ fn python(install: bool) -> Result<PathBuf> {
         return Ok(python);
     }
     if !install {
-        bail!("the clients from PyPI are not there yet: bash {} {}", script.display(), directory.display());
+        bail!("the clients from PyPI are not installed yet: bash {} {}", script.display(), directory.display());
     }
     steps::run(Command::new("bash").arg(&script).arg(&directory))?;
     std::fs::write(&stamp, recipe).with_context(|| format!("cannot write {}", stamp.display()))?;

@@ -83,7 +83,7 @@ fn run(arguments: &[String]) -> Result<()> {
             print!("{USAGE}");
             Ok(())
         }
-        other => bail!("there is no command '{other}'\n\n{USAGE}"),
+        other => bail!("unknown command '{other}'\n\n{USAGE}"),
     }
 }
 
@@ -101,7 +101,7 @@ fn install_wanted(arguments: &[String]) -> Result<bool> {
     match arguments {
         [] => Ok(true),
         [flag] if flag == "--no-install" => Ok(false),
-        [other, ..] => bail!("'{other}' is not known here; the only flag is --no-install"),
+        [other, ..] => bail!("unknown argument '{other}': the only flag is --no-install"),
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Copies the last commit to a directory and builds a package there. Returns the directory of its programs.
 fn build(directory: &Path, package: &str) -> Result<PathBuf> {
     let sources = directory.join("sources");
-    std::fs::create_dir_all(&sources).with_context(|| format!("cannot make {}", sources.display()))?;
+    std::fs::create_dir_all(&sources).with_context(|| format!("cannot create {}", sources.display()))?;
     let mut archive = Command::new("git");
     let mut archive = archive.args(["archive", "HEAD"]).current_dir(root()).stdout(Stdio::piped()).spawn()?;
     let mut unpack = Command::new("tar");

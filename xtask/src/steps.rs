@@ -32,7 +32,7 @@ impl Steps {
     /// Runs `work` under `name`, and records its duration and result. Returns its value if it succeeded.
     pub(crate) fn run<T>(&mut self, name: &'static str, work: impl FnOnce() -> Result<T>) -> Option<T> {
         println!("\n==> {name}");
-        #[expect(clippy::disallowed_methods, reason = "how long a step took is for the person who waits")]
+        #[expect(clippy::disallowed_methods, reason = "the duration of a step is printed")]
         let began = Instant::now();
         let result = work();
         let took = began.elapsed();
@@ -60,7 +60,7 @@ impl Steps {
         }
         for step in &self.done {
             if let Some(Failed { line, last, .. }) = step.error.as_ref().and_then(|e| e.downcast_ref()) {
-                println!("\n{}: the last of: {line}", step.name);
+                println!("\n{}: last line: {line}", step.name);
                 last.iter().for_each(|line| println!("| {line}"));
             }
         }

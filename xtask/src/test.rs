@@ -54,7 +54,7 @@ fn tests(python: Option<&Path>) -> Result<()> {
     let Some(again) = result.as_ref().err().and_then(|_| seen.to_retry()) else {
         return result.with_context(|| format!("{} tests failed: {}", seen.all().len(), seen.all().join(", ")));
     };
-    println!("failed, and tried once more by themselves: {}", again.join(", "));
+    println!("failed, retried one at a time: {}", again.join(", "));
     let mut alone = cargo(&["test", "--package", "tepui", "--test", "end_to_end", "--", "--exact", "--test-threads=1"]);
     steps::run(with_programs(alone.args(again), python))
 }

@@ -25,7 +25,7 @@ part() {
     python3 run --profile "$1" $only | tee /tmp/log
     again=$(sed -n 's/^FAILED *\([a-z0-9_.]*\):.*/\1/p' /tmp/log)
     for name in $again; do
-        echo "tried once more by itself: $name"
+        echo "retried alone: $name"
         python3 run --profile "$1" --only "$name" || return 1
     done
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(suite: &Path, cases: &Isolated) -> Result<()> {
     let directory = target().join("unified");
     let payload = directory.join("payload");
     let _ = std::fs::remove_dir_all(&payload);
-    std::fs::create_dir_all(&payload).with_context(|| format!("cannot make {}", payload.display()))?;
+    std::fs::create_dir_all(&payload).with_context(|| format!("cannot create {}", payload.display()))?;
     steps::run(Command::new("cp").arg("-r").arg(suite).arg(payload.join("suite")))?;
     let write = |name: &str, text: &str| {
         let path = payload.join(name);

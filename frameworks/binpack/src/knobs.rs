@@ -70,8 +70,7 @@ pub struct Pace {
 }
 
 impl Default for Knobs {
-    /// Returns this framework's own behaviour: tasks are packed, no offers are held, and offers are suppressed while
-    /// nothing waits.
+    /// Returns the default behaviour: best fit, no held offers, and suppressed offers while no task waits.
     fn default() -> Knobs {
         Knobs {
             policy: Policy::BestFit,

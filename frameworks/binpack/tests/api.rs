@@ -107,7 +107,7 @@ async fn what_is_wrong_is_named() {
     assert_eq!(api.post("/v1/jobs", batch).await.0, 200);
     let (status, answer) = api.post("/v1/jobs", batch).await;
     assert_eq!(status, 409);
-    assert!(answer["error"].as_str().unwrap().starts_with("a job 'b' is there and has not ended"), "{answer}");
+    assert!(answer["error"].as_str().unwrap().starts_with("a job 'b' exists and has not ended"), "{answer}");
     assert!(api.get("/").await.1["routes"].as_array().unwrap().len() > 5);
     service.stop(true).await;
 }
@@ -192,7 +192,7 @@ async fn damaged_state_ends_it_with_what_to_do() {
     let mut service = start_with(Some(Box::new(memory))).await;
     let ending = service.wait().await;
     let Ending::State(why) = ending else { panic!("{ending:?}") };
-    assert!(why.contains("cannot be read") && why.contains("put a copy of it back"), "{why}");
+    assert!(why.contains("cannot be read") && why.contains("restore a copy"), "{why}");
 }
 
 #[tokio::test]

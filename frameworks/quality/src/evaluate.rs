@@ -12,7 +12,7 @@ const CLASSES_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
     /// The model was trained without labels.
-    #[error("{0} learns no labels: there is nothing to compare its answers with")]
+    #[error("{0} learns no labels: its predictions cannot be evaluated")]
     NoLabels(String),
     /// A confusion matrix would be too large.
     #[error("there are {0} classes; at most {CLASSES_MAX} can be evaluated")]

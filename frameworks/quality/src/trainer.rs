@@ -158,7 +158,7 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
         Written { checkpoint: Some(state), iteration: Some(iteration), .. } => {
             Ok(Line::Checkpoint { iteration, state })
         }
-        Written { checkpoint: Some(_), .. } => Err(invalid("a checkpoint names its `iteration`".to_owned())),
+        Written { checkpoint: Some(_), .. } => Err(invalid("a checkpoint must name its `iteration`".to_owned())),
         Written { iteration: Some(iteration), loss, accuracy, validation, samples, busy, .. } => {
             let finite = |value: f64, item| if value.is_finite() { Ok(value) } else { Err(not_a_number(item)) };
             let loss = finite(loss.unwrap_or(f64::NAN), "loss")?;
@@ -252,7 +252,7 @@ mod tests {
         assert!(said(r#"{"iteration": -1, "loss": 2}"#).contains("invalid value: integer `-1`"));
         assert!(said(r#"{"iteration": 1, "los": 2}"#).contains("unknown field `los`"));
         assert!(said(r#"{"checkpoint": 1, "iteration": 1}"#).contains("expected a string"));
-        assert!(said(r#"{"checkpoint": "w"}"#).contains("a checkpoint names its `iteration`"));
+        assert!(said(r#"{"checkpoint": "w"}"#).contains("a checkpoint must name its `iteration`"));
         assert!(said("{}").contains("none of `hello`, `iteration` and `checkpoint`"));
         let long = format!("{{\"checkpoint\": \"{}\", \"iteration\": 1}}", "x".repeat(LINE_MAX));
         assert_eq!(said(&long), format!("line 4 of its standard output is longer than {LINE_MAX} bytes"));

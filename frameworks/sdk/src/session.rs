@@ -518,7 +518,7 @@ impl<S: Scheduler> Session<S> {
                 for entered in &tasks[..place] {
                     self.calls.ledger.forget(&entered.task_id.value);
                 }
-                return Err(format!("the task '{}' stands twice in one call", task.task_id.value));
+                return Err(format!("the task '{}' occurs twice in one call", task.task_id.value));
             }
         }
         Ok(())

@@ -52,15 +52,15 @@ struct Query {
 }
 
 impl Query {
-    fn behind(&self, now: Time) -> f64 {
+    fn current_lag(&self, now: Time) -> f64 {
         self.began.map_or(0.0, |began| (now.since(began).as_secs_f64().min(self.seconds) - self.position).max(0.0))
     }
 
     /// Adds the time until now to the sums, with the present lag.
     fn count(&mut self, now: Time) {
-        let (passed, behind) = (now.since(self.counted).as_secs_f64(), self.behind(now));
-        self.lag += behind * passed;
-        self.late += if behind > self.max_lag { passed } else { 0.0 };
+        let (passed, lag) = (now.since(self.counted).as_secs_f64(), self.current_lag(now));
+        self.lag += lag * passed;
+        self.late += if lag > self.max_lag { passed } else { 0.0 };
         self.counted = now;
     }
 
@@ -152,8 +152,8 @@ impl Modelled {
     pub fn means(&self, now: Time) -> Option<[f64; 3]> {
         let begun = || self.queries.values().filter(|query| query.began.is_some());
         let quality = self.workers.values().filter_map(|worker| Some(self.point(worker)?.quality)).sum::<f64>();
-        let lag = begun().map(|query| query.behind(now)).sum::<f64>();
-        let late = begun().filter(|query| query.behind(now) > query.max_lag).count() as f64;
+        let lag = begun().map(|query| query.current_lag(now)).sum::<f64>();
+        let late = begun().filter(|query| query.current_lag(now) > query.max_lag).count() as f64;
         let count = begun().count() as f64;
         (count > 0.0).then(|| [quality, lag, late].map(|sum| sum / count))
     }
@@ -251,7 +251,7 @@ impl Modelled {
             let (Some(query), Some(orders)) = (self.queries.get_mut(&worker.query), worker.orders) else { continue };
             let point = query.points.iter().find(|point| point.config == orders.config);
             let Some(point) = point.filter(|_| passed > 0.0) else { continue };
-            let looked = (passed * orders.cores / point.cores).min(query.behind(now));
+            let looked = (passed * orders.cores / point.cores).min(query.current_lag(now));
             query.position += looked;
             query.quality += looked * point.quality;
             worker.core_seconds += looked * point.cores;
@@ -268,7 +268,7 @@ impl Modelled {
             worker.done = query.position >= query.seconds - 1e-6;
             let report = Report {
                 position: query.position,
-                lag: if worker.done { 0.0 } else { query.behind(now) },
+                lag: if worker.done { 0.0 } else { query.current_lag(now) },
                 core_seconds: worker.core_seconds,
                 used: worker.used,
                 config: Some(orders.config),

@@ -65,7 +65,7 @@ pub enum ViewError {
     #[error("the framework answered: {0}")]
     Refused(String),
     /// The response is not a live view; the text names the rule that it breaks.
-    #[error("what came is not a live view: {0}")]
+    #[error("the response is not a live view: {0}")]
     Malformed(&'static str),
 }
 

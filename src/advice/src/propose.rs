@@ -132,7 +132,7 @@ impl Measured {
     fn judge(self, measured: u64) -> ResourceAdvice {
         let part = |used, proposed, verdict, why| ResourceAdvice { asked: self.asked, used, proposed, verdict, why };
         let Some(used) = self.used.filter(|_| measured >= READINGS_MIN) else {
-            let why = format!("{measured} of {READINGS_MIN} measurements: nothing is proposed");
+            let why = format!("{measured} of {READINGS_MIN} measurements: no proposal");
             return part(self.used, None, Verdict::TooFew, why);
         };
         let chosen = used.chosen;
@@ -152,7 +152,7 @@ impl Measured {
         let with = format!("{of}; the margin is {:.0} %", 100.0 * margin);
         if self.throttled > THROTTLED_MAX {
             let proposed = raw.max(self.rounded(self.asked.to_f64() * THROTTLED_FACTOR));
-            let why = format!("the limit keeps it from processors in {:.0} % of the time", 100.0 * self.throttled);
+            let why = format!("the CPU limit throttles it in {:.0} % of the time", 100.0 * self.throttled);
             return part(Some(used), Some(proposed), Verdict::AsksTooLittle, why);
         }
         if chosen.value > self.close * self.asked.to_f64() {

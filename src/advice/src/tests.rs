@@ -57,7 +57,7 @@ fn too_few_measurements_propose_nothing() {
     assert_eq!((advice.cpus.verdict, advice.cpus.proposed), (Verdict::TooFew, None));
     assert_eq!((advice.mem.verdict, advice.mem.proposed), (Verdict::TooFew, None));
     assert_eq!(advice.recommended(), Amounts::of(1.0, 256.0));
-    assert_eq!(advice.mem.why, "19 of 20 measurements: nothing is proposed");
+    assert_eq!(advice.mem.why, "19 of 20 measurements: no proposal");
 }
 
 #[test]

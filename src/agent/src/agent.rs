@@ -50,7 +50,7 @@ pub enum StartError {
     /// The agent has fewer resources than are reserved on it.
     #[error(
         "the agent's resources are less than what is reserved on it: {why}\n\
-         Give it what it had, or have it forget its reservations and volumes (the volumes' data stays on the disk):\n\
+         Restore the resources, or discard the reservations and volumes (the volumes' data stays on the disk):\n\
          rm -rf {directory}"
     )]
     Reserved {

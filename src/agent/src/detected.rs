@@ -89,7 +89,7 @@ impl Agent {
                 Some(_) => "see its log",
                 None => "see its log; if it authenticates agents, give --credential",
             };
-            out.warn(format!("The master at {master} has not answered yet and is asked again; {advice}"));
+            out.warn(format!("The master at {master} has not answered yet; trying again; {advice}"));
         }
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);

@@ -15,7 +15,10 @@ impl Agent {
         // Kills are also accepted while the agent reregisters: the master has admitted it already, and sends the
         // message only once.
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
-            out.warn(format!("Dropped the kill of task {}: the agent recovers or ends", message.task_id.value));
+            out.warn(format!(
+                "Dropped the kill of task {}: the agent is recovering or terminating",
+                message.task_id.value
+            ));
             return;
         }
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };

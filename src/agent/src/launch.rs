@@ -90,7 +90,7 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework.as_str()) else { return };
         let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
         // The text of a UUID is a valid id.
-        let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
+        let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a UUID is a valid id");
         let container = ContainerName::top(&container);
         let directory = paths::executor(&agent, framework, &id);
         let run = paths::run_of(&directory, container.as_str());

@@ -12,10 +12,10 @@ const PACKAGE: &str = "mesos.internal.";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// An agent does not accept messages of this name.
-    #[error("an agent takes no message named '{0}'")]
+    #[error("an agent handles no message named '{0}'")]
     Unknown(String),
     /// The body cannot be decoded as such a message.
-    #[error("the body is no {name}: {why}")]
+    #[error("the body is not a valid {name}: {why}")]
     Body {
         /// Full name of the message.
         name: String,

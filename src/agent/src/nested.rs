@@ -36,7 +36,7 @@ impl Agent {
             kind => {
                 let target = target(&call);
                 let Some(Ok(container)) = target.as_ref().map(|(id, _)| ContainerName::from_proto(id)) else {
-                    return self.reject(request, ErrorKind::Invalid, "The container's id cannot be one", out);
+                    return self.reject(request, ErrorKind::Invalid, "Invalid container id", out);
                 };
                 let signal = target.and_then(|(_, signal)| signal);
                 match kind {

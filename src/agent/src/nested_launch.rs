@@ -32,12 +32,7 @@ impl Agent {
         let container = match ContainerName::from_proto(&launch_request.id) {
             Ok(container) => container,
             Err(why) => {
-                return self.reject(
-                    request,
-                    ErrorKind::Invalid,
-                    &format!("The container's id cannot be one: {why}"),
-                    out,
-                );
+                return self.reject(request, ErrorKind::Invalid, &format!("Invalid container id: {why}"), out);
             }
         };
         // Sessions write nothing to the disk, and health checks of running tasks are sessions.

@@ -59,7 +59,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
-            out.warn("Dropped a launch: the agent recovers or ends");
+            out.warn("Dropped a launch: the agent is recovering or terminating");
             return;
         }
         let id = info.id.as_ref().map(|id| FrameworkId::of(&id.value));
@@ -73,8 +73,10 @@ impl Agent {
         }
         complete_executor(&mut launch.executor, &id);
         if self.has_unanswered_registration() {
-            let drop =
-                LaunchError::new(Reason::SlaveDisconnected, "The agent registers anew, and has listed what runs on it");
+            let drop = LaunchError::new(
+                Reason::SlaveDisconnected,
+                "The agent is reregistering and has already reported its tasks",
+            );
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
         if let Err(drop) = self.check(&info, versions, &launch) {
@@ -121,14 +123,14 @@ impl Agent {
             return Err(LaunchError::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
         }
         ExecutorId::check(&launch.executor.executor_id.value)
-            .map_err(|why| invalid(format!("The executor's id cannot be one: {why}")))?;
+            .map_err(|why| invalid(format!("Invalid executor id: {why}")))?;
         let tasks = launch.queued.tasks();
         if tasks.is_empty() {
             return Err(invalid("The task group is empty".to_owned()));
         }
         for (index, task) in tasks.iter().enumerate() {
             let id = &task.task_id.value;
-            TaskId::check(id).map_err(|why| invalid(format!("The task's id cannot be one: {why}")))?;
+            TaskId::check(id).map_err(|why| invalid(format!("Invalid task id: {why}")))?;
             if tasks[..index].iter().any(|other| other.task_id.value == *id) {
                 return Err(invalid(format!("The task group has two tasks with the id '{id}'")));
             }

@@ -38,10 +38,10 @@ impl Agent {
     /// Releases the outputs of an agent that ends while checkpoints cannot be written, because it does not wait for
     /// such a disk. Checkpoints that were not written are lost with the process, as in a crash.
     ///
-    /// `before` is the number of outputs of earlier inputs.
-    pub(crate) fn end_without_disk(&self, before: usize, out: &mut Outbox) {
+    /// `earlier_outputs` is the number of outputs of earlier inputs.
+    pub(crate) fn end_without_disk(&self, earlier_outputs: usize, out: &mut Outbox) {
         if self.checkpoint_failure.is_some() && self.state == AgentState::Terminating {
-            out.at_once.extend(out.outputs.split_off(before));
+            out.at_once.extend(out.outputs.split_off(earlier_outputs));
         }
     }
 
@@ -71,8 +71,7 @@ impl Agent {
         if self.unregistered {
             out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
         }
-        let done =
-            if cleans_up { "cleaned up what an earlier agent had left" } else { "the agent has left the cluster" };
+        let done = if cleans_up { "cleaned up after an earlier agent" } else { "the agent has left the cluster" };
         self.exit(0, done.to_owned(), out);
     }
 }

@@ -18,7 +18,7 @@ impl Agent {
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
         if self.has_unanswered_registration() {
             // If the framework has really ended, the master repeats the message when it receives the list.
-            out.warn(format!("Framework {framework} is not shut down: the agent has just listed it to a master"));
+            out.warn(format!("Framework {framework} is not shut down: the agent has just reported it to a master"));
             return;
         }
         self.shut_down_framework(&framework, now, out);

@@ -40,7 +40,7 @@ impl Agent {
             return self.invalid_update("it has no valid uuid", out);
         };
         let Ok(task) = TaskId::of(&update.status.task_id.value) else {
-            return self.invalid_update("its task id cannot be one", out);
+            return self.invalid_update("its task id is invalid", out);
         };
         let named = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
         let Some(executor) = named.filter(|executor| executor.has_task(&task)).or_else(|| known.executor_of(&task))
@@ -50,17 +50,17 @@ impl Agent {
         };
         let (framework, executor_id) = (known.id.clone(), executor.id.clone());
         if update.status.state == TaskState::TaskStaging as i32 {
-            self.invalid_update("it says TASK_STAGING, which no executor may", out);
+            self.invalid_update("its state is TASK_STAGING, which executors may not send", out);
             return self.shut_down_executor(&framework, executor_id.as_str(), now, out);
         }
         let queued = executor.queued_task(&task).is_some();
         if queued && !is_terminal(update.status.state) {
-            return self.invalid_update("its task was not handed to the executor yet", out);
+            return self.invalid_update("its task was not sent to the executor yet", out);
         }
         self.complete_update(&mut update, executor, uuid);
         let before = self.streams.state_of(&framework, &task, &uuid);
         if before.is_full && !is_terminal(update.status.state) {
-            return self.invalid_update("too many updates of its task wait for their acknowledgement", out);
+            return self.invalid_update("too many updates of its task are unacknowledged", out);
         }
         let ended = executor.terminated.contains_key(&task);
         let link = executor.link.clone();
@@ -130,8 +130,7 @@ impl Agent {
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
             if self.streams.state_of(framework, task, &uuid).is_full || self.streams.has_too_many_tasks() {
-                return self
-                    .invalid_update("too many updates of tasks that are not here wait for their acknowledgement", out);
+                return self.invalid_update("too many updates of unknown tasks are unacknowledged", out);
             }
             self.complete_update(&mut update, executor, uuid);
             self.queue_update((framework, task), uuid, update, None, now, out);

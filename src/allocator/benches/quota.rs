@@ -1,5 +1,5 @@
 //! Measures runs in which every role has a quota, in the shape of Mesos's own benchmark (3,000 agents, 3,000 roles with
-//! quota, 3,000 frameworks), and in expensive shapes: limits reached everywhere, and all free resources set aside.
+//! quota, 3,000 frameworks), and in expensive shapes: limits reached everywhere, and all free resources withheld.
 //!
 //! `cargo bench -p allocator --bench quota` prints a table. Processor time of one pass.
 
@@ -107,9 +107,9 @@ fn main() {
     let lone = FrameworkOptions { roles: BTreeSet::from([Role::star()]), ..FrameworkOptions::default() };
     allocator.add_framework(&framework(9_999), &lone, true, &[]);
     let offers =
-        report("everything is set aside for roles without frameworks: a cycle", "", || allocator.allocate(now(0)));
+        report("everything is withheld for roles without frameworks: a cycle", "", || allocator.allocate(now(0)));
     println!("  ({} offers)", offers.len());
     allocator.set_quota(&role(0), Quota::default());
-    let offers = report("  a little less is set aside: the next cycle", "", || allocator.allocate(now(1)));
+    let offers = report("  a little less is withheld: the next cycle", "", || allocator.allocate(now(1)));
     println!("  ({} offers)", offers.len());
 }

@@ -96,7 +96,7 @@ pub(crate) struct ClientsToConsider {
     pub(crate) all: bool,
     /// Clients whose offer filters on the agent have expired.
     pub(crate) some: Vec<ClientIx>,
-    /// Clients that were opened after this moment.
+    /// Logical time (`Clients::now`) after which opened clients are considered.
     pub(crate) since: u64,
 }
 
@@ -114,9 +114,9 @@ pub(crate) struct Agent {
     /// Whether more is held than the total has, because the total has shrunk or the resources were never free.
     overheld: bool,
     /// Quantities of `free` that count for quota. They are maintained only while there are guarantees.
-    pub(crate) open: Quantities,
+    pub(crate) free_counted: Quantities,
     /// Whether resources of the agent were withheld from a framework for guarantees.
-    pub(crate) held_back: bool,
+    pub(crate) withheld: bool,
     /// Holdings sorted by client; no entry is empty.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
@@ -139,8 +139,8 @@ impl Agent {
             overheld: false,
             free: total.clone(),
             total,
-            open: Quantities::new(),
-            held_back: false,
+            free_counted: Quantities::new(),
+            withheld: false,
             held: Vec::new(),
             refusals: AgentRefusals::default(),
             clients_to_consider: ClientsToConsider { all: true, ..ClientsToConsider::default() },

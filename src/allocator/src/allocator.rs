@@ -39,7 +39,7 @@ pub struct Allocator {
     pub(crate) available: Quantities,
     /// Agents whose resources are withheld for quota guarantees, and the largest quantities that could be offered at
     /// that time.
-    pub(crate) held_back: Vec<u32>,
+    pub(crate) withheld: Vec<u32>,
     pub(crate) bounds_seen: Limits,
     /// Number of agents that must have registered before offers are made, and the time at which offers start in any
     /// case.
@@ -86,7 +86,7 @@ impl Allocator {
             refusal_expiries: RefusalExpiries::default(),
             maintenance: Maintenance::default(),
             available: Quantities::new(),
-            held_back: Vec::new(),
+            withheld: Vec::new(),
             bounds_seen: Limits::new(),
             recovering: None,
             cluster: Quantities::new(),

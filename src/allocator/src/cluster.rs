@@ -119,7 +119,7 @@ impl Allocator {
         self.maintenance.forget_agent(ix);
         self.set_spare(ix, false);
         let agent = self.agents.remove(ix as usize);
-        self.available -= &agent.open;
+        self.available -= &agent.free_counted;
         self.agent_ix.remove(id);
         // The slot may be reused for another agent before the next run.
         for (queued, queue) in [(agent.queued, &mut self.queue), (agent.queued_late, &mut self.queue_late)] {

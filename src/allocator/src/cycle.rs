@@ -36,7 +36,7 @@ pub(crate) struct VisitResult {
     /// Roles whose limits have restricted an offer.
     pub(crate) limited_roles: Vec<RoleIx>,
     /// Whether resources withheld for guarantees have prevented an offer.
-    pub(crate) held_back: bool,
+    pub(crate) withheld: bool,
     /// Frameworks that were skipped because they hold too much as offers.
     pub(crate) capped: Vec<u32>,
     /// Whether the next client in the order waits for the next interval run.
@@ -47,13 +47,13 @@ pub(crate) struct VisitResult {
 
 impl VisitResult {
     pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<QuotaLedger<'_>>) -> VisitResult {
-        let (limited_roles, held_back) =
-            ledger.map_or((Vec::new(), false), |ledger| (ledger.limited_roles, ledger.held_back));
-        VisitResult { offers, limited_roles, held_back, capped: Vec::new(), waits_for_interval: false, again: false }
+        let (limited_roles, withheld) =
+            ledger.map_or((Vec::new(), false), |ledger| (ledger.limited_roles, ledger.withheld));
+        VisitResult { offers, limited_roles, withheld, capped: Vec::new(), waits_for_interval: false, again: false }
     }
 
     /// Returns whether another slice may be offered. Shared resources are offered once in a run.
-    pub(crate) fn is_to_go_on(&self) -> bool {
+    pub(crate) fn may_offer_again(&self) -> bool {
         let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
         self.again
             && !self.waits_for_interval
@@ -223,7 +223,7 @@ impl Allocator {
         while again {
             let result = self.consider(ix, &candidates, shared, eligible.of(self));
             self.agents[ix as usize].clients_to_consider.since = self.clients.now();
-            again = result.is_to_go_on();
+            again = result.may_offer_again();
             self.allocate_result(ix, result, offerings);
         }
     }
@@ -245,7 +245,7 @@ impl Allocator {
 
     /// Allocates the result of a visit.
     pub(crate) fn allocate_result(&mut self, ix: u32, result: VisitResult, offerings: &mut Vec<Offering>) {
-        self.record_restrictions(ix, &result.limited_roles, result.held_back);
+        self.record_restrictions(ix, &result.limited_roles, result.withheld);
         for framework in result.capped {
             self.caps.cap(framework);
         }
@@ -283,9 +283,9 @@ impl Allocator {
         let eligible = eligible.filter(|_| portions.is_plain());
         if let Some(ledger) = &mut ledger
             && self.clients.own_minima() == 0
-            && portions.is_set_aside(ledger)
+            && portions.is_withheld(ledger)
         {
-            return VisitResult { held_back: true, ..VisitResult::new(offers, None) };
+            return VisitResult { withheld: true, ..VisitResult::new(offers, None) };
         }
         let consider = |client| {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };

@@ -82,7 +82,7 @@ impl Allocator {
                 if !offered.is_empty() {
                     shared.insert(ix, offered);
                 }
-                again = result.is_to_go_on();
+                again = result.may_offer_again();
                 self.allocate_result(ix, result, offerings);
             }
         }
@@ -97,7 +97,7 @@ impl Allocator {
     fn consider_guaranteed(&self, ix: u32) -> VisitResult {
         let mut ledger = QuotaLedger::new(&self.roles, &self.available, Stage::Guarantees);
         let mut offers = Vec::new();
-        if !ledger.serves(&self.agents[ix as usize].open) {
+        if !ledger.serves(&self.agents[ix as usize].free_counted) {
             return VisitResult::new(offers, None);
         }
         let candidates = self.candidates_of(ix);
@@ -111,7 +111,7 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            // The guarantees of a framework that waits for the next interval run stay set aside; no other framework
+            // The guarantees of a framework that waits for the next interval run stay withheld; no other framework
             // waits for it.
             let OfferDecision::Offer(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger))
             else {

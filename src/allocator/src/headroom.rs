@@ -41,7 +41,7 @@ pub(crate) fn counted(resources: &Resources) -> Quantities {
 /// Returns the amount of each name that clients without a guarantee may be offered: the free amount minus the withheld
 /// one. A name of which nothing is withheld has no bound.
 pub(crate) fn bounds(available: &Quantities, required: &Quantities) -> Limits {
-    required.iter().map(|(name, set_aside)| (name.clone(), available.get(&name).minus_floored(set_aside))).collect()
+    required.iter().map(|(name, withheld)| (name.clone(), available.get(&name).minus_floored(withheld))).collect()
 }
 
 /// Role whose limits and guarantees apply to a client: its top-level role, or `None` for all roles without quota.
@@ -59,7 +59,7 @@ pub(crate) struct QuotaLedger<'a> {
     /// Roles whose limits have restricted an offer.
     pub(crate) limited_roles: Vec<RoleIx>,
     /// Whether withheld amounts have restricted an offer.
-    pub(crate) held_back: bool,
+    pub(crate) withheld: bool,
 }
 
 impl<'a> QuotaLedger<'a> {
@@ -73,7 +73,7 @@ impl<'a> QuotaLedger<'a> {
             required,
             given: Vec::new(),
             limited_roles: Vec::new(),
-            held_back: false,
+            withheld: false,
         }
     }
 
@@ -133,7 +133,7 @@ impl<'a> QuotaLedger<'a> {
         if let Some(left) = self.bounds.get(name)
             && amount - unmet > left
         {
-            self.held_back = true;
+            self.withheld = true;
             target = unmet + left;
         }
         if let Some(top) = bound
@@ -191,9 +191,9 @@ impl Allocator {
         self.set_spare(ix, !self.agents[ix as usize].free.is_empty());
         if self.roles.accounts.guaranteed > 0 {
             let agent = &mut self.agents[ix as usize];
-            self.available -= &agent.open;
-            agent.open = counted(&agent.free);
-            self.available += &agent.open;
+            self.available -= &agent.free_counted;
+            agent.free_counted = counted(&agent.free);
+            self.available += &agent.free_counted;
         }
     }
 
@@ -202,8 +202,8 @@ impl Allocator {
         let kept = self.roles.accounts.guaranteed > 0;
         self.available = Quantities::new();
         for (_, agent) in &mut self.agents {
-            agent.open = if kept { counted(&agent.free) } else { Quantities::new() };
-            self.available += &agent.open;
+            agent.free_counted = if kept { counted(&agent.free) } else { Quantities::new() };
+            self.available += &agent.free_counted;
         }
     }
 
@@ -213,13 +213,13 @@ impl Allocator {
         let accounts = &mut self.roles.accounts;
         let mut roles = std::mem::take(&mut accounts.raised_limits);
         let raised_shortfalls = std::mem::take(&mut accounts.raised_shortfalls);
-        if !self.held_back.is_empty() {
+        if !self.withheld.is_empty() {
             // If withheld amounts have not restricted any offer, a role gains nothing from a guarantee.
             roles.extend(raised_shortfalls);
             let bounds = bounds(&self.available, &accounts.required);
             let more = |(name, then): (Name, Amount)| bounds.get(&name).is_none_or(|now| now > then);
             if self.bounds_seen.iter().any(more) {
-                self.queue_held_back();
+                self.queue_withheld();
             }
         }
         for role in roles {
@@ -235,10 +235,10 @@ impl Allocator {
         }
     }
 
-    fn queue_held_back(&mut self) {
-        for ix in std::mem::take(&mut self.held_back) {
+    fn queue_withheld(&mut self) {
+        for ix in std::mem::take(&mut self.withheld) {
             if let Some(agent) = self.agents.get_mut(ix as usize)
-                && std::mem::take(&mut agent.held_back)
+                && std::mem::take(&mut agent.withheld)
             {
                 self.freed(ix);
             }
@@ -246,19 +246,19 @@ impl Allocator {
     }
 
     /// Records the reason that prevented an offer of an agent.
-    pub(crate) fn record_restrictions(&mut self, ix: u32, limited_roles: &[RoleIx], held_back: bool) {
+    pub(crate) fn record_restrictions(&mut self, ix: u32, limited_roles: &[RoleIx], withheld: bool) {
         for role in limited_roles {
             self.roles.mark_limited(*role);
         }
         let agent = &mut self.agents[ix as usize];
-        if held_back && !std::mem::replace(&mut agent.held_back, true) {
-            self.held_back.push(ix);
+        if withheld && !std::mem::replace(&mut agent.withheld, true) {
+            self.withheld.push(ix);
         }
     }
 
     /// Records the bounds at the end of a run. If they rise, agents whose resources were withheld are visited again.
     pub(crate) fn record_bounds(&mut self) {
-        if !self.held_back.is_empty() {
+        if !self.withheld.is_empty() {
             self.bounds_seen = bounds(&self.available, &self.roles.accounts.required);
         }
     }

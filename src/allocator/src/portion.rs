@@ -218,7 +218,7 @@ impl<'a> VisitPortions<'a> {
     }
 
     /// Returns whether withheld amounts leave less than the minimum offer of frameworks without a minimum of their own.
-    pub(crate) fn is_set_aside(&self, ledger: &mut QuotaLedger<'_>) -> bool {
+    pub(crate) fn is_withheld(&self, ledger: &mut QuotaLedger<'_>) -> bool {
         self.is_plain()
             && ledger.has_bounds()
             && ledger

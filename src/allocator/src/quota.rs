@@ -14,7 +14,7 @@ use crate::headroom::counted;
 /// Guarantee and limit of a role with all roles below it. The default has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Quantities that are set aside for the role until it has them. Names that are missing are not guaranteed.
+    /// Quantities that are withheld for the role until it has them. Names that are missing are not guaranteed.
     pub guarantees: Quantities,
     /// Largest quantities that the role is offered, including what it consumes already. Names that are missing are
     /// unlimited; a limit of 0 leaves the role its reservations.
@@ -35,7 +35,7 @@ impl Quota {
     }
 }
 
-/// Unreserved resources of the cluster that can still be offered, and the part of them that is set aside.
+/// Unreserved resources of the cluster that can still be offered, and the share of them that is withheld.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadroomView {
     /// Free quantities on all agents that are neither reserved nor revocable.
@@ -82,7 +82,7 @@ impl Allocator {
         self.agents.iter().fold(Quantities::new(), |sum, (_, agent)| sum + &lasting(&agent.total))
     }
 
-    /// Returns the quantities that can still be offered, and those of them that are set aside for guarantees.
+    /// Returns the quantities that can still be offered, and those of them that are withheld for guarantees.
     #[must_use]
     pub fn headroom(&self) -> HeadroomView {
         let available = match self.roles.accounts.guaranteed {

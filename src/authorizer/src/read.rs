@@ -152,7 +152,7 @@ fn objects(known: &Known, names: Entity) -> Result<Objects, String> {
         Kind::Names | Kind::Paths => (Vec::new(), values),
     };
     if let Some(path) = values.iter().find(|path| known.kind == Kind::Paths && !PATHS.contains(&&***path)) {
-        return Err(format!("'{path}' is not an endpoint that asks; these do: {}", PATHS.join(", ")));
+        return Err(format!("'{path}' is not an endpoint with authorization; these are: {}", PATHS.join(", ")));
     }
     let above = below.iter().filter_map(|value| value.strip_suffix('%')).map(Box::from).collect();
     Ok(Objects { names: sorted(Entity::Some(values.into_boxed_slice())), above })

@@ -207,7 +207,7 @@ fn what_cannot_be_is_refused_by_name() {
         ),
         (
             r#"{"get_endpoints": [{"principals": {}, "paths": {"values": ["/state"]}}]}"#,
-            "rule 1 of 'get_endpoints': '/state' is not an endpoint that asks",
+            "rule 1 of 'get_endpoints': '/state' is not an endpoint with authorization",
         ),
     ] {
         let error = refused(text);

@@ -31,7 +31,7 @@ pub enum DurationTextError {
     )]
     Unit(String),
     /// The duration is longer than 2^63 nanoseconds, 292 years.
-    #[error("'{0}' is longer than a duration can be")]
+    #[error("'{0}' exceeds the range of durations")]
     TooLong(String),
 }
 

@@ -138,7 +138,7 @@ impl MasterArgs {
     async fn ask<T: DeserializeOwned>(&self, request: &MasterRequest<'_>) -> Result<T> {
         let (address, reply) = self.reply(request).await?;
         serde_json::from_slice(&reply.body).with_context(|| {
-            format!("{address} answered {} with something else: is it a Mesos or tepui master?", request.path)
+            format!("{address} sent an unexpected answer to {}: is it a Mesos or tepui master?", request.path)
         })
     }
 
@@ -215,7 +215,7 @@ fn explain(error: ClientError, address: &Address) -> anyhow::Error {
         ClientError::Connect { .. } => format!(
             "no master at {address}: start a cluster with `tepui local`, or name its master with --master or TEPUI_MASTER"
         ),
-        _ => format!("the master at {address} gave no answer"),
+        _ => format!("the master at {address} does not answer"),
     };
     anyhow::Error::new(error).context(hint)
 }

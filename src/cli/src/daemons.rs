@@ -90,7 +90,7 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
 async fn registered(master: SocketAddr, agents: usize) {
     let reader = MasterArgs { master: master.to_string(), principal: None, secret: None };
     if let Err(error) = reader.wait_for_agents(agents, READY).await {
-        stdio::err!("tepui: {error:#}; it goes on as it is");
+        stdio::err!("tepui: {error:#}; continuing with the agents that are registered");
     }
 }
 
@@ -120,11 +120,11 @@ pub(crate) fn temporary_directory() -> Result<PathBuf> {
             Ok(()) => return Ok(name(attempt)),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot make a directory in '{}'", base.display()));
+                return Err(error).with_context(|| format!("cannot create a directory in '{}'", base.display()));
             }
         }
     }
-    bail!("cannot make a directory in '{}': all names are taken", base.display())
+    bail!("cannot create a directory in '{}': all names exist", base.display())
 }
 
 pub(crate) fn remove(directory: &Path) -> Result<()> {

@@ -65,7 +65,7 @@ pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
         .name("cluster".into())
         .spawn(move || serve(&options, &started, stopped))
         .context("cannot start a thread for the cluster")?;
-    let master = seen.recv().context("the cluster has ended at once")??;
+    let master = seen.recv().context("the cluster could not start")??;
     Ok(Box::new(Embedded { master, work_dir, stop, thread }))
 }
 

@@ -58,7 +58,7 @@ impl Service {
     /// master has.
     ///
     /// # Errors
-    /// The address is invalid, the master does not answer, or the framework is missing.
+    /// The address is invalid, the master does not answer, or no such framework is registered.
     pub(crate) async fn find(
         master: &MasterArgs,
         service: Option<&str>,
@@ -81,7 +81,7 @@ impl Service {
             );
         };
         let (address, _) = Address::split_url(&found.webui_url)
-            .with_context(|| format!("the framework says that it is at '{}'", found.webui_url))?;
+            .with_context(|| format!("invalid address '{}' of the framework", found.webui_url))?;
         Ok(Service { address, command })
     }
 
@@ -119,16 +119,16 @@ impl Service {
         let reply = client.request(method, path, &headers, body.into()).await;
         let reply = reply.with_context(|| {
             let hint = if self.address.host().starts_with("127.") {
-                "; from another machine it can be reached when it is started with --listen=0.0.0.0:PORT"
+                "; other machines can reach it only if it was started with --listen=0.0.0.0:PORT"
             } else {
                 ""
             };
-            format!("the framework at {} gave no answer{hint}", self.address)
+            format!("the framework at {} does not answer{hint}", self.address)
         })?;
         let body = serde_json::from_slice::<Value>(&reply.body);
         if reply.status.is_success() {
             return body.with_context(|| {
-                format!("{} answered {path} with something else: is it `{}`?", self.address, self.command)
+                format!("{} sent an unexpected answer to {path}: is it `{}`?", self.address, self.command)
             });
         }
         if let Some(error) = body.as_ref().ok().and_then(|body| body["error"].as_str()) {
@@ -172,7 +172,7 @@ impl<K: Kind> ServiceArgs<K> {
     /// Finds the framework's API.
     ///
     /// # Errors
-    /// The address is invalid, the master does not answer, or the framework is missing.
+    /// The address is invalid, the master does not answer, or no such framework is registered.
     pub(crate) async fn find(&self) -> Result<Service> {
         Service::find(&self.master, self.service.as_deref(), &self.framework, K::COMMAND).await
     }

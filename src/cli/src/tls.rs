@@ -97,13 +97,13 @@ fn init(args: &InitArgs) -> Result<ExitCode> {
         ensure!(!is_twice, "'{}' is given twice with '--host'", host.file);
         let (certificate, key) = pair(&host.file);
         for file in [certificate, key].iter().filter(|_| !args.force) {
-            ensure!(!file.exists(), "'{}' is there already: --force overwrites it", file.display());
+            ensure!(!file.exists(), "'{}' already exists: --force overwrites it", file.display());
         }
     }
     fs::create_dir_all(&args.directory).with_context(|| format!("cannot create '{}'", args.directory.display()))?;
     let (ca_file, ca_key_file) = pair("ca");
     let (issuer, is_new) = authority(&ca_file, &ca_key_file)?;
-    let mut rows = vec![(if is_new { "authority" } else { "authority, as it was" }, ca_file.clone(), ca_key_file)];
+    let mut rows = vec![(if is_new { "authority" } else { "authority, unchanged" }, ca_file.clone(), ca_key_file)];
     for host in &hosts {
         let (file, key_file) = pair(&host.file);
         let key = KeyPair::generate()?;
@@ -160,7 +160,7 @@ fn authority(file: &Path, key_file: &Path) -> Result<(Issuer<'static, KeyPair>, 
     let is_ours = has(AUTHORITY.as_bytes()) && has(&key.subject_public_key_info());
     ensure!(
         is_ours,
-        "'{}' is not an authority of this command, or '{}' is not its key",
+        "'{}' is not an authority of `tepui tls`, or '{}' is not its key",
         file.display(),
         key_file.display()
     );

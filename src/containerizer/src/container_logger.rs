@@ -147,7 +147,7 @@ pub enum RotationError {
         value: String,
     },
     /// An option of logrotate is not supported.
-    #[error("'{parameter}' knows 'rotate NUMBER' only, not '{option}'")]
+    #[error("'{parameter}' supports only 'rotate NUMBER', not '{option}'")]
     Option {
         /// Name of the parameter.
         parameter: &'static str,

@@ -74,7 +74,11 @@ impl Logins {
         match said(&helper, &external_program::path()) {
             Ok(login) => text(&helper.key, &login),
             Err(error) => {
-                tracing::warn!("docker-credential-{} tells no login to '{}': {error:#}", helper.name, helper.key);
+                tracing::warn!(
+                    "docker-credential-{} returned no credentials for '{}': {error:#}",
+                    helper.name,
+                    helper.key
+                );
                 self.text.clone()
             }
         }
@@ -112,10 +116,10 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     // A helper may need variables of the operator's environment to find its store.
     let environment = std::env::vars_os().collect();
     let ask = ExternalProgram { file: file.into(), words, environment, input: helper.key.as_bytes() };
-    let (status, answer) = ask.run()?.context("it takes too long")?;
+    let (status, answer) = ask.run()?.context("it has not ended in time")?;
     // The output may contain a secret, so it is not logged.
     ensure!(status.success(), "{status}");
-    serde_json::from_slice(&answer).ok().context("what it says is not a login")
+    serde_json::from_slice(&answer).ok().context("its output is not a credential")
 }
 
 /// Returns the path of a program that is found in a `PATH`.
@@ -187,7 +191,7 @@ mod tests {
         assert!(executor::docker::login(&good, "host.org/app").is_some());
         assert_eq!(login("token").unwrap(), r#"{"auths":{"host.org":{"identitytoken":"t"}}}"#);
         assert!(login("none").unwrap_err().contains("status 1"));
-        assert!(login("other").unwrap_err().contains("is not a login"));
+        assert!(login("other").unwrap_err().contains("is not a credential"));
         assert!(login("missing").unwrap_err().contains("PATH"));
     }
 }

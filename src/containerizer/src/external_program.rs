@@ -45,7 +45,10 @@ impl ExternalProgram<'_> {
     pub(crate) fn run_for(self, limit: Duration) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
         let (stdin, input) = containers::pipe()?;
         let (answer, stdout) = containers::pipe()?;
-        ensure!(containers::write_some(&input, self.input)? == self.input.len(), "a pipe holds too little");
+        ensure!(
+            containers::write_some(&input, self.input)? == self.input.len(),
+            "the input is longer than the buffer of a pipe"
+        );
         drop(input);
         let argv = [self.file.clone()].into_iter().chain(self.words).collect();
         let spec = Spec {

@@ -277,7 +277,7 @@ impl Launcher {
         if let Some(Err(error)) =
             ports.as_ref().map(|ports| self.records.write_record(container, RecordKind::Ports, ports))
         {
-            tracing::warn!(%container, "a container's ports cannot be noted: {error}");
+            tracing::warn!(%container, "a container's ports cannot be recorded: {error}");
         }
         let live = RunningContainer { pid, started, sandbox, init, rotation, ports };
         let line = line.map(|(owner, ours)| (self.connect)(owner, ours));

@@ -64,7 +64,7 @@ impl Launcher {
         let launcher = self.clone();
         self.runtime.spawn_blocking(move || {
             for container in containers {
-                tracing::info!(%container, "ending what an earlier agent has left");
+                tracing::info!(%container, "destroying an orphaned container of an earlier agent");
                 launcher.end_group(&container);
                 launcher.records.forget(&container);
             }
@@ -263,7 +263,7 @@ impl Launcher {
     async fn record_later(&self, container: &ContainerName, pid: i32, described: ContainerDescription) {
         let (records, name) = (self.records.clone(), container.clone());
         if let Err(error) = self.runtime.spawn_blocking(move || records.note(&name, pid, &described)).await {
-            tracing::warn!(%container, "the thread that notes a container has failed: {error}");
+            tracing::warn!(%container, "the thread that records a container has failed: {error}");
         }
     }
 

@@ -127,7 +127,7 @@ impl Records {
         let directory = self.directory(container);
         let opened = create_directories(&directory, Access::Owner)
             .and_then(|()| create_file(&directory.join(STATUS), Access::Owner));
-        opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
+        opened.inspect_err(|error| tracing::warn!(%container, "its exit will not be recorded: {error}")).ok()
     }
 
     /// Returns whether the first process of a running container is the agent's init, which records the status of its
@@ -170,7 +170,7 @@ impl Records {
     fn warn_of_failure(&self, container: &ContainerName, written: io::Result<()>) {
         if let Err(error) = written {
             let directory = self.directory(container);
-            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", directory.display());
+            tracing::warn!(%container, "a container cannot be recorded in '{}': {error}", directory.display());
         }
     }
 

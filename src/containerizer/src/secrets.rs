@@ -61,7 +61,7 @@ impl SecretResolver {
             SecretResolver::Directory(directory) => in_directory(directory, name, key),
             SecretResolver::Program(program) => said(program, name, key),
         };
-        let value = value.with_context(|| format!("the secret '{name}' cannot be had"))?;
+        let value = value.with_context(|| format!("the secret '{name}' cannot be read"))?;
         ensure!(value.len() <= TEXT_MAX, "the secret '{name}' has more than {TEXT_MAX} bytes");
         Ok(value)
     }
@@ -99,7 +99,7 @@ fn said(program: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>
     let words = [Some(name), key].into_iter().flatten().map(Into::into).collect();
     let environment = vec![("PATH".into(), external_program::path())];
     let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
-    let (status, value) = ask.run()?.with_context(|| format!("'{}' takes too long", program.display()))?;
+    let (status, value) = ask.run()?.with_context(|| format!("'{}' has not ended in time", program.display()))?;
     // The output may be a secret, so it is not logged. The program's messages are in the agent's standard error.
     ensure!(status.success(), "'{}' {status}", program.display());
     Ok(value)
@@ -219,7 +219,7 @@ mod tests {
             ("db", Some("../plain"), "its key is not a name"),
             ("db", Some(".."), "its key is not a name"),
             ("db", None, "not a file"),
-            ("none", None, "the secret 'none' cannot be had"),
+            ("none", None, "the secret 'none' cannot be read"),
             ("plain", Some("user"), "JSON"),
             ("keys", Some("number"), "no text with the key 'number'"),
             ("long", None, "more than"),

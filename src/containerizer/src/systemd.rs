@@ -16,7 +16,7 @@ use crate::external_program::{self, ExternalProgram};
 
 /// Name of the slice, the same as in Mesos.
 const SLICE: &str = "mesos_executors.slice";
-const UNIT: &str = "[Unit]\nDescription=What runs for tasks and outlives their agent\n";
+const UNIT: &str = "[Unit]\nDescription=Executors and tasks that outlive their agent\n";
 
 /// The slice of executors, if this host uses systemd. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -31,13 +31,13 @@ impl Systemd {
         let made = tokio::task::spawn_blocking(move || make(&runtime)).await;
         match made.map_err(anyhow::Error::from).flatten() {
             Ok(slice) => {
-                tracing::info!("what runs for tasks is in systemd's slice {SLICE}");
+                tracing::info!("executors run in the systemd slice {SLICE}");
                 Systemd(Some(Arc::new(slice)))
             }
             Err(error) => {
                 tracing::warn!(
-                    "there is no slice {SLICE} for executors: the agent's unit needs KillMode=process, or its stop ends them \
-                     ({error:#})"
+                    "there is no slice {SLICE} for executors: set KillMode=process in the agent's unit, or stopping it \
+                     kills them ({error:#})"
                 );
                 Systemd(None)
             }
@@ -73,7 +73,7 @@ fn make_unit(runtime: &Path, path: &std::ffi::OsStr) -> anyhow::Result<()> {
         let said = format!("systemctl {}", words.join(" ".as_ref()).to_string_lossy());
         let environment = vec![("PATH".into(), path.to_owned())];
         let ask = ExternalProgram { file: systemctl.clone().into(), words, environment, input: b"" };
-        let (status, _) = ask.run()?.with_context(|| format!("'{said}' takes too long"))?;
+        let (status, _) = ask.run()?.with_context(|| format!("'{said}' has not ended in time"))?;
         ensure!(status.success(), "'{said}': {status}");
         Ok(())
     };

@@ -23,7 +23,7 @@ pub enum DirectoryError {
     #[error("The path '{}' leads out of the sandbox", .0.display())]
     Outside(PathBuf),
     /// The name exists already as something else.
-    #[error("'{}' is there already", .0.display())]
+    #[error("'{}' already exists", .0.display())]
     Taken(PathBuf),
     /// A system call failed.
     #[error("Failed to {step} '{}'", path.display())]

@@ -160,7 +160,7 @@ impl Common {
 
 /// Returns whether a request is a GET or HEAD. Most endpoints that only read answer any method, as Mesos's do
 /// (docs/mesos/clients.md); a few do not.
-pub fn gets(request: &Request) -> bool {
+pub fn is_get_or_head(request: &Request) -> bool {
     request.method == Method::GET || request.method == Method::HEAD
 }
 

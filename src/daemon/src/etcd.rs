@@ -37,7 +37,7 @@ pub(crate) fn service(flags: &StateFlags) -> Result<Option<(Service, Duration)>,
     };
     if let Some(other) = [("--zk", flags.zk.is_some()), ("--peers", flags.peers.is_some())].iter().find(|other| other.1)
     {
-        let why = format!("excludes {}: a group of masters elects its leader in one place", other.0);
+        let why = format!("excludes {}: masters elect their leader through one service", other.0);
         return Err(refused(NAME, why));
     }
     let text = zookeeper::text(NAME, given)?;

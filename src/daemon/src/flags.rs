@@ -93,7 +93,7 @@ pub enum FlagError {
         name: &'static str,
     },
     /// `--no-name` for a flag that is not a boolean, or with a value.
-    #[error("'--no-{name}' does not fit: '--{name}' takes a value")]
+    #[error("'--no-{name}' is invalid: '--{name}' takes a value")]
     Negated {
         /// Name of the flag.
         name: &'static str,
@@ -401,7 +401,8 @@ pub fn help(part: Part) -> String {
         "Usage: tepui {command} [--name=value ...]\n\n\
          Every flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config, which is TOML:\n\n    \
          work_dir = \"/var/lib/tepui/{command}\"\n    {} = true\n\n\
-         contrib/config/{command}.toml has all flags. The command line wins over the environment, and that over the file.\n",
+         contrib/config/{command}.toml has all flags. The command line overrides the environment, which overrides the \
+         file.\n",
         if part == Part::Master { "authenticate_agents" } else { "switch_user" },
     );
     for group in part.groups() {

@@ -100,7 +100,7 @@ pub(crate) fn report(is_end: bool) {
         reports.extend(count.map(|count| (lines.level, count, std::mem::take(&mut lines.sample))));
     }
     for (level, count, sample) in reports {
-        let text = format!("{count} more lines of this kind were left out within a minute, such as: {sample}");
+        let text = format!("Suppressed {count} similar lines within a minute, such as: {sample}");
         if level == Level::WARN {
             tracing::warn!(target: COUNTED, "{text}");
         } else {
@@ -214,9 +214,7 @@ mod tests {
         assert_eq!(count("an error"), WARNINGS_MAX as usize + 50);
         assert_eq!(count("a flood"), WARNINGS_MAX as usize + 1);
         assert_eq!(
-            count(&format!(
-                "50 more lines of this kind were left out within a minute, such as: a flood number={WARNINGS_MAX}"
-            )),
+            count(&format!("Suppressed 50 similar lines within a minute, such as: a flood number={WARNINGS_MAX}")),
             1
         );
         assert!(text.lines().all(|line| line.len() <= LINE_MAX + 3) && count("éé…") == 1);

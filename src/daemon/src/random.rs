@@ -7,7 +7,7 @@
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if let Err(error) = getrandom::fill(&mut bytes) {
-        tracing::error!("the system gives no random bytes: {error}");
+        tracing::error!("cannot read random bytes: {error}");
         std::process::abort();
     }
     bytes

@@ -112,7 +112,10 @@ fn of_program(path: &Path) -> io::Result<Vec<u8>> {
 /// Warns about a file that every user may access. A missing one is reported when it is read.
 fn warn_if_open(name: &'static str, path: &Path) {
     if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o007 != 0) {
-        tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
+        tracing::warn!(
+            "'--{name}': the file '{}' is accessible to all users; restrict it to its owner",
+            path.display()
+        );
     }
 }
 

@@ -123,7 +123,7 @@ function AgentList() {
   return html`<${Heading} title="Agents"><span class="count">${shown(rows.length, store.agents.size)}</span>
       <${Filter} label="Filter by host, id, attribute" value=${text} onInput=${(value) => setQuery("q", value)} /><//>
     <${Table} label="Agents" columns=${COLUMNS} rows=${rows} rowKey=${({ agent }) => agent.id} sort=${{ name: "host" }}
-      empty=${wanted ? "No agent fits the filter." : "No agent has registered."} />`;
+      empty=${wanted ? "No agent matches the filter." : "No agent has registered."} />`;
 }
 
 /** What an operator can do with an agent. */
@@ -155,9 +155,9 @@ function Actions({ agent }) {
           name: "grace",
           label: "Longest grace period in seconds",
           type: "number",
-          hint: "Empty: what each task asks for.",
+          hint: "Empty: the grace period of each task.",
         },
-        { name: "gone", label: "Mark the agent gone when it is drained: it can never come back", type: "checkbox" },
+        { name: "gone", label: "Mark the agent gone when it is drained: it can never reregister", type: "checkbox" },
       ]} />`;
 }
 

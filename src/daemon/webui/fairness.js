@@ -102,7 +102,7 @@ const offerColumns = (store) => [
   },
   {
     name: "unused",
-    title: "Offered in vain",
+    title: "Offered but unused",
     width: "12%",
     minor: true,
     cell: (one) => html`<span
@@ -120,13 +120,13 @@ export function FairnessPage() {
           note="1: shares are proportional to fair shares" />
         <${Figure} name="Relative gap" value=${percent(report.relative_gap)} note="1 − least share ∕ largest share" />
         <${Figure} name="Deviation" value=${percent(report.deviation)} note="largest distance from a fair share" />
-        <${Figure} name="Lost share" value=${percent(report.lost_share)} note="of the framework treated worst" />
+        <${Figure} name="Lost share" value=${percent(report.lost_share)} note="largest of a framework" />
         <${Figure} name="Competitors" value=${count(report.competitors)} note="frameworks that want offers" />
       </div>
       <${Section} title="Shares of frameworks" note="dominant share, and the mark at the fair share">
         <${Table} label="Shares of frameworks" columns=${shareColumns(store)} rows=${report.frameworks} rowKey=${key}
           sort=${{ name: "share", descending: true }} empty="There are no frameworks." /><//>
       <${Section} title="Offers" note="since each framework registered">
-        <${Table} label="What became of offers" columns=${offerColumns(store)} rows=${report.frameworks} rowKey=${key}
+        <${Table} label="Offers by outcome" columns=${offerColumns(store)} rows=${report.frameworks} rowKey=${key}
           sort=${{ name: "sent", descending: true }} empty="There are no frameworks." /><//>`}<//>`;
 }

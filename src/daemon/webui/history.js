@@ -1,4 +1,4 @@
-// Task states over time, counted from the statuses that the master keeps. It draws nothing.
+// Task states over time, counted from the task statuses that the master retains. It draws nothing.
 
 import { hasEnded, stateKind } from "./format.js";
 

@@ -57,7 +57,7 @@ class Tail {
 }
 
 /** A text that grows. It follows the end unless the reader scrolls up. */
-export function Log({ path, title, missing = "The file does not exist, or not any more." }) {
+export function Log({ path, title, missing = "The file does not exist or was deleted." }) {
   const [tail, setTail] = useState(() => new Tail(path));
   const [, render] = useState(0);
   const [error, setError] = useState("");

@@ -118,7 +118,7 @@ function History() {
   const series = (names) => Object.entries(names).map(([kind, name]) => ({ kind, name, values: counts[kind] }));
   const choice = html`<${Choice} value=${span} label="Time span" options=${SPANS} onChange=${setSpan} />`;
   return html`<section class="panel" aria-label="Tasks over time">
-    <h2>Tasks over time <small>from the statuses that the master keeps</small>${choice}</h2>
+    <h2>Tasks over time <small>from the task statuses that the master retains</small>${choice}</h2>
     <div class="columns">
       <div><h3>Active at a time</h3><${TimePlot} label="Running and pending tasks over time" times=${times}
         series=${series({ running: "running", pending: "pending" })} /></div>

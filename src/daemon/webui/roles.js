@@ -110,7 +110,7 @@ export function RolesPage({ segments }) {
     return html`<${Heading} title="Roles"><span class="count">${shown(rows.length, roles.length)}</span>
         <${Filter} label="Filter by name" value=${text} onInput=${(value) => setQuery("q", value)} /><//>
       <${Table} label="Roles" columns=${COLUMNS} rows=${rows} rowKey=${(role) => role.name}
-        sort=${{ name: "share", descending: true }} empty="No role fits the filter." />`;
+        sort=${{ name: "share", descending: true }} empty="No role matches the filter." />`;
   }}<//>`;
 }
 

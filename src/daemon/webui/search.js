@@ -42,5 +42,5 @@ export function SearchPage({ query }) {
       html`<${Section} title="Tasks" note=${count(tasks.length)}><${TaskTable} tasks=${tasks}
       /><//>`
     }
-    ${agents.length + frameworks.length + tasks.length === 0 && html`<${Empty}>Nothing is found.<//>`}`;
+    ${agents.length + frameworks.length + tasks.length === 0 && html`<${Empty}>Nothing was found.<//>`}`;
 }

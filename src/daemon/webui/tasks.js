@@ -129,7 +129,7 @@ function TaskList() {
       <${Choice} label="State" value=${kind} options=${KINDS} onChange=${(value) => setQuery("state", value)} />
       <${Filter} label="Filter by id, name, framework, agent" value=${text}
         onInput=${(value) => setQuery("q", value)} /><//>
-    <${TaskTable} tasks=${tasks} empty=${wanted || kind ? "No task fits the filter." : "There are no tasks."} />`;
+    <${TaskTable} tasks=${tasks} empty=${wanted || kind ? "No task matches the filter." : "There are no tasks."} />`;
 }
 
 /** Why a task that does not run yet does not. */

@@ -227,7 +227,7 @@ impl Follower {
     fn report(&self, words: String) {
         let mut no_leader_reason = lock(&self.no_leader_reason);
         if *no_leader_reason != words {
-            tracing::warn!("{words}; the masters are asked again");
+            tracing::warn!("{words}; trying again");
             *no_leader_reason = words;
         }
     }

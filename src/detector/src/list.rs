@@ -15,10 +15,10 @@ pub enum ListError {
     #[error("'{0}' is not of the form <host>:<port>; give the masters as for example h1:5050,h2:5050,h3:5050")]
     Address(String),
     /// A master occurs more than once in the list.
-    #[error("'{0}' stands in the list more than once; name each master once")]
+    #[error("'{0}' is listed more than once; list each master once")]
     Repeated(Address),
     /// The list is empty or too long.
-    #[error("{0} masters are named; a list has 1 to {MASTERS_MAX}")]
+    #[error("the list has {0} masters: expected 1 to {MASTERS_MAX}")]
     Length(usize),
 }
 
@@ -112,8 +112,8 @@ mod tests {
             ("a:1,b:0", "'b:0' is not of the form"),
             ("a:1,zk://b:2/mesos", "'zk://b:2/mesos' is not of the form"),
             ("a:1,u:secret@b:2", "'b:2' is not of the form"),
-            ("a:1,b:2,A:1", "'A:1' stands in the list more than once"),
-            ("a:1,https://a:1", "'a:1' stands in the list more than once"),
+            ("a:1,b:2,A:1", "'A:1' is listed more than once"),
+            ("a:1,https://a:1", "'a:1' is listed more than once"),
         ] {
             let error = text.parse::<MasterList>().unwrap_err().to_string();
             assert!(error.contains(message) && !error.contains("secret"), "{text}: {error}");

@@ -13,7 +13,7 @@ pub enum DetectError {
     #[error(transparent)]
     ZooKeeper(#[from] zookeeper_client::Error),
     /// There is a leader, but the data of its node cannot be read.
-    #[error("the node '{0}' does not say where the master is")]
+    #[error("the node '{0}' does not contain the master's address")]
     Member(String),
     /// There was no connection for the timeout of a session.
     #[error("there was no connection for {} ms, so the session is over", .0.as_millis())]

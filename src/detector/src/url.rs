@@ -61,12 +61,12 @@ impl FromStr for Url {
             None => (None, authority),
         };
         if credential.as_ref().is_some_and(|credential| !credential.contains(':')) {
-            return refused("what stands before '@' is not of the form user:password");
+            return refused("the text before '@' is not of the form user:password");
         }
         if let Some(wrong) = servers.split(',').find(|server| !is_server(server)) {
             // The text after the first '/' may be the rest of a password.
             return match credential.is_none() && path.contains('@') {
-                true => refused("what stands before the first '/' is not a list of servers, and a password has no '/'"),
+                true => refused("the text before the first '/' is not a list of servers, and a password has no '/'"),
                 false => Err(UrlError(format!("the server '{wrong}' is not of the form host:port"))),
             };
         }

@@ -72,7 +72,7 @@ impl Watcher {
                 }
                 Err(DetectError::Refused(why)) => return tell(&self.sender, DetectionState::Refused(why)),
                 Err(error) => {
-                    let words = format!("no session with ZooKeeper at {servers}: {error}; it is tried again");
+                    let words = format!("no session with ZooKeeper at {servers}: {error}; trying again");
                     (error, words)
                 }
             };
@@ -100,7 +100,7 @@ impl Watcher {
             Ok(own) => own,
             Err(error @ (Error::NoAuth | Error::AuthFailed | Error::InvalidAcl)) => {
                 let (servers, path) = (self.url.servers(), self.url.path());
-                let why = format!("ZooKeeper at {servers} lets no candidate in at {path}: {error}");
+                let why = format!("ZooKeeper at {servers} denies access to this master at {path}: {error}");
                 return Err(DetectError::Refused(why));
             }
             Err(error) => return Ok(error.into()),
@@ -149,7 +149,7 @@ impl Watcher {
                 () = over => return DetectError::Away(limit),
             };
             self.lease.extend(asked, limit);
-            tracing::info!("ZooKeeper is connected again, and the session goes on");
+            tracing::info!("ZooKeeper is connected again, within the session timeout");
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) enum NoAnswer {
     Lost(#[from] io::Error),
     #[error("The answer cannot be read")]
     Malformed(#[from] HttpError),
-    #[error("There is no answer")]
+    #[error("No answer was received")]
     None,
 }
 

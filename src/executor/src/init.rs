@@ -39,7 +39,7 @@ pub(super) fn keep(words: impl Iterator<Item = OsString>) -> ExitCode {
 fn start(mut words: impl Iterator<Item = OsString>, mut status: Option<File>) -> ExitCode {
     let ended = match words.next() {
         Some(file) => run(Program::Argv { file, argv: words.collect() }, status.is_none()),
-        None => Err("Which program?".to_owned()),
+        None => Err("No program is named".to_owned()),
     };
     let ended = ended.unwrap_or_else(|words| {
         stdio::err!("{words}");

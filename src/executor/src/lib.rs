@@ -57,7 +57,7 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         Some("keep") => init::keep(std::env::args_os().skip_while(|word| word != "keep").skip(1)),
         _ => {
-            stdio::err!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
+            stdio::err!("No executor is named: agents start 'executor command' or 'executor default'");
             ExitCode::FAILURE
         }
     }

@@ -354,7 +354,7 @@ impl Link {
         match status {
             200 => self.disconnect("The agent has ended the stream"),
             // The agent is recovering, has not set up its routes yet, or has not detected the end of the line.
-            503 | 404 | 409 => self.disconnect(&format!("The agent does not take SUBSCRIBE yet: {status} {text}")),
+            503 | 404 | 409 => self.disconnect(&format!("The agent does not accept SUBSCRIBE yet: {status} {text}")),
             _ => self.end(&format!("The agent refuses SUBSCRIBE: {status} {text}")),
         }
     }
@@ -377,7 +377,7 @@ impl Link {
         match fed {
             Err(error) => self.disconnect(&error.to_string()),
             // The call may have been an update: the next SUBSCRIBE contains it again.
-            Ok(()) if not_ready => self.disconnect("The agent does not take calls yet"),
+            Ok(()) if not_ready => self.disconnect("The agent does not accept calls yet"),
             Ok(()) => {}
         }
     }

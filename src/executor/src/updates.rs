@@ -46,7 +46,7 @@ impl Updates {
         self.updates.is_empty()
     }
 
-    /// Returns the tasks and updates that SUBSCRIBE must contain; they count as sent.
+    /// Returns the tasks and updates that SUBSCRIBE must contain, and marks the updates as sent.
     pub(crate) fn for_subscribe(&mut self) -> (Vec<Vec<u8>>, Vec<Update>) {
         for update in &mut self.updates {
             update.sent = true;
@@ -55,7 +55,7 @@ impl Updates {
         (self.tasks.iter().map(|(_, task)| task.clone()).collect(), updates)
     }
 
-    /// Returns the updates that were not sent over the current connection; they count as sent then.
+    /// Returns the updates that were not sent over the current connection, and marks them as sent.
     pub(crate) fn unsent(&mut self) -> Vec<Update> {
         let unsent = self.updates.iter_mut().filter(|u| !u.sent);
         unsent

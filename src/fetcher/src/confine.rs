@@ -38,7 +38,7 @@ pub enum ConfineError {
         source: RulesetError,
     },
     /// The kernel rejects the restriction.
-    #[error("no restriction can be made")]
+    #[error("the restriction cannot be created")]
     Ruleset(#[from] RulesetError),
 }
 

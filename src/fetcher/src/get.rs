@@ -52,7 +52,7 @@ pub enum GetError {
         source: io::Error,
     },
     /// The download ended early.
-    #[error("the download broke off")]
+    #[error("the download was interrupted")]
     BrokeOff(#[source] io::Error),
     /// curl has failed, with this text on standard error.
     #[error("{0}")]

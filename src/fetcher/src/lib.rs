@@ -202,7 +202,7 @@ impl<'a> Fetch<'a> {
                 stdio::err!("Fetching '{}' into the cache", uri.value);
                 get::get(&source, file, self.stall, self.trust)?;
             }
-            (Action::RetrieveFromCache, Some(_)) => stdio::err!("Taking '{}' from the cache", uri.value),
+            (Action::RetrieveFromCache, Some(_)) => stdio::err!("Copying '{}' from the cache", uri.value),
             _ => {
                 stdio::err!("Fetching '{}' to '{}'", uri.value, target.display());
                 get::get(&source, &target, self.stall, self.trust)?;
@@ -239,7 +239,7 @@ impl<'a> Fetch<'a> {
         if executable {
             get::make_executable(target)?;
         } else if uri.extract() {
-            stdio::err!("'{}' is not an archive and stays as it is", target.display());
+            stdio::err!("'{}' is not an archive and is not extracted", target.display());
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(crate) enum SizeError {
     /// A program has failed, with this text on standard error.
     #[error("{0}")]
     Program(String),
-    #[error("it does not say how large it is")]
+    #[error("the server does not return its size")]
     Unknown,
 }
 

@@ -88,7 +88,10 @@ pub fn check(uri: &Uri) -> Result<(), SourceError> {
     file_name(uri).map(drop)
 }
 
-/// Returns the path in the sandbox: the URI's `output_file`, or its last part.
+/// Returns the path in the sandbox: the URI's `output_file`, or the last segment of its path.
+///
+/// # Errors
+/// The name is empty or leads out of the sandbox.
 pub(crate) fn file_name(uri: &Uri) -> Result<PathBuf, SourceError> {
     let name = match &uri.output_file {
         Some(name) => name.as_str(),

@@ -43,7 +43,7 @@ pub enum CampaignError {
     #[error("a run failed")]
     Run(#[source] Box<dyn Error + Send + Sync>),
     /// The campaign was interrupted. Results of finished runs are kept.
-    #[error("interrupted with {done} of {all} runs finished; the same command goes on from there")]
+    #[error("interrupted with {done} of {all} runs finished; run the same command to resume")]
     Interrupted {
         /// Number of finished runs.
         done: usize,
@@ -110,7 +110,7 @@ impl Campaign {
         let inputs = inputs::digests(&files, &traces)?;
         let seeds = repetitions.unwrap_or(scenario.repetitions);
         if !(1..=MOST_REPETITIONS).contains(&seeds) {
-            let rule = format!("{seeds} seeds: 1 to {MOST_REPETITIONS} are allowed");
+            let rule = format!("{seeds} seeds: must be 1 to {MOST_REPETITIONS}");
             return Err(ScenarioError { file: file.to_owned(), line: 1, rule });
         }
         let seeds = u64::from(seeds);

@@ -36,7 +36,7 @@ const LONGEST: f64 = 100.0 * 365.0 * 86_400.0;
 /// The error for a text that is not a distribution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not a distribution of times: allowed are '5s', 'uniform 1s 10s', 'exponential 23s', 'lognormal MEDIAN SIGMA', \
+    "'{0}' is not a distribution of times: must be '5s', 'uniform 1s 10s', 'exponential 23s', 'lognormal MEDIAN SIGMA', \
      'pareto LEAST EXPONENT' and 'normal MEAN DEVIATION'"
 )]
 pub struct DistError(String);

@@ -44,7 +44,7 @@ pub enum ReplayError {
         why: RecordError,
     },
     /// The recorded flags are not valid settings of a master.
-    #[error("the recorded master's settings cannot be had")]
+    #[error("the recorded master's settings cannot be read")]
     Settings(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -171,7 +171,7 @@ fn frame(recording: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
     recording.read_exact(&mut length[1..])?;
     let length = u32::from_le_bytes(length) as usize;
     if length > FRAME_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than any can be"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too long"));
     }
     let mut bytes = Vec::new();
     recording.take(length as u64).read_to_end(&mut bytes)?;

@@ -26,7 +26,7 @@ pub struct Span(pub Duration);
 
 /// The error for a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a length of time: allowed are for example 250ms, 5s, 10m, 2h and 1d, and at most 292 years")]
+#[error("'{0}' is not a duration: must be such as 250ms, 5s, 10m, 2h or 1d, and at most 292 years")]
 pub struct NoSpan(String);
 
 impl TryFrom<String> for Span {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use video::abr::{BitratePolicy, Measured, Study};
-use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, Quality, Session, Trace};
+use video::bitrate::{CHUNK_SECONDS, CHUNKS, LADDER, Markov, Movie, Network, ScoreWeights, Session, Trace};
 
 use crate::environment::{ChosenAction, roll_out};
 use crate::error::rules;
@@ -55,8 +55,8 @@ impl Default for Settings {
             highest: Markov::default().highest,
             noise: 0.1,
             buffer: Network::default().buffer,
-            rebuffer_penalty: Quality::default().rebuffer,
-            change_penalty: Quality::default().change,
+            rebuffer_penalty: ScoreWeights::default().rebuffer,
+            change_penalty: ScoreWeights::default().change,
         }
     }
 }
@@ -77,7 +77,7 @@ pub struct VideoBitrate {
     traces: Arc<[Arc<Trace>]>,
     markov: Markov,
     network: Network,
-    quality: Quality,
+    quality: ScoreWeights,
     session: Option<Session>,
     /// Throughput in Mbit/s and download time in seconds of the last chunks, the last one last.
     past: VecDeque<(f64, f64)>,
@@ -94,7 +94,7 @@ pub struct Shared {
     traces: Arc<[Arc<Trace>]>,
     markov: Markov,
     network: Network,
-    quality: Quality,
+    quality: ScoreWeights,
 }
 
 impl Shared {
@@ -115,7 +115,7 @@ impl Shared {
         let movie = Movie::made(&settings.ladder, settings.chunk_seconds, settings.chunks, settings.movie);
         let markov = Markov { lowest: settings.lowest, highest: settings.highest, ..Markov::default() };
         let network = Network { noise: settings.noise, buffer: settings.buffer, ..Network::default() };
-        let quality = Quality { rebuffer: settings.rebuffer_penalty, change: settings.change_penalty };
+        let quality = ScoreWeights { rebuffer: settings.rebuffer_penalty, change: settings.change_penalty };
         let shared = Shared {
             movie: Arc::new(movie.map_err(refused)?),
             traces: settings.traces.iter().map(read).collect::<Result<Vec<_>, _>>()?.into(),

@@ -52,7 +52,7 @@ pub fn serve(input: &mut dyn Read, output: &mut dyn Write, files: &dyn Files) ->
 impl OpenBatches {
     fn carry_out(&mut self, request: Request<'_>, files: &dyn Files) -> Result<Answer, LearningError> {
         if !self.greeted && request != Request::Hello {
-            return Err(LearningError::frame("kind", "must be a hello first"));
+            return Err(LearningError::frame("kind", "must be hello in the first frame"));
         }
         match request {
             Request::Hello => {

@@ -53,7 +53,8 @@ impl Master {
         while let Some(pid) = self.peers.take_surplus() {
             if !self.is_admitted(&pid) {
                 out.warn(format!(
-                    "Forgetting what {pid} has proved: too many have and are neither agents nor frameworks"
+                    "Dropping the authentication of {pid}: too many authenticated processes are neither agents nor \
+                     frameworks"
                 ));
                 self.peers.forget(&pid);
                 out.push(Output::Unlink { pid });

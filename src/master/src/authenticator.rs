@@ -261,12 +261,12 @@ impl Authenticator {
     ) {
         let key = (client.clone(), connection);
         if let Some(old) = self.by_client.get(&key).copied() {
-            self.end(old, End::Silent("it was begun anew"), out);
+            self.end(old, End::Silent("it was restarted"), out);
         }
         if self.sessions.len() >= SESSIONS_MAX
             && let Some(oldest) = self.sessions.keys().next().copied()
         {
-            self.end(oldest, End::Silent("too many authenticate at once"), out);
+            self.end(oldest, End::Silent("too many authentications are in progress"), out);
         }
         let (one, two) = nonce.split_at(8);
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
@@ -518,7 +518,7 @@ mod tests {
     fn a_new_attempt_or_time_ends_a_conversation() {
         let mut stage = Stage::new();
         stage.authenticate(1);
-        assert_eq!(stage.authenticate(2), ["1 settled: Err(\"it was begun anew\")", "2: CRAM-MD5"]);
+        assert_eq!(stage.authenticate(2), ["1 settled: Err(\"it was restarted\")", "2: CRAM-MD5"]);
         assert!(stage.start(1, "CRAM-MD5", None).is_empty());
         stage.now = stage.now + 14 * SECOND;
         assert!(stage.tell(AuthInput::Wake).is_empty());

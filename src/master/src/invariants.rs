@@ -25,7 +25,7 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
         for (framework, task) in master.agents.tasks(key) {
             let row = master.task(framework, task).ok_or_else(|| format!("agent {} lists no task", agent.id))?;
             if row.agent != key {
-                return Err(format!("task {} is in two agents' books", row.id));
+                return Err(format!("task {} is listed by two agents", row.id));
             }
             if !row.released {
                 used += &*row.resources;
@@ -39,7 +39,7 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
         }
         if used != agent.used || offered != agent.offered {
             return Err(format!(
-                "agent {}: used {used}, booked {}; offered {offered}, booked {}",
+                "agent {}: used {used}, recorded {}; offered {offered}, recorded {}",
                 agent.id, agent.used, agent.offered
             ));
         }

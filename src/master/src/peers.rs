@@ -116,7 +116,7 @@ impl Peers {
             return Err(format!("{len} bytes are too many before the sender is authenticated"));
         }
         if others + len > WAITING_MAX {
-            return Err("too many bytes of peers wait that have proved nothing yet".to_owned());
+            return Err("too many bytes of unauthenticated peers are queued".to_owned());
         }
         conversation.waiting = Some((message.name(), message.encode()));
         self.waiting = others + len;

@@ -234,7 +234,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
         &self.disk
     }
 
-    /// Returns the disk, to change its behaviour.
+    /// Returns a mutable reference to the disk; tests use it to inject errors.
     pub fn disk_mut(&mut self) -> &mut D {
         &mut self.disk
     }

@@ -356,7 +356,7 @@ fn each_kind_of_loss_says_what_is_lost() {
         let place = Place::new();
         fs::write(place.registry(), "").unwrap();
         assert_eq!(found(place.open(None)), Found::Empty(None));
-        assert_eq!(message(&place), "is an empty file: all that it held is lost");
+        assert_eq!(message(&place), "is an empty file: all its entries are lost");
     });
 }
 

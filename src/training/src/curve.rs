@@ -29,5 +29,5 @@ pub fn svg(measured: &[Measured]) -> String {
     let mut lines: Vec<Line> = names.iter().map(line).collect();
     let last = measured.iter().map(|one| one.iteration).max().unwrap_or(0) as f64;
     lines.push(Line { dashed: true, ..Line::new("", vec![(0.0, 1.0), (last, 1.0)]) });
-    Lines::new("Mean completion time on held-out jobs", "iteration", "part of the best heuristic's", lines).svg()
+    Lines::new("Mean completion time on held-out jobs", "iteration", "relative to the best heuristic", lines).svg()
 }

@@ -38,7 +38,7 @@ pub enum TrainError {
     #[error("the checkpoint cannot be used")]
     Model(#[from] ModelError),
     /// An entry that a checkpoint lacks, or that no training has written.
-    #[error("the checkpoint has no '{0}', or not as a training writes it")]
+    #[error("the checkpoint has no valid '{0}'")]
     Missing(&'static str),
     /// A setting that breaks a rule, and the rule.
     #[error("invalid {0}: {1}")]

@@ -3,7 +3,7 @@
 //!
 //! The pages keep their paths, so their links to each other work in both places. It changes no page: files that a page
 //! links to are copied beside it, and every link of the result is checked.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "nothing depends on it but its reader")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the output is for a person")]
 #![forbid(unsafe_code)]
 
 mod contents;
@@ -81,14 +81,14 @@ fn build(repository: &Path, directory: &Path) -> Result<()> {
     reference::write(&pages)?;
     std::fs::write(pages.join("SUMMARY.md"), contents::summary())?;
 
-    let config: Config = SETTINGS.parse().context("the settings of the book")?;
+    let config: Config = SETTINGS.parse().context("invalid settings of the book")?;
     let book = MDBook::load_with_config(directory, config).context("cannot read the pages")?;
-    book.build().context("cannot make the site")?;
+    book.build().context("cannot build the site")?;
 
     let html = directory.join("html");
     let (checked, dead) = links::check(&html)?;
     if !dead.is_empty() {
-        bail!("{} links lead nowhere:\n{}", dead.len(), dead.join("\n"));
+        bail!("{} dead links:\n{}", dead.len(), dead.join("\n"));
     }
     println!("{} pages, {checked} links: {}", contents::pages().count(), html.join("index.html").display());
     Ok(())
@@ -104,7 +104,7 @@ fn copy_pages(repository: &Path, pages: &Path) -> Result<()> {
         .filter(|path| is_page(path) && !listed.contains(*path))
         .map(|path| path.display().to_string())
         .collect();
-    ensure!(forgotten.is_empty(), "pages that are in no part of xtask/site/src/contents.rs: {}", forgotten.join(", "));
+    ensure!(forgotten.is_empty(), "pages without an entry in xtask/site/src/contents.rs: {}", forgotten.join(", "));
 
     for path in tracked.iter().filter(|path| is_page(path) || contents::is_shown(path)) {
         let to = pages.join(path);

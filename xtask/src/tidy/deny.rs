@@ -91,7 +91,7 @@ fn breaches(rules: &Rules, packages: &[Package]) -> Vec<String> {
             breaches.push(format!("{}: several versions of one package", left.join(", ")));
         }
     }
-    breaches.extend(skipped.iter().map(|version| format!("{version}: deny.toml skips it, and it is not a duplicate")));
+    breaches.extend(skipped.iter().map(|version| format!("{version}: deny.toml skips it, but it is not a duplicate")));
     breaches
 }
 

@@ -35,7 +35,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
         }
         let manifest = layers::manifest(directory)?;
         breaches.extend(unnamed(&manifest, &text).map(|dependency| {
-            format!("{name}: depends on {dependency} and does not name it: remove the line from Cargo.toml")
+            format!("{name}: depends on {dependency} but does not use it: remove the line from Cargo.toml")
         }));
     }
     Ok(breaches)

@@ -235,7 +235,7 @@ fn check_part(inside: &Path, text: &str) -> Option<String> {
     let names =
         |part: &&str| text.contains(&format!("crate::{part}::")) || text.contains(&format!("use crate::{part};"));
     let part = others.into_iter().find(names)?;
-    Some(format!("{DAEMONS}/{}: must know nothing of the {part}'s daemon", inside.display()))
+    Some(format!("{DAEMONS}/{}: must not import the {part}'s daemon", inside.display()))
 }
 
 /// Reads the Cargo.toml of a directory.
@@ -247,16 +247,18 @@ pub(super) fn manifest(directory: &Path) -> Result<Table> {
 
 fn check_one(name: &str, manifest: &Table) -> Vec<String> {
     let Some((_, may_know)) = MAY_KNOW.iter().find(|(n, _)| *n == name) else {
-        return vec![format!("{name}: has no line in MAY_KNOW (xtask/src/tidy/layers.rs): say what it may know of")];
+        return vec![format!(
+            "{name}: has no entry in MAY_KNOW (xtask/src/tidy/layers.rs): add its permitted dependencies"
+        )];
     };
     let mut breaches = Vec::new();
     for (dependency, optional) in linked(manifest) {
         let inside = MAY_KNOW.iter().any(|(n, _)| *n == dependency);
         if inside && !may_know.contains(&dependency) {
-            breaches.push(format!("{name}: must know nothing of {dependency}: imports point down only"));
+            breaches.push(format!("{name}: must not depend on {dependency}: dependencies point to lower layers only"));
         }
         if PURE.contains(&name) && WORLDLY.contains(&dependency) && !optional {
-            breaches.push(format!("{name}: is pure and cannot depend on {dependency}"));
+            breaches.push(format!("{name}: is pure and must not depend on {dependency}"));
         }
     }
     breaches

@@ -51,7 +51,7 @@ fn unknown_pages(file: &Path, text: &str, exists: &dyn Fn(&Path) -> bool) -> Vec
         let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || "_-./".contains(c)));
         for page in words.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with(".md")) {
             if !file.ancestors().any(|directory| exists(&directory.join(page))) {
-                breaches.push(format!("{}:{number}: '{page}': there is no such page", file.display()));
+                breaches.push(format!("{}:{number}: '{page}': no such page", file.display()));
             }
         }
     }
@@ -72,7 +72,7 @@ fn dead_links(
             let file = if path.is_empty() { page.to_owned() } else { beside(page, path) };
             let known = anchors.get(file.as_path());
             if !exists(&file) {
-                breaches.push(format!("{}:{number}: '{target}': there is no such file", page.display()));
+                breaches.push(format!("{}:{number}: '{target}': no such file", page.display()));
             } else if !anchor.is_empty() && known.is_some_and(|anchors| !anchors.contains(anchor)) {
                 breaches.push(format!("{}:{number}: '{target}': the page has no such heading", page.display()));
             }

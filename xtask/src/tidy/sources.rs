@@ -94,20 +94,20 @@ fn check_one(file: &str, text: &str) -> Vec<String> {
     let mut breaches = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() > LINES_MAX {
-        breaches.push(format!("{file}: {} lines, and {LINES_MAX} is the limit: split it by job", lines.len()));
+        breaches.push(format!("{file}: {} lines, the limit is {LINES_MAX}: split it by responsibility", lines.len()));
     }
     if !lines.first().is_some_and(|l| l.starts_with("//! ")) {
-        breaches.push(format!("{file}: does not open with `//!`: say what it is for and what it does not do"));
+        breaches.push(format!("{file}: does not begin with `//!`: describe what it is for and what it does not do"));
     }
     for (number, line) in (1..).zip(&lines) {
         for hollow in HOLLOW.iter().filter(|h| line.contains(**h)) {
-            breaches.push(format!("{file}:{number}: has `{hollow}`: finish it, or leave it out"));
+            breaches.push(format!("{file}:{number}: has `{hollow}`: finish or remove it"));
         }
     }
     breaches.extend(wide_comments(file, &lines));
     breaches.extend(nameless_modes(file, &lines));
     if is_crate_root(file) && !file.starts_with(UNSAFE_CRATE) && !text.contains("#![forbid(unsafe_code)]") {
-        breaches.push(format!("{file}: a crate's root has `#![forbid(unsafe_code)]`"));
+        breaches.push(format!("{file}: a crate's root must have `#![forbid(unsafe_code)]`"));
     }
     if file.starts_with(UNSAFE_CRATE) {
         breaches.extend(unexplained_unsafe(file, &lines));
@@ -144,7 +144,7 @@ fn nameless_modes(file: &str, lines: &[&str]) -> Vec<String> {
     let nameless = code.filter(|(_, line)| !line.contains(".mode(") && !line.trim_start().starts_with("//"));
     let found = nameless.filter_map(|(number, line)| {
         let call = NAMELESS_MODES.iter().find(|call| line.contains(**call))?;
-        Some(format!("{file}:{number}: has `{call}`: make it with a mode, by what `store` has for that"))
+        Some(format!("{file}:{number}: has `{call}`: create it with a mode, with the functions of `store`"))
     });
     found.collect()
 }
@@ -164,7 +164,7 @@ fn unexplained_unsafe(file: &str, lines: &[&str]) -> Vec<String> {
         let above = lines[..at].iter().rev().take_while(|l| l.trim_start().starts_with("//"));
         let explained = line.contains("SAFETY") || above.into_iter().any(|l| l.contains("SAFETY"));
         if !explained {
-            breaches.push(format!("{file}:{}: an unsafe block has a SAFETY comment above it", at + 1));
+            breaches.push(format!("{file}:{}: an unsafe block must have a SAFETY comment above it", at + 1));
         }
     }
     breaches

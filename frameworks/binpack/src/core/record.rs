@@ -169,11 +169,13 @@ impl Instance {
     }
 }
 
-/// The goal of a job.
+/// Whether a job should run or stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Goal {
+    /// Tasks are launched until the job has ended.
     Run,
+    /// Tasks are killed, and none is launched.
     Stop,
 }
 
@@ -505,7 +507,7 @@ pub(super) fn instance_value(instance: &Instance) -> Option<Vec<u8>> {
 
 /// An error of reading the saved state.
 #[derive(Debug, thiserror::Error)]
-#[error("what was kept under '{key}' cannot be read: {why}")]
+#[error("the saved entry '{key}' cannot be read: {why}")]
 pub struct Damaged {
     key: String,
     why: String,

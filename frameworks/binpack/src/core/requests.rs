@@ -137,7 +137,7 @@ pub enum RequestError {
     #[error("the job '{0}' has not ended; stop it first")]
     Runs(String),
     /// A job of this name runs, and it cannot be changed.
-    #[error("a job '{0}' is there and has not ended; stop it first, or take another name (only services are updated)")]
+    #[error("a job '{0}' exists and has not ended; stop it first, or use another name (only services are updated)")]
     NameTaken(String),
     /// Two of the jobs have this name.
     #[error("two of these jobs have the name '{0}'")]
@@ -155,7 +155,7 @@ pub enum RequestError {
     #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
     Full,
     /// The saved state cannot be read, so nothing may be done.
-    #[error("nothing can be done: {0}")]
+    #[error("the scheduler does nothing: {0}")]
     Damaged(String),
 }
 

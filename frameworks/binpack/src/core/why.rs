@@ -56,7 +56,7 @@ impl Core {
         if !self.offer_state.subscribed {
             why.push("there is no connection to a master".to_owned());
         } else if self.known_agents.agents().next().is_none() {
-            why.push("no agent has offered anything yet".to_owned());
+            why.push("no offers have arrived yet".to_owned());
         }
         why.extend(self.gang_waits(record, now));
         why.extend(self.obstacles(record, now));
@@ -84,14 +84,15 @@ impl Core {
         if let Some(until) = gang.gather_until {
             let seconds = until.since(now).as_secs_f64();
             return Some(format!(
-                "the gang gathers: {} of {size} ranks have room on the offers held; they are given back in {seconds:.1} s",
+                "the gang gathers: {} of {size} ranks have room on the offers held; they are declined in {seconds:.1} \
+                 s",
                 gang.found
             ));
         }
         if let Some(rest) = gang.rest_until.filter(|rest| *rest > now) {
             let seconds = rest.since(now).as_secs_f64();
             return Some(format!(
-                "the gang could not form ({} of {size} ranks had room) and lets others go first for {seconds:.1} s",
+                "the gang could not form ({} of {size} ranks had room) and yields to other jobs for {seconds:.1} s",
                 gang.found
             ));
         }
@@ -160,7 +161,7 @@ impl Core {
                 Obstacle::Failing => {
                     format!("{on}: avoided for a while, because tasks failed there that succeed elsewhere")
                 }
-                Obstacle::Rule(rule) => format!("{on}: the constraint '{rule}' keeps it off"),
+                Obstacle::Rule(rule) => format!("{on}: the constraint '{rule}' excludes it"),
             }
         }));
         why

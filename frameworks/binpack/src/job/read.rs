@@ -64,7 +64,7 @@ fn elsewhere(name: &str, kind: Kind) -> Option<String> {
     let wanted = match name {
         "update" => "service",
         "gather" | "ends" => "gang",
-        "time_limit" => return Some("time_limit is not for a service: it has no end".to_owned()),
+        "time_limit" => return Some("time_limit is not for a service, which does not end".to_owned()),
         "retries" => {
             return Some("retries is not for a service: it is started again for as long as it exists".to_owned());
         }

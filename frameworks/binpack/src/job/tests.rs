@@ -163,13 +163,13 @@ fn whole_files() {
     assert!(faults("[[job]]\nname = \n")[0].starts_with("jobs.toml:2:"), "{:?}", faults("[[job]]\nname = \n"));
     assert!(json("{").unwrap_err().to_string().starts_with("jobs.json:1:"));
     assert!(json("3").unwrap_err().to_string().contains("a job file holds jobs, and this is a number"));
-    assert!(json(r#"{"name": "a", "name": "b"}"#).unwrap_err().to_string().contains("'name' stands here twice"));
+    assert!(json(r#"{"name": "a", "name": "b"}"#).unwrap_err().to_string().contains("'name' occurs twice"));
     assert!(json(&"[".repeat(100_000)).is_err());
     assert!(toml(&format!("a = {}", "[".repeat(100_000))).is_err());
     let twice = "[[job]]\nname = 'a'\ncommand = 'x'\n[[job]]\nname = 'a'\ncommand = 'x'\n";
     assert_eq!(faults(twice), ["jobs.toml:4:1: a second job has the name 'a'"]);
     let outside = "name = 'x'\n[[job]]\nname = 'a'\ncommand = 'x'\n";
-    assert_eq!(faults(outside), ["jobs.toml:1:1: 'name' stands outside of a job; fields of a job follow [[job]]"]);
+    assert_eq!(faults(outside), ["jobs.toml:1:1: 'name' is outside of a job; fields of a job follow [[job]]"]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_file_of_a_hundred_thousand_wrong_names_is_refused_soon() {
     assert_eq!(faults.0.len(), 50);
     assert_eq!(faults.0[0].rule, "there is no field 'comand0'; did you mean 'command'?");
     let twice = r#"{"name": "a", "command": "x", "env": {"A": 1, "A": 2}}"#;
-    assert_eq!(read("j.json", twice, Syntax::Json).unwrap_err().0[0].rule, "'A' stands here twice");
+    assert_eq!(read("j.json", twice, Syntax::Json).unwrap_err().0[0].rule, "'A' occurs twice");
     let nested = "[".repeat(1 << 20);
     assert!(read("j.json", &nested, Syntax::Json).is_err());
     assert!(read("j.toml", &format!("a = {nested}"), Syntax::Toml).is_err());

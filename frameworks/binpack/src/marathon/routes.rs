@@ -242,7 +242,10 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
         return Ok(Response::empty(StatusCode::ACCEPTED));
     }
     if deployment.action == Action::Stop {
-        return Err(Problem::new(StatusCode::CONFLICT, "what is being stopped cannot be brought back; create it anew"));
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "an app that is being stopped cannot be rolled back; create it again",
+        ));
     }
     let before = match deployment.number {
         Some(_) => deployment.jobs.clone(),
@@ -273,7 +276,7 @@ async fn former_versions(inner: &Inner, deployment: &Deployment) -> Result<BTree
     for name in deployment.jobs.keys() {
         let shown = inner.show(name).await?;
         let Some(version) = shown.view.versions.iter().rev().nth(1) else {
-            let why = format!("it is not known what '{}' was before; change or delete the app instead", shown.id);
+            let why = format!("the previous version of '{}' is not known; change or delete the app instead", shown.id);
             return Err(Problem::new(StatusCode::CONFLICT, why));
         };
         before.insert(name.clone(), Some((*version.job).clone()));

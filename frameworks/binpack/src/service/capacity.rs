@@ -108,7 +108,7 @@ impl Source {
             let failure = self.refresh(required, &handle).await.err();
             let failure = failure.map(|error| base::error_chain(&error)).unwrap_or_default();
             if failure != last && !failure.is_empty() {
-                tracing::warn!("{failure}; whether a job can run is judged by offers alone");
+                tracing::warn!("{failure}; whether a job can run is derived from offers only");
             }
             last = failure;
         }

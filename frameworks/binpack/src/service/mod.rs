@@ -28,7 +28,7 @@ pub type Event = Arc<JobEvent>;
 /// Receiver of events.
 pub type Follower = jobs::follow::Follower<JobEvent>;
 
-/// Default interval of measurements of tasks.
+/// Default interval between measurements of tasks.
 pub const MEASURE_EVERY: Duration = Duration::from_secs(5);
 
 /// Options of a run of the framework.
@@ -57,7 +57,7 @@ pub enum Error {
     #[error("refused")]
     Refused(#[from] RequestError),
     /// The scheduler sent the reply of another request.
-    #[error("the scheduler answered something else than it was asked")]
+    #[error("the scheduler returned an unexpected answer")]
     UnexpectedReply,
 }
 

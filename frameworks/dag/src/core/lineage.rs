@@ -73,7 +73,7 @@ impl Core {
                 run.change(index, |task| {
                     task.phase = Phase::Waiting(base::Time::EPOCH);
                     task.losses = task.losses.saturating_add(1);
-                    task.set_message("its outputs are gone, and are made again");
+                    task.set_message("its outputs are lost and are computed again");
                 });
                 again.push((serial, stage, index));
             }

@@ -304,8 +304,8 @@ impl Core {
             Ok(restored) => restored,
             Err(damaged) => {
                 let why = format!(
-                    "{damaged}. Nothing was changed, and the tasks go on. Start the version that wrote this state, or put \
-                     a copy of it back; to begin without it, move it away"
+                    "{damaged}. Nothing was changed, and the tasks continue. Start the version that wrote this state, \
+                     or restore a copy; to start without it, move it away"
                 );
                 calls.fail(why.clone());
                 self.damaged = Some(why);

@@ -53,7 +53,7 @@ pub(super) struct UnsavedChanges {
 
 /// An entry of the saved state that cannot be read, and the reason.
 #[derive(Debug, thiserror::Error)]
-#[error("what was kept under '{key}' cannot be read: {why}")]
+#[error("the saved entry '{key}' cannot be read: {why}")]
 pub struct Damaged {
     key: String,
     why: String,

@@ -140,7 +140,7 @@ pub enum RequestError {
     #[error("the job '{0}' has not ended; cancel it first")]
     Runs(String),
     /// A job of this name exists and has not ended.
-    #[error("a job '{0}' is there and has not ended; cancel it first, or take another name")]
+    #[error("a job '{0}' exists and has not ended; cancel it first, or use another name")]
     NameTaken(String),
     /// Two of the submitted jobs have this name.
     #[error("two of these jobs have the name '{0}'")]
@@ -149,7 +149,7 @@ pub enum RequestError {
     #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
     Full,
     /// The saved state cannot be read, so the scheduler does nothing.
-    #[error("nothing can be done: {0}")]
+    #[error("the scheduler does nothing: {0}")]
     Damaged(String),
 }
 

@@ -300,7 +300,7 @@ pub struct TaskView {
     pub failures: u32,
     /// Duration of the finished task, in seconds.
     pub took: Option<f64>,
-    /// Time since which the task runs.
+    /// Time at which the task began to run, in seconds since 1970; `None` if it does not run.
     pub running: Option<f64>,
     /// Number of units of the input that the task reads.
     pub units: u64,

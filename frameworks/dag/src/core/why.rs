@@ -37,17 +37,18 @@ impl Core {
         let name = |stage: u32| record.job.stages.get(stage as usize).map_or("?", |stage| stage.name.as_str());
         let mut lines = Vec::new();
         if !said.why.is_empty() {
-            lines.push(format!("order: {} stands in for the model: {}", said.by, said.why));
+            lines.push(format!("order: using {} instead of the model: {}", said.by, said.why));
         }
         if said.overdue.contains(&record.serial) {
-            lines.push("order: it has waited for too long, and comes first".to_owned());
+            lines.push("order: it has waited for too long, and is scheduled first".to_owned());
         }
         for choice in said.choices.iter().filter(|choice| choice.job == record.serial).take(CHOICES_MAX) {
             let seen: Vec<String> = choice.features.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
             let (stage, limit, probability) = (name(choice.stage), choice.limit, choice.probability);
             let seen = seen.join(", ");
             lines.push(format!(
-                "order: the model gives {stage} up to {limit} tasks, with probability {probability:.2}; it sees {seen}"
+                "order: the model gives {stage} up to {limit} tasks, with probability {probability:.2}; features: \
+                 {seen}"
             ));
         }
         for action in said.instead.iter().filter(|action| action.job == record.serial).take(CHOICES_MAX) {
@@ -61,7 +62,7 @@ impl Core {
         let (run, name) = (&record.stages[stage], &record.stage(stage).name);
         match run.head.phase {
             StagePhase::Done => return None,
-            StagePhase::Planning => return Some(format!("{name}: its input files are being looked at")),
+            StagePhase::Planning => return Some(format!("{name}: its input files are being scanned")),
             _ if !record.is_unblocked(stage) => {
                 let open = |&&before: &&usize| record.stages[before].head.phase != StagePhase::Done;
                 let before: Vec<&str> =
@@ -80,7 +81,7 @@ impl Core {
         }
         let (need, checker) = (record.stage(stage).need, &run.checker);
         if self.known_agents.agents().next().is_none() {
-            return Some(format!("{name}: no offers came so far"));
+            return Some(format!("{name}: no offers have arrived so far"));
         }
         let allowed = || self.known_agents.agents().filter(|agent| checker.broken_by_agent(*agent).is_none());
         if allowed().next().is_none() {

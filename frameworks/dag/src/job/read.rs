@@ -51,7 +51,9 @@ fn job(mut fields: Fields<'_, '_>) -> Job {
     let stages = stages(&mut fields, start);
     fields.finish(|name| {
         let of_stages = ["command", "argv", "program", "tasks", "input", "after", "outputs", "cpus", "mem", "retries"];
-        of_stages.contains(&name).then(|| format!("'{name}' is of a stage: it follows [[job.stage]] or [[stage]]"))
+        of_stages
+            .contains(&name)
+            .then(|| format!("'{name}' is a field of a stage: it must follow [[job.stage]] or [[stage]]"))
     });
     Job { name, stages, shared, keep, priority, deadline, weight }
 }
@@ -76,7 +78,7 @@ fn stages(fields: &mut Fields<'_, '_>, start: usize) -> Vec<Stage> {
         drafts.push(stage::read(&mut stage));
         stage.finish(|name| {
             let of_job = ["shared", "keep", "priority", "deadline", "weight"];
-            of_job.contains(&name).then(|| format!("'{name}' is of a job: it stands before its stages"))
+            of_job.contains(&name).then(|| format!("'{name}' is a field of a job: it must precede the stages"))
         });
     }
     linked(drafts, fields)

@@ -97,13 +97,13 @@ fn check_sample(input: &input::Draft<'_>, at: usize, fields: &mut Fields<'_, '_>
         input::Draft::Ready(Input::Files(FilesInput { size, .. }) | Input::Range(RangeInput { size, .. })) => *size,
         input::Draft::Ready(_) => return,
         input::Draft::Stages { .. } => {
-            fields.faults.add(at, "approximate is for stages that do not read stages: none of their tasks is left out");
+            fields.faults.add(at, "approximate is for stages that do not read stages: none of their tasks is dropped");
             return;
         }
     };
     if !matches!(size, Size::Fixed(_)) {
         let rule = "approximate needs a size that is a number or an amount: where sizes are found while the stage runs, \
-                    no task is left out";
+                    no task is dropped";
         fields.faults.add(at, rule);
     }
 }

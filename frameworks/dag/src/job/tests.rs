@@ -167,7 +167,7 @@ fn every_fault_has_its_line_and_its_rule() {
         ("outputs = ['a', 'a']", "'a' is named twice"),
         ("outputs = ['a_b', 'a/b']", "'a/b' and 'a_b' have the same name for readers, 'a_b'"),
         ("approximate = { drop = 1 }", "drop must be 0 to 0.99"),
-        ("approximate = true\ninput = { files = '/a', by = 'lines' }", "no task is left out"),
+        ("approximate = true\ninput = { files = '/a', by = 'lines' }", "no task is dropped"),
         ("approximate = {}\ninput = { files = '/a', size = 'auto' }", "approximate needs a size that is a number"),
         ("approximate = true\ninput = { range = [0, 9], size = '30s' }", "approximate needs a size that is a number"),
         ("approximate = true\ninput = { stage = 's' }", "approximate is for stages that do not read stages"),
@@ -179,8 +179,8 @@ fn every_fault_has_its_line_and_its_rule() {
         ("containerizer = 'docker'", "containerizer = \"docker\" needs an image"),
         ("image = 'i'\ncontainerizer = 'rkt'", "containerizer must be \"mesos\" or \"docker\", and this is \"rkt\""),
         ("image = 'i'\ncontainerizer = 'docker'\nuser = 'u'", "user is for containerizer = \"mesos\""),
-        ("keep = 'all'", "'keep' is of a job: it stands before its stages"),
-        ("deadline = 3", "'deadline' is of a job: it stands before its stages"),
+        ("keep = 'all'", "'keep' is a field of a job: it must precede the stages"),
+        ("deadline = 3", "'deadline' is a field of a job: it must precede the stages"),
         ("retires = 3", "there is no field 'retires'; did you mean 'retries'?"),
     ] {
         let said = faults(&stage(line)).join("\n");
@@ -188,7 +188,7 @@ fn every_fault_has_its_line_and_its_rule() {
         assert!(said.starts_with("jobs.toml:"), "{said}");
     }
     let whole = |text: &str| faults(text).join("\n");
-    assert!(whole("name = 'j'\ncommand = 'x'\n").contains("'command' is of a stage"));
+    assert!(whole("name = 'j'\ncommand = 'x'\n").contains("'command' is a field of a stage"));
     assert!(whole("name = 'j'\n").contains("a job needs stages"));
     assert!(whole("name = 'j'\nshared = '//'\n").contains("shared must be a directory of its own"));
     assert!(whole("name = 'j'\nkeep = 'some'\n").contains("keep must be all, outputs or none, and this is \"some\""));

@@ -127,7 +127,7 @@ impl GuardedOrder {
     fn fall_back(&mut self, why: String, now: u64) {
         if self.active_fallback.is_none() {
             let (name, quiet) = (self.guard.fallback, self.guard.quiet / 1000);
-            self.note(format!("{name} stands in for the model for at least {quiet} s: {why}"));
+            self.note(format!("using {name} instead of the model for at least {quiet} s: {why}"));
         }
         self.active_fallback = Some(Fallback { why, until: now.saturating_add(self.guard.quiet) });
     }

@@ -249,7 +249,7 @@ fn a_model_that_does_worse_than_fair_is_set_aside() {
     assert!(trusted.1.is_empty());
     let (at, note) = &guarded.1[0];
     assert!(
-        *at < 1200 && note.starts_with("remaining stands in for the model for at least 300 s: replayed, the"),
+        *at < 1200 && note.starts_with("using remaining instead of the model for at least 300 s: replayed, the"),
         "{:?}",
         guarded.1
     );
@@ -267,7 +267,7 @@ fn replays_are_of_the_cluster_that_is_seen() {
     let arrivals = STREAM.arrivals(&generated::queries(1), 1);
     run(setup, &arrivals, &mut policy, &mut History::default(), 1).unwrap();
     let notes = policy.take_notes();
-    assert!(notes[0].contains("stands in for the model for at least 300 s: replayed, the"), "{notes:?}");
+    assert!(notes[0].contains("instead of the model for at least 300 s: replayed, the"), "{notes:?}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn what_training_has_not_seen_is_decided_by_the_heuristic_until_it_is_quiet() {
     let expected = [
         (0, "model".to_owned()),
         (10, "remaining".to_owned()),
-        (10, format!("remaining stands in for the model for at least 300 s: {why}")),
+        (10, format!("using remaining instead of the model for at least 300 s: {why}")),
         (20, "remaining".to_owned()),
         (200, "remaining".to_owned()),
         (310, "remaining".to_owned()),

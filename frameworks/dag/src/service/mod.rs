@@ -72,7 +72,7 @@ pub enum Error {
         source: scan::ScanError,
     },
     /// The scheduler has answered another request.
-    #[error("the scheduler answered something else than it was asked")]
+    #[error("the scheduler returned an unexpected answer")]
     UnexpectedReply,
 }
 
@@ -136,7 +136,7 @@ fn scan(serial: u64, stage: usize, input: FilesInput, handle: Handle, permits: A
         let found = match scanned {
             Ok(Ok(pieces)) => Ok(pieces),
             Ok(Err(error)) => Err(base::error_chain(&error)),
-            Err(error) => Err(format!("its files could not be looked at: {error}")),
+            Err(error) => Err(format!("its files could not be scanned: {error}")),
         };
         // If the scheduler has stopped, it examines the input again at its next start.
         send_until_accepted(&handle, Request::Scanned { serial, stage, found }).await;

@@ -33,8 +33,8 @@ impl RemoveError {
 /// Removes a job's outputs.
 ///
 /// # Errors
-/// The first entry that cannot be removed, or the shared directory if this machine does not have it. Everything else is
-/// removed.
+/// Returns an error if the shared directory cannot be opened; nothing is removed then. If an entry cannot be removed,
+/// the others still are, and the first error is returned.
 pub(super) fn remove(removal: &Removal) -> Result<(), RemoveError> {
     let shared = Path::new(&removal.shared);
     let root = Directory { file: File::open(shared).map_err(RemoveError::at(shared))?, path: shared.to_owned() };

@@ -62,13 +62,13 @@ impl fmt::Display for Explanation {
             Some(_) => write!(f, "; smaller tasks are faster by unit, the size moves {by:+.0} %")?,
         }
         if wave.outliers > 0 {
-            write!(f, "; {} outliers hardly count", wave.outliers)?;
+            write!(f, "; {} outliers have little weight", wave.outliers)?;
         }
         if wave.contended > 0 {
-            write!(f, "; {} machines are contended and step back", wave.contended)?;
+            write!(f, "; {} machines are contended and get smaller tasks", wave.contended)?;
         }
         match self.balancing {
-            true => write!(f, "; what is left is shared out evenly"),
+            true => write!(f, "; the rest is divided evenly"),
             false => Ok(()),
         }
     }

@@ -259,7 +259,7 @@ impl Reader<'_> {
     fn recall(&mut self, bytes: usize) -> Result<(), StudyError> {
         let key = self.number(bytes)?;
         let at = self.memo.binary_search_by_key(&key, |(key, _)| *key);
-        let at = at.map_err(|_| StudyError::format("an object of before", "there is none"))?;
+        let at = at.map_err(|_| StudyError::format("an earlier object", "there is none"))?;
         self.stack.push(self.memo[at].1);
         Ok(())
     }

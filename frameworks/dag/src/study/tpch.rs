@@ -100,7 +100,7 @@ fn sorted(edges: &[Vec<f64>]) -> Result<Vec<usize>, StudyError> {
             !order.contains(node) && (0..edges.len()).all(|from| edges[from][*node] != 1.0 || order.contains(&from))
         };
         let next = (0..edges.len()).find(free);
-        order.push(next.ok_or_else(|| StudyError::format("a graph without circles", "it has one"))?);
+        order.push(next.ok_or_else(|| StudyError::format("an acyclic graph", "it has one"))?);
     }
     Ok(order)
 }

@@ -77,7 +77,7 @@ impl Fault {
             Fault::Output => "an output is missing, although the program has succeeded",
             Fault::Source => "an output of another stage cannot be read",
             Fault::Storage => "its outputs cannot be written or published",
-            Fault::Framework => "the framework gave no answer",
+            Fault::Framework => "the framework did not answer",
         }
     }
 }
@@ -152,7 +152,7 @@ pub struct SharedSource {
 pub struct SandboxSource {
     /// Name of the stage.
     pub stage: String,
-    /// Number of the task.
+    /// Index of the task in its stage.
     pub index: u32,
     /// Attempt that has written the outputs.
     pub attempt: u32,
@@ -179,7 +179,7 @@ pub struct Report {
 pub struct Missing {
     /// Name of the stage.
     pub stage: String,
-    /// Number of the task.
+    /// Index of the task in its stage.
     pub index: u32,
     /// Attempt that has written the outputs, if it is known.
     #[serde(default)]

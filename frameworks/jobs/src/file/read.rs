@@ -109,7 +109,7 @@ fn job_nodes<'a>(document: &'a Node, faults: &mut Collector<'a>) -> Option<Vec<&
         return Some(if fields.is_empty() { Vec::new() } else { vec![document] });
     };
     for other in fields.iter().filter(|f| !is_list(f)) {
-        faults.add(other.at, format!("'{}' stands outside of a job; fields of a job follow [[job]]", other.name));
+        faults.add(other.at, format!("'{}' is outside of a job; fields of a job follow [[job]]", other.name));
     }
     match &list.node.value {
         Value::List(nodes) => Some(nodes.iter().collect()),

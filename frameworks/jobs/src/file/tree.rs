@@ -152,7 +152,7 @@ fn json_node(value: Json) -> Result<Node, SyntaxFault> {
                     ObjectPropName::Word(word) => word.value.to_owned(),
                 };
                 if !names.insert(name.clone()) {
-                    return Err((at, format!("'{name}' stands here twice")));
+                    return Err((at, format!("'{name}' occurs twice")));
                 }
                 fields.push(Field { at, name, node: json_node(property.value)? });
             }

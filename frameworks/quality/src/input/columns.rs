@@ -83,7 +83,7 @@ impl Categories {
         };
         place.map(|place| place as f64).ok_or_else(|| {
             let known = if let Categories::Known(values) = self { some_of(values) } else { String::new() };
-            (line, format!("{what} is '{}', which the training data had not: it had {known}", shortened(text)))
+            (line, format!("{what} is '{}', which is not in the training data: it has {known}", shortened(text)))
         })
     }
 

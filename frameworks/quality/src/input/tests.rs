@@ -50,7 +50,7 @@ fn a_label_is_named_and_categories_become_features() {
     for (text, wanted) in [
         (
             "colour,age\ngreen,7\n",
-            "n.csv:2: column 1 ('colour') is 'green', which the training data had not: it had 'blue', 'red'",
+            "n.csv:2: column 1 ('colour') is 'green', which is not in the training data: it has 'blue', 'red'",
         ),
         ("colour,age\n,7\n", "n.csv:2: column 1 ('colour') is missing: name a category, or leave the row out"),
         ("colour,age\nred,\n", "n.csv:2: column 2 ('age') is missing: fill it in, or leave the row out"),

@@ -42,7 +42,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Job>, FileError> {
         let job = spanned.into_inner();
         job.check().map_err(|error| refuse(at, error.to_string()))?;
         if checked.iter().any(|j| j.name == job.name) {
-            return Err(refuse(at, format!("job '{}': name: is there twice", job.name)));
+            return Err(refuse(at, format!("job '{}': name: is used by an earlier job", job.name)));
         }
         checked.push(job);
     }
@@ -127,9 +127,9 @@ max_cores = 4
             ("priority = 2", "critical_rows = { accuracy_loss = 0.1, most = 1 }", "jobs.toml:6: unknown field `most`"),
             ("l2 = 0.001", "l2 = -1", "job 'ads': algorithm: l2: must be between 0"),
             ("l2 = 0.001", "l3 = 1", "jobs.toml:4: unknown field `l3`"),
-            ("\"halves\"", "\"bumps\"", "job 'ads': data: generator: makes numbers to predict"),
+            ("\"halves\"", "\"bumps\"", "job 'ads': data: generator: makes numbers as labels"),
             ("rows = 500", "rows = 0", "job 'ads': data: rows: there must be at least one"),
-            ("\"prices\"", "\"ads\"", "jobs.toml:9: job 'ads': name: is there twice"),
+            ("\"prices\"", "\"ads\"", "jobs.toml:9: job 'ads': name: is used by an earlier job"),
             ("\"prices\"", "\"a b\"", "name: must be 1 to 64 letters"),
             ("label = \"first\"", "rows = 5", "`rows` is for generators"),
             ("file = \"prices.csv\", label = \"first\"", "", "names neither a `file` nor a `generator`"),

@@ -136,7 +136,7 @@ impl Job {
             return refuse("shards", format!("must be between 1 and {SHARDS_MAX}, not {}", self.shards));
         }
         if self.max_cores == Some(0) {
-            return refuse("max_cores", "must be at least 1: without a core nothing is learnt".to_owned());
+            return refuse("max_cores", "must be at least 1: training needs a core".to_owned());
         }
         if !within(self.tolerance, 0.0, 1.0) {
             return refuse("tolerance", format!("must be between 0 and 1, not {}", self.tolerance));
@@ -147,10 +147,7 @@ impl Job {
         match (self.patience, &self.validation) {
             (Some(0), _) => return refuse("patience", "must be at least 1".to_owned()),
             (Some(_), None) if self.program().is_none() => {
-                return refuse(
-                    "patience",
-                    "needs `validation`: it waits for the loss on data not learnt from".to_owned(),
-                );
+                return refuse("patience", "needs `validation`: it ends the job by the validation loss".to_owned());
             }
             _ => {}
         }

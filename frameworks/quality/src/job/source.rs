@@ -78,7 +78,7 @@ impl TryFrom<Fields> for Source {
                     [("rows", f.rows.is_some()), ("columns", f.columns.is_some()), ("classes", f.classes.is_some())];
                 let made = made.into_iter().chain([("noise", f.noise.is_some()), ("seed", f.seed.is_some())]);
                 if let Some((name, _)) = made.into_iter().find(|(_, given)| *given) {
-                    return Err(format!("`{name}` is for generators; a file says that itself"));
+                    return Err(format!("`{name}` is for generators, not for files"));
                 }
                 let format = f.format.unwrap_or_else(|| Format::of(&path));
                 Ok(Source::File { path, format, label: f.label.unwrap_or_default(), categorical: f.categorical })
@@ -99,7 +99,7 @@ impl TryFrom<Fields> for Source {
                 let (noise, seed) = (f.noise.unwrap_or(0.1), f.seed.unwrap_or(0));
                 Ok(Source::Generated { generator, shape, noise, seed })
             }
-            (Some(_), Some(_)) => Err("names a `file` and a `generator`; one is enough".to_owned()),
+            (Some(_), Some(_)) => Err("names both a `file` and a `generator`: name one of them".to_owned()),
             (None, None) => Err("names neither a `file` nor a `generator`".to_owned()),
         }
     }
@@ -189,11 +189,11 @@ impl Source {
         }
         let counts = *generator == Generator::Documents;
         if counts != matches!(algorithm, Algorithm::Topics(_)) {
-            return Err(invalid("generator", "documents are for lda, and lda is for documents"));
+            return Err(invalid("generator", "the generator documents is for lda, and lda needs it"));
         }
         let numbers = matches!(generator, Generator::Linear) || *generator == Generator::Bumps && shape.classes == 0;
         if algorithm.classifies() && numbers {
-            return Err(invalid("generator", "makes numbers to predict, and the algorithm wants classes"));
+            return Err(invalid("generator", "makes numbers as labels, and the algorithm needs classes"));
         }
         // One row shows whether the generator accepts the shape.
         let one = Shape { rows: 1, ..*shape };
@@ -279,7 +279,7 @@ impl Prepared {
                 let (learnt, held) = Validation::split(*share, *seed, self.shape.rows);
                 self.shape.rows = learnt.len();
                 if held.is_empty() {
-                    let rule = format!("a share of {share} of {} rows is none", learnt.len());
+                    let rule = format!("a share of {share} of {} rows has no rows", learnt.len());
                     return Err(LearnError::Invalid { item: "validation".to_owned(), rule }.into());
                 }
                 if self.data.is_some() { HeldOut::Rows { learnt, held } } else { HeldOut::End(held.len()) }

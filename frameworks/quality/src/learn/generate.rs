@@ -92,14 +92,14 @@ impl Recipe {
             return Err(LearnError::invalid("noise", "must be between 0 and 100"));
         }
         match self.generator {
-            Generator::Halves if classes != 2 => Err(LearnError::invalid("classes", "halves are 2")),
-            Generator::Rings if classes < 2 => Err(LearnError::invalid("classes", "rings are at least 2")),
-            Generator::Clouds if classes < 1 => Err(LearnError::invalid("classes", "clouds are at least 1")),
+            Generator::Halves if classes != 2 => Err(LearnError::invalid("classes", "halves need exactly 2")),
+            Generator::Rings if classes < 2 => Err(LearnError::invalid("classes", "rings need at least 2")),
+            Generator::Clouds if classes < 1 => Err(LearnError::invalid("classes", "clouds need at least 1")),
             Generator::Bumps if classes != 0 && classes != 2 => {
-                Err(LearnError::invalid("classes", "bumps are a number (0) or 2"))
+                Err(LearnError::invalid("classes", "bumps need 0 (a number) or 2"))
             }
             Generator::Bumps if self.shape.columns < 5 => Err(LearnError::invalid("columns", "bumps need at least 5")),
-            Generator::Documents if classes < 1 => Err(LearnError::invalid("classes", "documents have at least 1")),
+            Generator::Documents if classes < 1 => Err(LearnError::invalid("classes", "documents need at least 1")),
             _ => Ok(()),
         }
     }

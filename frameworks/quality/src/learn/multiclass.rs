@@ -122,7 +122,8 @@ pub(crate) fn slopes(loss: Loss, classes: usize, parameters: &[f64], data: &Data
     Ok((0..data.len()).map(|row| slopes.iter().map(|of_class| of_class[row].powi(2)).sum::<f64>().sqrt()).collect())
 }
 
-/// Returns the loss of a shard's rows, and the number of right answers.
+/// Returns the weighted sum of losses of a shard's rows, the weighted number of correct predictions and the number of
+/// examples.
 pub(crate) fn score(
     loss: Loss,
     classes: usize,
@@ -132,7 +133,8 @@ pub(crate) fn score(
     outputs(classes, parameters, data)?.map(|mut outputs| measure(loss, data, &mut outputs)).transpose()
 }
 
-/// Returns loss, right answers and rows, and replaces the outputs by the loss's derivatives.
+/// Returns the weighted sum of losses, the weighted number of correct predictions and the number of examples, and
+/// replaces `outputs` by the derivatives of the loss.
 fn measure(loss: Loss, data: &Data, outputs: &mut [Array1<f64>]) -> Result<[f64; 3], LearnError> {
     let mut sums = [0.0, 0.0, data.examples()];
     for row in 0..data.len() {

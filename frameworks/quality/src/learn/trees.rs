@@ -227,7 +227,7 @@ impl<'a> Forest<'a> {
         let growing = reader.take(outputs * width)?;
         let all_trees = trees.chunks_exact(2).chain(growing.chunks_exact(2));
         if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
-            return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
+            return Err(LearnError::invalid("parameters", "name a feature that does not exist"));
         }
         Ok(Forest { base, level, edges, trees, growing })
     }

@@ -211,7 +211,7 @@ impl Quality {
         }
         let first = entry.results.iteration.is_some() && entry.saved.0.is_none();
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
-            format!("{FAILURES_MAX} times workers ended, and no iteration was done in between: {}", entry.last_failure)
+            format!("workers ended {FAILURES_MAX} times without an iteration in between: {}", entry.last_failure)
         });
         let least_rows = entry.least_rows(self.settings.worker.cores);
         if first {

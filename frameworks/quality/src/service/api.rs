@@ -40,7 +40,7 @@ impl Api for ApiHandler {
                 ("POST", ["jobs", name, "stop"]) => outcome(self.0.stop_job(name).await),
                 ("DELETE", ["jobs", name]) => outcome(self.0.forget(name).await),
                 ("GET", ["models", name]) => self.model(name),
-                _ => error(StatusCode::NOT_FOUND, "there is nothing here; GET / lists what there is"),
+                _ => error(StatusCode::NOT_FOUND, "there is no such path; see GET /"),
             },
         }
     }
@@ -51,10 +51,10 @@ fn overview() -> serde_json::Value {
         "GET /jobs": "all jobs, with their losses, cores and predictions",
         "POST /jobs": "submit a job as JSON, or a job file as TOML",
         "GET /jobs/NAME": "one job",
-        "POST /jobs/NAME/stop": "end a job; its model is kept as it is",
-        "DELETE /jobs/NAME": "take a job that has ended off the list",
-        "GET /workers": "which job each worker task works for now",
-        "GET /models": "names of the models that are kept",
+        "POST /jobs/NAME/stop": "end a job and keep its model",
+        "DELETE /jobs/NAME": "remove a job that has ended",
+        "GET /workers": "workers with their current jobs",
+        "GET /models": "names of the saved models",
         "GET /models/NAME": "a model",
         "GET /plot.svg": "losses and cores over time",
     })

@@ -100,7 +100,7 @@ fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child
     let status = ended.ok().flatten();
     let (code, signal) = (status.and_then(|s| s.code()), status.and_then(|s| s.signal()));
     if !send(ToDriver::Ended { code, signal }) {
-        tracing::debug!("the driver is gone; the end of the program is not reported");
+        tracing::debug!("the driver has ended; the end of the program is not reported");
     }
 }
 

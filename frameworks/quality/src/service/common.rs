@@ -57,7 +57,7 @@ impl Common {
             && let Err(error) = std::fs::remove_file(&path)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+            tracing::warn!(path = %path.display(), %error, "an obsolete checkpoint cannot be deleted");
         }
     }
 }

@@ -62,12 +62,7 @@ impl DatasetCache {
         let bytes = input.data.bytes();
         if bytes > self.most {
             let (path, most) = (&file.path, self.most);
-            tracing::warn!(
-                path,
-                bytes,
-                most,
-                "the data is read anew whenever this worker comes back to it: it is larger"
-            );
+            tracing::warn!(path, bytes, most, "the data is larger than the cache and is read again for each use");
             return Ok(input);
         }
         self.files.push((file, input.clone()));

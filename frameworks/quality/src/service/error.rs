@@ -48,10 +48,10 @@ pub enum Error {
     #[error("{0}")]
     Ended(String),
     /// The system provides no random numbers.
-    #[error("no token can be made")]
+    #[error("a token cannot be created")]
     Token(#[source] getrandom::Error),
     /// The bytes from a connection are not a frame.
-    #[error("the driver and this worker do not understand each other")]
+    #[error("a message between the driver and this worker is invalid")]
     Frame(#[from] FrameError),
 }
 

@@ -88,7 +88,7 @@ impl JobRunner {
         if result.is_ok() {
             result = match self.common.requester.ask(Question::Submit(submissions)).await {
                 Ok(Answer::Submitted(answer)) => answer.map_err(|why| Error::Refused(why.to_string())),
-                Ok(_) => Err(Error::Ended("the scheduler answered something else than it was asked".to_owned())),
+                Ok(_) => Err(Error::Ended("the scheduler returned an unexpected answer".to_owned())),
                 Err(error) => Err(error.into()),
             };
         }
@@ -163,7 +163,7 @@ impl JobRunner {
 
     async fn ended(&self, name: &str, outcome: Outcome) {
         if report_end(&self.common, name, outcome, Vec::new()).await.is_none() {
-            tracing::debug!(job = name, "the scheduler is gone and does not hear of the job's end");
+            tracing::debug!(job = name, "the scheduler has ended; the end of the job is not reported");
         }
     }
 }

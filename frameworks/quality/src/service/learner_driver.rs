@@ -139,7 +139,7 @@ impl LearnerDriver {
         if !matches!(outcome, Outcome::Failed(_))
             && let Err(why) = self.save_model().await
         {
-            outcome = Outcome::Failed(format!("the model could not be kept: {why}"));
+            outcome = Outcome::Failed(format!("the model could not be saved: {why}"));
         }
         let answer = report_end(&self.common, &self.job.name, outcome, self.pool.tasks()).await;
         if let Some(Answer::Directive(directive)) = &answer {
@@ -222,7 +222,7 @@ impl LearnerDriver {
 
     /// Returns the outcome if the deadline has passed.
     fn deadline(&self) -> Option<Outcome> {
-        self.left().is_zero().then(|| Outcome::Finished("its deadline has come".to_owned()))
+        self.left().is_zero().then(|| Outcome::Finished("its deadline has passed".to_owned()))
     }
 
     fn on_event(&mut self, event: Event) -> Option<Outcome> {
@@ -256,7 +256,11 @@ impl LearnerDriver {
     fn drop_late(&mut self) {
         for connection in self.pool.unfinished() {
             if let Some(worker) = self.pool.remove(connection) {
-                tracing::warn!(job = self.job.name, task = worker.task, "a worker is silent; others do its work");
+                tracing::warn!(
+                    job = self.job.name,
+                    task = worker.task,
+                    "a worker does not respond; others take over its work"
+                );
             }
         }
         self.pool.assign_shards();
@@ -381,7 +385,7 @@ impl LearnerDriver {
         let written =
             tokio::task::spawn_blocking(move || saved.write(&directory).map_err(|error| base::error_chain(&error)));
         written.await.map_err(|error| error.to_string())??;
-        tracing::debug!(job = self.job.name, columns = self.description.shape.columns, "the model is kept");
+        tracing::debug!(job = self.job.name, columns = self.description.shape.columns, "the model is saved");
         Ok(())
     }
 }

@@ -135,7 +135,7 @@ async fn serve(
     let (mut reader, mut writer) = tokio::io::split(stream);
     let hello = tokio::time::timeout(HELLO, receive(&mut reader, HELLO_MAX)).await;
     let Ok(Ok(ToDriver::Hello { version, job, token, task, cores })) = hello else {
-        return Err(Error::Refused("no hello came".to_owned()));
+        return Err(Error::Refused("no hello was received".to_owned()));
     };
     let job_driver = match find(job_drivers, version, &job, &token) {
         Ok(job_driver) => job_driver,

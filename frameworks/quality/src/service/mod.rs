@@ -197,7 +197,7 @@ impl Service {
         };
         let Answer::Restored { jobs: restored, lost } = answer else { return Ok(()) };
         for what in lost {
-            tracing::warn!("of what was kept before the restart {what}");
+            tracing::warn!("saved state: {what}");
         }
         let known = self.inner.status().await?;
         restored
@@ -288,7 +288,7 @@ async fn listen(
         match Listener::start(SocketAddr::new(address, port), job_drivers.clone(), ready.clone()).await {
             Ok(listener) => return Ok(listener),
             Err(error) => {
-                tracing::warn!(error = %base::error_chain(&error), "workers of before will not find their driver")
+                tracing::warn!(error = %base::error_chain(&error), "earlier workers cannot find their driver")
             }
         }
     }
@@ -307,7 +307,7 @@ impl Inner {
     pub(crate) async fn status(&self) -> Result<Status, Error> {
         match self.ask(Question::Status).await? {
             Answer::Status(status) => Ok(*status),
-            _ => Err(Error::Ended("the scheduler answered something else than it was asked".to_owned())),
+            _ => Err(Error::Ended("the scheduler returned an unexpected answer".to_owned())),
         }
     }
 

@@ -20,7 +20,10 @@ pub fn svg(status: &Status) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">"
     );
     if jobs.is_empty() {
-        return format!("{head}<text x=\"9\" y=\"20\">{}: nothing is learnt yet</text></svg>", plot::escape(&title));
+        return format!(
+            "{head}<text x=\"9\" y=\"20\">{}: no iteration has finished yet</text></svg>",
+            plot::escape(&title)
+        );
     }
     let lines = |of: fn(&[Point]) -> Vec<(f64, f64)>, named: bool| {
         let line = |job: &&JobStatus| Line::new(if named { job.name.as_str() } else { "" }, of(&job.history));

@@ -145,7 +145,7 @@ impl ProgramDriver {
         if !matches!(outcome, Outcome::Failed(_)) {
             self.take_last_checkpoint().await;
             if let Err(why) = self.save_state() {
-                outcome = Outcome::Failed(format!("its state could not be kept: {why}"));
+                outcome = Outcome::Failed(format!("its state could not be saved: {why}"));
             }
         }
         let tasks = self.current.iter().map(|c| c.task.clone()).collect();
@@ -160,7 +160,7 @@ impl ProgramDriver {
         let mut last_check = now();
         loop {
             if self.left().is_zero() {
-                return Outcome::Finished("its deadline has come".to_owned());
+                return Outcome::Finished("its deadline has passed".to_owned());
             }
             match tokio::time::timeout(LOOK.min(self.left()), self.events.recv()).await {
                 Ok(None) => return Outcome::Stopped,

@@ -163,10 +163,10 @@ fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_
         }
     };
     let (outcome, iterations) = driven(&job("target = { deadline = 0.2 }"), 0.0, chatters);
-    assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
+    assert_eq!((outcome, iterations.len()), (finished("its deadline has passed"), 0));
     // The job was submitted an hour ago, and had no driver since then.
     let (outcome, iterations) = driven(&job("target = { deadline = 1800 }"), 3600.0, works);
-    assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
+    assert_eq!((outcome, iterations.len()), (finished("its deadline has passed"), 0));
 }
 
 #[test]

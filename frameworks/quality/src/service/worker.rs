@@ -144,7 +144,7 @@ fn serve(
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
             ToWorker::Run { line } => {
                 let Some((options, program)) = &mut program else {
-                    return Err(Error::Refused("a program came before its job".into()));
+                    return Err(Error::Refused("a program was received before its job".into()));
                 };
                 *program = None;
                 *program = Some(Program::start(options, &line, stream)?);
@@ -163,7 +163,9 @@ fn serve(
                 }
             }
             ToWorker::Compute { round, shards, parameters } => {
-                let Some(job_data) = &*job_data else { return Err(Error::Refused("work came before its job".into())) };
+                let Some(job_data) = &*job_data else {
+                    return Err(Error::Refused("work was received before its job".into()));
+                };
                 job_data.compute(options, round, &shards, &parameters, &writer)?;
                 *last_received = now();
             }
@@ -199,7 +201,7 @@ fn send(writer: &Mutex<&BlockingStream>, frame: &ToDriver) -> Result<(), Error> 
 /// Sends a report to the driver, and ignores errors.
 fn tell(writer: &Mutex<&BlockingStream>, frame: &ToDriver) {
     if let Err(error) = send(writer, frame) {
-        tracing::debug!(error = %base::error_chain(&error), "the driver does not hear why this worker ends");
+        tracing::debug!(error = %base::error_chain(&error), "the reason of this end cannot be sent to the driver");
     }
 }
 

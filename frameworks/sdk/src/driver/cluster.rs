@@ -59,7 +59,7 @@ pub struct ContainerUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Statistics {
-    /// Time of the measurement, in seconds since 1970.
+    /// Time of the measurement, in seconds since the Unix epoch.
     pub timestamp: f64,
     /// CPU time in user mode so far, in seconds.
     pub cpus_user_time_secs: f64,

@@ -21,7 +21,7 @@ const PATH: &str = "/slave(1)/api/v1/executor";
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The environment is not that of an executor: the process was not started by an agent.
-    #[error("this is an executor: an agent starts it")]
+    #[error("executors are started by an agent")]
     Environment(#[from] EnvironmentError),
     /// The agent's address is invalid.
     #[error("MESOS_AGENT_ENDPOINT names no agent")]

@@ -301,7 +301,7 @@ impl<S: Scheduler> Driver<S> {
             Report::Lost(lost) => {
                 let why = base::error_chain(&lost);
                 match lost {
-                    ConnectionError::NoMaster => tracing::debug!("the masters are being asked which one leads"),
+                    ConnectionError::NoMaster => tracing::debug!("searching for the leading master"),
                     _ => tracing::warn!(%why, "no connection to the master"),
                 }
                 self.masters.lost();

@@ -37,7 +37,7 @@ pub(super) enum PipelineError {
     Io(#[from] io::Error),
     #[error("the master closed the connection")]
     Closed,
-    #[error("what the master answered is not HTTP")]
+    #[error("the master's answer is not HTTP")]
     Malformed,
     #[error("the master has not answered a call for {} s", .0.as_secs())]
     Late(Duration),

@@ -45,7 +45,7 @@ impl<S: Scheduler> Session<S> {
 
     /// Ends the session after the time limit of the teardown; the framework stays registered.
     pub(super) fn end_without_master(&mut self, outputs: &mut Vec<Output>) {
-        let why = "no master could be told that the framework ends; its tasks go on for its failover timeout";
+        let why = "the teardown did not reach a master; tasks continue until the failover timeout";
         self.end(Ending::Unreachable(why.to_owned()), outputs);
     }
 

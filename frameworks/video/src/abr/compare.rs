@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{BitratePolicy, play};
-use crate::bitrate::{BitrateError, Markov, Movie, Network, Quality, Session, Trace};
+use crate::bitrate::{BitrateError, Markov, Movie, Network, ScoreWeights, Session, Trace};
 
 /// The movie, the network and the score with which policies are compared.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Setting {
     /// Network and buffer of the player.
     pub network: Network,
     /// Coefficients of the score of a chunk.
-    pub quality: Quality,
+    pub quality: ScoreWeights,
 }
 
 impl Setting {
@@ -25,7 +25,7 @@ impl Setting {
         Setting {
             movie: Arc::new(Movie::like_pensieve(seed)),
             network: Network { noise: 0.1, ..Network::default() },
-            quality: Quality::default(),
+            quality: ScoreWeights::default(),
         }
     }
 }

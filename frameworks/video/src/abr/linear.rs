@@ -19,12 +19,12 @@ pub const COUNT: usize = 8;
 /// Features of the linear policy, in the order of their weights.
 pub const FEATURES: [Feature; COUNT] = [
     Feature { name: "bitrate", about: "the bitrate of the rung" },
-    Feature { name: "stall", about: "for how long the video would stand, at the mean bandwidth" },
+    Feature { name: "stall", about: "duration of the stall at the mean bandwidth" },
     Feature { name: "careful_stall", about: "the same at the mean bandwidth less the largest error of predictions" },
-    Feature { name: "time", about: "how long the download would take, at the mean bandwidth; two chunks at most" },
-    Feature { name: "time_of_buffer", about: "the part of the buffer that the download would take; 2 at most" },
-    Feature { name: "up", about: "by how much the bitrate is above the one before" },
-    Feature { name: "down", about: "by how much it is below" },
+    Feature { name: "time", about: "duration of the download at the mean bandwidth; two chunks at most" },
+    Feature { name: "time_of_buffer", about: "fraction of the buffer that the download takes; 2 at most" },
+    Feature { name: "up", about: "increase of the bitrate against the chunk before" },
+    Feature { name: "down", about: "decrease of the bitrate against the chunk before" },
     Feature { name: "bitrate_and_buffer", about: "the bitrate times the filled part of the buffer" },
 ];
 

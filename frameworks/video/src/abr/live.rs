@@ -8,7 +8,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{BitratePolicy, Measured, Observation, Setting, Weights};
-use crate::bitrate::{BitrateError, Movie, Network, Quality};
+use crate::bitrate::{BitrateError, Movie, Network, ScoreWeights};
 
 /// Size, quality and rate of the pictures of a rung.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +69,7 @@ pub fn setting(seconds: usize, seed: u64) -> Result<Setting, BitrateError> {
     Ok(Setting {
         movie: Arc::new(Movie::made(&ladder, PERIOD, seconds, seed)?),
         network: Network { round_trip: 0.0, payload: 0.97, noise: 0.1, buffer: LATENCY, pause: 0.01 },
-        quality: Quality { rebuffer: f64::from(RUNGS[RUNGS.len() - 1].kilobits) / 1e3, change: 0.3 },
+        quality: ScoreWeights { rebuffer: f64::from(RUNGS[RUNGS.len() - 1].kilobits) / 1e3, change: 0.3 },
     })
 }
 
@@ -166,7 +166,7 @@ impl Viewer {
             buffer_limit: LATENCY,
             last_rung: self.rung,
             measured: &self.measured,
-            quality: Quality { rebuffer: ladder[ladder.len() - 1], change: 0.3 },
+            quality: ScoreWeights { rebuffer: ladder[ladder.len() - 1], change: 0.3 },
         })
     }
 }

@@ -23,7 +23,7 @@ mod train;
 #[cfg(test)]
 mod tests;
 
-use crate::bitrate::{Chunk, Quality, Session};
+use crate::bitrate::{Chunk, ScoreWeights, Session};
 
 pub use compare::{PolicyResults, Setting, Spread, compare, made_traces, play_session};
 pub use linear::{FEATURES, Feature, Weights, WeightsError};
@@ -55,7 +55,7 @@ pub struct Observation<'a> {
     /// Throughput of the last downloads.
     pub measured: &'a Measured,
     /// Coefficients of the score of a chunk.
-    pub quality: Quality,
+    pub quality: ScoreWeights,
 }
 
 /// Throughput of the last downloads and the errors of its predictions.

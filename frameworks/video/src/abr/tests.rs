@@ -29,7 +29,7 @@ fn choose(kind: &BitratePolicy, buffer: f64, last_rung: usize, measured: &Measur
         buffer_limit: 60.0,
         last_rung,
         measured,
-        quality: Quality::default(),
+        quality: ScoreWeights::default(),
     })
 }
 

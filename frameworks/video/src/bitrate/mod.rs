@@ -7,8 +7,8 @@
 //! - a [`Trace`] has the bandwidth of the network over time, and starts again at its end;
 //! - a [`Session`] downloads one chunk after the other into a buffer that plays at the same time. A chunk that comes
 //!   later than the buffer lasts stops the video (rebuffering); a full buffer delays the next download;
-//! - [`Quality`] gives each chunk its score: the bitrate in Mbit/s, less 4.3 for each second of rebuffering, less the
-//!   change of bitrate.
+//! - [`ScoreWeights`] gives each chunk its score: the bitrate in Mbit/s, less 4.3 for each second of rebuffering, less
+//!   the change of bitrate.
 //!
 //! Traces are read from a file or made by a Markov chain; sizes of chunks are generated. Both follow from a seed.
 
@@ -20,7 +20,7 @@ mod trace;
 mod tests;
 
 pub use movie::Movie;
-pub use session::{Chunk, Network, Quality, Session};
+pub use session::{Chunk, Network, ScoreWeights, Session};
 pub use trace::{Markov, Trace};
 
 /// Bitrates of Pensieve's video, in kbit/s.

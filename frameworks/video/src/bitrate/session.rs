@@ -29,16 +29,16 @@ impl Default for Network {
 
 /// Coefficients of the score of a chunk: the linear score of Pensieve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quality {
+pub struct ScoreWeights {
     /// Penalty for each second of rebuffering.
     pub rebuffer: f64,
     /// Penalty for each Mbit/s of difference between the chunk and the previous one.
     pub change: f64,
 }
 
-impl Default for Quality {
-    fn default() -> Quality {
-        Quality { rebuffer: 4.3, change: 1.0 }
+impl Default for ScoreWeights {
+    fn default() -> ScoreWeights {
+        ScoreWeights { rebuffer: 4.3, change: 1.0 }
     }
 }
 
@@ -65,7 +65,7 @@ pub struct Chunk {
     pub bitrate: f64,
     /// Difference to the bitrate of the previous chunk.
     pub change: f64,
-    /// Score of the chunk by [`Quality`].
+    /// Score of the chunk by [`ScoreWeights`].
     pub score: f64,
 }
 
@@ -76,7 +76,7 @@ pub struct Session {
     movie: Arc<Movie>,
     trace: Arc<Trace>,
     network: Network,
-    quality: Quality,
+    quality: ScoreWeights,
     rng: SplitMix64,
     now: f64,
     started: f64,
@@ -96,7 +96,7 @@ impl Session {
         movie: Arc<Movie>,
         trace: Arc<Trace>,
         network: Network,
-        quality: Quality,
+        quality: ScoreWeights,
         seed: u64,
     ) -> Result<Session, BitrateError> {
         let rules = [
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Returns the coefficients of the score.
-    pub fn quality(&self) -> Quality {
+    pub fn quality(&self) -> ScoreWeights {
         self.quality
     }
 

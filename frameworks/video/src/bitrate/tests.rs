@@ -21,7 +21,7 @@ fn plain() -> Network {
 #[test]
 fn a_constant_network_has_the_numbers_of_the_model() {
     let movie = Movie::new(&[1000, 2000], 4.0, vec![vec![500_000.0, 1_000_000.0]; 3]).unwrap();
-    let mut session = Session::new(Arc::new(movie), constant(2.0), plain(), Quality::default(), 1).unwrap();
+    let mut session = Session::new(Arc::new(movie), constant(2.0), plain(), ScoreWeights::default(), 1).unwrap();
     // 500 kB at 2 Mbit/s take 2 s, in which the video stalls; then 4 s are in the buffer.
     let first = session.step(0).unwrap();
     assert_eq!((first.download, first.rebuffer, first.buffer), (2.0, 2.0, 4.0));
@@ -36,7 +36,7 @@ fn a_constant_network_has_the_numbers_of_the_model() {
 fn a_full_buffer_pauses() {
     let movie = Arc::new(Movie::like_pensieve(1));
     let network = Network { buffer: 8.0, ..plain() };
-    let mut session = Session::new(movie, constant(1000.0), network, Quality::default(), 1).unwrap();
+    let mut session = Session::new(movie, constant(1000.0), network, ScoreWeights::default(), 1).unwrap();
     let paused: f64 = (0..48).map(|_| session.step(0).unwrap().paused).sum();
     assert!((46.0 * 4.0 - 2.0..46.0 * 4.0 + 2.0).contains(&paused), "{paused}");
     assert!(session.buffer() <= 8.0);
@@ -70,7 +70,9 @@ fn made_traces_stay_in_their_range_and_settings_are_checked() {
     assert!(Movie::made(&[1, 2], 4.0, 0, 1).is_err());
     assert!(Movie::made(&[1, 2], f64::NAN, 1, 1).is_err());
     let network = Network { noise: f64::NAN, ..Network::default() };
-    assert!(Session::new(Arc::new(Movie::like_pensieve(1)), constant(1.0), network, Quality::default(), 1).is_err());
+    assert!(
+        Session::new(Arc::new(Movie::like_pensieve(1)), constant(1.0), network, ScoreWeights::default(), 1).is_err()
+    );
 }
 
 proptest! {
@@ -80,7 +82,7 @@ proptest! {
         let run = || {
             let (movie, trace) = (Movie::like_pensieve(seed), Trace::made(Markov::default(), seed).unwrap());
             let mut session =
-                Session::new(Arc::new(movie), Arc::new(trace), network, Quality::default(), seed).unwrap();
+                Session::new(Arc::new(movie), Arc::new(trace), network, ScoreWeights::default(), seed).unwrap();
             let chunks: Vec<Chunk> = rungs.iter().map(|rung| session.step(*rung).unwrap()).collect();
             (chunks, session)
         };

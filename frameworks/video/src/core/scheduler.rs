@@ -243,7 +243,7 @@ impl VideoScheduler {
         let until = self.restarts.ended(&name, ran, now);
         let starts = self.restarts.failures(&name);
         if starts > STARTS_MAX {
-            self.end(&name, State::Failed, &format!("given up after {STARTS_MAX} starts; {why}"), calls);
+            self.end(&name, State::Failed, &format!("failed after {STARTS_MAX} starts; {why}"), calls);
         } else {
             self.wait(&name, &why, until, now, calls);
         }

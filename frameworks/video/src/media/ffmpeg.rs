@@ -99,7 +99,7 @@ fn last_line(mut errors: ChildStderr) -> String {
         kept.drain(..kept.len().saturating_sub(SAID_MAX));
     }
     let text = String::from_utf8_lossy(&kept);
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned()
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a message").to_owned()
 }
 
 impl Program {

@@ -18,7 +18,7 @@ const PACKET_MAX: u32 = 64 << 20;
 pub(super) struct Packet {
     /// Offset of the first byte in the file.
     pub offset: u64,
-    /// Number of bytes.
+    /// Size of the frame in bytes.
     pub size: u32,
     /// Whether the frame can be decoded without others.
     pub key: bool,

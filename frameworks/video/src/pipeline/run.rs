@@ -114,7 +114,8 @@ impl Pipeline {
             ViewState::Same => self.analyst.step(seconds, &small, &blobs(&mask)),
             ViewState::Covered => self.analyst.step(seconds, &small, &[]),
             ViewState::Changed => {
-                let text = "most of the picture has changed: the camera was moved, or the light; the background is learnt again";
+                let text = "most of the picture has changed, because the camera or the light has: the background is \
+                            learnt again";
                 notice(&mut self.notices, seconds, text);
                 self.learner = Some(Learner::default());
                 self.analyst.step(seconds, &small, &[])

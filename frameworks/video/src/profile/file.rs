@@ -205,7 +205,7 @@ impl Profile {
             return Err("a point's quality is 0 to 1, its cores above 0, its rate and size at least 1");
         }
         if !points.is_sorted_by(|a, b| a.cores <= b.cores && a.quality < b.quality) {
-            return Err("a frontier goes from cheap to dear, and quality grows with it");
+            return Err("the points of a frontier must be in increasing order of cost and of quality");
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ fn work(call: &Call, receiver: &Receiver<Alert>) {
             Call::Post { host, path } => post(host, path, &line),
         };
         if let Err(error) = done {
-            tracing::warn!(query = %alert.query, %error, "an alert failed");
+            tracing::warn!(query = %alert.query, %error, "an alert could not be sent");
         }
     }
 }

@@ -54,8 +54,10 @@ impl Api for VideoApi {
                 match inner.picture(path[1]).await {
                     Ok(Some(picture)) => Response::ok_body("image/png", picture),
                     Ok(None) => {
-                        let what =
-                            format!("query {:?} has no picture now: its worker does not run, or sees nothing", path[1]);
+                        let what = format!(
+                            "query {:?} has no picture now: its worker does not run, or has sent none",
+                            path[1]
+                        );
                         error(StatusCode::SERVICE_UNAVAILABLE, what)
                     }
                     Err(why) => refusal(&why),
@@ -100,7 +102,7 @@ impl VideoApi {
                 error(StatusCode::NOT_FOUND, format!("there is no query {query:?}"))
             }
             Ok(_) => self.0.views.open(query, kind).unwrap_or_else(|_| {
-                error(StatusCode::SERVICE_UNAVAILABLE, "there are as many viewers as may be at once")
+                error(StatusCode::SERVICE_UNAVAILABLE, "the maximum number of viewers is connected")
             }),
             Err(why) => refusal(&why),
         }

@@ -59,8 +59,9 @@ fn view(query: &QueryStatus) -> String {
     }
     let looks = query.config.as_ref().map(looks).unwrap_or_default();
     format!(
-        "<h2>{name}</h2>\n<figure><img src=\"/queries/{link}/live\" alt=\"what the query sees\"><figcaption>The \
-         video with what the query found in it{looks}. Figures above are as of this page's load; <a href=\"/queries/{link}\">all of them</a>.\
+        "<h2>{name}</h2>\n<figure><img src=\"/queries/{link}/live\" alt=\"live view of the query\"><figcaption>The \
+         video with the objects that the query has found{looks}. The figures above are those of the time at which this \
+         page was loaded; <a href=\"/queries/{link}\">all of them</a>.\
          </figcaption></figure>\n"
     )
 }
@@ -72,8 +73,8 @@ fn looks(config: &Config) -> String {
         by => format!("with sides divided by {by}"),
     };
     match config.every {
-        1 => format!("; it looks at every picture, {size}"),
-        every => format!("; it looks at 1 of {every} pictures, {size}"),
+        1 => format!("; it analyses every picture, {size}"),
+        every => format!("; it analyses 1 of {every} pictures, {size}"),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn watch(inner: Arc<Inner>) {
         let Some(query) = status.queries.iter().find(drifted) else { continue };
         last.insert(query.name.clone(), now);
         if let Err(error) = inner.profile_again(query).await {
-            tracing::warn!(query = %query.name, error = &error as &dyn std::error::Error, "The profile stays as it is");
+            tracing::warn!(query = %query.name, error = &error as &dyn std::error::Error, "The profile is unchanged");
         }
     }
 }
@@ -49,7 +49,7 @@ async fn profiled(
     let query = spec.name.clone();
     match tokio::task::spawn_blocking(make).await {
         Ok(made) => made.map_err(|source| Error::Profile { query, source }),
-        Err(panic) => Err(Error::Refused(format!("query {query:?}: the profiler broke down: {panic}"))),
+        Err(panic) => Err(Error::Refused(format!("query {query:?}: the profiler panicked: {panic}"))),
     }
 }
 
@@ -69,7 +69,7 @@ impl Inner {
             };
             if profile.events < EVENTS_FEW {
                 let (query, events, seconds) = (&spec.name, profile.events, profile.seconds);
-                tracing::warn!(%query, events, seconds, "The golden configuration found little: quality is rough");
+                tracing::warn!(%query, events, seconds, "The golden configuration found few objects");
             }
             let (points, golden) = (profile.frontier.clone(), profile.golden);
             if spec.profile.is_none() {
@@ -123,7 +123,7 @@ impl Inner {
             tracing::warn!(query = %name, promised, quality, "The given profile does not fit the stream");
             return Ok(());
         }
-        tracing::info!(query = %name, promised, quality, "The stream has changed: its profile is made again");
+        tracing::info!(query = %name, promised, quality, "The stream has changed: its profile is computed again");
         let profile = self.make_profile(&spec, query.position).await?;
         match self.requester.ask(Question::Profile { query: name.clone(), points: profile.frontier }).await? {
             Answer::Refused(why) => Err(Error::Refused(why)),

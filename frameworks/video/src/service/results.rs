@@ -46,7 +46,8 @@ struct QueryResults {
 impl ResultsStore {
     pub(super) fn new(directory: Option<PathBuf>, alerts: Option<Alerts>) -> Result<ResultsStore, Error> {
         if let Some(directory) = &directory {
-            fs::create_dir_all(directory).map_err(io(format!("cannot make the directory {}", directory.display())))?;
+            fs::create_dir_all(directory)
+                .map_err(io(format!("cannot create the directory {}", directory.display())))?;
         }
         Ok(ResultsStore { directory, queries: Mutex::default(), alerts })
     }
@@ -105,7 +106,7 @@ impl ResultsStore {
                 let numbered = |n: u32| directory.join(format!("{}.{n}.jsonl", spec.name));
                 let aside = (1..=EARLIER_MAX).map(numbered).find(|aside| !aside.exists());
                 let aside = aside.unwrap_or_else(|| numbered(EARLIER_MAX));
-                fs::rename(&path, &aside).map_err(io(format!("cannot put {} aside", path.display())))?;
+                fs::rename(&path, &aside).map_err(io(format!("cannot rename {}", path.display())))?;
             }
         }
         self.open(spec)

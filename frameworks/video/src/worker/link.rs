@@ -72,11 +72,11 @@ pub(crate) struct ShownPicture {
 pub(crate) enum Reply {
     /// Start, or continue, with this query.
     Start(Box<Start>),
-    /// Configuration and cores to use from now on.
+    /// Use this configuration and this number of cores.
     Orders(Orders),
-    /// Configuration and cores, and a request for a picture.
+    /// The same, and send a picture.
     Draw(Orders),
-    /// Configuration and cores, and the pictures that are needed.
+    /// The same, with the pictures that are needed.
     Show {
         /// Configuration and cores to use from now on.
         orders: Orders,
@@ -113,7 +113,9 @@ impl Link {
                 Ok(Reply::Start(start)) => return Ok(Some(*start)),
                 Ok(Reply::Over) => return Ok(None),
                 Ok(Reply::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
-                Ok(Reply::Orders(_) | Reply::Draw(_) | Reply::Show { .. }) => "the answer to hello was none".to_owned(),
+                Ok(Reply::Orders(_) | Reply::Draw(_) | Reply::Show { .. }) => {
+                    "the answer to hello is of another kind".to_owned()
+                }
                 Err(error) => error.to_string(),
             };
             let seconds = clock() - since;

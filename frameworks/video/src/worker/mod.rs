@@ -207,7 +207,7 @@ pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
     talked?;
     match shared.lock().report.failure.take() {
         Some(why) => Err(WorkerError::Video(why)),
-        None if worked.is_err() => Err(WorkerError::Video("the worker broke down".to_owned())),
+        None if worked.is_err() => Err(WorkerError::Video("the worker panicked".to_owned())),
         None => Ok(()),
     }
 }

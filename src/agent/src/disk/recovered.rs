@@ -154,13 +154,13 @@ mod effect {
     pub(super) const RESOURCES: &str = "its reservations, persistent volumes and operations are unknown";
     pub(super) const AGENT: &str =
         "the agent registers as a new one; executors of the old one are ended and their tasks are lost";
-    pub(super) const DRAIN: &str = "the agent is not draining until the master says so again";
+    pub(super) const DRAIN: &str = "the agent is not draining until the master requests it again";
     pub(super) const FRAMEWORK: &str = "the framework's executors are ended and its tasks are lost";
     pub(super) const FRAMEWORK_PID: &str = "messages for the framework go through the master";
     pub(super) const EXECUTOR: &str = "the executor is ended and its tasks are lost";
-    pub(super) const GENERATED: &str = "the executor counts as one that the framework has described";
+    pub(super) const GENERATED: &str = "the executor counts as one that the framework has specified";
     pub(super) const FORKED_PID: &str = "the executor counts as ended, and its tasks are reported as such";
-    pub(super) const LIBPROCESS_PID: &str = "the executor is not called back and must register by itself";
+    pub(super) const LIBPROCESS_PID: &str = "the agent does not contact the executor, which must reregister by itself";
     pub(super) const TASK: &str = "the task is lost";
     pub(super) const UPDATES: &str = "the task's updates are unknown, and it counts as staging";
     pub(super) const TORN: &str = "the incomplete update is cut off, and the executor repeats it";

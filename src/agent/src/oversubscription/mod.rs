@@ -152,12 +152,13 @@ impl Agent {
         let revocable = known.resources().iter().any(|resource| resource.revocable.is_some());
         if ends || !revocable {
             out.warn(format!(
-                "Executor {executor} of framework {framework} is not preempted: it ends, or holds no revocable resources"
+                "Executor {executor} of framework {framework} is not preempted: it is terminating, or has no revocable \
+                 resources"
             ));
             return;
         }
         let container = known.container.clone();
-        let message = "The container was ended by the QoS controller, for it used revocable resources".to_owned();
+        let message = "The QoS controller has terminated the container, which used revocable resources".to_owned();
         if self.preempt(&container, Reason::ContainerPreempted, message, out) {
             self.counters.executors_preempted += 1;
         }

@@ -42,7 +42,7 @@ pub struct Explanation {
     /// Least quantities of a useful offer; empty if any offer is useful.
     pub need: Quantities,
     /// Quantities that are withheld for unsatisfied guarantees, by role.
-    pub set_aside: Vec<(Role, Quantities)>,
+    pub withheld: Vec<(Role, Quantities)>,
     /// Result for every agent, sorted by id. Empty if the framework is not subscribed to the role.
     pub agents: Vec<AgentExplanation>,
     /// Names of the machines that are down for maintenance. The caller sets them, since the allocator does not know
@@ -124,7 +124,7 @@ pub enum Obstacle {
     /// The limits of this top-level role leave too little.
     Limit(Role),
     /// The quantities withheld for guarantees of other roles leave too little.
-    SetAside,
+    Withheld,
     /// The framework has refused the resources that it would be offered, until this time; `None`: until the next
     /// interval run.
     Refused(Option<Time>),
@@ -206,7 +206,7 @@ impl Allocator {
             levels: Vec::new(),
             quota: self.quota_usage(role),
             need: need.clone(),
-            set_aside: self.set_aside(),
+            withheld: self.withheld(),
             agents: Vec::new(),
             down: Vec::new(),
         };
@@ -262,7 +262,7 @@ impl Allocator {
         Some(QuotaUsage { role: state.role.clone(), quota: account.quota.clone(), charged: account.charged.clone() })
     }
 
-    fn set_aside(&self) -> Vec<(Role, Quantities)> {
+    fn withheld(&self) -> Vec<(Role, Quantities)> {
         let missing = |ix: &u32| {
             let state = self.roles.get(*ix);
             Some((state.role.clone(), state.account()?.unmet.clone()))

@@ -119,7 +119,7 @@ impl Allocator {
                     None => return Obstacle::Nothing(offer),
                 }
             } else if self.is_useful(question, &within(&seen, &self.limits_left(state.role))) {
-                Obstacle::SetAside
+                Obstacle::Withheld
             } else {
                 Obstacle::Limit(role.top_level())
             };

@@ -28,8 +28,8 @@ impl Display for Explanation {
         if let Some(quota) = &self.quota {
             writeln!(out, "{}", QuotaLine(quota))?;
         }
-        if !self.set_aside.is_empty() {
-            let withheld = self.set_aside.iter().map(|(role, amounts)| format!("{amounts} for {role}"));
+        if !self.withheld.is_empty() {
+            let withheld = self.withheld.iter().map(|(role, amounts)| format!("{amounts} for {role}"));
             writeln!(out, "Withheld for guarantees: {}.", some(withheld))?;
         }
         if self.offer_state == OfferState::Wants && self.agents.is_empty() {
@@ -60,10 +60,10 @@ impl Explanation {
                 writeln!(out, "Framework {framework} is not subscribed to role {role}, but to {roles}.")
             }
             OfferState::Inactive => {
-                writeln!(out, "Framework {framework} gets no offers: it is not connected, or not active.")
+                writeln!(out, "Framework {framework} receives no offers: it is not connected, or not active.")
             }
             OfferState::Suppressed => {
-                writeln!(out, "Framework {framework} gets no offers in role {role}: it has suppressed them.")
+                writeln!(out, "Framework {framework} receives no offers in role {role}: it has suppressed them.")
             }
             OfferState::Wants => writeln!(out, "Framework {framework} wants offers in role {role}."),
         }
@@ -134,19 +134,19 @@ impl Explanation {
                 format!("too little is free{}: {holders}", self.most(agents, |one| Some(&one.free)))
             }
             Obstacle::Reserved(roles) => {
-                format!("what is free is reserved for {}", some(roles.iter().map(ToString::to_string)))
+                format!("the free resources are reserved for {}", some(roles.iter().map(ToString::to_string)))
             }
-            Obstacle::Stripped(lacks) => format!("what is free is only for frameworks with {lacks}"),
+            Obstacle::Stripped(lacks) => format!("the free resources are only for frameworks with {lacks}"),
             Obstacle::Limit(role) => format!("the limits of role {role} leave too little"),
-            Obstacle::SetAside => {
-                let roles = some(self.set_aside.iter().map(|(role, _)| role.to_string()));
+            Obstacle::Withheld => {
+                let roles = some(self.withheld.iter().map(|(role, _)| role.to_string()));
                 let most = self.most(agents, |one| Some(&one.free));
-                format!("what is free{most} is withheld for the guarantees of {roles}")
+                format!("the free resources{most} are withheld for the guarantees of {roles}")
             }
             Obstacle::Refused(_) => self.refused(agents),
             Obstacle::HoldsTooMuch => "the framework holds as much in offers as the policies allow".to_owned(),
             Obstacle::Nothing(offer) => {
-                format!("an offer is possible, unless a framework before it takes it; the first: {offer}")
+                format!("an offer is possible unless an earlier framework accepts it; the first: {offer}")
             }
         }
     }
@@ -267,7 +267,7 @@ impl<'a> Key<'a> {
             Obstacle::Reserved(roles) => Key(9, "", roles.iter().map(|role| role.as_str()).collect()),
             Obstacle::Stripped(lacks) => Key(10, lacks, vec![]),
             Obstacle::Limit(role) => Key(11, role.as_str(), vec![]),
-            Obstacle::SetAside => Key(12, "", vec![]),
+            Obstacle::Withheld => Key(12, "", vec![]),
             Obstacle::Refused(until) => Key(13, if until.is_some() { "" } else { "interval" }, vec![]),
             Obstacle::HoldsTooMuch => Key(14, "", vec![]),
         }
@@ -281,8 +281,8 @@ impl Display for Place<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let Level { name, among, share, before, first, of } = self.0;
         match name.strip_suffix("/.") {
-            Some(role) => write!(out, "Frameworks of {role} itself come")?,
-            None => write!(out, "{name} comes")?,
+            Some(role) => write!(out, "Frameworks of {role} itself are")?,
+            None => write!(out, "{name} is")?,
         }
         write!(out, " {} of {of} ", ordinal(before + 1))?;
         match among.as_str() {

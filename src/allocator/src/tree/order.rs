@@ -74,7 +74,7 @@ impl Order {
         self.keys.remove(key);
     }
 
-    /// Moves a key to its new place.
+    /// Replaces the share and count of a key, and moves it accordingly.
     pub(crate) fn move_key(&mut self, old: &Key, share: Share, count: u64) {
         if (old.share, old.count) == (share, count) {
             return;

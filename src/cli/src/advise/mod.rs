@@ -59,7 +59,7 @@ pub struct Args {
 
 fn time(text: &str) -> Result<Duration, String> {
     let known = binpack::job::parse_time(text).or_else(|| base::parse_duration(text).ok());
-    known.ok_or_else(|| "write a time such as 10, 500ms, 30s, 5m or 2h".to_owned())
+    known.ok_or_else(|| "must be a time such as 10, 500ms, 30s, 5m or 2h".to_owned())
 }
 
 /// Takes or reads measurements, and prints the advice.
@@ -70,10 +70,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut measurements = ClusterMeasurements::default();
     if args.from.is_empty() {
         if args.every < EVERY_MIN {
-            bail!("--every is {:?}: the shortest interval is {EVERY_MIN:?}", args.every);
+            bail!("--every is {:?}: must be {EVERY_MIN:?} or more", args.every);
         }
         if args.length > FOR_MAX {
-            bail!("--for is longer than a year");
+            bail!("--for must be a year at most");
         }
         crate::block_on(measure(args, &mut measurements))?;
     } else {
@@ -121,7 +121,7 @@ async fn measure(args: &Args, measurements: &mut ClusterMeasurements) -> Result<
                 }
             }
             // A master that is unreachable for a moment costs a round.
-            Err(error) if round > 0 => bar.suspend(|| stdio::err!("a round is left out: {error:#}")),
+            Err(error) if round > 0 => bar.suspend(|| stdio::err!("skipped a round: {error:#}")),
             Err(error) => return Err(error),
         }
         bar.inc(1);
@@ -164,6 +164,6 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         let error = run(&parse(&["--every=1ms"]).unwrap()).unwrap_err().to_string();
-        assert!(error.contains("the shortest interval is 200ms"), "{error}");
+        assert!(error.contains("must be 200ms or more"), "{error}");
     }
 }

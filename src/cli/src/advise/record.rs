@@ -49,7 +49,7 @@ impl Recorder {
         written.with_context(|| format!("cannot write to '{}'", self.path.display()))?;
         self.length += lines.len() as u64;
         if self.length >= self.limit {
-            stdio::err!("'{}' has {} bytes: nothing more is recorded", self.path.display(), self.length);
+            stdio::err!("'{}' has {} bytes, the maximum: recording ends", self.path.display(), self.length);
         }
         Ok(())
     }
@@ -76,8 +76,8 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Sample)) -> Result<()> {
         }
         match serde_json::from_slice(&line) {
             Ok(sample) => each(sample),
-            Err(_) if !is_complete => stdio::err!("{name}:{number}: the last line is incomplete and is left out"),
-            Err(error) => bail!("{name}:{number}: is not a measurement of `tepui advise --record`: {error}"),
+            Err(_) if !is_complete => stdio::err!("{name}:{number}: the last line is incomplete and is ignored"),
+            Err(error) => bail!("{name}:{number}: not a measurement of `tepui advise --record`: {error}"),
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(all(&path).unwrap().len(), 2, "an incomplete last line");
         std::fs::write(&path, format!("{text}[]\n")).unwrap();
         let error = all(&path).unwrap_err().to_string();
-        assert!(error.contains("file:3: is not a measurement"), "{error}");
+        assert!(error.contains("file:3: not a measurement"), "{error}");
         std::fs::write(&path, "x".repeat(70_000)).unwrap();
         assert!(all(&path).unwrap_err().to_string().contains("file:1: the line is longer"));
         std::fs::remove_dir_all(&directory).unwrap();

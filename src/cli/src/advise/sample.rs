@@ -33,7 +33,7 @@ impl<'a> Sampler<'a> {
         let agents: Agents = self.master.read("/slaves").await?;
         let agents: Vec<&Agent> = agents.slaves.iter().collect();
         let (measured, silent) = measure(&agents).await;
-        silent.iter().filter(|why| !self.silent.contains(why)).for_each(|why| stdio::err!("left out: {why}"));
+        silent.iter().filter(|why| !self.silent.contains(why)).for_each(|why| stdio::err!("skipped: {why}"));
         self.silent = silent;
         let wanted =
             |framework: &&Framework| self.framework.is_none_or(|name| framework.id == name || framework.name == name);

@@ -8,7 +8,7 @@ use crate::read::table::{number, table};
 /// Formats the advice: jobs, roles, and how it is made.
 pub(super) fn text(report: &Report) -> String {
     if report.jobs.is_empty() {
-        return format!("no running tasks were measured in {} rounds: nothing is proposed", report.rounds);
+        return format!("no running tasks were measured in {} rounds: no proposal", report.rounds);
     }
     let mut text = jobs(report);
     text.push_str(&format!("\n\n{}\n\n", roles(report)));
@@ -19,7 +19,7 @@ pub(super) fn text(report: &Report) -> String {
     }
     if report.left_out > 0 {
         text.push_str(&format!(
-            "{} samples were left out: there are more than {} jobs\n",
+            "{} samples were ignored: there are more than {} jobs\n",
             report.left_out,
             advice::JOBS_MAX
         ));
@@ -172,11 +172,11 @@ mod tests {
             "{text}"
         );
         assert_eq!(line("prod"), "prod 2.1 2.08 0.52 0.64 1.44 531 59 105 426", "{text}");
-        assert!(text.contains("shop/new mem: 2 of 20 measurements: nothing is proposed"), "{text}");
+        assert!(text.contains("shop/new mem: 2 of 20 measurements: no proposal"), "{text}");
         assert!(text.contains("shop/web mem: the largest of 2 tasks is 28.6 MB"), "{text}");
         assert_eq!(
             super::text(&ClusterMeasurements::default().report(Risk::default())),
-            "no running tasks were measured in 0 rounds: nothing is proposed"
+            "no running tasks were measured in 0 rounds: no proposal"
         );
     }
 }

@@ -51,8 +51,8 @@ fn chosen(all: Vec<Task>, args: &Args) -> Result<Vec<(u32, Place)>> {
     let tasks = all.into_iter().filter(wanted).filter_map(|task| Some((task.number, task.place?)));
     let tasks: Vec<(u32, Place)> = tasks.collect();
     match tasks.len() {
-        0 => bail!("no task of '{}' was launched yet; `tepui dag show {}` says why", args.stage, args.job),
-        n if n > TASKS_MAX => bail!("the stage has {n} tasks: name those that you want to see"),
+        0 => bail!("no task of '{}' was launched yet; `tepui dag show {}` shows the reason", args.stage, args.job),
+        n if n > TASKS_MAX => bail!("the stage has {n} tasks: name the tasks to show"),
         _ => Ok(tasks),
     }
 }

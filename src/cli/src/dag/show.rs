@@ -35,7 +35,7 @@ pub struct ShowArgs {
 /// Formats jobs as a table.
 pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
     let mut table =
-        table(&["JOB", "STATE", "PRIORITY", ">STAGES", ">WAITING", ">LIVE", ">DONE", ">FAILED", ">LEFT OUT", ">AGE"]);
+        table(&["JOB", "STATE", "PRIORITY", ">STAGES", ">WAITING", ">LIVE", ">DONE", ">FAILED", ">DROPPED", ">AGE"]);
     for job in jobs {
         let tasks = &job.tasks;
         table.add_row([
@@ -71,7 +71,7 @@ pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
     if let Some(tasks) = tasks {
         text.push_str(&format!("\n\n{}", tasks_table(&tasks, now().as_secs_f64())));
         if tasks.len() == most {
-            text.push_str("\nthere may be more; --all shows them");
+            text.push_str("\nmore tasks may exist: use --all");
         }
     }
     print(&text)
@@ -131,7 +131,7 @@ fn estimate_text(stage: &str, estimate: &Estimate) -> String {
     let Estimate { statistic, value, confidence, tasks, of, .. } = estimate;
     let bound = estimate.bound.map_or("unknown".to_owned(), number);
     format!(
-        "estimate of {stage}: {statistic} {} \u{b1} {bound} ({} % sure) from {tasks} of {of} tasks\n",
+        "estimate of {stage}: {statistic} {} \u{b1} {bound} ({} % confidence) from {tasks} of {of} tasks\n",
         number(*value),
         number(confidence * 100.0)
     )
@@ -156,7 +156,7 @@ fn plot(stage: &str, sizing: &Sizing) -> String {
         ]);
     }
     format!(
-        "\nsizes of {stage}: now {} {}, {} left; {}\n{}\n",
+        "\nsizes of {stage}: now {} {}, {} remaining; {}\n{}\n",
         sizing.size,
         sizing.unit,
         sizing.left,
@@ -211,8 +211,8 @@ mod tests {
             "\nhigh priority: jobs sprint once they are 2 s old\n",
             "outputs of map: removed when the job ended\n",
             "outputs of reduce: /d",
-            "sum 12 \u{b1} 1.5 (95 % sure) from 4 of 5 tasks",
-            "now 4096 bytes, 100 left; wave 1: fine",
+            "sum 12 \u{b1} 1.5 (95 % confidence) from 4 of 5 tasks",
+            "now 4096 bytes, 100 remaining; wave 1: fine",
             "###############  ",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -74,9 +74,9 @@ impl RunHistory {
 
     /// Returns a sentence for each piece of work that did not succeed.
     pub(super) fn wrong(&self) -> Vec<String> {
-        let Some(last) = self.last() else { return vec!["nothing was seen".to_owned()] };
+        let Some(last) = self.last() else { return vec!["the demo has no samples".to_owned()] };
         let batch = last.batch.jobs.iter().filter(|job| job.state != Batch::Finished);
-        let batch = batch.map(|job| format!("the job {} is {:?}; tepui job show says why", job.name, job.state));
+        let batch = batch.map(|job| format!("the job {} is {:?}; tepui job show has the reason", job.name, job.state));
         let training = last.training.jobs.iter().filter(|job| job.state != Training::Finished);
         let training = training.map(|job| format!("the training {} is {:?}: {}", job.name, job.state, job.reason));
         let video = last.video.queries.iter().filter(|query| query.state != Video::Done);
@@ -86,12 +86,12 @@ impl RunHistory {
         let still = last.training.jobs.iter().filter(|job| job.iteration.is_none());
         let still = still.map(|job| format!("the training {} did not iterate", job.name));
         let counts = [
-            ("pieces of batch work", BATCH_TASKS, last.batch.jobs.iter().map(|job| job.tasks.finished as usize).sum()),
+            ("batch tasks", BATCH_TASKS, last.batch.jobs.iter().map(|job| job.tasks.finished as usize).sum()),
             ("training jobs", TRAININGS, last.training.jobs.len()),
             ("video queries", QUERIES, last.video.queries.len()),
         ];
         let counts = counts.into_iter().filter(|(_, wanted, there)| wanted != there);
-        let counts = counts.map(|(what, wanted, there)| format!("{there} {what} where {wanted} should be"));
+        let counts = counts.map(|(what, wanted, there)| format!("{there} {what} instead of {wanted}"));
         batch.chain(training).chain(video).chain(blind).chain(still).chain(counts).collect()
     }
 }

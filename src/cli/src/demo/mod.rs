@@ -90,7 +90,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let failed = !matches!(&result, Ok(code) if *code == ExitCode::SUCCESS);
     cluster.stop(args.keep || failed)?;
     if args.keep || failed {
-        stdio::err!("the sandboxes are kept in {}", directory.display());
+        stdio::err!("the sandboxes are in {}", directory.display());
     }
     result
 }
@@ -100,7 +100,7 @@ async fn on(master: &str, directory: &Path, agents: usize, args: &Args) -> Resul
     let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
     reader.wait_for_agents(agents, daemons::READY).await?;
     let interrupt = Interrupt::watch()?;
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let (mut runs, mut wrong) = (Vec::new(), Vec::new());
     for sharing in args.policy.runs() {
         let (history, ending) = play(&reader, directory, *sharing, &interrupt).await?;
@@ -131,7 +131,7 @@ async fn play(
     sharing: Sharing,
     interrupt: &Interrupt,
 ) -> Result<(RunHistory, Vec<String>)> {
-    stdio::err!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
+    stdio::err!("cores are shared {}; generating two streams and profiling the queries", sharing.words());
     let frameworks = Frameworks::start(&master.master, directory, sharing).await?;
     let mut view = view::new();
     let (mut history, began) = (RunHistory::default(), now());

@@ -60,17 +60,17 @@ pub(super) fn rows(history: &RunHistory, seconds: f64) -> Vec<(&'static str, Str
         queries.iter().map(|query| query.goals.quality_weight * query.mean_quality).sum::<f64>() / weights.max(1e-9);
     vec![
         (
-            "training: not learnt yet, mean over jobs and time",
+            "training: mean normalised loss over jobs and time",
             format!("{:.1} %", 100.0 * mean(&jobs.iter().map(|job| mean_left(job, seconds)).collect::<Vec<_>>())),
         ),
-        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean_learnt(history))),
-        ("training: seconds from submission to the end, mean", format!("{:.1}", mean_completion(history))),
-        ("video: quality, mean by weight", format!("{quality:.2}")),
+        ("training: mean seconds until 90 % of the loss reduction", format!("{:.1}", mean_learnt(history))),
+        ("training: mean seconds from submission to the end", format!("{:.1}", mean_completion(history))),
+        ("video: weighted mean quality", format!("{quality:.2}")),
         (
-            "video: seconds of lag over the goal, mean",
+            "video: mean seconds of lag over the goal",
             format!("{:.2}", mean(&queries.iter().map(|query| query.mean_lag_over).collect::<Vec<_>>())),
         ),
-        ("seconds until all was done, lag within goals included", format!("{:.0}", last.at)),
+        ("seconds until the end, with lags within the goals", format!("{:.0}", last.at)),
     ]
 }
 

@@ -53,7 +53,7 @@ impl Sharing {
     /// Returns the policy's name in reports.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Sharing::Quality => "by the quality that cores bring",
+            Sharing::Quality => "by the gain in quality",
             Sharing::Fair => "evenly",
         }
     }
@@ -97,7 +97,7 @@ fn streets(directory: &Path) -> Result<()> {
             ..SceneOptions::default()
         };
         scene::generate(&options, &directory.join(format!("{name}.mp4")))
-            .with_context(|| format!("cannot make {name}"))?;
+            .with_context(|| format!("cannot create {name}"))?;
     }
     Ok(())
 }

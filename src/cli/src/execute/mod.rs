@@ -113,7 +113,7 @@ impl ProgressOutput {
         // A master of Mesos does not explain.
         let waiting = WaitExplanation::ask(&self.master, framework, &self.need).await;
         let waiting = waiting.unwrap_or(WaitExplanation {
-            reasons: vec!["the master does not explain why".into()],
+            reasons: vec!["the master gives no explanation".into()],
             impossible: None,
             agents: 0,
         });
@@ -132,7 +132,9 @@ impl ProgressOutput {
 /// It was not asked to end.
 pub(crate) fn stopped(ending: &Ending) -> Result<()> {
     if let Ending::Unreachable(why) = ending {
-        bail!("no master took us in ({why}); start a cluster with `tepui local`, or name its master with --master");
+        bail!(
+            "no master could be reached ({why}); start a cluster with `tepui local`, or name its master with --master"
+        );
     }
     ending.why().map_or(Ok(()), |why| bail!(why))
 }

@@ -51,7 +51,7 @@ impl Outputs {
         self.ended.send_replace(true);
         let rest = async { while self.copies.join_next().await.is_some() {} };
         if tokio::time::timeout(REST, rest).await.is_err() {
-            stdio::err!("the end of the output is missing: an agent gives no answer");
+            stdio::err!("the end of the output is missing: the agent does not answer");
         }
     }
 }

@@ -181,7 +181,11 @@ impl<W: Write> ExecuteScheduler<W> {
             return;
         }
         self.kill_at = Some(Time::NEVER);
-        self.say(if interrupted { "Interrupted: ending the work" } else { "The time is over: ending the work" });
+        self.say(if interrupted {
+            "Interrupted: ending the work"
+        } else {
+            "The time limit has passed: ending the work"
+        });
         let ids: Vec<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
         for id in ids {
             calls.kill(&id, None);
@@ -192,7 +196,7 @@ impl<W: Write> ExecuteScheduler<W> {
     fn give_up(&mut self, now: Time, calls: &mut Calls) {
         match self.give_up_at {
             Some(at) if at <= now => {
-                self.say("There is no master to end the work; it ends when the framework's failover timeout is over");
+                self.say("No master can be reached to end the work; it ends after the framework's failover timeout");
                 calls.stop();
             }
             Some(at) => calls.wake_at(at),
@@ -384,6 +388,6 @@ mod tests {
         bench.now = bench.now + GIVE_UP_AFTER;
         bench.put(Input::Wake);
         let said = String::from_utf8(execute.out).unwrap();
-        assert!(said.contains("There is no master to end the work"), "{said}");
+        assert!(said.contains("No master can be reached to end the work"), "{said}");
     }
 }

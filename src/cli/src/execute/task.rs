@@ -66,7 +66,7 @@ pub(super) fn need_of(work: &Work) -> Result<String> {
 
 fn needs(text: &str) -> Result<Resources> {
     let needs = parse_text(text, &Role::star());
-    needs.with_context(|| format!("--resources='{text}' cannot be read; write it as for example cpus:1;mem:128"))
+    needs.with_context(|| format!("--resources='{text}' cannot be read: must be such as cpus:1;mem:128"))
 }
 
 fn command(args: &Args) -> Result<CommandInfo> {

@@ -171,13 +171,13 @@ impl Framework for Handle {
         Some(match event {
             JobEvent::Submitted { name, version, taken } => match taken {
                 SubmissionEffect::New => format!("{name}: submitted"),
-                SubmissionEffect::Updated => format!("{name}: version {version} is wanted"),
+                SubmissionEffect::Updated => format!("{name}: updated to version {version}"),
                 SubmissionEffect::Scaled | SubmissionEffect::Unchanged => {
-                    format!("{name}: another number of tasks is wanted")
+                    format!("{name}: number of tasks changed")
                 }
             },
-            JobEvent::Stopping { name } => format!("{name}: is being stopped"),
-            JobEvent::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
+            JobEvent::Stopping { name } => format!("{name}: stopping"),
+            JobEvent::Deployed { name, version } => format!("{name}: deployed, version {version}"),
             JobEvent::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
             JobEvent::Task { place, state, message, .. } => {
                 return task_line(&format!("{} on {}", place.task_id, place.host), state, message);

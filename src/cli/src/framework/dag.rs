@@ -98,7 +98,7 @@ fn share(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|share| (0.0..1.0).contains(share))
-        .ok_or_else(|| "must be 0 or more, and below 1".to_owned())
+        .ok_or_else(|| "must be 0 or more and below 1".to_owned())
 }
 
 /// The value of `--drop`.
@@ -144,7 +144,7 @@ impl SettingArgs {
         match (&self.order, &self.model) {
             (order, None) => Ok(order.clone()),
             (Order::Learned(_), Some(file)) => Ok(Order::Learned(read_model(file)?.into())),
-            (order, Some(_)) => bail!("--model is for the order decima, and the order is {order}"),
+            (order, Some(_)) => bail!("--model needs the order decima, not {order}"),
         }
     }
 
@@ -239,7 +239,7 @@ impl Framework for Handle {
             // The job file decides about this.
             JobEvent::Removed { .. } => return None,
             JobEvent::NotRemoved { name, why } => {
-                format!("{name}: what it left cannot be removed, which is tried again at the next start: {why}")
+                format!("{name}: its outputs cannot be removed, retrying at the next start: {why}")
             }
             JobEvent::Order { order, note } => format!("the order is {order}: {note}"),
             JobEvent::Task { task_id, state, message, .. } => return task_line(task_id, state, message),
@@ -251,7 +251,7 @@ impl Framework for Handle {
         let connected = if status.connected { "connected" } else { "no master" };
         let (tasks, totals) = (&status.tasks, &status.totals);
         Ok(format!(
-            "\n{}\n\n{connected}; order {}; {} waiting, {} live; launched {}, finished {}, failed {}, lost {}, made again {}",
+            "\n{}\n\n{connected}; order {}; {} waiting, {} live; launched {}, finished {}, failed {}, lost {}, recomputed {}",
             jobs_table(&jobs),
             status.order,
             tasks.waiting,

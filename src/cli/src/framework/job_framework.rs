@@ -86,7 +86,7 @@ pub(super) async fn run<F: Framework>(
         if taken.as_ref().is_err_and(F::is_gone) {
             return ended(&service.wait().await, ExitCode::FAILURE);
         }
-        taken.context("the jobs were not taken")?;
+        taken.context("the framework rejected the jobs")?;
     }
     watch(service, &mut follower, options).await
 }

@@ -80,7 +80,7 @@ impl Gang {
     /// Requests a rank to run a command; an empty one only tests the connection. Returns the connection, which reports
     /// how the command ended.
     fn ask(&self, rank: usize, command: &str) -> Result<BufReader<TcpStream>> {
-        let address = self.addresses.get(rank).with_context(|| format!("there is no rank {rank}"))?;
+        let address = self.addresses.get(rank).with_context(|| format!("the gang has no rank {rank}"))?;
         let mut stream = TcpStream::connect(address).with_context(|| format!("rank {rank} at {address}"))?;
         let request = format!("{}\n{}\n{command}", self.token, command.len());
         stream.write_all(request.as_bytes()).with_context(|| format!("rank {rank} at {address}"))?;
@@ -141,7 +141,7 @@ fn wait_for(gang: &Gang, rank: usize) -> Result<()> {
     loop {
         match gang.ask(rank, "") {
             Ok(_) => return Ok(()),
-            Err(error) if began.elapsed() > READY => return Err(error.context("not all ranks are there")),
+            Err(error) if began.elapsed() > READY => return Err(error.context("not all ranks have started")),
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }

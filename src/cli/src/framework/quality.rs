@@ -143,7 +143,7 @@ fn read_jobs(path: Option<&Path>) -> Result<Vec<Job>> {
 
 fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     if args.cores.is_some_and(|cores| cores < args.worker_cores) {
-        bail!("--cores: fewer than a worker has, {}: nothing could be trained", args.worker_cores);
+        bail!("--cores: must be {} or more, the cores of a worker", args.worker_cores);
     }
     let mut options = Options::new(framework.options("quality")?);
     options.jobs = read_jobs(args.jobs.as_deref())?;

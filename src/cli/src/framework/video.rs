@@ -202,7 +202,7 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
     let for_ever = options.queries.is_empty();
     let interrupt = Interrupt::watch()?;
     if !options.queries.is_empty() {
-        stdio::err!("looking for profiles of {} queries, or making them", options.queries.len());
+        stdio::err!("reading or making profiles of {} queries", options.queries.len());
     }
     let service = Service::start(options).await?;
     live::show(service, &interrupt, (&framework, &args.live), for_ever, |_| Ok(())).await

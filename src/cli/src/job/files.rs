@@ -129,7 +129,7 @@ pub(crate) async fn place_file(place: &Place, master: &MasterArgs, name: &str) -
     let agents: Agents = master.read("/slaves").await?;
     match agents.slaves.iter().find(|agent| agent.id == place.agent_id) {
         Some(agent) => sandbox::File::find(master, agent.address(), of, name).await,
-        None => bail!("agent {} is not connected: what the task wrote cannot be read", place.agent_id),
+        None => bail!("agent {} is not connected: the task's output cannot be read", place.agent_id),
     }
 }
 

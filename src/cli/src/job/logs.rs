@@ -68,8 +68,8 @@ fn chosen(view: &View, args: &Args) -> Result<Vec<(u32, Place)>> {
     let tasks = view.tasks.iter().filter(wanted).filter_map(|task| Some((task.number, task.place.clone()?)));
     let tasks: Vec<(u32, Place)> = tasks.collect();
     match tasks.len() {
-        0 => bail!("no task of '{}' was launched yet; `tepui job show {}` says why", args.job, args.job),
-        n if n > TASKS_MAX => bail!("the job has {n} tasks: name those that you want to see"),
+        0 => bail!("no task of '{}' was launched yet; `tepui job show {}` shows the reason", args.job, args.job),
+        n if n > TASKS_MAX => bail!("the job has {n} tasks: name the tasks to show"),
         _ => Ok(tasks),
     }
 }

@@ -83,11 +83,11 @@ impl Command {
                 Command::Scale(args) => {
                     let path = service::path(&args.job, "/scale");
                     args.service.find().await?.post(&path, &json!({ "count": args.count })).await?;
-                    args.service.say(&format!("{} will have {} tasks", args.job, args.count))
+                    args.service.say(&format!("{}: scaling to {} tasks", args.job, args.count))
                 }
                 Command::Restart(args) => {
                     args.service.find().await?.post(&service::path(&args.job, "/restart"), &json!({})).await?;
-                    args.service.say(&format!("{} is being replaced", args.job))
+                    args.service.say(&format!("{}: restarting", args.job))
                 }
                 Command::Stop(args) => args.end("stopped").await,
             }

@@ -98,7 +98,7 @@ fn show_text(view: &View, all: bool, now: f64) -> String {
     }
     text.push_str(&reasons(&view.why));
     if let Some(sizing) = &view.sizing {
-        text.push_str(&format!("asks: {}; launched with: {}\n", needs(&sizing.requested), needs(&sizing.applied)));
+        text.push_str(&format!("requested: {}; launched with: {}\n", needs(&sizing.requested), needs(&sizing.applied)));
         sizing.why.iter().for_each(|why| text.push_str(&format!("sizing: {why}\n")));
     }
     let shown: Vec<&Task> = view.tasks.iter().take(if all { usize::MAX } else { TASKS_SHOWN }).collect();
@@ -111,7 +111,7 @@ fn show_text(view: &View, all: bool, now: f64) -> String {
     for past in view.past.iter().rev().take(5) {
         let part = |key: &str| past[key].as_str().unwrap_or_default().to_owned();
         let ago = age(now - past["ended"].as_f64().unwrap_or(f64::NAN));
-        text.push_str(&format!("gone {ago} ago: {} on {}: {}\n", part("task_id"), part("host"), part("message")));
+        text.push_str(&format!("ended {ago} ago: {} on {}: {}\n", part("task_id"), part("host"), part("message")));
     }
     text.trim_end().to_owned()
 }
@@ -128,7 +128,7 @@ fn run(job: &Value) -> Option<String> {
 fn tasks_table(tasks: &[&Task], is_sized: bool, now: f64) -> String {
     let mut titles = vec![">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "MESSAGE"];
     if is_sized {
-        titles.insert(8, "GIVEN");
+        titles.insert(8, "RESOURCES");
     }
     let mut table = table(&titles);
     for task in tasks {

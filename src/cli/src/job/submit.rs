@@ -129,9 +129,9 @@ fn summary(submitted: &Value) -> String {
     let name = submitted["name"].as_str().unwrap_or_default();
     let version = &submitted["version"];
     match submitted["taken"].as_str().unwrap_or_default() {
-        "updated" => format!("{name}: becomes version {version}"),
-        "scaled" => format!("{name}: gets another number of tasks"),
-        "unchanged" => format!("{name}: is as it was"),
+        "updated" => format!("{name}: updated to version {version}"),
+        "scaled" => format!("{name}: number of tasks changed"),
+        "unchanged" => format!("{name}: unchanged"),
         _ => format!("{name}: submitted"),
     }
 }
@@ -159,7 +159,7 @@ async fn wait(service: &Service, names: &[&String], args: &ServiceArgs) -> Resul
                 is_asked = true;
                 let waiting = waiting(service, &args.master, &summary.need).await;
                 if let Some(why) = waiting.and_then(|waiting| impossible(&view, waiting)) {
-                    bail!("{name} cannot run: {why}. It stays submitted; `tepui job stop {name}` takes it back");
+                    bail!("{name} cannot run: {why}. It stays submitted; `tepui job stop {name}` removes it");
                 }
             }
             looks += 1;

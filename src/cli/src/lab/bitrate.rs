@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say!("{}", serde_json::to_string(&rows)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let titles = ["POLICY", ">SCORE", ">OVER BBA-0", ">MBIT/S", ">STANDS s/min", ">CHANGE MBIT/S"];
+    let titles = ["POLICY", ">SCORE", ">VS BBA-0", ">MBIT/S", ">STALLED s/min", ">CHANGE MBIT/S"];
     let mut table = table(&titles);
     let cell = |spread: Spread| match spread.half {
         0.0 => number(spread.mean),
@@ -99,7 +99,7 @@ fn trained(study: Study, args: &Args, file: &Path) -> Result<Weights> {
         ),
     ];
     std::fs::write(file, weights.write(&above)).with_context(|| format!("cannot write {}", file.display()))?;
-    stdio::err!("{}: the best of the last round have {score:.3} for a chunk", file.display());
+    stdio::err!("{}: mean score per chunk of the best weights: {score:.3}", file.display());
     Ok(weights)
 }
 

@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         points.push(Compared::new(values, (&names.0, &names.1), &first, second));
     }
     if points.is_empty() {
-        bail!("no point of the one sweep is a point of the other, too: there is nothing to compare");
+        bail!("the two sweeps have no point in common");
     }
     let sentences = summary((&names.0, &names.1), &points);
     if !args.all {
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for point in points.iter().filter(|point| !point.numbers.is_empty()) {
         text += &format!("\n{}\n", point.title());
         let (first, second) = (format!(">{}", names.0), format!(">{}", names.1));
-        let mut table = table(&["NUMBER", &first, &second, ">DIFFERENCE", ">95 % INTERVAL OF IT", ""]);
+        let mut table = table(&["METRIC", &first, &second, ">DIFFERENCE", ">95 % INTERVAL", ""]);
         point.numbers.iter().map(row).for_each(|row| {
             table.add_row(row);
         });
@@ -86,11 +86,11 @@ fn name(directory: &Path) -> String {
 
 fn results(directory: &Path) -> Result<(Results, String)> {
     if !directory.join("scenario.toml").exists() {
-        bail!("{} has no results; make some with: tepui lab run SCENARIO --out {0}", directory.display());
+        bail!("{} has no results; run: tepui lab run SCENARIO --out {0}", directory.display());
     }
     let (results, text) = read_results(directory)?;
     if results.iter().all(|(_, outcomes)| outcomes.is_empty()) {
-        bail!("{} has no finished runs; make some with: tepui lab run SCENARIO --out {0}", directory.display());
+        bail!("{} has no finished runs; run: tepui lab run SCENARIO --out {0}", directory.display());
     }
     Ok((results, text))
 }

@@ -72,12 +72,12 @@ fn traced(args: &Args) -> Result<Outcome> {
     for event in readers.into_iter().flat_map(|(reader, path)| google_events(reader, path)) {
         let time = event?.time;
         if time < last {
-            bail!("the events are not in the order of time: name the files in their order");
+            bail!("the events are not in order of time: name the files in the order of their times");
         }
         (first, last) = (first.min(time), time);
     }
     if !first.is_finite() {
-        bail!("there are no events");
+        bail!("the trace has no events");
     }
     let mut readers = Vec::new();
     for path in &args.trace {
@@ -97,7 +97,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn text(outcome: &Outcome, source: &str) -> String {
-    let mut all = table(&["PREDICTED", ">COUNT", ">RIGHT", ">BY HABIT", ">MOST FREQUENT", ">SOURCE"]);
+    let mut all = table(&["PREDICTED", ">COUNT", ">RIGHT", ">BASELINE", ">MOST FREQUENT", ">PAPER"]);
     let mut row = |name: String, score: &Score, habit: Option<&Score>, source: &str| {
         all.add_row([
             name,
@@ -109,11 +109,11 @@ fn text(outcome: &Outcome, source: &str) -> String {
         ]);
     };
     row("jobs, at their first launch".to_owned(), &outcome.jobs, Some(&outcome.jobs_by_habit), "94.4 %");
-    row("launches, when they begin".to_owned(), &outcome.events, Some(&outcome.events_by_habit), "76.8 %");
-    row("the same, not learning any more".to_owned(), &outcome.events_frozen, None, "");
+    row("launches, at their start".to_owned(), &outcome.events, Some(&outcome.events_by_habit), "76.8 %");
+    row("launches, model frozen".to_owned(), &outcome.events_frozen, None, "");
     for running in &outcome.running {
-        row(format!("launches that run for {}", age(running.age)), &running.then, None, "");
-        row("the same launches, when they began".to_owned(), &running.at_launch, None, "");
+        row(format!("launches, after running for {}", age(running.age)), &running.then, None, "");
+        row("these launches, at their start".to_owned(), &running.at_launch, None, "");
     }
     let mut classes = table(&["END", ">JOBS", ">PRECISION", ">RECALL", ">LAUNCHES", ">PRECISION", ">RECALL"]);
     for (job, event) in outcome.jobs.classes().iter().zip(outcome.events.classes()) {
@@ -128,8 +128,8 @@ fn text(outcome: &Outcome, source: &str) -> String {
         ]);
     }
     format!(
-        "{source}\n{} launches learned before {} of the trace, then:\n\n{}\n\n{}\n\n\"Source\" is the paper's accuracy on Google's trace of \
-         2011; on a generated trace it cannot be compared.\n\"By habit\" is the most frequent end so far of the job or its kind, without a network.",
+        "{source}\n{} launches in the training part, the first {} of the trace; results for the rest:\n\n{}\n\n{}\n\n\"Paper\" is the paper's accuracy on Google's trace of \
+2011; on a generated trace it cannot be compared.\n\"Baseline\" is the most frequent end so far of the job or its kind, without a network.",
         outcome.learned,
         age(outcome.from),
         all.trim_fmt(),
@@ -149,7 +149,7 @@ mod tests {
     fn a_made_trace_and_the_same_from_a_file() {
         let outcome = made(&args(Vec::new())).unwrap();
         let shown = text(&outcome, "made");
-        assert!(shown.contains("launches that run for 10 min") && shown.contains("76.8 %"), "{shown}");
+        assert!(shown.contains("launches, after running for 10 min") && shown.contains("76.8 %"), "{shown}");
         assert_eq!(shown.lines().filter(|line| line.starts_with("evict")).count(), 1, "{shown}");
 
         let directory = std::env::temp_dir().join(format!("tepui-failures-{}", std::process::id()));
@@ -159,7 +159,7 @@ mod tests {
         let read = traced(&args(vec![path.clone()])).unwrap();
         assert_eq!(read.events.count() + read.learned, outcome.events.count() + outcome.learned);
         let twice = traced(&args(vec![path.clone(), path])).unwrap_err().to_string();
-        assert!(twice.contains("not in the order of time"), "{twice}");
+        assert!(twice.contains("not in order of time"), "{twice}");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -24,9 +24,9 @@ pub struct Args {
     /// Play only this seed; if it breaks a rule, minimize it and print its event log
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from", "threads"])]
     seed: Option<u64>,
-    /// With --seed: print the whole log of the seed as it is, whether it breaks a rule or not
+    /// With --seed: print the complete log of the seed, without reducing it
     #[arg(long, requires = "seed")]
-    whole: bool,
+    log: bool,
     /// Number of seeds to play at once [default: one for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -58,9 +58,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let defect = defect::<Defect>(args.defect.as_deref())?;
     match args.seed {
-        Some(seed) if args.whole => {
+        Some(seed) if args.log => {
             let played = run_plan(&Plan::draw(seed).with_defect(defect), true);
-            Ok(whole(LEGEND, &played.log, played.broken.is_some()))
+            Ok(print_log(LEGEND, &played.log, played.broken.is_some()))
         }
         Some(seed) => one("", args, seed, examine(seed, defect).map(Shown::from)),
         None => many(
@@ -76,9 +76,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn masters(args: &Args) -> Result<ExitCode> {
     let defect = defect::<masters::Defect>(args.defect.as_deref())?;
     match args.seed {
-        Some(seed) if args.whole => {
+        Some(seed) if args.log => {
             let played = masters::run_plan(&masters::Plan::draw(seed).with_defect(defect), true);
-            Ok(whole(masters::LEGEND, &played.log, played.broken.is_some()))
+            Ok(print_log(masters::LEGEND, &played.log, played.broken.is_some()))
         }
         Some(seed) => one(" --masters", args, seed, masters::examine(seed, defect).map(Shown::from)),
         None => many(
@@ -197,7 +197,7 @@ fn one(option: &str, args: &Args, seed: u64, finding: Option<Shown>) -> Result<E
         if args.json {
             say!("{}", serde_json::json!({ "seed": seed, "broken": null }));
         } else {
-            say!("seed {seed} breaks no rule (its log: tepui lab faults{option} --seed {seed} --whole)");
+            say!("seed {seed} breaks no rule (its log: tepui lab faults{option} --seed {seed} --log)");
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -216,8 +216,8 @@ fn one(option: &str, args: &Args, seed: u64, finding: Option<Shown>) -> Result<E
     Ok(ExitCode::FAILURE)
 }
 
-/// Prints the whole log of a seed.
-fn whole(legend: &str, log: &[String], is_broken: bool) -> ExitCode {
+/// Prints the complete log of a seed.
+fn print_log(legend: &str, log: &[String], is_broken: bool) -> ExitCode {
     say!("{legend}");
     log.iter().for_each(|line| say!("{line}"));
     if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -235,7 +235,7 @@ fn show(option: &str, seed: u64, finding: Option<&Shown>) {
         say!("        ...  {} lines", log.len() - first - last);
         log[log.len() - last..].iter().for_each(|line| say!("{line}"));
     }
-    say!("\nBROKEN: {broken}\nto see it again: tepui lab faults{option} --seed {seed}");
+    say!("\nBROKEN: {broken}\nto repeat it: tepui lab faults{option} --seed {seed}");
 }
 
 #[cfg(test)]

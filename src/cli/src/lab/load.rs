@@ -86,9 +86,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let text = plan.scenario();
     // An error names lines of the generated scenario.
     let file = Path::new("load.toml");
-    let scenario = Scenario::read(&text, file).with_context(|| format!("no such load can be made:\n{text}"))?;
+    let scenario = Scenario::read(&text, file).with_context(|| format!("invalid load:\n{text}"))?;
     if args.place.master.is_none() {
-        args.place.check(&text, file, 1.0).with_context(|| format!("no such load can be made:\n{text}"))?;
+        args.place.check(&text, file, 1.0).with_context(|| format!("invalid load:\n{text}"))?;
         scenario.warnings(&text, file, &Traces::default()).iter().for_each(|warning| stdio::err!("tepui: {warning}"));
     }
     let interrupted = AtomicBool::new(false);

@@ -48,24 +48,24 @@ fn print(replay: &Replay, other: bool) {
         say!("The recording ends within a batch: its master crashed or was killed.");
     }
     match replay.differs {
-        None => say!("Under the recorded settings every batch leads to what it led to then."),
+        None => say!("Under the recorded settings every batch has the recorded outcome."),
         Some((batch, at)) => say!(
-            "{} batches lead to something else than then, the first of them batch {batch} after {at:.1} s: this is not the \
-             version of tepui that was recorded, or a bug",
+            "{} batches differ from the recording, first batch {batch} after {at:.1} s: another version of tepui made \
+             the recording, or this is a bug",
             replay.different
         ),
     }
     let mut table = table(&TITLES);
     for (name, (was, would)) in &replay.frameworks {
-        table.add_row(row(name, if other { "was" } else { "" }, was));
+        table.add_row(row(name, if other { "recorded" } else { "" }, was));
         if let Some(would) = would {
-            table.add_row(row("", "would", would));
+            table.add_row(row("", "replayed", would));
         }
     }
     say!("{}", table.trim_fmt());
     if other {
-        say!("{} calls had no offer to answer under the other policies, and were not made there.", replay.dropped);
-        say!("What frameworks did is as recorded: they do not know of the other master.");
+        say!("{} recorded calls answer offers that the other policies do not make: not replayed.", replay.dropped);
+        say!("Frameworks act as recorded: they do not react to the other policies.");
     }
     if let Some(differences) = &replay.differences {
         explain(differences);
@@ -80,20 +80,20 @@ fn explain(differences: &Differences) {
     say!("");
     say!("WHY THE OUTCOMES DIFFER");
     for (setting, was, would) in &differences.policies {
-        say!("Policy {setting}: {was} in the recording, {would} here.");
+        say!("Policy {setting}: recorded {was}, replayed {would}.");
     }
     if differences.policies.is_empty() {
         say!("The policies are those of the recording.");
     }
-    let Some((batch, seconds)) = differences.parted else {
-        say!("Both masters decide the same in every batch.");
+    let Some((batch, seconds)) = differences.first_difference else {
+        say!("The masters decide the same in every batch.");
         return;
     };
-    say!("Up to {seconds:.1} s both masters decide the same. They part in batch {batch}:");
-    let first = differences.decisions.iter().chain(&differences.tasks).filter(|parted| parted.batch == batch);
+    say!("Up to {seconds:.1} s both masters decide the same. The first difference is in batch {batch}:");
+    let first = differences.decisions.iter().chain(&differences.tasks).filter(|one| one.batch == batch);
     decisions(first);
     say!("");
-    say!("Decisions differ in {} batches. What only one of the two did:", differences.batches);
+    say!("Decisions differ in {} batches. Decisions of one master only:", differences.batches);
     let mut table = table(&ONLY);
     for (name, only) in &differences.frameworks {
         let (offers, back, launched) = (only.offers, only.taken_back, only.launched);
@@ -103,37 +103,37 @@ fn explain(differences: &Differences) {
     say!("{}", table.trim_fmt());
     if !differences.tasks.is_empty() {
         say!("");
-        say!("Tasks that the other master did not launch, the first of them:");
+        say!("First tasks that the other master did not launch:");
         decisions(differences.tasks.iter());
     }
 }
 
 const ONLY: [&str; 8] = [
     "FRAMEWORK",
-    ">OFFERS was",
-    ">would",
-    ">TAKEN BACK was",
-    ">would",
-    ">TASKS LAUNCHED was",
-    ">would",
+    ">OFFERS recorded",
+    ">replayed",
+    ">RESCINDED recorded",
+    ">replayed",
+    ">TASKS LAUNCHED recorded",
+    ">replayed",
     ">NEVER LAUNCHED",
 ];
 
 fn decisions<'a>(all: impl Iterator<Item = &'a DifferingDecision>) {
-    let mut table = table(&["AT s", "MASTER", "DECISION", "REASON"]);
+    let mut table = table(&["TIME s", "MASTER", "DECISION", "REASON"]);
     let mut left = 0_usize;
-    for (n, parted) in all.enumerate() {
+    for (n, differing) in all.enumerate() {
         if n >= DECISIONS {
             left += 1;
             continue;
         }
-        let by = if parted.by == By::Recorded { "recorded" } else { "other" };
-        let reason = match (parted.what, parted.why.as_str()) {
+        let by = if differing.by == By::Recorded { "recorded" } else { "other" };
+        let reason = match (differing.what, differing.why.as_str()) {
             (_, "") => String::new(),
             (DecisionKind::TakesBack, why) => why.to_owned(),
             (DecisionKind::Offers | DecisionKind::Launches, why) => format!("in the other master: {why}"),
         };
-        table.add_row([format!("{:.1}", parted.seconds), by.to_owned(), decision(parted), reason]);
+        table.add_row([format!("{:.1}", differing.seconds), by.to_owned(), decision(differing), reason]);
     }
     say!("{}", table.trim_fmt());
     if left > 0 {
@@ -145,13 +145,13 @@ fn decision(DifferingDecision { what, framework, role, agent, resources, task, .
     let role = if role.is_empty() { String::new() } else { format!(" ({role})") };
     match what {
         DecisionKind::Offers => format!("offers {resources} of {agent} to {framework}{role}"),
-        DecisionKind::TakesBack => format!("takes {resources} of {agent} back from {framework}{role}"),
+        DecisionKind::TakesBack => format!("rescinds {resources} of {agent} from {framework}{role}"),
         DecisionKind::Launches => format!("launches task {task} of {framework} on {agent}"),
     }
 }
 
 const TITLES: [&str; 9] =
-    ["FRAMEWORK", "", ">OFFERS", ">ACCEPTED", ">DECLINED", ">TAKEN BACK", ">SHARE", ">FAIR", ">WAITED s"];
+    ["FRAMEWORK", "", ">OFFERS", ">ACCEPTED", ">DECLINED", ">RESCINDED", ">SHARE", ">FAIR", ">WAITED s"];
 
 fn row(name: &str, which: &str, totals: &FrameworkTotals) -> [String; 9] {
     [

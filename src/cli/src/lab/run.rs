@@ -181,7 +181,7 @@ const ROWS: usize = 20;
 
 /// Formats the measures of bundled frameworks.
 fn own(first: &Outcome, all: &[Spread]) -> String {
-    let mut own = table(&["FRAMEWORK", "OF ITS OWN", ">MEAN"]);
+    let mut own = table(&["FRAMEWORK", "METRIC", ">MEAN"]);
     for framework in first.frameworks.iter().take(ROWS) {
         for (name, _) in &framework.own {
             let known = format!("{}.{name}", framework.name);

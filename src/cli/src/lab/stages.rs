@@ -90,7 +90,7 @@ fn read_trace(file: &Path) -> Result<Vec<TracedJob>> {
     let trace = alibaba::read(&mut BufReader::new(opened), 20_000, 2);
     let trace = trace.with_context(|| format!("cannot read {}", file.display()))?;
     if !trace.left_out.is_empty() {
-        stdio::err!("{}: {} are replayed; {}", file.display(), trace.jobs.len(), trace.left_out);
+        stdio::err!("{}: {} jobs; {}", file.display(), trace.jobs.len(), trace.left_out);
     }
     if trace.jobs.is_empty() {
         bail!("{} has no jobs of several tasks that have ended", file.display());

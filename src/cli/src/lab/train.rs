@@ -101,7 +101,7 @@ fn trainer(args: &Args) -> Result<Trainer> {
         return Ok(trainer);
     }
     if checkpoint.exists() {
-        bail!("{} has a training already: --resume takes it up, another --out begins anew", args.out.display());
+        bail!("{} already has a training: continue it with --resume, or give another --out", args.out.display());
     }
     Ok(Trainer::new(settings.unwrap_or_else(|| Settings { seed: args.seed, ..Settings::default() }))?)
 }

@@ -75,7 +75,7 @@ impl Action {
                 Action::Drain(args) => drain(&args).await,
                 Action::Deactivate(named) => {
                     let id = simple(&named, "DEACTIVATE_AGENT").await?;
-                    say!("{id} gets no more offers: `tepui agents reactivate {id}` ends that");
+                    say!("{id} is deactivated: `tepui agents reactivate {id}` reverts this");
                     Ok(())
                 }
                 Action::Reactivate(named) => {
@@ -127,7 +127,7 @@ async fn drain(args: &Drain) -> Result<()> {
     }
     master.send_call("DRAIN_AGENT", &body).await.with_context(|| format!("agent {id}"))?;
     if !args.wait {
-        say!("{id} drains: `tepui agents` shows when it is drained");
+        say!("{id} is draining: `tepui agents` shows its state");
         return Ok(());
     }
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -139,9 +139,11 @@ async fn drain(args: &Drain) -> Result<()> {
             None if is_recovered => bar.set_message(format!("{id} has not reregistered since the master started")),
             Some("DRAINED") => break,
             Some("DRAINING") if bar.is_hidden() => {}
-            Some("DRAINING") => bar.set_message(format!("{id} drains, {} tasks left", tasks_of(master, &id).await?)),
+            Some("DRAINING") => {
+                bar.set_message(format!("{id} is draining, {} tasks remaining", tasks_of(master, &id).await?))
+            }
             None if args.mark_gone => break,
-            None => bail!("agent {id} is not registered any more"),
+            None => bail!("agent {id} is no longer registered"),
             Some(_) => bail!("agent {id} was reactivated"),
         }
         bar.tick();

@@ -14,7 +14,7 @@ pub(super) fn confirm(yes: bool, what: &str) -> Result<()> {
     if yes || !stdin.is_terminal() {
         return Ok(());
     }
-    stdio::err!("This cannot be undone: {what}. Go on? [y/N]");
+    stdio::err!("This cannot be undone: {what}. Continue? [y/N]");
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
     match answer.trim().to_lowercase().as_str() {

@@ -69,7 +69,7 @@ impl Action {
             }
             Action::Remove { address, master } => {
                 crate::block_on(master.send_call("REMOVE_MASTER", &json!({ "address": address })))?;
-                say!("{address} is being removed, and will end");
+                say!("{address} is being removed; its process will exit");
             }
             Action::Transfer { address, master } => {
                 let call = address.as_ref().map_or(json!({}), |address| json!({ "address": address }));
@@ -99,7 +99,7 @@ fn show(status: &Value) -> String {
     }
     let mut text = table.trim_fmt();
     if !led {
-        text += "\n\nno master leads, as far as this one knows: more than half of them must reach each other";
+        text += "\n\nthis master knows no leader: a majority of the group must be connected";
     }
     for address in status["joining"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         text += &format!("\n\n{address} asks to join: tepui masters add {address}");
@@ -123,7 +123,7 @@ mod tests {
             assert!(text.contains(line), "{text}");
         }
         let text = show(&json!({ "members": members[1..], "joining": [] }));
-        assert!(text.contains("no master leads"), "{text}");
+        assert!(text.contains("this master knows no leader"), "{text}");
         assert!(show(&json!({ "members": [], "standing": "waiting" })).contains("has not formed: waiting"));
     }
 }

@@ -75,7 +75,7 @@ pub fn unreserve(Args { agent, resources, role, master }: &Args) -> Result<ExitC
         let found = AgentResources::find(master, agent).await?;
         let parts = take(&found.reserved, role, resources).with_context(|| format!("agent {}", found.agent.id))?;
         send_resource_call(master, "UNRESERVE_RESOURCES", &found.agent.id, "resources", &parts).await?;
-        say!("{resources} of {} is not reserved for role {role} any more", found.agent.id);
+        say!("{resources} of {} is no longer reserved for role {role}", found.agent.id);
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -105,7 +105,7 @@ pub(super) fn text(resource: &Value) -> String {
 /// The text cannot be parsed.
 pub(super) fn parse(text: &str, reservations: &Value) -> Result<Vec<Value>> {
     let parsed = parse_text(text, &Role::star());
-    let parsed = parsed.with_context(|| format!("'{text}' cannot be read; write it as for example cpus:1;mem:128"))?;
+    let parsed = parsed.with_context(|| format!("'{text}' cannot be read: must be such as cpus:1;mem:128"))?;
     let one = |resource: &sdk::v1::Resource| -> Result<Value> {
         let mut resource: Value = serde_json::from_slice(&resource.json(Dialect::V1))?;
         resource["reservations"] = reservations.clone();
@@ -162,7 +162,7 @@ fn nothing(reserved: &[Value], role_wanted: &str, wanted: &Value) -> String {
     let own = reserved.iter().filter(|one| role(one) == role_wanted && is_dynamic(one) && volume(one).is_none());
     let own: Vec<String> = own.map(text).collect();
     let has = if own.is_empty() { "nothing".to_owned() } else { own.join(";") };
-    format!("{} is more than what calls have reserved for role {role_wanted}: {has}", text(wanted))
+    format!("{} is more than the dynamic reservations of role {role_wanted}: {has}", text(wanted))
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
         let taken = take(&reserved, "r", "disk:25").unwrap();
         assert_eq!(taken, [disk(20.0, own.clone()), disk(5.0, other)]);
         let error = take(&reserved, "r", "disk:51").unwrap_err().to_string();
-        assert_eq!(error, "disk:51 is more than what calls have reserved for role r: disk:20;disk:30;ports:[5-9]");
+        assert_eq!(error, "disk:51 is more than the dynamic reservations of role r: disk:20;disk:30;ports:[5-9]");
         assert!(take(&reserved, "q", "disk:1").unwrap_err().to_string().ends_with("role q: nothing"));
         let ports = take(&reserved, "r", "ports:[6-7]").unwrap();
         assert_eq!((text(&ports[0]), &ports[0]["reservations"]), ("ports:[6-7]".to_owned(), &own));

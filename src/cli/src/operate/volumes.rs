@@ -90,7 +90,7 @@ struct Named {
 /// Parses a size in megabytes, the unit of the resource `disk`.
 fn megabytes(text: &str) -> Result<f64> {
     let bytes =
-        base::parse_bytes(text).with_context(|| format!("'{text}' is not a size: write it as 512MB or 10GB"))?;
+        base::parse_bytes(text).with_context(|| format!("'{text}' is not a size: must be such as 512MB or 10GB"))?;
     match bytes >> 20 {
         0 => bail!("'{text}' is less than 1MB"),
         megabytes => Ok(megabytes as f64),
@@ -137,7 +137,7 @@ async fn act(action: Action) -> Result<()> {
         Action::Shrink { named, by } => {
             let (agent, volume) = named.find().await?;
             if by >= amount(&volume) {
-                bail!("volume {} has {} MB: something must be left of it", named.id, number(amount(&volume)));
+                bail!("volume {} has {} MB: it cannot be shrunk to 0", named.id, number(amount(&volume)));
             }
             named.resize("SHRINK_VOLUME", &agent, &volume, ("subtract", json!({ "value": by }))).await?;
             say!("volume {} shrinks to {} MB", named.id, number(amount(&volume) - by));

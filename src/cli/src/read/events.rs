@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     }
                     continue;
                 }
-                Ok(None) => "the master has ended it".to_owned(),
+                Ok(None) => "the master closed it".to_owned(),
                 Err(error) => error.to_string(),
             };
             stdio::err!("The stream of events is closed ({why}); subscribing again");

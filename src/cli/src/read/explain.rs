@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn show(answer: &Value) -> String {
     let list = answer["explanations"].as_array().cloned().unwrap_or_default();
     if list.is_empty() {
-        return "The framework is subscribed to no role: it gets no offers.".to_owned();
+        return "The framework is subscribed to no role: it receives no offers.".to_owned();
     }
     let texts = list.iter().map(|one| one["text"].as_str().unwrap_or_default().trim_end().to_owned());
     texts.collect::<Vec<String>>().join("\n\n")

@@ -66,7 +66,7 @@ fn show(frameworks: &Frameworks, agents: &Agents, all: bool) -> String {
     }
     match frameworks.frameworks.len() + completed.len() {
         0 => "no frameworks; try one with: tepui execute --command='echo hello'".to_owned(),
-        _ => format!("{}\n\nSHARE is the dominant one of what tasks and offers hold", table.trim_fmt()),
+        _ => format!("{}\n\nSHARE is the dominant share of tasks and offers", table.trim_fmt()),
     }
 }
 

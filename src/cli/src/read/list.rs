@@ -14,7 +14,7 @@ use super::print;
 use crate::connect::MasterArgs;
 use crate::interrupt::Interrupt;
 
-/// Interval of updates with `--watch`.
+/// Interval between updates with `--watch`.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Flags of every list.

@@ -134,7 +134,7 @@ pub(crate) struct DrainInfo {
 }
 
 impl Agent {
-    /// Returns the address of the agent's HTTP API, which is the part behind `@` of the pid.
+    /// Returns the address of the agent's HTTP API, which is the part of the pid after `@`.
     pub(crate) fn address(&self) -> &str {
         self.pid.split_once('@').map_or("", |(_, address)| address)
     }

@@ -60,7 +60,7 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
 }
 
 fn parse(text: &str) -> Result<Registry> {
-    Registry::from_json(text.as_bytes(), Dialect::V0).context("it is not a registry as JSON")
+    Registry::from_json(text.as_bytes(), Dialect::V0).context("not a registry in JSON")
 }
 
 /// Creates the registry of a master from a file.
@@ -74,7 +74,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<ExitCode> {
     let member = args.work_dir.join(daemon::master::GROUP_DIRECTORY);
     ensure!(
         !member.exists(),
-        "'{}' belongs to a member of a group, which does not take a registry over: name another --work_dir, or move it away",
+        "'{}' belongs to a member of a group of masters, which cannot restore a registry: name another --work_dir, or move it away",
         member.display()
     );
     let file = import::create(&args.work_dir, &registry)?;

@@ -67,8 +67,8 @@ pub(super) fn create(work_dir: &Path, registry: &Registry) -> Result<PathBuf> {
         created => drop(created.context("the registry cannot be written")?),
     }
     // This is what the master will read.
-    let written = FileRegistry::read(&file).context("what was written cannot be read")?;
-    ensure!(sorted(written) == sorted(registry.clone()), "'{}' holds something else than was written", file.display());
+    let written = FileRegistry::read(&file).context("the written registry cannot be read")?;
+    ensure!(sorted(written) == sorted(registry.clone()), "'{}' differs from the written registry", file.display());
     Ok(file)
 }
 

@@ -99,7 +99,7 @@ fn amounts(amounts: &BTreeMap<String, value::Scalar>) -> String {
 
 /// Formats the machines with a maintenance schedule.
 fn machines(registry: &Registry) -> Option<String> {
-    let mut table = table(&["MACHINE", "ADDRESS", "MODE", "AWAY FROM", "FOR"]);
+    let mut table = table(&["MACHINE", "ADDRESS", "MODE", "UNAVAILABLE FROM", "FOR"]);
     for MachineInfo { id, unavailability, mode } in
         registry.machines.iter().flat_map(|list| &list.machines).map(|machine| &machine.info)
     {

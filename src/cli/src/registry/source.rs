@@ -149,7 +149,7 @@ fn read_file(path: &Path) -> Result<LoadedRegistry> {
 fn advice(error: &LogError) -> Option<&'static str> {
     match error {
         LogError::Unlearned { .. } => {
-            Some("Start the Mesos masters once more, stop them when one leads, and try again")
+            Some("Start the Mesos masters again, stop them when one leads, and repeat the command")
         }
         LogError::Torn { .. } => Some(
             "Leave this master out if the others are a quorum (--quorum), start the Mesos masters once more, or ignore what \

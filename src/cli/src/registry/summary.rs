@@ -7,7 +7,7 @@ use crate::read::table::table;
 
 /// Formats the counts as a table.
 pub(super) fn summary(registry: &Registry) -> String {
-    let mut table = table(&["WHAT", ">COUNT", "OF WHICH"]);
+    let mut table = table(&["ENTRY", ">COUNT", "DETAILS"]);
     for (what, count, details) in rows(registry) {
         table.add_row([what.to_owned(), count.to_string(), details]);
     }

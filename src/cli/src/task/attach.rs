@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let (address, container) = place(&task)?;
         let body = json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": container}});
         let opened = Client::at(address.clone()).subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
-        let mut records = match opened.with_context(|| format!("the agent at {address} gave no answer"))? {
+        let mut records = match opened.with_context(|| format!("the agent at {address} does not answer"))? {
             Subscription::Stream(records) => records,
             Subscription::Refused(reply) if has_no_streams(&reply) => bail!(
                 "task '{}' has no terminal (its container has no 'tty_info'): its output is in its sandbox. For a shell in its \
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 task.id
             ),
             Subscription::Refused(reply) => {
-                bail!("the agent at {address} refused: {} {}", reply.status, reply.text().trim())
+                bail!("the agent at {address} refused the call: {} {}", reply.status, reply.text().trim())
             }
         };
         let types = !args.no_stdin;
@@ -76,12 +76,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     match typed? {
                         Ok(InputEnd::Detached) => {
                             drop(terminal);
-                            stdio::err!("\nleft; task '{}' goes on", task.id);
+                            stdio::err!("\ndetached; task '{}' is still running", task.id);
                             return Ok(ExitCode::SUCCESS);
                         }
                         // The end of the input is not the end of the task.
                         Ok(InputEnd::All) => {}
-                        Err(error) => stdio::err!("what is typed does not arrive any more: {error:#}\r"),
+                        Err(error) => stdio::err!("input is no longer sent to the task: {error:#}\r"),
                     }
                 }
             }
@@ -104,6 +104,6 @@ async fn end(master: &MasterArgs, found: &FoundTask) -> Result<ExitCode> {
             }
         }
     }
-    stdio::err!("the terminal is closed; the master does not know how task '{}' has ended", found.id);
+    stdio::err!("the terminal is closed; the master no longer has the final state of task '{}'", found.id);
     Ok(ExitCode::FAILURE)
 }

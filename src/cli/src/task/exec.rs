@@ -44,11 +44,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let size = terminal.as_ref().map(terminal::Raw::size);
         let body = launch(args, &child, size);
         let opened = client.subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
-        let mut records = match opened.with_context(|| format!("the agent at {address} gave no answer"))? {
+        let mut records = match opened.with_context(|| format!("the agent at {address} does not answer"))? {
             Subscription::Stream(records) => records,
             Subscription::Refused(reply) => {
                 drop(terminal);
-                bail!("the agent at {address} refused: {} {}", reply.status, reply.text().trim());
+                bail!("the agent at {address} refused the call: {} {}", reply.status, reply.text().trim());
             }
         };
         let typing = args.interactive.then(|| {

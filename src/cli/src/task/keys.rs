@@ -21,7 +21,7 @@ impl FromStr for Keys {
                 [letter @ (b'a'..=b'z' | b'@'..=b'_')] if control.is_some() => Ok(letter & 0x1f),
                 [letter @ b'!'..=b'~'] if control.is_none() => Ok(*letter),
                 _ => Err(format!(
-                    "'{word}' is not a key: write characters, or ctrl- and a letter, with commas between them"
+                    "'{word}' is not a key: must be a character, or ctrl- and a letter; separate keys by commas"
                 )),
             }
         };

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         loop {
             match state_now(&args.task.master, &task).await? {
-                None => bail!("the master does not know any more how task '{}' has ended", task.id),
+                None => bail!("the master no longer has the final state of task '{}'", task.id),
                 Some(now) if !now.is_live() => {
                     return crate::read::print(&format!("task '{}' is {}", task.id, now.state()));
                 }

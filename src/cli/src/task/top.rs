@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let (first, _) = measure(&agents).await;
         tokio::time::sleep(interval).await;
         let (second, silent) = measure(&agents).await;
-        silent.iter().for_each(|why| stdio::err!("left out: {why}"));
+        silent.iter().for_each(|why| stdio::err!("skipped: {why}"));
         let mut used = rows(&first, &second);
         used.truncate(args.count);
         Ok(if args.json { serde_json::to_string_pretty(&used)? } else { show(&used, second.len()) })

@@ -279,8 +279,8 @@ impl Containerizer for Docker {
 
     fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
         anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
-        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
-        anyhow::ensure!(!is_pod(spec), "The containers of a pod cannot be Docker's");
+        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be standalone or nested containers");
+        anyhow::ensure!(!is_pod(spec), "The containers of a task group cannot be Docker containers");
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl Inner {
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(container.created);
         let age = created.elapsed().unwrap_or_default();
         if container.running {
-            tracing::info!(container = id, "ending a Docker container that an earlier agent has left");
+            tracing::info!(container = id, "destroying an orphaned Docker container of an earlier agent");
             if let Err(error) = self.client.kill(&container.name, "SIGKILL") {
                 tracing::warn!("{:#}", anyhow::Error::from(error));
             }
@@ -125,7 +125,7 @@ async fn listed(client: &Client, tries: u32, pause: Duration) -> anyhow::Result<
     for _ in 1..tries {
         match client.containers() {
             Ok(listed) => return Ok(listed),
-            Err(error) => tracing::warn!("{:#}; asking again", anyhow::Error::from(error)),
+            Err(error) => tracing::warn!("{:#}; trying again", anyhow::Error::from(error)),
         }
         tokio::time::sleep(pause).await;
     }
@@ -136,12 +136,12 @@ async fn listed(client: &Client, tries: u32, pause: Duration) -> anyhow::Result<
 fn needed(found: anyhow::Result<Vec<Listed>>, takes_up: bool) -> anyhow::Result<Vec<Listed>> {
     match found {
         Err(error) if !takes_up => {
-            tracing::warn!("what an earlier agent has left in Docker stays there: {error:#}");
+            tracing::warn!("orphaned Docker containers of an earlier agent cannot be removed: {error:#}");
             Ok(Vec::new())
         }
         found => found.context(
-            "this agent has containers to take up again, and would end those of Docker's that it does not find: start it again when \
-             the Docker daemon answers ('docker ps -a')",
+            "this agent has containers to recover, and would destroy the Docker containers that it does not find: \
+             start it again when the Docker daemon answers ('docker ps -a')",
         ),
     }
 }

@@ -205,7 +205,7 @@ impl Fetcher {
         };
         let info = self.instructions(spec, user, None, missing.iter().filter_map(item).collect());
         let output = self.run(container, spec, user, (fetcher::SIZES, info)).unwrap_or_else(|error| {
-            tracing::warn!(%container, "it cannot be told how large URIs are: {error:#}");
+            tracing::warn!(%container, "cannot determine the sizes of URIs: {error:#}");
             String::new()
         });
         let mut sizes = output.lines().map(|line| line.trim().parse().ok());
@@ -252,7 +252,7 @@ impl Fetcher {
         (variable, info): (&str, FetcherInfo),
     ) -> anyhow::Result<String> {
         let instructions = String::from_utf8_lossy(&info.json(Dialect::V0)).into_owned();
-        anyhow::ensure!(instructions.len() <= INSTRUCTIONS_MAX, "The URIs are too many, or too long");
+        anyhow::ensure!(instructions.len() <= INSTRUCTIONS_MAX, "Too many URIs, or too long ones");
         self.run_process(container, spec, user, (variable, instructions))
     }
 
@@ -266,7 +266,7 @@ impl Fetcher {
         spec: &ContainerSpec,
         wanted: &str,
     ) -> anyhow::Result<String> {
-        anyhow::ensure!(wanted.len() <= INSTRUCTIONS_MAX, "The image's name or its login is too long");
+        anyhow::ensure!(wanted.len() <= INSTRUCTIONS_MAX, "The image's name or its credentials are too long");
         self.run_process(container, spec, None, (fetcher::image::IMAGE_REQUEST, wanted.to_owned()))
     }
 
@@ -283,7 +283,7 @@ impl Fetcher {
         let child = {
             let mut running = lock(&self.0.running);
             let cancelled = running.get(container).is_none_or(|running| running.cancelled);
-            anyhow::ensure!(!cancelled, "The container is not wanted any more");
+            anyhow::ensure!(!cancelled, "The fetch was cancelled");
             let child = Launcher::posix().spawn(&program)?;
             if let Some(running) = running.get_mut(container) {
                 running.pid = Some(child.pid());

@@ -91,13 +91,13 @@ impl Controller {
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     /// The host has not mounted this controller, which is needed.
-    #[error("The cgroup controller '{0}' is not mounted; mount it, or leave its isolator out of --isolation")]
+    #[error("The cgroup controller '{0}' is not mounted; mount it, or remove its isolator from --isolation")]
     Missing(&'static str),
     /// The host has no usable control groups.
     #[error("Neither cgroups v1 with a freezer nor cgroups v2 are mounted")]
     None,
     /// The kernel accepts no device program, by which version 2 restricts devices.
-    #[error("This kernel takes no program that checks devices; leave cgroups/devices out of --isolation")]
+    #[error("This kernel does not support BPF programs for devices; remove cgroups/devices from --isolation")]
     NoDeviceFilter(#[source] io::Error),
     /// An access to a file or directory of a hierarchy failed.
     #[error("Failed to {step} '{}'", path.display())]

@@ -40,7 +40,7 @@ pub enum CopyError {
     #[error("A template must have one thread only")]
     Threads,
     /// Standard input is not the socket of [`Template::start`](super::Template::start), or failed.
-    #[error("A template's orders cannot be read")]
+    #[error("A template's requests cannot be read")]
     Orders(#[from] io::Error),
 }
 

@@ -87,7 +87,7 @@ pub enum TemplateError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// The template does not reply correctly: a new one is needed.
-    #[error("The template of executors is of no use any more")]
+    #[error("The template of executors cannot be used any more")]
     Broken(#[source] io::Error),
 }
 

@@ -97,7 +97,7 @@ fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding)
 pub(super) async fn launch(handler: &Handler, call: Call, media: MediaTypes) -> Response {
     let id = call.launch_nested_container_session.as_ref().map(|launch| &launch.container_id);
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
-        return Response::bad_request("The container's id cannot be one");
+        return Response::bad_request("Invalid container id");
     };
     let (client, response) = open(&media);
     let reader = Reader { stream: client.clone(), encoding: media.response };
@@ -129,7 +129,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: MediaTypes) -> 
 
 fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result<Arc<ContainerIo>, Box<Response>> {
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
-        return Err(Box::new(Response::bad_request("The container's id cannot be one")));
+        return Err(Box::new(Response::bad_request("Invalid container id")));
     };
     if let Some(io) = handler.shell.containers.attach(&container) {
         return Ok(io);

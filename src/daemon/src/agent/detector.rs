@@ -48,7 +48,7 @@ pub(super) fn masters(flags: &RegistrationFlags) -> Result<Masters, FlagError> {
     if flags.master_detector.as_deref().is_some_and(|module| !module.is_empty()) {
         let why = match given {
             Some(_) => "cannot be used together with '--master', and is not supported: leave it out".to_owned(),
-            None => format!("no modules can be loaded; say where the master is with --master: {FORMS}"),
+            None => format!("no modules can be loaded; set --master: {FORMS}"),
         };
         return Err(FlagError::Refused { name: "master_detector", why });
     }
@@ -156,7 +156,9 @@ async fn follow(mut detector: Detector, found: &LeaderReceiver, ask: &Notify) {
             match &leader {
                 Some(leader) => tracing::info!("the leading master is {}", leader.pid),
                 None => {
-                    tracing::warn!("no leading master is known; tasks go on, and what they report is kept for the next")
+                    tracing::warn!(
+                        "no leading master is known; tasks continue, and their status updates wait for the next leader"
+                    )
                 }
             }
         }
@@ -207,7 +209,7 @@ mod tests {
             ("127.0.0.1:x", "'127.0.0.1:x' is none of"),
             ("no.such.host.invalid:1", "'no.such.host.invalid' is not known"),
             ("h1:5050,h2", "'h2' is not of the form <host>:<port>"),
-            ("h1:5050,h1:5050", "'h1:5050' stands in the list more than once"),
+            ("h1:5050,h1:5050", "'h1:5050' is listed more than once"),
             ("h1:5050,u:secret@h2:5050", "'h2:5050' is not of the form"),
             ("file:///nowhere", "'/nowhere', which cannot be read"),
             ("zk://h:2181", "the path of the group is missing"),
@@ -232,7 +234,7 @@ mod tests {
         assert!(of(&[("master", "")]).unwrap_err().contains("'--master' is required"));
         let error = of(&[module]).unwrap_err();
         assert!(
-            error.contains("'--master_detector': no modules") && error.contains("with --master: <host>"),
+            error.contains("'--master_detector': no modules") && error.contains("set --master: <host>"),
             "{error}"
         );
         let error = of(&[module, ("master", "127.0.0.1:1")]).unwrap_err();

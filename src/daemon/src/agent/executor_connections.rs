@@ -59,7 +59,7 @@ impl Owner {
             return Err("it is another executor's".to_owned());
         }
         if call.r#type() == call::Type::Subscribe {
-            return Err("an executor with a line is subscribed".to_owned());
+            return Err("the executor is already subscribed".to_owned());
         }
         Ok(Box::new(call))
     }
@@ -70,7 +70,7 @@ impl Owner {
 enum LineError {
     #[error("the socket failed")]
     Socket(#[from] io::Error),
-    #[error("a call cannot be taken: {0}")]
+    #[error("a call is invalid: {0}")]
     Call(String),
 }
 

@@ -96,7 +96,7 @@ impl ExecutorTokens {
                 spec.environment.retain(|(name, _)| name != agent::TOKEN);
                 spec.environment.push((agent::TOKEN.to_owned(), token));
             }
-            Err(error) => tracing::error!(%container, "the executor gets no token: {error}"),
+            Err(error) => tracing::error!(%container, "cannot create a token for the executor: {error}"),
         }
     }
 
@@ -162,7 +162,10 @@ fn new_key(files: &[PathBuf]) -> Key {
     }
     if let Some(error) = refused {
         let error = anyhow::Error::from(error);
-        tracing::warn!("executors will not survive this agent: the secret of their tokens cannot be kept: {error:#}");
+        tracing::warn!(
+            "executors cannot reconnect after a restart of this agent: the secret of their tokens cannot be saved: \
+             {error:#}"
+        );
     }
     Key::new(&secret)
 }

@@ -166,7 +166,7 @@ impl Handler {
         request: &Request,
         write: impl FnOnce(&views::statistics::Measured) -> Vec<u8> + Send + 'static,
     ) -> Response {
-        if !common::gets(request) {
+        if !common::is_get_or_head(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         match self.measure(write).await {
@@ -177,7 +177,7 @@ impl Handler {
 
     /// Answers `/metrics`: the agent's metrics and the usage of its containers, in Prometheus's text format.
     async fn prometheus(&self, request: &Request) -> Response {
-        if !common::gets(request) {
+        if !common::is_get_or_head(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let mut text = Text::default();

@@ -61,7 +61,7 @@ pub(super) fn modules(given: Option<&Json>) -> Result<BTreeMap<String, Parameter
         let parameters = list(module, "parameters").iter();
         let parameters = parameters.map(|one| (text_of(one, "key"), text_of(one, "value"))).collect();
         if found.insert(name.clone(), parameters).is_some() {
-            return Err(refused("modules", format!("the module '{name}' is there twice")));
+            return Err(refused("modules", format!("the module '{name}' is listed twice")));
         }
     }
     Ok(found)
@@ -103,7 +103,7 @@ fn parameters<'a>(
     if name != known {
         return Err(refused(flag, format!("'{name}' is not supported: only {known} is built in")));
     }
-    modules.get(name).ok_or_else(|| refused(flag, format!("--modules does not say the parameters of '{name}'")))
+    modules.get(name).ok_or_else(|| refused(flag, format!("--modules has no parameters of '{name}'")))
 }
 
 fn fixed(parameters: &Parameters) -> Result<Resources, FlagError> {
@@ -162,7 +162,7 @@ mod tests {
             (FIXED, "", "mine", "resources", "cpus:4", "'mine' is not built in"),
             (FIXED, "", FIXED, "resource", "cpus:4", "needs the parameter 'resources'"),
             (FIXED, "", FIXED, "resources", "cpus:x", "'resources'"),
-            (FIXED, "", LOAD, "load_threshold_5min", "1", "does not say the parameters"),
+            (FIXED, "", LOAD, "load_threshold_5min", "1", "has no parameters of"),
             ("", LOAD, LOAD, "load_threshold_5min", "NaN", "'load_threshold_5min'"),
             ("", LOAD, LOAD, "limit", "1", "needs 'load_threshold_5min'"),
         ] {

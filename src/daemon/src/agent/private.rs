@@ -21,7 +21,7 @@ pub(super) fn prepare(meta: &Path, runtime_dir: &Path) -> anyhow::Result<()> {
     if !runtime_dir.exists() {
         create_directories(runtime_dir.parent().unwrap_or(runtime_dir), Access::All)
             .and_then(|()| create_private(runtime_dir))
-            .with_context(|| format!("cannot make the directory '{}'", runtime_dir.display()))?;
+            .with_context(|| format!("cannot create the directory '{}'", runtime_dir.display()))?;
     }
     // `isolators` has files that tasks see through mounts; those keep their modes.
     for (path, with_all) in PARTS.iter().map(|part| (runtime_dir.join(part), *part == "containers")) {
@@ -33,7 +33,8 @@ pub(super) fn prepare(meta: &Path, runtime_dir: &Path) -> anyhow::Result<()> {
 /// Makes a directory private, and `with_all` also its content, if it was not private before.
 fn close(path: &Path, with_all: bool) -> anyhow::Result<()> {
     let was_open = std::fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0);
-    create_private(path).with_context(|| format!("cannot make the directory '{}' private", path.display()))?;
+    create_private(path)
+        .with_context(|| format!("cannot restrict the access to the directory '{}'", path.display()))?;
     if !was_open || !with_all {
         return Ok(());
     }
@@ -41,7 +42,7 @@ fn close(path: &Path, with_all: bool) -> anyhow::Result<()> {
         let path = path.to_owned();
         move || {
             if let Err(error) = make_private(&path) {
-                tracing::warn!("files that others may read are left: {error}");
+                tracing::warn!("some files are still readable by other users: {error}");
             }
         }
     };

@@ -20,13 +20,15 @@ pub(super) fn open() -> Option<ProgramFile> {
         match unpacked().and_then(|program| ProgramFile::in_memory(c"tepui-executor", &program)) {
             Ok(file) => return Some(file),
             Err(error) => {
-                tracing::info!("executors run the agent's own program, as the packed one cannot be used: {error}")
+                tracing::info!(
+                    "executors run the agent's own program, because the embedded one cannot be used: {error}"
+                )
             }
         }
     }
     let file = ProgramFile::open(Path::new("/proc/self/exe"));
     file.inspect_err(|error| {
-        tracing::info!("executors start by the path of the agent's program, which cannot be opened: {error}")
+        tracing::info!("executors run the agent's program by its path, because it cannot be opened: {error}")
     })
     .ok()
 }

@@ -22,7 +22,10 @@ pub(super) fn of(meta: &Path) -> SenderToken {
     }
     let sender_token = SenderToken::new(random::bytes());
     if let Err(error) = store::replace_file(&path, sender_token.digits().as_bytes()) {
-        tracing::warn!("The session of this agent is not kept for its next start: {:#}", anyhow::Error::from(error));
+        tracing::warn!(
+            "The session of this agent cannot be saved for its next start: {:#}",
+            anyhow::Error::from(error)
+        );
     }
     sender_token
 }

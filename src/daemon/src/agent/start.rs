@@ -326,8 +326,9 @@ fn list_container_resources(driver: &Driver<Agent>) -> ListContainerResources {
 fn read_checkpoints(tree: &Tree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     Recovered::read(tree, strict).with_context(|| {
         format!(
-            "this agent does not start with what it cannot read. Either bring the file back from a copy; or delete '{}' to start as \
-             a new agent, which leaves the tasks of the old one; or skip what is damaged with --no-strict",
+            "the agent does not start with damaged checkpoints. Restore the file from a backup; or delete '{}' to \
+             start as a new agent, which abandons the tasks of the old one; or skip damaged checkpoints with \
+             --no-strict",
             meta.join("slaves/latest").display()
         )
     })

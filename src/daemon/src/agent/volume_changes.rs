@@ -49,7 +49,7 @@ impl VolumeChanges {
             return;
         }
         let Err(error) = self.make_waiting(&mut waiting) else { return };
-        tracing::warn!("{error:#}: tried again until the disk takes it");
+        tracing::warn!("{error:#}: retrying until it succeeds");
         drop(waiting);
         let changes = Arc::clone(self);
         tokio::spawn(async move {

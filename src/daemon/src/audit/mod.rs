@@ -63,7 +63,7 @@ impl Audit {
         };
         let refused = |name, why: &str| FlagError::Refused { name, why: why.to_owned() };
         if flags.audit_log_max_files == 0 {
-            return Err(refused("audit_log_max_files", "the file that is written counts: at least 1").into());
+            return Err(refused("audit_log_max_files", "must be at least 1: the current file is included").into());
         }
         let destination = if path == Path::new("journald") {
             let journal = Journal::open(Path::new(journal::SOCKET));

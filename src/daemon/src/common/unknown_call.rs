@@ -28,7 +28,7 @@ fn message(body: &[u8], known: impl Iterator<Item = &'static str>) -> Option<Str
     if name.len() > NAME_MAX || known.contains(&name.as_str()) {
         return None;
     }
-    let meant = nearest(&name, known.into_iter()).map(|meant| format!("; is {meant} meant?"));
+    let meant = nearest(&name, known.into_iter()).map(|meant| format!("; did you mean {meant}?"));
     Some(format!("Rejected a call of the unknown type {name:?}{}", meant.unwrap_or_default()))
 }
 

@@ -84,7 +84,7 @@ pub(super) const UNREAD: &[Flag] = &[
         Kind::Bool,
         Some("true"),
         "v0 driver only",
-        "the log of a scheduler is its own",
+        "schedulers configure their own logs",
     ),
     Flag::without_effect("logbufsecs", Kind::Count, Some("0"), "flush delay", "log lines are written at once"),
 ];
@@ -99,7 +99,7 @@ pub(super) const GENERAL: Group = Group {
             "config",
             Kind::Text,
             None,
-            "TOML file of flags: one `name = value` a line; environment and command line win over it",
+            "TOML file of flags: one `name = value` a line; environment and command line override it",
         ),
     ],
 };

@@ -134,7 +134,7 @@ pub(super) fn authenticator(
 ) -> Result<Authenticator, FlagError> {
     let refused = |name, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
     if flags.authenticators != "crammd5" {
-        return refused("authenticators", "there is only crammd5");
+        return refused("authenticators", "must be 'crammd5'");
     }
     if known.is_none() {
         let both = [
@@ -183,7 +183,7 @@ impl Authentication {
                 tracing::debug!(from = %message.from, "dropped: too many failed attempts of this principal");
             }
             Some(input) => self.handle(input),
-            None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
+            None => tracing::debug!(from = %message.from, "no process handles {name}: dropped"),
         }
         true
     }
@@ -235,7 +235,7 @@ impl Authentication {
         let client = match client_of(from, wanted) {
             Ok(client) => client,
             Err(why) => {
-                tracing::warn!(%from, "dropped a message that wants a process to be authenticated: {why}");
+                tracing::warn!(%from, "dropped an authentication request: {why}");
                 return;
             }
         };
@@ -277,7 +277,7 @@ impl Authentication {
                     self.settled(attempt, client, proved.ok(), conversation);
                 }
                 AuthOutput::Ignored { attempt, from } => {
-                    tracing::warn!(%from, "dropped a message for {SESSION}({attempt}), which talks to another address");
+                    tracing::warn!(%from, "dropped a message for {SESSION}({attempt}): it is from another address");
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::flags::{FlagError, Json, MasterFlags, json};
 pub(super) fn config(flags: &MasterFlags) -> Result<Config, FlagError> {
     let MasterFlags { access, state, agents, allocation, frameworks, .. } = flags;
     if !matches!(allocation.allocator.as_str(), "" | "hierarchical") {
-        return Err(refused("allocator", "there is only hierarchical"));
+        return Err(refused("allocator", "must be 'hierarchical'"));
     }
     let list = allocation.fair_sharing_excluded_resource_names.as_deref().unwrap_or_default();
     Ok(Config {

@@ -74,7 +74,7 @@ impl ResignHandle {
             ResignHandle::Peers(peers) => peers.resign().await,
             ResignHandle::Etcd(resignation) => {
                 if !resignation.resign().await {
-                    tracing::warn!("the lease in etcd is not ended: another master leads when it is over");
+                    tracing::warn!("the lease in etcd is not revoked: another master leads when it expires");
                 }
             }
         }
@@ -91,13 +91,13 @@ impl Election {
         Ok(match group {
             Group::ZooKeeper(url, session_timeout) => {
                 let seed = u64::from_le_bytes(random::bytes());
-                tracing::info!("contending for the lead through ZooKeeper at {}", url.servers());
+                tracing::info!("contending for leadership through ZooKeeper at {}", url.servers());
                 let detector = Detector::contend(url.clone(), session_timeout, seed, info);
                 Election::ZooKeeper { detector, url, session_timeout }
             }
             Group::Etcd(service, lease) => {
                 let seed = u64::from_le_bytes(random::bytes());
-                tracing::info!("contending for the lead through etcd at {}", service.url);
+                tracing::info!("contending for leadership through etcd at {}", service.url);
                 let (detector, resignation) = Detector::contend_in_etcd(service.clone(), lease, seed, info);
                 Election::Etcd { detector, service, resignation }
             }
@@ -266,7 +266,7 @@ pub(super) async fn contend(
     }
 }
 
-const LEADERSHIP_LOST: &str = "this master has lost the lead, or cannot be sure of it any more";
+const LEADERSHIP_LOST: &str = "this master has lost leadership, or cannot confirm it";
 
 /// Returns the data of the candidate's node: MasterInfo as JSON with sorted keys.
 fn node(parts: &MasterParts) -> anyhow::Result<String> {

@@ -82,7 +82,7 @@ fn reason(obstacle: &Obstacle) -> Value {
         }
         Obstacle::Stripped(lacks) => json!({ "reason": "STRIPPED", "lacks": lacks }),
         Obstacle::Limit(role) => json!({ "reason": "LIMIT", "role": role.as_str() }),
-        Obstacle::SetAside => json!({ "reason": "SET_ASIDE" }),
+        Obstacle::Withheld => json!({ "reason": "SET_ASIDE" }),
         Obstacle::Refused(until) => json!({ "reason": "REFUSED", "until": until.map(base::Time::as_secs_f64) }),
         Obstacle::HoldsTooMuch => json!({ "reason": "HOLDS_TOO_MUCH" }),
     }

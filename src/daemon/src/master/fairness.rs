@@ -130,12 +130,12 @@ pub(super) fn families(text: &mut Text, report: &Report, names: &Names, now: Tim
         ("tepui_fairness_relative_gap", "1 - least share / largest share.", report.measures.relative_gap),
         (
             "tepui_fairness_deviation",
-            "Largest distance of a share from the fair one, as a part of it.",
+            "Largest relative deviation of a share from the fair share.",
             report.measures.deviation,
         ),
         (
             "tepui_fairness_lost_share",
-            "What the framework treated worst lacks of its fair share.",
+            "Largest shortfall of a framework below its fair share.",
             report.measures.lost_share,
         ),
     ] {
@@ -144,7 +144,7 @@ pub(super) fn families(text: &mut Text, report: &Report, names: &Names, now: Tim
     for role in &report.roles {
         let labels = [("role", role.role.as_str())];
         text.add("tepui_role_share", Kind::Gauge, "Dominant share.", &labels, role.share);
-        text.add("tepui_role_fair_share", Kind::Gauge, "Dominant share that would be fair.", &labels, role.target);
+        text.add("tepui_role_fair_share", Kind::Gauge, "Fair dominant share.", &labels, role.target);
     }
     for client in &report.clients {
         let name = name_of(names, &client.framework);
@@ -157,20 +157,20 @@ pub(super) fn families(text: &mut Text, report: &Report, names: &Names, now: Tim
 fn families_of(text: &mut Text, client: &ClientFairness, labels: &[(&str, &str)], now: Time) {
     let mut gauge = |name: &str, help, value| text.add(name, Kind::Gauge, help, labels, value);
     gauge("tepui_framework_share", "Dominant share.", client.share);
-    gauge("tepui_framework_fair_share", "Dominant share that would be fair.", client.target);
-    gauge("tepui_framework_waiting_seconds", "How long it has wanted offers and had none.", waits(client, now));
+    gauge("tepui_framework_fair_share", "Fair dominant share.", client.target);
+    gauge("tepui_framework_waiting_seconds", "Time since which the framework waits for offers.", waits(client, now));
     let sampled = &client.sampled;
     let mut counter = |name: &str, help, value| text.add(name, Kind::Counter, help, labels, value);
     counter("tepui_framework_share_seconds_total", "Dominant share over time.", sampled.share);
     counter("tepui_framework_fair_share_seconds_total", "Fair share over time.", sampled.target);
-    counter(
-        "tepui_framework_lost_share_seconds_total",
-        "What it had less than its fair share, over time.",
-        sampled.missing,
-    );
+    counter("tepui_framework_lost_share_seconds_total", "Shortfall below the fair share over time.", sampled.missing);
     counter("tepui_framework_offers_sent_total", "Offers made.", client.offers.sent as f64);
     counter("tepui_framework_waits_total", "Waits that ended with an offer.", client.waiting.ended as f64);
-    counter("tepui_framework_waits_seconds_total", "How long they took.", client.waiting.total.as_secs_f64());
+    counter(
+        "tepui_framework_waits_seconds_total",
+        "Duration of the waits that ended with an offer.",
+        client.waiting.total.as_secs_f64(),
+    );
     for (how, count) in [
         ("accepted", client.offers.accepted),
         ("declined", client.offers.declined),
@@ -178,21 +178,15 @@ fn families_of(text: &mut Text, client: &ClientFairness, labels: &[(&str, &str)]
         ("timed_out", client.offers.timed_out),
     ] {
         let labels: Vec<_> = labels.iter().copied().chain([("how", how)]).collect();
-        text.add(
-            "tepui_framework_offers_ended_total",
-            Kind::Counter,
-            "Offers by how they ended.",
-            &labels,
-            count as f64,
-        );
+        text.add("tepui_framework_offers_ended_total", Kind::Counter, "Offers by outcome.", &labels, count as f64);
     }
     for (how, amounts) in [("refused", &client.refused), ("unused", &client.unused)] {
         for (name, amount) in amounts {
             let labels: Vec<_> = labels.iter().copied().chain([("how", how), ("resource", name.as_str())]).collect();
-            let help = "Amounts offered in vain, times the seconds for which they were held.";
+            let help = "Amounts of unused offers, times the seconds for which they were held.";
             text.add("tepui_framework_idle_offered_seconds_total", Kind::Counter, help, &labels, *amount);
         }
     }
     let holding = (&HOLDING_BOUNDS[..], &client.holding.buckets[..], client.holding.sum);
-    text.histogram("tepui_framework_offer_holding_seconds", "How long offers were held.", labels, holding);
+    text.histogram("tepui_framework_offer_holding_seconds", "Time for which offers were held.", labels, holding);
 }

@@ -398,7 +398,7 @@ impl MessageSink for Handler {
                 self.driver.submit(Input::Message { from: message.from, message: decoded });
                 return Delivery::Accepted;
             }
-            Ok(None) => tracing::debug!(from = %message.from, "no process takes {}: dropped", message.name),
+            Ok(None) => tracing::debug!(from = %message.from, "no process handles {}: dropped", message.name),
             Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
         }
         Delivery::Ignored

@@ -10,8 +10,8 @@ use super::tepui_calls::reply;
 
 /// Returns the handle of this master's member of the group.
 fn group(handler: &Handler) -> Result<&Peers, Box<Response>> {
-    let why = "This master has no group of peers: it was started without --peers. With --etcd or --zk a master joins by \
-               being started and leaves by being ended, and GET /redirect of any of them names the leader";
+    let why = "This master has no group of peers: it was started without --peers. With --etcd or --zk a master joins \
+               when it starts and leaves when it stops, and GET /redirect of each names the leader";
     handler.peers.get().ok_or_else(|| Box::new(Response::text(StatusCode::CONFLICT, why)))
 }
 
@@ -20,7 +20,7 @@ pub(super) async fn show(handler: &Handler) -> Response {
     match group(handler) {
         Ok(peers) => match peers.status().await {
             Some(status) => reply("GET_MASTERS", "get_masters", status),
-            None => Response::text(StatusCode::SERVICE_UNAVAILABLE, "This master is ending"),
+            None => Response::text(StatusCode::SERVICE_UNAVAILABLE, "This master is shutting down"),
         },
         Err(refusal) => *refusal,
     }

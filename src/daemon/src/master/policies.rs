@@ -21,7 +21,7 @@ pub(super) fn read(flags: &AllocationFlags) -> Result<Policies, FlagError> {
             return Err(refused("offer_timeout", "must be greater than zero"));
         }
         if policies.offer_timeout.is_some_and(|other| other != timeout) {
-            return Err(refused("offer_timeout", "says otherwise than the file of --policies"));
+            return Err(refused("offer_timeout", "conflicts with the file of --policies"));
         }
         policies.offer_timeout = Some(timeout);
     }
@@ -29,7 +29,7 @@ pub(super) fn read(flags: &AllocationFlags) -> Result<Policies, FlagError> {
         let granularity =
             resources::parse_quantities(text).map_err(|why| refused("offer_granularity", why.to_string()))?;
         if policies.offer_granularity.as_ref().is_some_and(|other| *other != granularity) {
-            return Err(refused("offer_granularity", "says otherwise than the file of --policies"));
+            return Err(refused("offer_granularity", "conflicts with the file of --policies"));
         }
         policies.offer_granularity = Some(granularity);
         policies.check().map_err(|why| refused("offer_granularity", why.to_string()))?;
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(with(&[("policies", &json)]).unwrap(), policies);
         assert_eq!(with(&[("policies", &format!("file://{json}")), ("offer_timeout", "60secs")]).unwrap(), policies);
         for (given, why) in [
-            (vec![("policies", toml.as_str()), ("offer_timeout", "2mins")], "says otherwise"),
+            (vec![("policies", toml.as_str()), ("offer_timeout", "2mins")], "conflicts with"),
             (vec![("policies", "/does/not/exist")], "cannot read '/does/not/exist'"),
             (vec![("offer_timeout", "0secs")], "must be greater than zero"),
             (vec![("offer_granularity", "cpus:0")], "must name at least one resource"),

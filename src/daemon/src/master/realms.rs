@@ -31,7 +31,7 @@ pub(super) fn read(flags: &AccessFlags, known: Option<BTreeMap<String, String>>)
         [("http_authenticators", flags.http_authenticators.as_str()), ("http_framework_authenticators", of_frameworks)]
     {
         if !matches!(text, "" | "basic") {
-            return refused(name, "there is only basic");
+            return refused(name, "must be 'basic'");
         }
     }
     if flags.authenticate_http_frameworks && of_frameworks.is_empty() {
@@ -58,6 +58,6 @@ mod tests {
         assert!(read(&[frameworks], Some(known.clone())).unwrap_err().contains("authenticators=basic is needed"));
         assert!(read(&[frameworks, basic], None).unwrap_err().contains("--credentials is needed"));
         assert!(read(&[("authenticate_http_readwrite", "1")], None).unwrap_err().contains("--credentials is needed"));
-        assert!(read(&[("http_authenticators", "basic,jwt")], None).unwrap_err().contains("only basic"));
+        assert!(read(&[("http_authenticators", "basic,jwt")], None).unwrap_err().contains("must be 'basic'"));
     }
 }

@@ -34,7 +34,7 @@ impl Recording {
         // Calls may contain secrets, such as variables of tasks.
         let file = store::create_new(path, Access::Owner);
         let file = file
-            .with_context(|| format!("--record: cannot make the file '{}', which must be a new one", path.display()))?;
+            .with_context(|| format!("--record: cannot create the file '{}', which must not exist", path.display()))?;
         let mut recording = Recording { file: Some(file), recorder: RecordEncoder::default(), written: 0 };
         let mut flags: Vec<(String, String)> = head.flags;
         flags.push((POLICIES.to_owned(), text(policies)));

@@ -61,8 +61,8 @@ impl RegistryStore {
         RegistryStore::read(Box::new(MemoryRegistry::default()))
     }
 
-    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one, which is
-    /// taken over with a claim. May block.
+    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one store; a new
+    /// leader takes it over with the claim in `location`, which excludes earlier leaders. May block.
     ///
     /// # Errors
     /// Invalid flags, or a store that cannot be read.

@@ -32,18 +32,19 @@ pub(super) fn open(path: &Path, accepted: Option<u64>) -> anyhow::Result<FileReg
     };
     let shown = path.display();
     match registry.opening() {
-        Opening::New => tracing::info!("Made a new registry: {shown}"),
+        Opening::New => tracing::info!("Created a new registry: {shown}"),
         Opening::Confirmed => {}
         Opening::Unconfirmed { last } => tracing::info!(
-            "The registry {shown} ends with commit {last}, which was not confirmed: the master before ended in between"
+            "The registry {shown} ends with commit {last}, which was not confirmed: the previous master ended before \
+             the confirmation"
         ),
         Opening::Older => {
             tracing::info!("The registry {shown} is of an older version: from now on its commits are confirmed")
         }
         Opening::Accepted { loss, kept } => {
             let rest = match kept {
-                Some(kept) => format!("the registry is empty now, and the file is kept as {}", kept.display()),
-                None if loss.leaves_entries() => "the registry goes on with what is left".to_owned(),
+                Some(kept) => format!("the registry is empty now, and the old file is renamed to {}", kept.display()),
+                None if loss.leaves_entries() => "the registry has the remaining entries".to_owned(),
                 None => "the registry is empty now".to_owned(),
             };
             tracing::warn!("Accepted by --{ACCEPT}={}: {loss}; {rest}", loss.number());
@@ -80,18 +81,19 @@ pub(super) fn put_away(path: &Path, place: &str) -> anyhow::Result<()> {
     let kept = kept(path);
     FileRegistry::rename(path, &kept)?;
     let (path, kept) = (path.display(), kept.display());
-    tracing::info!("the registry of {path} is in {place} from now on; what was there is kept in {kept}");
+    tracing::info!("the registry of {path} is in {place} from now on; the old file is renamed to {kept}");
     Ok(())
 }
 
 /// Returns the advice to the operator about a loss.
 fn advice(loss: &Loss) -> String {
     let rest = match loss.leaves_entries() {
-        true => "with what is left of it",
+        true => "with the remaining entries",
         false => "with an empty registry",
     };
     format!(
-        "Restore the file and its '.commits' from the same backup, or start once with --{ACCEPT}={} to go on {rest}: agents, quota, \
+        "Restore the file and its '.commits' from the same backup, or start once with --{ACCEPT}={} to continue \
+         {rest}: agents, quota, \
          weights and maintenance are then as they were without the lost commits",
         loss.number()
     )

@@ -71,7 +71,7 @@ fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Resul
     Ok(Box::new(call))
 }
 
-/// Checks that the authenticated principal is that of the framework (row 11).
+/// Checks that the authenticated principal is that of the framework (docs/mesos/scheduler-api.md, row 11).
 fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), InvalidCall> {
     match &call.subscribe {
         Some(subscribe) if call.r#type() == Type::Subscribe => {

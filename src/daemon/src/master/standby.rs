@@ -144,12 +144,12 @@ impl Standby {
             return;
         }
         let leader = match &self.leader.borrow().leader_state {
-            LeaderState::Unknown => "no master does".to_owned(),
-            LeaderState::Other(pid, ..) => format!("{pid} does"),
-            LeaderState::OwnRecovering(..) | LeaderState::OwnReady(..) => "or has not finished recovery".to_owned(),
+            LeaderState::Unknown => ": no leading master is known".to_owned(),
+            LeaderState::Other(pid, ..) => format!(": the leader is {pid}"),
+            LeaderState::OwnRecovering(..) | LeaderState::OwnReady(..) => " or has not finished recovery".to_owned(),
         };
         tracing::warn!(
-            "{} of {} dropped: this master does not lead, {leader}; v0 drivers and Mesos's agents find the leader \
+            "{} of {} dropped: this master does not lead{leader}; v0 drivers and Mesos's agents find the leader \
              through ZooKeeper only",
             message.name,
             message.from

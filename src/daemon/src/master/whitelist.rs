@@ -31,7 +31,7 @@ pub(super) async fn watch(path: PathBuf, driver: Driver<TimedMaster>) {
             }
             Ok(Err(error)) => {
                 if std::mem::replace(&mut readable, false) {
-                    tracing::warn!("the whitelist {} cannot be read: {error}; it stays as it is", path.display());
+                    tracing::warn!("the whitelist {} cannot be read: {error}; it is unchanged", path.display());
                 }
             }
             Err(_) => return,

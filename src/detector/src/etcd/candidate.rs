@@ -138,7 +138,7 @@ impl Candidate {
                     tokio::time::sleep(pause).await;
                 }
                 Err(error) if error.code().is_some_and(|code| FINAL.contains(&code)) => {
-                    let why = format!("etcd at {} does not let this master in: {}", self.service.url, chain(&error));
+                    let why = format!("etcd at {} denies access to this master: {}", self.service.url, chain(&error));
                     return tell(&self.sender, DetectionState::Refused(why));
                 }
                 Err(error) => {
@@ -146,7 +146,7 @@ impl Candidate {
                         tell(&self.sender, DetectionState::Unknown);
                     }
                     self.once(format!(
-                        "etcd at {} does not say which master leads: {}; it is asked again",
+                        "cannot read the leading master from etcd at {}: {}; trying again",
                         self.service.url,
                         chain(&error)
                     ));
@@ -240,7 +240,7 @@ impl Candidate {
             // Otherwise the lease ends by itself.
             let revoked = self.connection.ask("/v3/lease/revoke", &json!({ "ID": granted.id.to_string() })).await;
             if let Err(error) = revoked {
-                self.once(format!("the lease in etcd cannot be ended: {}", chain(&error)));
+                self.once(format!("the lease in etcd cannot be revoked: {}", chain(&error)));
             }
         }
         tell(&self.sender, DetectionState::Unknown);
@@ -283,7 +283,7 @@ impl Candidate {
                 Ok(None) => return Lost::Gone,
                 Err(error) => {
                     self.once(format!(
-                        "the lease in etcd at {} cannot be renewed: {}; it is tried again",
+                        "the lease in etcd at {} cannot be renewed: {}; trying again",
                         self.service.url,
                         chain(&error)
                     ));

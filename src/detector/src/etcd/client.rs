@@ -31,7 +31,7 @@ pub enum EtcdError {
     #[error("etcd does not answer")]
     Silent(#[from] ClientError),
     /// A member returns an error.
-    #[error("etcd refuses: {message}")]
+    #[error("etcd returned an error: {message}")]
     Refused {
         /// gRPC code of the error.
         code: i64,

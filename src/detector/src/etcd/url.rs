@@ -63,7 +63,7 @@ impl FromStr for EtcdUrl {
     fn from_str(text: &str) -> Result<EtcdUrl, EtcdUrlError> {
         let refused = |why: &str| Err(EtcdUrlError(why.to_owned()));
         if text.contains('@') {
-            return refused("it has a user or a password: give these with --etcd_credential");
+            return refused("it has a user or a password: set these with --etcd_credential");
         }
         let Some((scheme, _)) = scheme_of(text) else {
             return refused("it begins neither with http:// nor with https://");

@@ -96,7 +96,7 @@ impl Checks {
                 probing: None,
                 paused: false,
             }),
-            Err(error) => stdio::err!("A check of the task cannot be made: {}", base::error_chain(&error)),
+            Err(error) => stdio::err!("A check of the task cannot be created: {}", base::error_chain(&error)),
         }
     }
 
@@ -108,7 +108,9 @@ impl Checks {
         }
         match Network::of(pid) {
             Ok(network) => self.network = network,
-            Err(error) => stdio::err!("The network of the task cannot be entered, its checks stay outside: {error}"),
+            Err(error) => {
+                stdio::err!("The network of the task cannot be entered, its checks use the host's network: {error}")
+            }
         }
     }
 

@@ -94,7 +94,10 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Away(error)) => {
             // An executor without its agent ends its probes: that is not evidence about the task.
             std::thread::park_timeout(QUICK);
-            stdio::err!("The agent cannot be asked to run a check's command: {}", base::error_chain(&error));
+            stdio::err!(
+                "The request to run a check's command cannot be sent to the agent: {}",
+                base::error_chain(&error)
+            );
             ExitCode::FAILURE
         }
     }
@@ -134,7 +137,7 @@ impl Run {
     /// Runs the command to its end and returns its exit code.
     fn run(&self, command: Vec<u8>) -> Result<u8, Failure> {
         if self.advance_to(LaunchStage::Launched) == LaunchStage::Abandoned {
-            return Err(Failure::Refused("The command was given up before it was started".to_owned()));
+            return Err(Failure::Refused("The command was cancelled before it started".to_owned()));
         }
         let launch = LaunchSession { container_id: self.id.clone(), command: Some(command) };
         let launch = AgentCall {

@@ -19,7 +19,7 @@ const QUICK: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The daemon cannot be reached.
-    #[error("The Docker daemon at '{}' cannot be asked", socket.display())]
+    #[error("The request to the Docker daemon at '{}' failed", socket.display())]
     Io {
         /// Path of the daemon's socket.
         socket: PathBuf,

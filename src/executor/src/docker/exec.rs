@@ -33,19 +33,19 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 enum ExecError {
     #[error(transparent)]
     Docker(#[from] DockerError),
-    #[error("The Docker daemon gives the command no id")]
+    #[error("The Docker daemon returned no id for the command")]
     NoId,
-    #[error("The command was given up before it was started")]
+    #[error("The command was cancelled before it started")]
     GivenUp,
     #[error("The command cannot be started in the Docker container ({status}): {message}")]
     Refused { status: u16, message: String },
-    #[error("The Docker daemon does not say how the command has ended")]
+    #[error("The Docker daemon returned no exit code for the command")]
     NoExitCode,
     #[error("it has no process")]
     NoProcess,
     #[error("process {0} is not one of the container")]
     Foreign(i32),
-    #[error("process {pid} cannot be looked at")]
+    #[error("process {pid} cannot be inspected")]
     Cgroup { pid: i32, source: io::Error },
 }
 
@@ -138,7 +138,7 @@ impl Run {
             }
             refusal.len() > WORDS_MAX
         });
-        let status = status.map_err(failed("What the command writes cannot be read"))?;
+        let status = status.map_err(failed("The command's output cannot be read"))?;
         if status != 200 {
             return Err(ExecError::Refused { status, message: String::from_utf8_lossy(&refusal).into_owned() });
         }
@@ -175,7 +175,10 @@ impl Run {
             }
             Ok(None) => {}
             Err(error) => {
-                stdio::err!("A check's command goes on in the Docker container: {}", base::error_chain(&error));
+                stdio::err!(
+                    "A check's command in the Docker container cannot be stopped: {}",
+                    base::error_chain(&error)
+                );
             }
         }
     }

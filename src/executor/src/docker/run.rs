@@ -148,7 +148,7 @@ impl Container {
                 let _ = attached.send(());
             });
             if let Err(error) = copied {
-                stdio::err!("What the container writes is lost: {}", base::error_chain(&error));
+                stdio::err!("The container's output is lost: {}", base::error_chain(&error));
             }
         });
         // If the copier has failed, the sender is gone and the wait ends.

@@ -189,7 +189,7 @@ impl DockerTask {
         let stop = request("POST", &format!("/containers/{}/stop?t={seconds}", self.name), None);
         match Exchange::send(&Endpoint::Unix(self.socket.clone()), &stop) {
             Ok(exchange) => self.stopping = Some(exchange),
-            Err(error) => stdio::err!("The Docker daemon cannot be asked to stop the container: {error}"),
+            Err(error) => stdio::err!("The request to stop the Docker container failed: {error}"),
         }
         true
     }

@@ -79,13 +79,13 @@ pub enum MissingFeature {
 #[derive(Debug, thiserror::Error)]
 pub enum WhiteoutError {
     /// Devices 0/0, which mark a deleted file.
-    #[error("no marks of what is gone: {0}")]
+    #[error("no whiteout devices: {0}")]
     Device(Errno),
     /// Attributes, which mark a directory whose lower entries are deleted.
     #[error("no trusted attributes: {0}")]
     Attribute(Errno),
     /// Types of a directory's entries.
-    #[error("directories that do not tell what their entries are (d_type)")]
+    #[error("directories without the types of their entries (d_type)")]
     Kinds,
     /// Reading of a directory's entries.
     #[error("directories that cannot be read: {0}")]

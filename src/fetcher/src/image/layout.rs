@@ -19,7 +19,7 @@ pub(super) const TEXT_MAX: u64 = 16 << 20;
 /// An entry of `manifest.json`, as `docker save` writes it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Saved {
+struct ManifestEntry {
     config: String,
     layers: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl Manifest {
 /// Returns the possible names of an image in a directory of images, without the extension of archives.
 fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     let Reference::Tag(tag) = &name.reference else {
-        return Err(ImageError(format!("'{name}' is named by a digest, which a directory of archives does not know")));
+        return Err(ImageError(format!("'{name}' has a digest, which a directory of archives does not support")));
     };
     let path = match &name.host {
         Some(host) => format!("{host}/{}", name.repository),
@@ -159,7 +159,7 @@ fn unpack(archive: &Path, target: &Path) -> Result<(), ArchiveError> {
 pub(super) fn read(directory: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
     let saved = directory.join("manifest.json");
     if saved.is_file() {
-        let list: Vec<Saved> = serde_json::from_slice(&text(directory, Path::new("manifest.json"))?)
+        let list: Vec<ManifestEntry> = serde_json::from_slice(&text(directory, Path::new("manifest.json"))?)
             .map_err(|error| ImageError::at(saved.display(), error))?;
         let [saved] = list.as_slice() else {
             return Err(ImageError(format!("The archive holds {} images; it should hold one", list.len())));

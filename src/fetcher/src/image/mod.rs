@@ -187,7 +187,7 @@ pub fn fetch_image(wanted: &ImageRequest) -> Result<Image, ImageError> {
     };
     let ids = &configuration.rootfs.diff_ids;
     if ids.len() != layers.len() {
-        return Err(ImageError(format!("It has {} layers, and names {} of them", layers.len(), ids.len())));
+        return Err(ImageError(format!("It has {} layers, but names {}", layers.len(), ids.len())));
     }
     let mut names = Vec::new();
     for (id, file) in ids.iter().zip(&layers) {

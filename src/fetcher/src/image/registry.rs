@@ -93,7 +93,7 @@ impl Registry {
         let mut layers = Vec::new();
         for (number, layer) in manifest.layers.iter().enumerate() {
             if layer.media_type.contains("foreign") {
-                return Err(ImageError(format!("The layer {} may not be handed on by registries", layer.digest)));
+                return Err(ImageError(format!("The layer {} may not be distributed by registries", layer.digest)));
             }
             layers.push(self.blob(layer, &staging.join(format!("blob-{number}")), layer::BYTES_MAX)?);
         }
@@ -147,8 +147,9 @@ impl Registry {
 
     fn get(&mut self, path: &str, accept: &str) -> Result<Response<Body>, ImageError> {
         let url = format!("{}/v2/{}/{path}", self.url, self.repository);
-        let at =
-            |error: &dyn std::fmt::Display| ImageError(format!("The registry {} cannot be asked: {error}", self.url));
+        let at = |error: &dyn std::fmt::Display| {
+            ImageError(format!("The request to the registry {} failed: {error}", self.url))
+        };
         let ask = |authorization: Option<&str>| {
             let mut request = self.agent.get(&url).header("Accept", accept);
             if let Some(authorization) = authorization {
@@ -176,11 +177,11 @@ impl Registry {
     fn authorize(&self, challenge: &str) -> Result<String, ImageError> {
         let basic = self.login.as_ref().map(|login| format!("Basic {login}"));
         let kind = if self.only_token {
-            ", and the one that there is is an identity token, which only Docker itself takes"
+            ", and the configured one is an identity token, which only Docker supports"
         } else {
             ""
         };
-        let refused = || ImageError(format!("The registry {} wants a login (--docker_config){kind}", self.url));
+        let refused = || ImageError(format!("The registry {} requires a login (--docker_config){kind}", self.url));
         let Some(parameters) = challenge.strip_prefix("Bearer ") else { return basic.ok_or_else(refused) };
         let of = |name: &str| {
             let start = parameters.find(&format!("{name}=\""))? + name.len() + 2;
@@ -196,14 +197,14 @@ impl Registry {
         if let Some(basic) = &basic {
             request = request.header("Authorization", basic);
         }
-        let at = |error: &dyn std::fmt::Display| ImageError(format!("No token can be had of '{realm}': {error}"));
+        let at = |error: &dyn std::fmt::Display| ImageError(format!("Failed to get a token from '{realm}': {error}"));
         let mut response = request.call().map_err(|error| at(&error))?;
         if response.status() != 200 {
             return Err(at(&format_args!("it answers {}", response.status())));
         }
         let text = response.body_mut().with_config().limit(TEXT_MAX).read_to_vec().map_err(|error| at(&error))?;
         let token: Token = serde_json::from_slice(&text).map_err(|error| at(&error))?;
-        let token = token.token.or(token.access_token).ok_or_else(|| at(&"there is none in its answer"))?;
+        let token = token.token.or(token.access_token).ok_or_else(|| at(&"its answer contains no token"))?;
         Ok(format!("Bearer {token}"))
     }
 }
@@ -211,6 +212,6 @@ impl Registry {
 fn check(digest: &str, found: &str) -> Result<(), ImageError> {
     match store::hex_of(digest) == Some(found) {
         true => Ok(()),
-        false => Err(ImageError(format!("What should have the digest {digest} has sha256:{found}"))),
+        false => Err(ImageError(format!("The digest is sha256:{found} instead of {digest}"))),
     }
 }

@@ -139,7 +139,7 @@ impl Catalog {
         let unknown = || {
             let known: Vec<&str> = self.0.iter().map(|one| one.name()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            InvalidField::new("bundled", format!("'{name}' is not a bundled framework; there are: {known}"))
+            InvalidField::new("bundled", format!("'{name}' is not a bundled framework: must be one of {known}"))
         };
         self.0.iter().copied().find(|one| one.name() == name).ok_or_else(unknown)
     }

@@ -165,7 +165,7 @@ impl Checker {
         let checkpoint = self.checked_frameworks[scheduler].plan.checkpoint;
         // An update with a UUID may be a retransmission whose acknowledgement was lost.
         if checkpoint && ended && lives.contains(&state) && status.uuid.is_none() {
-            self.fail("the end of a task is its end", || {
+            self.fail("a terminal state is final", || {
                 format!("scheduler {scheduler}: {task} has ended ({before:?}), and is reported as {state:?}")
             });
         }
@@ -199,7 +199,7 @@ impl Checker {
         let name = (self.checked_frameworks[scheduler].view.borrow().id.clone().unwrap_or_default(), task);
         let is_for_disk = status.reason.is_some() && status.reason() == Reason::GcError;
         if is_for_disk && self.started.contains(&name) {
-            self.fail("a disk that refuses ends no task", || format!("{}/{}: {:?}", name.0, name.1, status.message));
+            self.fail("a failing disk ends no task", || format!("{}/{}: {:?}", name.0, name.1, status.message));
         }
         let is_agents = status.source.is_some() && status.source() == Source::Agent;
         if is_agents && self.refused.contains(&name) && status.message().is_empty() {
@@ -222,7 +222,7 @@ impl Observer for Checker {
         for offer in event.offers.iter().flat_map(|part| &part.offers) {
             if self.offers.insert(offer.id.value.to_string(), scheduler).is_some() {
                 self.fail("an offer is made once", || {
-                    format!("{} comes to scheduler {scheduler} again", offer.id.value)
+                    format!("scheduler {scheduler} receives {} again", offer.id.value)
                 });
             }
             let (agent, host) = (&offer.agent_id.value, &offer.hostname);
@@ -256,10 +256,10 @@ impl Observer for Checker {
         self.tasks += 1;
         let name = (framework.to_owned(), task.to_owned());
         if self.from_former_master.contains(&name) {
-            self.fail("only the master that leads is obeyed", || format!("{framework}/{task} is started"));
+            self.fail("only the leading master is obeyed", || format!("{framework}/{task} is started"));
         }
         if self.refused.contains(&name) {
-            self.fail("nothing begins on a disk that refuses", || format!("{framework}/{task} is started"));
+            self.fail("no task starts on a failing disk", || format!("{framework}/{task} is started"));
         }
         if !self.started.insert(name) {
             self.fail("no task is started twice", || format!("{framework}/{task} is started again"));
@@ -297,23 +297,23 @@ impl Observer for Checker {
             Note::OperatorAnswered { request, done } => self.operator_checks.answered(*request, *done),
             Note::UpdateAcknowledged { uuid, .. } => self.confirmed.push(uuid.to_vec()),
             Note::AgentCannotStart { agent, why } => {
-                self.fail("what an agent wrote lets it start", || format!("agent {agent}: {why}"));
+                self.fail("an agent starts from its checkpoints", || format!("agent {agent}: {why}"));
             }
-            Note::MasterExits { reason } => self.fail("a master does not give up", || (*reason).to_owned()),
+            Note::MasterExits { reason } => self.fail("a master does not exit", || (*reason).to_owned()),
             Note::SchedulerEnds { scheduler, ending } => {
                 let checked = &mut self.checked_frameworks[*scheduler as usize];
                 checked.ended = true;
                 // A framework that was disconnected for longer than its failover timeout is removed.
                 let patient = checked.plan.failover.as_secs() > 3600;
                 if patient && **ending != Ending::Stopped {
-                    self.fail("a framework is kept", || format!("scheduler {scheduler}: {ending:?}"));
+                    self.fail("a framework is not removed", || format!("scheduler {scheduler}: {ending:?}"));
                 }
             }
             // The call used a stream that another one has replaced.
             Note::CallRefused { why: CallRefusal::Rejected(error), .. }
                 if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Forbidden) => {}
             Note::CallRefused { scheduler, call, why } => {
-                self.fail("a good call is taken", || {
+                self.fail("a valid call is accepted", || {
                     format!("{} of scheduler {scheduler}: {why}", call.r#type().as_str_name())
                 });
             }

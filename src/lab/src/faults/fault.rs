@@ -233,7 +233,7 @@ impl fmt::Display for Process {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |durable: u32, arrives: bool| {
-            let sent = if arrives { "what it sent arrives" } else { "what is on its way is lost" };
+            let sent = if arrives { "sent messages arrive" } else { "messages in flight are lost" };
             format!("part {durable} of a write in progress is durable, {sent}")
         };
         match self {
@@ -256,7 +256,7 @@ impl fmt::Display for Kind {
                 let (lasts, downtime) = (show_span(*lasts), show_span(*downtime));
                 write!(
                     f,
-                    "another master leads in {downtime}, the one before goes on for {lasts}: {}",
+                    "another master leads in {downtime}, the previous one stays up for {lasts}: {}",
                     part(*durable, *arrives)
                 )
             }
@@ -277,15 +277,22 @@ impl fmt::Display for Kind {
             }
             Kind::CutOneWay { agent, .. } => write!(f, "the connection of the master to agent {agent} breaks"),
             Kind::StallOneWay { process, span, to_master } => {
-                let way =
-                    if *to_master { "the master hears nothing of" } else { "nothing that the master says comes to" };
-                write!(f, "{way} {process} for {}, and then all", show_span(*span))
+                let way = if *to_master {
+                    "the master receives no messages from"
+                } else {
+                    "no message of the master reaches"
+                };
+                write!(f, "{way} {process} for {}, and then all of them", show_span(*span))
             }
             Kind::Partition { process, span } => {
-                write!(f, "nothing passes between {process} and the master for {}", show_span(*span))
+                write!(f, "no message passes between {process} and the master for {}", show_span(*span))
             }
             Kind::Stall { process, span } => {
-                write!(f, "{process} and the master hear nothing of each other for {}, and then all", show_span(*span))
+                write!(
+                    f,
+                    "{process} and the master receive no messages of each other for {}, and then all of them",
+                    show_span(*span)
+                )
             }
             Kind::SlowDisk { process, span, by } => {
                 write!(f, "writes of {process} take {} longer for {}", show_span(*by), show_span(*span))
@@ -293,12 +300,12 @@ impl fmt::Display for Kind {
             Kind::RefuseWrites { process, refusal, span } => {
                 write!(f, "the disk of {process} refuses writes with {} for {}", refusal.error, show_span(*span))?;
                 match refusal.room {
-                    Some(room) => write!(f, ", or until {room} deletions make room"),
+                    Some(room) => write!(f, ", or until {room} deletions free space"),
                     None => Ok(()),
                 }
             }
             Kind::Operate(action) => action.fmt(f),
-            Kind::Drift { process, drift } => write!(f, "the clock of {process} goes too fast by {drift} millionths"),
+            Kind::Drift { process, drift } => write!(f, "the clock of {process} is fast by {drift} millionths"),
         }
     }
 }

@@ -60,7 +60,7 @@ impl Invariants {
             }
             let mut held = agent.used.iter().chain(agent.offered.iter());
             if let Some(other) = held.find(|resource| !is_kept(resource)) {
-                return broken("reservations are kept", format!("a stranger has {other:?} of agent {}", agent.id));
+                return broken("reservations are kept", format!("an unknown role has {other:?} of agent {}", agent.id));
             }
         }
         self.check_limit(&snapshot)
@@ -95,7 +95,7 @@ impl Invariants {
         }
         if has > limit {
             return broken(
-                "quota limits are kept",
+                "quota limits are obeyed",
                 format!("role a has {has} thousandths of a CPU, and may have {limit}"),
             );
         }

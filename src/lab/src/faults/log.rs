@@ -13,10 +13,10 @@ use crate::world::{BEGIN, Note};
 
 /// Explanation of the lines of a log.
 pub const LEGEND: &str = "\
-seconds after the beginning, then who:
-  FAULT  what goes wrong from then on        master  its process          agent N, sched N, exec  the others'
-  sched N < what a scheduler is told         sched N > what it calls
-  task ids are tJOB.ATTEMPT; updates made by executors have numbers (#N) by which they are found again";
+seconds since the start, then the process:
+  FAULT  start of a fault                    master  its process          agent N, sched N, exec  the others
+  sched N < event of a scheduler             sched N > call of a scheduler
+  task ids are tJOB.ATTEMPT; updates of executors have numbers (#N)";
 
 /// The lines of an event log; `None` inside if the log is not kept.
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ impl fmt::Display for Note<'_> {
         match self {
             Note::MasterStarts { generation, place } => write!(f, "master     m{generation} leads on host {place}"),
             Note::MasterDeposed { generation } => {
-                write!(f, "master     m{generation} is deposed, and does not know it")
+                write!(f, "master     m{generation} is deposed and has not detected it")
             }
             Note::MasterStops => f.write_str("master     ends"),
             Note::MasterExits { reason } => write!(f, "master     exits: {reason}"),
@@ -135,15 +135,15 @@ impl fmt::Display for Note<'_> {
             Note::AgentExits { agent, why } => write!(f, "agent {agent}    exits: {why}"),
             Note::AgentCannotStart { agent, why } => write!(f, "agent {agent}    cannot start: {why}"),
             Note::AgentStartRefused { agent, why } => write!(f, "agent {agent}    cannot start on this disk: {why}"),
-            Note::WriteRefused { agent } => write!(f, "agent {agent}    writes nothing, and tries again"),
-            Note::CheckpointsFail { agent, why } => write!(f, "agent {agent}    is told: {why}"),
-            Note::CheckpointsWork { agent } => write!(f, "agent {agent}    is told that its disk is well"),
+            Note::WriteRefused { agent } => write!(f, "agent {agent}    retries a refused write"),
+            Note::CheckpointsFail { agent, why } => write!(f, "agent {agent}    disk failure reported: {why}"),
+            Note::CheckpointsWork { agent } => write!(f, "agent {agent}    disk recovered"),
             Note::TaskForFailingDisk { agent, framework, task } => {
-                write!(f, "agent {agent} <  {framework}/{task}, and its disk refuses")
+                write!(f, "agent {agent} <  {framework}/{task}, while its disk fails")
             }
             Note::RegistryRefused { why } => write!(f, "master     cannot write its registry: {why}"),
             Note::TaskFromFormerMaster { agent, framework, task } => {
-                write!(f, "agent {agent} <  {framework}/{task} from a master that it has left")
+                write!(f, "agent {agent} <  {framework}/{task} from a deposed master")
             }
             Note::TaskDropped { agent, framework, task } => write!(f, "agent {agent}    drops {framework}/{task}"),
             Note::SchedulerStarts { scheduler } => write!(f, "sched {scheduler}    starts"),
@@ -156,18 +156,18 @@ impl fmt::Display for Note<'_> {
                 write!(f, "exec       {framework}/{id} on agent {agent} ends with {status}")
             }
             Note::UpdateCreated { framework, task, state, uuid } => {
-                write!(f, "exec       {framework}/{task} makes #{} {}", number(uuid), state.as_str_name())
+                write!(f, "exec       {framework}/{task} sends #{} {}", number(uuid), state.as_str_name())
             }
             Note::OperatorCalls { call, .. } => write!(f, "operator > {}", call.r#type().as_str_name()),
             Note::OperatorAnswered { done, .. } => write!(f, "operator < {}", if *done { "done" } else { "refused" }),
-            Note::VolumeCreated { agent, directory } => write!(f, "agent {agent}    makes {directory}"),
+            Note::VolumeCreated { agent, directory } => write!(f, "agent {agent}    creates {directory}"),
             Note::VolumeDestroyed { agent, directory } => write!(f, "agent {agent}    destroys {directory}"),
             Note::VolumeUsed { framework, task, id, data, .. } => {
                 let seen = if data.is_some() { "uses" } else { "does not see" };
                 write!(f, "exec       {framework}/{task} {seen} {id}")
             }
             Note::UpdateAcknowledged { framework, uuid } => {
-                write!(f, "exec       of {framework} hears that #{} is safe", number(uuid))
+                write!(f, "exec       of {framework} receives the acknowledgement of #{}", number(uuid))
             }
         }
     }

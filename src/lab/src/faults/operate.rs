@@ -240,7 +240,7 @@ impl fmt::Display for Action {
             Action::Deactivate { agent } => write!(f, "the operator deactivates agent {agent}"),
             Action::Reactivate { agent } => write!(f, "the operator reactivates agent {agent}"),
             Action::Reserve { agent, role } => write!(f, "the operator reserves a CPU of agent {agent} to {role}"),
-            Action::Unreserve { agent } => write!(f, "the operator unreserves what it has reserved of agent {agent}"),
+            Action::Unreserve { agent } => write!(f, "the operator unreserves its reservations of agent {agent}"),
             Action::DestroyVolumes { agent } => write!(f, "the operator destroys unused volumes of agent {agent}"),
         }
     }

@@ -119,7 +119,7 @@ impl PlanRun {
             self.check()?;
         }
         let now = self.world.now();
-        self.world.observer().log.line(now, || "FAULT      no more: all is healed".to_owned());
+        self.world.observer().log.line(now, || "FAULT      end of faults".to_owned());
         self.world.heal();
         self.wait_for_convergence(plan, false)?;
         for checked in &self.world.observer().checked_frameworks {

@@ -42,19 +42,19 @@ pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -
 fn one(scenario: &Scenario, pace: Pace, own: bool, directory: &Path) -> Result<(), InvalidField> {
     let frameworks: u64 = scenario.frameworks.iter().map(|framework| u64::from(framework.count)).sum();
     if frameworks > MOST_FRAMEWORKS {
-        return Err(InvalidField::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
+        return Err(InvalidField::new(
+            "frameworks",
+            format!("a live run must have {MOST_FRAMEWORKS} frameworks at most"),
+        ));
     }
     if pace.real(scenario.duration.0) > LONGEST {
         return Err(InvalidField::new(
             "duration",
-            "a live run takes a day at most; make it shorter, or give more --speed",
+            "a live run must take a day at most: shorten it, or use a higher --speed",
         ));
     }
     if !scenario.faults.is_empty() {
-        return Err(InvalidField::new(
-            "faults",
-            "what goes wrong on a real cluster is not for a scenario to say: take this out",
-        ));
+        return Err(InvalidField::new("faults", "faults cannot be injected in a live run: remove this"));
     }
     for (n, framework) in scenario.frameworks.iter().enumerate() {
         let Some(name) = &framework.bundled else { continue };
@@ -71,19 +71,19 @@ fn of_own(scenario: &Scenario, directory: &Path) -> Result<(), InvalidField> {
     if agents > MOST_AGENTS {
         return Err(InvalidField::new(
             "agents",
-            format!("a cluster that is started for a live run has {MOST_AGENTS} agents at most, not {agents}"),
+            format!("a cluster that a live run starts must have {MOST_AGENTS} agents at most, not {agents}"),
         ));
     }
     let tasks = tasks_at_once(scenario, &all_kinds(scenario, directory)?);
     if tasks > MOST_TASKS {
-        let rule = format!("a live run has room for {MOST_TASKS} tasks at once at most, and here is room for {tasks}");
+        let rule = format!("a live run must have resources for {MOST_TASKS} concurrent tasks at most, not {tasks}");
         return Err(InvalidField::new("agents", rule));
     }
     Ok(())
 }
 
 fn of_another(scenario: &Scenario) -> Result<(), InvalidField> {
-    const OWN: &str = "a cluster that runs keeps its own settings: take this out, or leave out --master";
+    const OWN: &str = "--master keeps the settings of its cluster: remove this, or --master";
     if !scenario.master.is_default() {
         return Err(InvalidField::new("master", OWN));
     }
@@ -123,10 +123,9 @@ fn left_out(scenario: &Scenario, pace: Pace, own: bool) -> Vec<String> {
         ("fidelity", model.fidelity != Fidelity::Full),
     ];
     let names = modelled.iter().filter(|(_, given)| *given);
-    let mut all: Vec<String> =
-        names.map(|(name, _)| format!("model.{name} is left out: a real cluster has its own")).collect();
+    let mut all: Vec<String> = names.map(|(name, _)| format!("model.{name} is ignored: the cluster is real")).collect();
     if !own {
-        all.push("the scenario's agents are left out: those of the cluster are used".to_owned());
+        all.push("the scenario's agents are ignored: the run uses those of the cluster".to_owned());
     }
     if !own && pace.speed != 1.0 {
         all.push("the times of the cluster's own settings are not divided by --speed".to_owned());
@@ -153,7 +152,12 @@ mod tests {
         assert!(warnings.len() == 1 && warnings[0].starts_with("model.latency"), "{warnings:?}");
         for (from, to, own, start) in [
             ("count = 8", "count = 65", true, "s.toml:7: agents: "),
-            ("cpus:1;mem:64", "cpus:0.01", true, "s.toml:7: agents: a live run has room for 2000 tasks"),
+            (
+                "cpus:1;mem:64",
+                "cpus:0.01",
+                true,
+                "s.toml:7: agents: a live run must have resources for 2000 concurrent tasks",
+            ),
             ("name = 'f'", "name = 'f'\ncount = 201", true, "s.toml:12: frameworks: "),
             ("[model]", "[[faults]]\nwhat = 'failover'\nat = '5s'\nfor = '1s'\n[model]", true, "s.toml:3: faults: "),
             ("duration = '1m'", "duration = '2d'", true, "s.toml:2: duration: "),

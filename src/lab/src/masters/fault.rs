@@ -215,7 +215,7 @@ impl fmt::Display for Target {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = |arrives: bool| if arrives { "arrives then" } else { "is lost" };
+        let way = |arrives: bool| if arrives { "arrive at the end" } else { "are lost" };
         match self {
             Kind::Crash { target, part, downtime } => {
                 let downtime = show_span(*downtime);
@@ -242,11 +242,11 @@ impl fmt::Display for Kind {
             Kind::Cut { one, other } => write!(f, "masters {one} and {other} lose their connections"),
             Kind::Partition { from, to, span, arrives } => {
                 let (span, way) = (show_span(*span), way(*arrives));
-                write!(f, "what master {from} sends to master {to} for {span} {way}")
+                write!(f, "messages of master {from} to master {to} for {span} {way}")
             }
             Kind::Isolate { target, span, arrives } => {
                 let (span, way) = (show_span(*span), way(*arrives));
-                write!(f, "what {target} and the others send each other for {span} {way}")
+                write!(f, "messages between {target} and the others for {span} {way}")
             }
             Kind::Lose { percent, span } => write!(f, "{percent} % of the messages are lost for {}", show_span(*span)),
             Kind::SlowNetwork { by, span } => {
@@ -265,7 +265,7 @@ impl fmt::Display for Kind {
             Kind::ReplaceDisk { target, downtime } => {
                 write!(f, "{target} loses its disk, back in {}", show_span(*downtime))
             }
-            Kind::Drift { target, drift } => write!(f, "the clock of {target} goes too fast by {drift} millionths"),
+            Kind::Drift { target, drift } => write!(f, "the clock of {target} is fast by {drift} millionths"),
             Kind::Operate(actions) => {
                 let actions: Vec<String> = actions.iter().map(ToString::to_string).collect();
                 write!(f, "an operator {}", actions.join(", then "))

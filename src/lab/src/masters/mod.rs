@@ -20,9 +20,9 @@ pub use world::{Defect, LEASE, OperatorAction, Setup, World};
 
 /// Explanation of the lines of a log.
 pub const LEGEND: &str = "\
-seconds after the beginning, then who:
-  FAULT  what goes wrong from then on        master N  its process        operator  changes of the members
-  client N > what a client asks for          client <  the answer
+seconds since the start, then the process:
+  FAULT  start of a fault                    master N  its process        operator  changes of the members
+  client N > request of a client             client <  the answer
   writes have numbers (#N), which are also the values that they write";
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub fn run_plan(plan: &Plan, keep_log: bool) -> RunResult {
 /// Ends all faults, and checks that the group recovers in time. Returns the durations of the election and of the
 /// longest change of the members.
 pub(super) fn restore(world: &mut World) -> (Duration, Duration) {
-    world.note(|| "FAULT      no more: all is healed".to_owned());
+    world.note(|| "FAULT      end of faults".to_owned());
     world.heal();
     let healed = world.now();
     let rule = "a group without faults has a leader in time";
@@ -123,7 +123,7 @@ fn repair(world: &mut World) -> Duration {
         world.operate(&[action]);
         wait(world, began + CHANGE, rule, &mut |world| match (rest(world), world.next_repair() == Some(action)) {
             (Ok(()), false) => Ok(()),
-            _ => Err(format!("an operator {action}, and it is not done")),
+            _ => Err(format!("an operator {action}: not done")),
         });
         longest = longest.max(world.now().since(began));
     }

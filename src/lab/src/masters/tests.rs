@@ -13,10 +13,10 @@ const SEEDS: u64 = 40;
 const DEFECTS: [(Defect, &[&str], u64); 7] = [
     (Defect::AnswerBeforeCommit, &["linearizable", "is lost"], 3),
     (Defect::EmptyDiskLetIn, &["linearizable", "is lost", "the same entries", "does not go back"], 680),
-    (Defect::ForgottenPromises, &["linearizable", "is lost", "the same entries", "a later one has led"], 230),
-    (Defect::IgnoredLease, &["a later one has led"], 1),
-    (Defect::ImpatientMembers, &["a later one has led"], 580),
-    (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "a later one has led"], 2125),
+    (Defect::ForgottenPromises, &["linearizable", "is lost", "the same entries", "after a later leader"], 230),
+    (Defect::IgnoredLease, &["after a later leader"], 1),
+    (Defect::ImpatientMembers, &["after a later leader"], 580),
+    (Defect::SendBeforeDurable, &["linearizable", "is lost", "the same entries", "after a later leader"], 2125),
     (Defect::StaleReads, &["linearizable"], 1),
 ];
 /// Seeds that broke a rule before a defect was fixed: members with a promise to another candidate, members that are
@@ -55,7 +55,7 @@ fn fixed_seeds_break_no_rule() {
 /// Lines that must occur in the logs of a few seeds; otherwise the campaign does not cover enough.
 const EXPECTED_LINES: [&str; 14] = [
     "a crash in a write",
-    "the disk refuses with ENOSPC",
+    "the disk fails with ENOSPC",
     "it has lost the lead",
     "its disk is lost",
     "keeps its disk",

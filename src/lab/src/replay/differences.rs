@@ -74,7 +74,8 @@ pub struct Differences {
     /// Settings of the policies that differ: name, recorded value, other value.
     pub policies: Vec<(String, String, String)>,
     /// First batch with different decisions, with its time in seconds; `None` if there is none.
-    pub parted: Option<(u64, f64)>,
+    #[serde(rename = "parted")]
+    pub first_difference: Option<(u64, f64)>,
     /// Number of batches with different decisions.
     pub batches: u64,
     /// Decisions that differ, in the order of time; only the first ones if there are many.
@@ -141,7 +142,7 @@ impl Finder {
             return;
         }
         self.found.batches += 1;
-        self.found.parted.get_or_insert((batch, seconds));
+        self.found.first_difference.get_or_insert((batch, seconds));
         let launches = own.iter().any(|(decision, _)| decision.what == DecisionKind::Launches);
         self.messages = if launches { messages(other) } else { BTreeMap::new() };
         let sides = [(By::Recorded, own, second), (By::Other, others, first)];
@@ -165,15 +166,15 @@ impl Finder {
                 let reason = |agent| why(absent, &decision.framework, &decision.role, &agent);
                 agent_of(decision).map(reason).unwrap_or_default()
             }
-            (DecisionKind::TakesBack, Some(seconds)) => format!("it was not answered for {seconds:.1} s"),
+            (DecisionKind::TakesBack, Some(seconds)) => format!("the offer was not answered for {seconds:.1} s"),
             (DecisionKind::TakesBack, None) => String::new(),
             (DecisionKind::Launches, _) => {
                 let known = self.refused.get(&task_of(decision)).or_else(|| self.messages.get(&decision.task));
                 known.cloned().unwrap_or_default()
             }
         };
-        let parted = DifferingDecision { why, ..self.parted(at, by, decision) };
-        if is_missing { self.found.tasks.push(parted) } else { self.found.decisions.push(parted) }
+        let differing = DifferingDecision { why, ..self.difference(at, by, decision) };
+        if is_missing { self.found.tasks.push(differing) } else { self.found.decisions.push(differing) }
     }
 
     fn count(&mut self, by: By, decision: &Decision) {
@@ -192,7 +193,7 @@ impl Finder {
         *(if by == By::Recorded { &mut counts.0 } else { &mut counts.1 }) += 1;
     }
 
-    fn parted(&self, (batch, seconds): (u64, f64), by: By, decision: &Decision) -> DifferingDecision {
+    fn difference(&self, (batch, seconds): (u64, f64), by: By, decision: &Decision) -> DifferingDecision {
         let Decision { what, framework, agent, role, resources, task } = decision.clone();
         let hosts = if by == By::Recorded { &self.first } else { &self.second };
         let agent = hosts.host(&agent);
@@ -206,9 +207,9 @@ impl Finder {
         }
         let Differences { decisions, tasks, frameworks, .. } = &mut self.found;
         // A task that the other master launched later is not missing.
-        tasks.retain(|parted| self.pending[0].contains(&(parted.framework.clone(), parted.task.clone())));
+        tasks.retain(|one| self.pending[0].contains(&(one.framework.clone(), one.task.clone())));
         let name = |id: &String| names.get(id).unwrap_or(id).clone();
-        decisions.iter_mut().chain(tasks).for_each(|parted| parted.framework = name(&parted.framework));
+        decisions.iter_mut().chain(tasks).for_each(|one| one.framework = name(&one.framework));
         *frameworks = std::mem::take(frameworks).into_iter().map(|(id, only)| (name(&id), only)).collect();
         self.found
     }

@@ -71,12 +71,12 @@ impl Pair {
         }
     }
 
-    /// Returns whether the difference is clear or may be chance, in words.
+    /// Returns whether the difference is significant, in words.
     pub fn chance(&self) -> &'static str {
         match (self.clear, self.repeated) {
             (_, false) => "",
-            (true, true) => "clear",
-            (false, true) => "may be chance",
+            (true, true) => "significant",
+            (false, true) => "not significant",
         }
     }
 

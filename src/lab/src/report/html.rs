@@ -46,8 +46,8 @@ pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> St
     page.html()
 }
 
-/// Returns the comparison of two results: the clear differences, the lines of the scenario that differ, and the metrics
-/// of each point.
+/// Returns the comparison of two results: the significant differences, the lines of the scenario that differ, and the
+/// metrics of each point.
 pub fn comparison_page((a, b): (&str, &str), lines: &[(bool, &str)], points: &[Compared]) -> String {
     let mut page = Page::new(&format!("{a} and {b}"));
     page.heading("Summary");
@@ -59,20 +59,20 @@ pub fn comparison_page((a, b): (&str, &str), lines: &[(bool, &str)], points: &[C
         page.text(&format!("- is a line of {a} alone, + of {b}."));
     }
     for point in points {
-        page.heading(&if point.values.is_empty() { "Numbers".to_owned() } else { point.title() });
+        page.heading(&if point.values.is_empty() { "Metrics".to_owned() } else { point.title() });
         let words = |title: &str| Column { words: true, ..Column::from(title) };
         let columns =
-            [words("number"), a.into(), b.into(), "difference".into(), "95 % interval of the difference".into()];
+            [words("metric"), a.into(), b.into(), "difference".into(), "95 % interval of the difference".into()];
         let mut table = Table { sortable: true, ..Table::new(columns.into()) };
-        table.columns.push(words("clear?"));
+        table.columns.push(words("significant?"));
         for pair in &point.numbers {
             let cells = [pair.title(), in_unit(&pair.first), in_unit(&pair.second), pair.changed(), pair.interval()];
             table.row(cells.into_iter().chain([pair.chance().to_owned()]).map(Into::into).collect());
         }
         page.put(&table);
     }
-    page.term("clear", "The 95 % interval of the difference does not contain 0. Of numbers that do not differ, one in twenty looks clear by chance.");
-    page.term("paired", "Runs with the same seed are compared with each other, and the interval is that of their differences: what chance does to one it does to the other.");
+    page.term("significant", "The 95 % interval of the difference does not contain 0. One in twenty metrics that do not differ is significant by chance.");
+    page.term("paired", "Runs with the same seed are compared with each other, and the interval is that of their differences. Both runs have the same random choices.");
     explain(
         &mut page,
         &["95 % interval", "gap", "deviation", "lost share", "Jain's index", "dominant share", "fair share"],

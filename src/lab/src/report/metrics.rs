@@ -63,7 +63,7 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     // Largest distance of a framework's mean wait from the mean wait of all tasks.
     let apart = waits().filter(|wait| wait.count > 0).map(|wait| (wait.mean - mean).abs()).fold(0.0, f64::max);
     let apart = apart / mean.max(f64::MIN_POSITIVE);
-    let label = "largest distance of a framework's mean wait from that of all, as a part of it";
+    let label = "largest distance of a framework's mean wait from that of all, relative to it";
     all.put("all.wait.apart".to_owned(), label.to_owned(), Unit::Part, 4, apart);
     all.put("seconds".to_owned(), "length of the run".to_owned(), Unit::Seconds, 4, outcome.seconds);
     all.put("events".to_owned(), "events of the simulation".to_owned(), Unit::Count, 9, outcome.events as f64);
@@ -96,7 +96,7 @@ fn of_window(window: &WindowOutcome, outcome: &Outcome, all: &mut Numbers) {
     put("unfairness.deviation", "unfairness (deviation from fair shares)", Unit::Part, rank, unfair.deviation);
     put("unfairness.lost", "unfairness (lost share)", Unit::Part, rank, unfair.lost);
     put("jain", "Jain's index", Unit::Index, 3 + rank, unfair.jain);
-    put("contended", "contended part of the time", Unit::Part, 5, unfair.contended);
+    put("contended", "contended share of the time", Unit::Part, 5, unfair.contended);
     put("offered", "resources in unanswered offers", Unit::Part, 3 + rank, window.offered);
     for (resource, part) in &window.utilisation {
         put(&format!("utilisation.{resource}"), &format!("{} in use", word(resource)), Unit::Part, 1 + rank, *part);
@@ -163,7 +163,7 @@ fn of_framework(framework: &FrameworkOutcome, all: &mut Numbers) {
     put("offers.received", "offers received", Unit::Count, 5, framework.offers_received as f64);
     put("offers.accepted", "offers accepted", Unit::Count, 6, framework.offers_accepted as f64);
     put("offers.declined", "offers declined", Unit::Count, 6, framework.offers_declined as f64);
-    put("offers.rescinded", "offers taken back", Unit::Count, 6, framework.offers_rescinded as f64);
+    put("offers.rescinded", "offers rescinded", Unit::Count, 6, framework.offers_rescinded as f64);
     put("offers.held", "mean time an offer is held", Unit::Seconds, 4, framework.offer_held);
 }
 

@@ -32,15 +32,15 @@ impl Course {
         match self {
             Course::Share => (
                 "Dominant shares in use",
-                "dominant share (part of the cluster)",
-                "What the tasks of each framework use, and, dashed, its fair share at that moment. A line below its dashed \
-                 one is a framework that has less than its due.",
+                "dominant share (of the cluster)",
+                "Resources in use by the tasks of each framework, and, dashed, its fair share at that moment. A framework whose line \
+                 is below its dashed one has less than its fair share.",
             ),
-            Course::Waiting => ("Tasks that wait", "tasks", "Tasks that were submitted and do not run yet."),
+            Course::Waiting => ("Tasks that wait", "tasks", "Tasks that are submitted and not running yet."),
             Course::Held => (
                 "Held as offers",
-                "dominant share (part of the cluster)",
-                "What lies in the unanswered offers of each framework, and cannot be used meanwhile.",
+                "dominant share (of the cluster)",
+                "Resources in the unanswered offers of each framework, which no framework can use meanwhile.",
             ),
             Course::Declined => {
                 ("Offers declined so far", "offers", "How many offers each framework has declined since the start.")
@@ -92,25 +92,22 @@ pub(super) fn pictures(page: &mut Page, outcome: &Outcome) {
         }
     }
     if !level.is_empty() {
-        page.text(&format!("0 all the time, and not drawn: {}.", level.join(", ").to_lowercase()));
+        page.text(&format!("Always 0, not drawn: {}.", level.join(", ").to_lowercase()));
     }
     for (title, lines) in own(outcome) {
         let lines = Lines::new(title, "time (s)", "", lines);
-        page.figure(
-            &lines.svg(),
-            "Measured by the framework itself. A gap is a time at which there was nothing to measure.",
-        );
+        page.figure(&lines.svg(), "Measured by the framework itself. A gap is a time without measurements.");
     }
     let indices = vec![Line::new("gap", over(&series.gap)), Line::new("Jain's index", over(&series.jain))];
     page.figure(
-        &Lines::new("Fairness from moment to moment", "time (s)", "index (0 to 1)", indices).svg(),
-        "Fair is a gap of 0 and an index of 1; both are drawn so while nothing is contended.",
+        &Lines::new("Fairness over time", "time (s)", "index (0 to 1)", indices).svg(),
+        "A gap of 0 and an index of 1 are fair. Both have these values while no resource is contended.",
     );
     let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
     page.figure(
-        &Lines::new("The cluster", "time (s)", "part of the cluster", whole).svg(),
-        "The part of the cluster that tasks use, and the part that lies in unanswered offers: of the resource of which it \
-         is the largest.",
+        &Lines::new("The cluster", "time (s)", "share of the cluster", whole).svg(),
+        "The share of the cluster that tasks use, and the share in unanswered offers, each of the resource with the largest \
+         share.",
     );
     let waits = outcome.frameworks.iter().take(LINES).map(|framework| {
         let wait = &framework.wait;
@@ -118,14 +115,14 @@ pub(super) fn pictures(page: &mut Page, outcome: &Outcome) {
         Line { dots: true, ..Line::new(framework.name.clone(), points) }
     });
     page.figure(
-        &Lines::new("Waits by percentile", "part of the tasks", "wait (s)", waits.collect()).svg(),
+        &Lines::new("Waits by percentile", "share of the tasks", "wait (s)", waits.collect()).svg(),
         "At 0.9 on the x axis: nine of ten tasks waited no longer than this. The last mark is the longest wait.",
     );
     let strips = strips(outcome);
     if !strips.strips.is_empty() {
         page.figure(
             &strips.svg(),
-            "Each strip is a task, in the colour of its framework, on its agent; the first ones only.",
+            "Each strip is a task, in the colour of its framework, on its agent. Only the first tasks are drawn.",
         );
     }
     explain(page, &["dominant share", "fair share", "held", "in offers", "in use", "gap", "Jain's index", "wait"]);

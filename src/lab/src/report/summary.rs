@@ -1,5 +1,5 @@
-//! The summary of a comparison in sentences: what differs clearly, in which direction and by how much, and what does
-//! not. The tables have all metrics.
+//! The summary of a comparison in sentences: what differs significantly, in which direction and by how much, and what
+//! does not. The tables have all metrics.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Compared {
     pub values: Values,
     /// Whether all runs have equal digests.
     pub equal: bool,
-    /// Sentences about the clear differences at this point.
+    /// Sentences about the significant differences at this point.
     pub summary: Vec<String>,
     /// Metrics of the point.
     pub numbers: Vec<Pair>,
@@ -53,7 +53,7 @@ impl Compared {
 pub fn summary((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
     match points {
         [point] => point.summary.clone(),
-        points if points.iter().all(|point| point.equal) => vec!["All runs are equal to the byte.".to_owned()],
+        points if points.iter().all(|point| point.equal) => vec!["All runs are identical.".to_owned()],
         points => of_sweep((a, b), points),
     }
 }
@@ -73,10 +73,10 @@ fn way((a, b): (&str, &str), pair: &Pair) -> String {
 
 fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     if point.equal {
-        return vec!["All runs are equal to the byte.".to_owned()];
+        return vec!["All runs are identical.".to_owned()];
     }
     let mut differing: Vec<&Pair> = point.numbers.iter().filter(|pair| pair.differs()).collect();
-    let Some(first) = differing.first().copied() else { return vec!["No number differs.".to_owned()] };
+    let Some(first) = differing.first().copied() else { return vec!["No metric differs.".to_owned()] };
     let mut sentences = vec![way((a, b), first)];
     // Among metrics of the same rank, the clearest difference comes first.
     let weight = |pair: &Pair| pair.difference.0.abs() / pair.difference.1.max(1e-12);
@@ -89,17 +89,17 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
     let (clear, other): (Vec<&Pair>, Vec<&Pair>) = differing.into_iter().partition(|pair| pair.clear);
     let compared = point.numbers.iter().filter(|pair| !pair.difference.0.is_nan()).count();
     sentences.push(match clear.len() {
-        0 => format!("None of the {compared} numbers differs clearly."),
+        0 => format!("None of the {compared} metrics differs significantly."),
         count => format!(
-            "{count} of {compared} numbers differ clearly. About {} of {compared} would by chance alone.",
+            "{count} of {compared} metrics differ significantly. About {} of {compared} would by chance alone.",
             (compared as f64 / 20.0).ceil()
         ),
     });
     let wanted = clear.iter().filter(|pair| pair.rank <= WANTED).count().max(3);
     let shown = wanted.min(SENTENCES);
-    sentences.extend(clear.iter().take(shown).map(|pair| sentence(b, pair, "Clearly ")));
+    sentences.extend(clear.iter().take(shown).map(|pair| sentence(b, pair, "Significantly ")));
     if clear.len() > shown {
-        sentences.push(format!("{} more numbers that differ clearly are below.", clear.len() - shown));
+        sentences.push(format!("{} more metrics that differ significantly are below.", clear.len() - shown));
     }
     let unclear: Vec<String> = other
         .iter()
@@ -108,7 +108,7 @@ fn of_point((a, b): (&str, &str), point: &Compared) -> Vec<String> {
         .map(|pair| format!("{} ({}{})", pair.label, pair.interval(), unit(pair)))
         .collect();
     if !unclear.is_empty() {
-        sentences.push(format!("Not clear, with the 95 % interval of the difference: {}.", unclear.join("; ")));
+        sentences.push(format!("Not significant, with the 95 % interval of the difference: {}.", unclear.join("; ")));
     }
     sentences
 }
@@ -122,7 +122,7 @@ fn unit(pair: &Pair) -> &'static str {
     }
 }
 
-/// Returns a sentence about a metric, such as "Clearly shorter in B: mean wait of a, 3.0 s instead of 5.0 s ..."
+/// Returns a sentence about a metric, such as "Significantly shorter in B: mean wait of a, 3.0 s instead of 5.0 s ..."
 fn sentence(b: &str, pair: &Pair, how: &str) -> String {
     let (plain, direction) = (pair.unit, pair.direction());
     let value = |spread| match plain {
@@ -176,13 +176,13 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
             (true, true, false) => over.more.push(pair),
         }
     }
-    let Some(first) = order.first() else { return vec!["No number differs.".to_owned()] };
+    let Some(first) = order.first() else { return vec!["No metric differs.".to_owned()] };
     let mut sentences = vec![format!("{} points are in both. {}", points.len(), way((a, b), first))];
     if !first.repeated {
         return sentences;
     }
     let clear = |pair: &&Pair| numbers[pair.name.as_str()].less.len() + numbers[pair.name.as_str()].more.len();
-    // Among metrics of the same rank, the one that is clear at most points comes first.
+    // Among metrics of the same rank, the one that is significant at most points comes first.
     order.sort_by(|x, y| x.rank.cmp(&y.rank).then(clear(y).cmp(&clear(x))));
     let found: Vec<&Pair> = order.iter().copied().filter(|pair| clear(pair) > 0).collect();
     for pair in found.iter().take(SENTENCES) {
@@ -191,15 +191,16 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
             .into_iter()
             .filter(|side| !side.is_empty())
             .map(|side| side_of(side, points.len()));
-        let rest = [(over.unclear, "not clear at"), (over.equal, "equal at")];
+        let rest = [(over.unclear, "not significant at"), (over.equal, "equal at")];
         let rest = rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} {count}"));
         sentences.push(format!("In {b}, {} is {}.", pair.label, sides.chain(rest).collect::<Vec<_>>().join(", ")));
     }
     if found.is_empty() {
-        sentences.push("No number differs clearly at any point.".to_owned());
+        sentences.push("No metric differs significantly at any point.".to_owned());
     }
     if found.len() > SENTENCES {
-        sentences.push(format!("{} more numbers differ clearly at some point; see below.", found.len() - SENTENCES));
+        sentences
+            .push(format!("{} more metrics differ significantly at some point; see below.", found.len() - SENTENCES));
     }
     let unclear: Vec<&str> = order
         .iter()
@@ -208,19 +209,19 @@ fn of_sweep((a, b): (&str, &str), points: &[Compared]) -> Vec<String> {
         .take(SENTENCES)
         .collect();
     if !unclear.is_empty() {
-        sentences.push(format!("Not clear at any point: {}.", unclear.join("; ")));
+        sentences.push(format!("Not significant at any point: {}.", unclear.join("; ")));
     }
     sentences
 }
 
-/// Returns a phrase such as "clearly shorter at 9 of 12 points (by 3.0 to 45.0 s)".
+/// Returns a phrase such as "significantly shorter at 9 of 12 points (by 3.0 to 45.0 s)".
 fn side_of(side: &[&Pair], points: usize) -> String {
     let sizes = side.iter().map(|pair| pair.in_unit().0.abs());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0_f64), |(least, most), size| (least.min(size), most.max(size)));
     let number = super::number;
     let by =
         if number(least) == number(most) { number(most) } else { format!("{} to {}", number(least), number(most)) };
-    format!("clearly {} at {} of {points} points (by {by}{})", side[0].direction(), side.len(), unit(side[0]))
+    format!("significantly {} at {} of {points} points (by {by}{})", side[0].direction(), side.len(), unit(side[0]))
 }
 
 #[cfg(test)]
@@ -234,11 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn clear_differences_come_first_and_have_a_direction() {
+    fn significant_differences_come_first_and_have_a_direction() {
         let (first, second) = (runs([10.0, 20.0, 30.0], 1), runs([5.0, 14.9, 25.1], 1));
         let point = Compared::new(Vec::new(), ("a", "b"), &first, &second);
         assert_eq!(point.summary[0], "The 3 runs of b with the seeds of a are compared with these, seed by seed.");
-        let wanted = "Clearly shorter in b: mean wait of f, 15 ± 25 s instead of 20 ± 25 s (-5.00 s, -25.0 %; 95 % \
+        let wanted = "Significantly shorter in b: mean wait of f, 15 ± 25 s instead of 20 ± 25 s (-5.00 s, -25.0 %; 95 % \
                       interval -5.25 to -4.75 s).";
         assert!(point.summary.iter().any(|sentences| sentences == wanted), "{:#?}", point.summary);
         // With other seeds, the same difference is hidden by the differences between seeds.
@@ -248,10 +249,10 @@ mod tests {
             point
                 .summary
                 .iter()
-                .any(|sentences| sentences.starts_with("Not clear") && sentences.contains("mean wait of f ("))
+                .any(|sentences| sentences.starts_with("Not significant") && sentences.contains("mean wait of f ("))
         );
         let point = Compared::new(Vec::new(), ("a", "b"), &first, &first);
-        assert_eq!(point.summary, ["All runs are equal to the byte."]);
+        assert_eq!(point.summary, ["All runs are identical."]);
     }
 
     #[test]
@@ -262,7 +263,8 @@ mod tests {
         };
         let points = [point(1, [5.0, 14.9, 25.1]), point(2, [8.0, 17.9, 28.1]), point(3, [10.0, 35.0, 30.0])];
         let sentences = summary(("a", "b"), &points);
-        let wanted = "In b, mean wait of f is clearly shorter at 2 of 3 points (by 2.00 to 5.00 s), not clear at 1.";
+        let wanted =
+            "In b, mean wait of f is significantly shorter at 2 of 3 points (by 2.00 to 5.00 s), not significant at 1.";
         assert!(sentences.iter().any(|line| line == wanted), "{sentences:#?}");
     }
 }

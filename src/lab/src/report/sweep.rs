@@ -85,7 +85,7 @@ impl Sweep<'_> {
             self.points[0].0.iter().map(|(field, _)| Column { words: true, ..Column::from(short(field).as_str()) });
         let pictures = Column { pictures: true, group: "over time".to_owned(), ..Column::from("dominant shares") };
         let columns = self.columns.iter().map(|(column, _)| column.clone());
-        let caption = "One row for each point; a click on a title sorts, a click on the first value opens the details.";
+        let caption = "One row for each point. Click a title to sort, or the first value to open the details.";
         let mut table = Table::new(fields.chain(columns).chain([pictures]).collect());
         (table.caption, table.sortable) = (caption.to_owned(), true);
         let frameworks = self.frameworks.len().clamp(1, SPARK_LINES);
@@ -121,7 +121,7 @@ impl Sweep<'_> {
             });
         }
         if places < FEWEST_PLACES {
-            page.text("There are too many lines for pictures of each point. A sweep of fewer points has them.");
+            page.text("This sweep has too many points for pictures of each.");
         }
         if shown < self.points.len() {
             page.text(&format!("{} more points are in summary.csv.", self.points.len() - shown));
@@ -143,11 +143,11 @@ pub(super) fn sweep(page: &mut Page, points: &[PointOutcomes]) {
     if points.iter().any(|(_, outcomes)| outcomes.len() > 1) {
         explain(page, &["95 % interval"]);
     }
-    page.heading("Over what was swept");
+    page.heading("Results by swept parameter");
     let before = page.len();
     sweep.over_first_field(page);
     if page.len() == before {
-        page.text("The first field that was swept is neither a number nor a time, so there are no curves over it.");
+        page.text("The first swept field is neither a number nor a time, so there are no curves over it.");
     }
     page.heading("Each point");
     sweep.details(page);
@@ -164,13 +164,13 @@ impl Sweep<'_> {
             // One line for each measure of unfairness.
             let lines =
                 measures.iter().filter_map(|(what, name)| self.curves(name).pop().map(|line| named(line, what)));
-            over(page, &format!("Unfairness ({window})"), (x, "unfairness (part)"), lines.collect(), about);
+            over(page, &format!("Unfairness ({window})"), (x, "unfairness (share)"), lines.collect(), about);
         } else {
             for (what, name) in &measures {
                 over(
                     page,
                     &format!("Unfairness: {what} ({window})"),
-                    (x, &format!("{what} (part)")),
+                    (x, &format!("{what} (share)")),
                     self.curves(name),
                     about,
                 );

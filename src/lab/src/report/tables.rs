@@ -30,7 +30,7 @@ const OFFERS: [Shown; 5] = [
     ("offers", "received", "offers.received"),
     ("offers", "accepted", "offers.accepted"),
     ("offers", "declined", "offers.declined"),
-    ("offers", "taken back", "offers.rescinded"),
+    ("offers", "rescinded", "offers.rescinded"),
     ("", "mean time held (s)", "offers.held"),
 ];
 
@@ -97,7 +97,7 @@ pub(super) fn tables(page: &mut Page, outcomes: &[Outcome]) {
     }
     shares.columns.truncate(1 + 2 * SHARES);
     page.put(&shares);
-    explain(page, &["wait", "job time", "percentile", "unfinished", "offer", "held", "taken back", "gap", "deviation"]);
+    explain(page, &["wait", "job time", "percentile", "unfinished", "offer", "held", "rescinded", "gap", "deviation"]);
     explain(page, &["lost share", "share-seconds", "Jain's index", "contended time", "in use", "in offers", "window"]);
     explain(page, &["dominant share", "fair share"]);
     if first.windows.iter().any(|window| window.name == "whole") {
@@ -113,8 +113,8 @@ const SHARES: usize = 4;
 
 /// Adds the table of the bundled frameworks' own measures to a page, if there are any.
 fn own(page: &mut Page, first: &Outcome, find: &dyn Fn(&str) -> String) {
-    let columns = ["framework", "measure", "what it is"].map(|title| Column { words: true, ..Column::from(title) });
-    let mut table = Table { caption: "Measures of the frameworks' own".to_owned(), ..Table::new(columns.into()) };
+    let columns = ["framework", "metric", "description"].map(|title| Column { words: true, ..Column::from(title) });
+    let mut table = Table { caption: "Metrics reported by frameworks".to_owned(), ..Table::new(columns.into()) };
     table.columns.push(Column::from("mean of the run"));
     let windows: Vec<&str> =
         first.windows.iter().map(|window| window.name.as_str()).filter(|name| *name != "whole").collect();

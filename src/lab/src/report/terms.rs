@@ -6,19 +6,19 @@ use plot::Page;
 const TERMS: [(&str, &str); 24] = [
     (
         "95 % interval",
-        "What stands after ±: half of the interval in which the mean over many seeds lies with 95 % confidence, by Student's t distribution over the seeds of this report.",
+        "The number after ±: half of the interval in which the mean over many seeds lies with 95 % confidence, by Student's t distribution over the seeds of this report.",
     ),
     (
         "contended time",
-        "The part of the samples at which at least two frameworks want more than there is. Unfairness is measured at these samples only.",
+        "The share of the samples at which at least two frameworks want more resources than are available. Unfairness is measured at these samples only.",
     ),
     (
         "deviation",
-        "A measure of unfairness: the largest difference of a framework's share from its fair share, as a part of the fair share. 0 % is fair.",
+        "A measure of unfairness: the largest difference of a framework's share from its fair share, relative to the fair share. 0 % is fair.",
     ),
     (
         "dominant share",
-        "The largest of a framework's parts of the cluster's resources: of 10 % of the CPUs and 30 % of the memory it is 30 %.",
+        "The largest of a framework's shares of the cluster's resources: 30 % for 10 % of the CPUs and 30 % of the memory.",
     ),
     (
         "fair share",
@@ -26,25 +26,25 @@ const TERMS: [(&str, &str); 24] = [
     ),
     (
         "gap",
-        "A measure of unfairness: 1 less the smallest share over the largest, whatever each framework should have. 0 % means equal shares. With weights or unequal demands see the other measures.",
+        "A measure of unfairness: 1 less the smallest share over the largest, regardless of the fair shares. 0 % means equal shares. With weights or unequal demands see the other measures.",
     ),
     (
         "held",
-        "How long a framework keeps an offer before it answers, and the part of the cluster that lies in its unanswered offers.",
+        "How long a framework holds an offer before it answers, and the share of the cluster in its unanswered offers.",
     ),
     (
         "in offers",
-        "The part of the cluster that lies in unanswered offers, where no framework can use it: the largest of all resources, averaged over time.",
+        "The share of the cluster in unanswered offers, which no framework can use: the largest of all resources, averaged over time.",
     ),
-    ("in use", "The part of a resource of the whole cluster that tasks have, averaged over time."),
+    ("in use", "The share of a resource of the whole cluster that tasks hold, averaged over time."),
     (
         "Jain's index",
-        "The square of the sum of share over fair share of all frameworks, over their number times the sum of the squares: 1 if all have the same part of their fair shares, 1/n if one of n has everything.",
+        "The square of the sum of share over fair share of all frameworks, over their number times the sum of the squares: 1 if all have the same fraction of their fair shares, 1/n if one of n has all resources.",
     ),
     ("job time", "Time from the submission of a job to the end of its last task."),
     (
         "lost share",
-        "A measure of unfairness: the share-seconds that a framework lacked, as a part of those that were due, for the framework that is treated worst. 0 % is fair.",
+        "A measure of unfairness: the share-seconds that a framework lacks, relative to those of its fair share, for the framework that lacks most. 0 % is fair.",
     ),
     (
         "offer",
@@ -57,19 +57,19 @@ const TERMS: [(&str, &str); 24] = [
     ("point", "One combination of the values of a sweep. Every point runs with every seed."),
     (
         "seed",
-        "The number from which all random choices of a run come: arrivals, durations, failures. Equal seeds have equal choices at all points.",
+        "The number that determines all random choices of a run: arrivals, durations, failures. Equal seeds have equal choices at all points.",
     ),
     ("share-seconds", "A dominant share times the seconds for which it lasts."),
-    ("start time", "Time from the launch of a task until its framework knows that it runs."),
-    ("taken back", "An offer that the master rescinded before the framework had answered."),
-    ("unfinished", "Tasks that were submitted and had not ended when the run did."),
+    ("start time", "Time from the launch of a task until its framework receives TASK_RUNNING."),
+    ("rescinded", "An offer that the master took back before the framework had answered."),
+    ("unfinished", "Submitted tasks that had not ended at the end of the run."),
     (
         "virtual time",
-        "The clock of the simulation: the code of masters and frameworks is real, and time passes as fast as it can be computed.",
+        "The clock of the simulation. It runs the code of the real master and frameworks, as fast as the computer can.",
     ),
     (
         "wait",
-        "Time from the submission of a task until its framework knows that it runs; in seconds. Tasks that never ran are not counted.",
+        "Time from the submission of a task until its framework receives TASK_RUNNING, in seconds. Tasks that never ran are not counted.",
     ),
     ("whole", "The window that covers the whole run, used if the scenario names no others."),
     ("window", "A part of the run for which shares, fairness and utilisation are measured."),

@@ -157,14 +157,14 @@ fn bad_scenarios_are_refused_with_their_line() {
     for (from, to, start, words) in [
         ("count = 4", "cout = 4", "x.toml:7:", "unknown field `cout`"),
         ("count = 4", "count = 0", "x.toml:6:", "agents"),
-        ("count = 4", "count = 4\nfailures = 2", "x.toml:8:", "is a share: 0 to 1"),
+        ("count = 4", "count = 4\nfailures = 2", "x.toml:8:", "must be a share from 0 to 1"),
         ("cpus:8;mem:8192", "cpus:x", "x.toml:8:", "resources"),
         ("tasks = 200", "tasks = 0", "x.toml:15:", "tasks"),
         ("at = \"0s\"", "", "x.toml:13:", "exactly one of"),
         ("exponential 20s", "gauss 20s", "x.toml:17:", "is not a distribution"),
         ("duration = \"20m\"", "duration = \"0s\"", "x.toml:3:", "more than 0"),
         ("name = \"b\"", "name = \"a\"", "x.toml:20:", "another framework"),
-        ("until_done = true", "model.failures = 1.5", "x.toml:4:", "is a share: 0 to 1"),
+        ("until_done = true", "model.failures = 1.5", "x.toml:4:", "must be a share from 0 to 1"),
         ("until_done = true", "roles.a.weight = 0", "x.toml:4:", "must be positive"),
         (
             "until_done = true",
@@ -173,7 +173,7 @@ fn bad_scenarios_are_refused_with_their_line() {
             "more cpus is guaranteed than",
         ),
         ("until_done = true", "roles.a.limit = 'cpus:0;mem:64'", "x.toml:4:", "must be more than 0"),
-        ("duration = \"20m\"", "duration = \"20x\"", "x.toml:3:", "'20x' is not a length of time"),
+        ("duration = \"20m\"", "duration = \"20x\"", "x.toml:3:", "'20x' is not a duration"),
         (
             "until_done = true",
             "faults = [{ what = 'crash', who = 'agnt', at = '1s', for = '1s' }]",
@@ -186,7 +186,12 @@ fn bad_scenarios_are_refused_with_their_line() {
             "x.toml:4:",
             "partition",
         ),
-        ("until_done = true", "faults = [{ what = 'crash', who = 'agent', at = '1s' }]", "x.toml:4:", "how long"),
+        (
+            "until_done = true",
+            "faults = [{ what = 'crash', who = 'agent', at = '1s' }]",
+            "x.toml:4:",
+            "length of the fault",
+        ),
         (
             "until_done = true",
             "faults = [{ what = 'cut', who = 'agent', poisson = '1us' }]",
@@ -202,12 +207,12 @@ fn bad_scenarios_are_refused_with_their_line() {
         ("until_done = true", "faults = [{ what = 'flood', at = '1s' }]", "x.toml:4:", "slow-disk"),
         ("until_done = true", "faults = [{ what = 'failover', for = '1s' }]", "x.toml:4:", "exactly one of"),
         ("poisson = \"2s\"", "trace = 'x.csv'\nshape = 'alibaba'", "x.toml:24:", "google-2011"),
-        ("poisson = \"2s\"", "poisson = '2s'\nmachine = 'mem:1'", "x.toml:24:", "goes with `trace` only"),
+        ("poisson = \"2s\"", "poisson = '2s'\nmachine = 'mem:1'", "x.toml:24:", "is valid only with `trace`"),
         ("until_done = true", "repetitions = 1000000000", "x.toml:4:", "must be 1 to 1000"),
-        ("role = \"a\"", "options = { a = 1 }", "x.toml:12:", "say which with `bundled`"),
-        ("tasks = 200", "options = { a = 1 }", "x.toml:15:", "say which with `bundled`"),
-        ("role = \"a\"", "bundled = 'x'\nlike = 'spark'", "x.toml:13:", "behaves as it does"),
-        ("role = \"a\"", "bundled = 'x'\nconduct = { hold = '1s' }", "x.toml:13:", "behaves as it does"),
+        ("role = \"a\"", "options = { a = 1 }", "x.toml:12:", "set `bundled`"),
+        ("tasks = 200", "options = { a = 1 }", "x.toml:15:", "set `bundled`"),
+        ("role = \"a\"", "bundled = 'x'\nlike = 'spark'", "x.toml:13:", "has fixed behaviour"),
+        ("role = \"a\"", "bundled = 'x'\nconduct = { hold = '1s' }", "x.toml:13:", "has fixed behaviour"),
     ] {
         let why = wrong(from, to);
         assert!(why.starts_with(start) && why.contains(words), "{to}: {why}");

@@ -26,7 +26,7 @@ pub(crate) fn check(scenario: &Scenario) -> Checked {
     positive("duration", duration)?;
     positive("sample", scenario.sample.0)?;
     if duration.as_nanos() / scenario.sample.0.as_nanos() > MOST_SAMPLES {
-        return Err(InvalidField::new("sample", format!("a run has at most {MOST_SAMPLES} samples")));
+        return Err(InvalidField::new("sample", format!("must result in {MOST_SAMPLES} samples of a run at most")));
     }
     if !(1..=MOST_REPETITIONS).contains(&scenario.repetitions) {
         return Err(InvalidField::new("repetitions", format!("must be 1 to {MOST_REPETITIONS}")));
@@ -52,7 +52,7 @@ pub(crate) fn check(scenario: &Scenario) -> Checked {
 fn model(scenario: &Scenario) -> Checked {
     let part = |path: &str, share: f64| match (0.0..=1.0).contains(&share) {
         true => Ok(()),
-        false => Err(InvalidField::new(path, "is a share: 0 to 1")),
+        false => Err(InvalidField::new(path, "must be a share from 0 to 1")),
     };
     part("model.failures", scenario.model.failures)?;
     part("model.stragglers", scenario.model.stragglers)?;
@@ -75,7 +75,7 @@ fn agents(groups: &[AgentGroup]) -> Checked {
     for (n, group) in groups.iter().enumerate() {
         let broken = |field: &str, why: String| Err(InvalidField::new(format!("agents.{n}.{field}"), why));
         if !(0.0..=1.0).contains(&group.failures) {
-            return broken("failures", "is a share: 0 to 1".to_owned());
+            return broken("failures", "must be a share from 0 to 1".to_owned());
         }
         if let Err(why) = parse_text(&group.resources, &Role::star()) {
             return broken("resources", why.to_string());
@@ -121,7 +121,7 @@ fn frameworks(frameworks: &[Framework]) -> Checked {
     }
     let total: u64 = frameworks.iter().map(|framework| u64::from(framework.count)).sum();
     if total > MOST_FRAMEWORKS {
-        return Err(InvalidField::new("frameworks", format!("there may be {MOST_FRAMEWORKS} at most")));
+        return Err(InvalidField::new("frameworks", format!("must be {MOST_FRAMEWORKS} at most")));
     }
     let mut names = BTreeSet::new();
     for (n, framework) in frameworks.iter().enumerate() {
@@ -160,7 +160,7 @@ fn framework(framework: &Framework) -> Checked {
 /// Checks that a framework has only fields that apply to bundled ones, or to others.
 fn bundled(framework: &Framework) -> Checked {
     if framework.bundled.is_none() {
-        const ONLY: &str = "only a bundled framework is told options: say which with `bundled`";
+        const ONLY: &str = "options need a bundled framework: set `bundled`";
         if !framework.options.is_empty() {
             return Err(InvalidField::new("options", ONLY));
         }
@@ -173,7 +173,9 @@ fn bundled(framework: &Framework) -> Checked {
         ("script", !framework.script.is_empty()),
     ];
     match modelled.iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(InvalidField::new(*field, "a bundled framework behaves as it does: use its `options`")),
+        Some((field, _)) => {
+            Err(InvalidField::new(*field, "a bundled framework has fixed behaviour: use its `options`"))
+        }
         None => Ok(()),
     }
 }
@@ -189,7 +191,7 @@ fn window(window: &Window, duration: Duration) -> Checked {
     name("name", &window.name)?;
     match window.from < window.to && window.to.0 <= duration {
         true => Ok(()),
-        false => Err(InvalidField::new("to", "must be after `from`, and not after the run's `duration`")),
+        false => Err(InvalidField::new("to", "must be after `from` and within the run's `duration`")),
     }
 }
 
@@ -204,8 +206,9 @@ fn name(path: &str, name: &str) -> Checked {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !name.is_empty() && name.len() <= 100 && name.chars().all(good) {
         true => Ok(()),
-        false => {
-            Err(InvalidField::new(path, format!("'{name}' is not a name: letters, digits, '-' and '_', at most 100")))
-        }
+        false => Err(InvalidField::new(
+            path,
+            format!("'{name}' is not a name: must be 1 to 100 letters, digits, '-' and '_'"),
+        )),
     }
 }

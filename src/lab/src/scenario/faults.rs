@@ -122,10 +122,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), InvalidField> {
     }
     match scenario.faults.is_empty() || scenario.model.fidelity == Fidelity::Full {
         true => Ok(()),
-        false => Err(InvalidField::new(
-            "faults",
-            "light agents are always well: faults need `fidelity = \"full\"` in [model]",
-        )),
+        false => Err(InvalidField::new("faults", "light agents have no faults: set `fidelity = \"full\"` in [model]")),
     }
 }
 
@@ -133,7 +130,7 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), InvalidField> {
     use FaultType as T;
     let ways = [fault.at, fault.every, fault.poisson];
     if ways.iter().flatten().count() != 1 {
-        return Err(InvalidField::new("", "exactly one of at, every and poisson says when it happens"));
+        return Err(InvalidField::new("", "must have exactly one of at, every and poisson"));
     }
     if [fault.every, fault.poisson].into_iter().flatten().any(|span| span.0.is_zero()) {
         return Err(InvalidField::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
@@ -162,17 +159,15 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), InvalidField> {
     if let Target::Agents(all) = &target
         && (fault.count == 0 || fault.count as usize > all.len())
     {
-        return Err(InvalidField::new("count", format!("must be 1 to {}, so many agents there are", all.len())));
+        return Err(InvalidField::new("count", format!("must be 1 to {}, the number of agents", all.len())));
     }
     if fault.lasts.0.is_zero() && fault.what != T::Cut {
-        return Err(InvalidField::new("for", "must say how long, as in `for = \"30s\"`"));
+        return Err(InvalidField::new("for", "must be the length of the fault, as in `for = \"30s\"`"));
     }
     match (fault.what, fault.by) {
-        (T::SlowDisk, None) => {
-            Err(InvalidField::new("by", "must say how much longer a write takes, as in `by = \"1s\"`"))
-        }
+        (T::SlowDisk, None) => Err(InvalidField::new("by", "must be the delay of a write, as in `by = \"1s\"`")),
         (T::SlowDisk, Some(_)) | (_, None) => Ok(()),
-        (_, Some(_)) => Err(InvalidField::new("by", "goes with slow-disk only")),
+        (_, Some(_)) => Err(InvalidField::new("by", "is valid only for slow-disk")),
     }
 }
 
@@ -188,7 +183,7 @@ fn few(fault: &FaultPart, duration: Duration) -> Result<(), InvalidField> {
         false => Ok(()),
         true => Err(InvalidField::new(
             field,
-            format!("comes about {times} times in the run, and may {MOST_FAULTS} at most"),
+            format!("would occur about {times} times in the run: must be {MOST_FAULTS} at most"),
         )),
     }
 }

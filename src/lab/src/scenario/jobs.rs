@@ -53,7 +53,7 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), InvalidField> {
     if ways.iter().filter(|given| **given).count() != 1 {
         return Err(InvalidField::new(
             "",
-            "exactly one of at, every, poisson, burst, diurnal, chain and trace says when jobs arrive",
+            "must have exactly one of at, every, poisson, burst, diurnal, chain and trace for the arrivals of jobs",
         ));
     }
     for (field, span) in [
@@ -69,7 +69,7 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), InvalidField> {
     }
     let of_trace = [("shape", kind.shape.is_some()), ("machine", kind.machine.is_some())];
     if let Some((field, _)) = of_trace.into_iter().find(|(_, given)| *given && kind.trace.is_none()) {
-        return Err(InvalidField::new(field, "goes with `trace` only"));
+        return Err(InvalidField::new(field, "is valid only with `trace`"));
     }
     if kind.shape.as_deref().is_some_and(|shape| !trace::NAMES.contains(&shape)) {
         return Err(InvalidField::new("shape", format!("must be one of {}", trace::NAMES.join(", "))));
@@ -78,10 +78,10 @@ pub(super) fn arrivals(kind: &JobKind) -> Result<(), InvalidField> {
         return Err(InvalidField::new("machine", why.to_string()));
     }
     if kind.chain.is_some() && (kind.count.is_none() || kind.until.is_some()) {
-        return Err(InvalidField::new("chain", "needs a `count`, and goes without `until`"));
+        return Err(InvalidField::new("chain", "needs a `count`, and is invalid with `until`"));
     }
     if kind.burst.is_some() && kind.gap.is_none() {
-        return Err(InvalidField::new("burst", "needs a `gap`: how far apart the bursts are"));
+        return Err(InvalidField::new("burst", "needs a `gap`: the interval between bursts"));
     }
     if kind.amplitude.is_some_and(|amplitude| !(0.0..=1.0).contains(&amplitude)) {
         return Err(InvalidField::new("amplitude", "must be 0 to 1"));
@@ -107,14 +107,16 @@ pub fn work(kind: &JobKind) -> Result<(), InvalidField> {
         Some(text) => {
             let needs = parse_quantities(text).map_err(|why| InvalidField::new("needs", why.to_string()))?;
             if needs.is_empty() {
-                return Err(InvalidField::new("needs", "must name something, as in cpus:1;mem:512"));
+                return Err(InvalidField::new("needs", "must name a resource, as in cpus:1;mem:512"));
             }
         }
-        None if kind.trace.is_none() => return Err(InvalidField::new("needs", "must say what each task needs")),
+        None if kind.trace.is_none() => {
+            return Err(InvalidField::new("needs", "must be the resources of a task, as in cpus:1;mem:512"));
+        }
         None => {}
     }
     match kind.time.is_none() && kind.trace.is_none() {
-        true => Err(InvalidField::new("time", "must say how long each task works, as in `time = \"exponential 60s\"`")),
+        true => Err(InvalidField::new("time", "must be the duration of a task, as in `time = \"exponential 60s\"`")),
         false => Ok(()),
     }
 }

@@ -173,7 +173,7 @@ fn arrivals_of(
 
 fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, InvalidField> {
     let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
-    let unknown = |name: &String| InvalidField::new(path, format!("'{name}' is not a sorter; there are {known}"));
+    let unknown = |name: &String| InvalidField::new(path, format!("'{name}' is not a sorter: must be one of {known}"));
     name.map(|name| SorterKind::parse(name).ok_or_else(|| unknown(name))).transpose()
 }
 

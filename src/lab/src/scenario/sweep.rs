@@ -31,7 +31,7 @@ pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
     let mut count: usize = 1;
     for (path, values) in &base.sweep {
         if values.is_empty() {
-            return Err(broken(path, "names no values".to_owned()));
+            return Err(broken(path, "has no values".to_owned()));
         }
         count = count.saturating_mul(values.len());
         if count > MOST_POINTS {
@@ -84,7 +84,7 @@ fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
             let place = place.ok_or_else(|| format!("there is no entry '{last}'"))?;
             list[place] = value;
         }
-        _ => return Err(format!("there is nothing below '{path}'")),
+        _ => return Err(format!("'{path}' has no fields")),
     }
     if let Value::Table(inner) = root {
         *table = inner;
@@ -100,6 +100,6 @@ fn step<'a>(at: &'a mut Value, name: &str) -> Result<&'a mut Value, String> {
             let place = list.iter().position(named).or_else(|| name.parse().ok().filter(|n| *n < list.len()));
             place.and_then(|place| list.get_mut(place)).ok_or_else(|| format!("there is no entry '{name}'"))
         }
-        _ => Err(format!("there is nothing below '{name}'")),
+        _ => Err(format!("'{name}' has no fields")),
     }
 }

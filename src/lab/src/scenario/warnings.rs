@@ -60,7 +60,7 @@ fn too_large(groups: &[AgentGroup], needs: &Quantities) -> Option<String> {
     let more = if named.len() > MOST_NAMED { " and others" } else { "" };
     named.truncate(MOST_NAMED);
     let agents = named.join(" or ");
-    Some(format!("no agent has {needs} (they have {agents}{more}): these tasks never run, and wait to the end"))
+    Some(format!("no agent has {needs} (they have {agents}{more}): these tasks never run"))
 }
 
 /// Returns a warning if the limit of the framework's role, or of a role above it, is less than one task needs.
@@ -71,7 +71,7 @@ fn beyond_limit(scenario: &Scenario, framework: &Framework, needs: &Quantities) 
         let limit = parse_quantities(part.limit.as_deref()?).ok()?;
         let (name, most) = limit.iter().find(|(name, most)| needs.get(name) > *most)?;
         Some(format!(
-            "the limit of the role '{role}' is {name}:{most}, less than one task needs: these tasks never run, and wait to the end"
+            "the limit of the role '{role}' is {name}:{most}, less than one task needs: these tasks never run"
         ))
     })
 }
@@ -119,14 +119,14 @@ mod tests {
         assert_eq!(
             warnings("cpus:5;mem:600"),
             ["x.toml:17: frameworks.0.jobs.0.needs: no agent has cpus:5; mem:600 (they have cpus:4;mem:1000 or \
-              cpus(a):8;mem:500): these tasks never run, and wait to the end"]
+              cpus(a):8;mem:500): these tasks never run"]
         );
         assert_eq!(warnings("gpus:1").len(), 1);
         assert_eq!(
             warnings("cpus:7"),
             [
                 "x.toml:17: frameworks.0.jobs.0.needs: the limit of the role 'a' is cpus:6, less than one task needs: these \
-              tasks never run, and wait to the end"
+              tasks never run"
             ]
         );
     }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(
             of_trace("trace = 'jobs.csv'"),
             ["x.toml:14: frameworks.0.jobs.0: jobs.csv: no agent has cpus:5; mem:600 (they have cpus:4;mem:1000 or \
-              cpus(a):8;mem:500): these tasks never run, and wait to the end"]
+              cpus(a):8;mem:500): these tasks never run"]
         );
         assert_eq!(of_trace("trace = 'jobs.csv'\nneeds = 'cpus:1'"), [""; 0]);
         std::fs::remove_dir_all(directory).unwrap();

@@ -16,7 +16,7 @@ use crate::seeds::Rng;
 use crate::work::Work;
 
 /// The most tasks that fit on no offer and are skipped in one decision.
-const PASSED_OVER: usize = 16;
+const MAX_SKIPPED: usize = 16;
 /// Hold time of offers that are hoarded.
 const HOARD_TIME: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -235,7 +235,7 @@ impl ModelledScheduler {
         let mut used = vec![0; self.held.len()];
         let mut launches: Vec<Vec<TaskInfo>> = vec![Vec::new(); self.held.len()];
         let (mut left, mut at, mut passed) = (self.tasks_considered().min(tasks), 0, 0);
-        while left > 0 && at < self.waiting.len() && passed <= PASSED_OVER {
+        while left > 0 && at < self.waiting.len() && passed <= MAX_SKIPPED {
             let group = self.waiting[at].with.max(1) as usize;
             let places = self.place(at, group, &mut used);
             left -= group.min(left);

@@ -8,8 +8,8 @@ use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 
 use super::CallRefusal;
 
-/// An event in the queue. It names the life, connection or serial number of its receiver; an event for an earlier one
-/// is dropped.
+/// An event in the queue. It carries the generation, connection or serial number of its receiver, and is dropped if
+/// that is no longer current.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An input arrives at the master, over this connection if there is one.
@@ -67,7 +67,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Returns the life of the master that receives the event, if a master does.
+    /// Returns the generation of the master that receives the event; `None` if another process does.
     pub fn master(&self) -> Option<u32> {
         match self {
             Event::Master { generation, .. }

@@ -96,7 +96,7 @@ impl<O: Observer> World<O> {
             let why = "the container cannot be started".to_owned();
             return self.agent_input_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
         }
-        let refused = self.agent_disk_refuses(agent).map(|error| format!("the sandbox cannot be made: {error}"));
+        let refused = self.agent_disk_refuses(agent).map(|error| format!("the sandbox cannot be created: {error}"));
         if let Some(why) = refused.or_else(|| self.missing_volume(agent, &spec.volumes)) {
             return self.agent_input_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
         }
@@ -134,7 +134,7 @@ impl<O: Observer> World<O> {
     ) {
         let added = self.defective_volumes(added);
         let refused = self.agent_disk_refuses(agent).filter(|_| !added.is_empty());
-        let refused = refused.map(|error| format!("its volumes cannot be shown: {error}"));
+        let refused = refused.map(|error| format!("its volumes cannot be mounted: {error}"));
         if let Some(why) = refused.or_else(|| self.missing_volume(agent, &added)) {
             let container = container.clone();
             return self.agent_input_later(agent, Duration::ZERO, Input::ContainerUpdateFailed { container, why });

@@ -174,7 +174,9 @@ fn a_replay_is_equal_and_other_policies_differ() {
     let twin = play(&bytes, Some(allocator::policies::Policies::default())).unwrap();
     assert!(twin.frameworks.values().all(|(was, would)| Some(was) == would.as_ref()), "{twin:?}");
     let told = twin.differences.unwrap();
-    assert!(told.parted.is_none() && told.batches == 0 && told.decisions.is_empty() && told.policies.is_empty());
+    assert!(
+        told.first_difference.is_none() && told.batches == 0 && told.decisions.is_empty() && told.policies.is_empty()
+    );
     let capped = allocator::policies::Policies { max_offered_share: Some(0.3), ..Default::default() };
     let other = play(&bytes, Some(capped)).unwrap();
     assert!(other.different == 0 && other.frameworks.values().any(|(was, would)| Some(was) != would.as_ref()));
@@ -182,14 +184,14 @@ fn a_replay_is_equal_and_other_policies_differ() {
     let told = other.differences.unwrap();
     let setting = ["max_offered_share", "not set", "0.3"].map(str::to_owned);
     assert_eq!(told.policies, [setting.into()]);
-    let (batch, _) = told.parted.unwrap();
+    let (batch, _) = told.first_difference.unwrap();
     let first = &told.decisions[0];
-    assert!(told.decisions.iter().all(|parted| parted.batch >= batch) && first.batch == batch, "{first:?}");
+    assert!(told.decisions.iter().all(|one| one.batch >= batch) && first.batch == batch, "{first:?}");
     assert_eq!((first.by, first.what), (crate::replay::By::Recorded, crate::replay::DecisionKind::Offers), "{first:?}");
     // At first the resources were offered to the other framework; later the cap itself is the reason.
     assert!(first.why.starts_with("too little is free: offered to two/*"), "{first:?}");
     let cap = "the framework holds as much in offers as the policies allow";
-    assert!(told.decisions.iter().any(|parted| parted.why == cap), "{:?}", told.decisions);
+    assert!(told.decisions.iter().any(|one| one.why == cap), "{:?}", told.decisions);
     assert!(told.frameworks.values().any(|only| only.offers.0 > 0), "{told:?}");
     let missing: u64 = told.frameworks.values().map(|only| only.missing).sum();
     let launched =

@@ -37,10 +37,10 @@ impl<O: Observer> World<O> {
         let host = &self.agents[agent];
         let checkpoints = &host.checkpoint_store.checkpoints;
         let disk_failure =
-            checkpoints.disk_failure().map(|disk_failure| format!("the disk was not well: {}", disk_failure.why));
-        let in_journal = checkpoints.in_journal().next().map(|change| format!("this is not in place: {change:?}"));
-        let reported =
-            host.checkpoint_store.is_reported.then(|| "the agent takes its disk for one that refuses".to_owned());
+            checkpoints.disk_failure().map(|disk_failure| format!("the disk failed: {}", disk_failure.why));
+        let in_journal =
+            checkpoints.in_journal().next().map(|change| format!("this change is not applied: {change:?}"));
+        let reported = host.checkpoint_store.is_reported.then(|| "the agent reports its disk as failing".to_owned());
         disk_failure.or(in_journal).or(reported)
     }
 

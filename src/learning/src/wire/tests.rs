@@ -62,7 +62,7 @@ fn a_session() {
 #[test]
 fn what_is_refused_names_the_item_and_the_rule() {
     let first = answers(&[frame(2, &[OPEN])]);
-    assert_eq!(error(&first[0]), "invalid frame: kind must be a hello first");
+    assert_eq!(error(&first[0]), "invalid frame: kind must be hello in the first frame");
     let all = answers(&[
         frame(1, &[b"HELLO"]),
         frame(1, &[GREETING, &9_u16.to_le_bytes()]),

@@ -175,7 +175,7 @@ fn allocated(list: &[mesos::Resource], roles: Option<&Vec<&str>>, what: &str, id
         return read(list);
     }
     let Some([role]) = roles.map(Vec::as_slice) else {
-        return Err(format!("{what} {id} does not say which role its resources are allocated to"));
+        return Err(format!("{what} {id} has resources without an allocation role"));
     };
     let mut list = list.to_vec();
     for resource in &mut list {

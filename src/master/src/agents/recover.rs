@@ -52,7 +52,7 @@ impl Master {
         let limit = self.config.recovery_agent_removal_limit;
         if known > 0 && missing as f64 / known as f64 > limit {
             let reason = format!(
-                "{missing} of {known} agents have not come back after the failover, more than \
+                "{missing} of {known} agents have not reregistered after the failover, more than \
                  --recovery_agent_removal_limit allows ({}%)",
                 limit * 100.0
             );

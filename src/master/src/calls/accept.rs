@@ -125,7 +125,7 @@ impl Master {
         Ok(offers.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Removes the offers. Their resources belong to the returned deal.
+    /// Removes the offers. Their resources belong to the returned accepted offers.
     fn take_offers(&mut self, key: FrameworkKey, offers: &[OfferKey]) -> Option<AcceptedOffers> {
         let mut accepted: Option<AcceptedOffers> = None;
         for offer in offers.iter().filter_map(|key| self.take_offer(*key)) {

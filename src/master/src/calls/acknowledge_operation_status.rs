@@ -50,7 +50,7 @@ impl Master {
             Some((Arc::clone(operation), status.clone()))
         };
         let found = self.operations.on_agent(agent).find_map(status_of);
-        let unknown = || format!("no status of that uuid is known of operation {}", call.operation_id.value);
+        let unknown = || format!("operation {} has no status with that uuid", call.operation_id.value);
         let (operation, status) = found.ok_or_else(unknown)?;
         let operation_uuid = operation.uuid.clone();
         let message = AcknowledgeOperationStatusMessage {

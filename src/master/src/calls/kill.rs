@@ -16,7 +16,7 @@ impl Master {
         self.count(Counter::MessagesKillTask);
         let task = self.task_by_id(key, &call.task_id.value).and_then(|task| self.task(key, task)).cloned();
         let Some(task) = task else {
-            out.warn(format!("Told to kill task {}, which is not known", call.task_id.value));
+            out.warn(format!("Cannot kill task {}: it is not known", call.task_id.value));
             let task = reconcile::Task { task_id: call.task_id, slave_id: call.slave_id };
             self.reconcile(key, Reconcile { tasks: vec![task] }, out);
             return;
@@ -51,7 +51,7 @@ impl Master {
 
     /// Keeps a kill until the agent reregisters.
     fn remember_kill(&mut self, key: FrameworkKey, id: &TaskId, agent: crate::state::AgentKey, out: &mut Outbox) {
-        out.info(format!("Task {id} will be killed when its agent comes back"));
+        out.info(format!("Task {id} will be killed when its agent reregisters"));
         self.agents.keep_kill(agent, key, id);
     }
 }

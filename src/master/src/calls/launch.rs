@@ -146,8 +146,8 @@ impl Master {
         self.agents.add_executor(accepted.agent, id, executor);
     }
 
-    /// Marks resources of the deal as used. For shared resources that earlier tasks of the ACCEPT use already, each
-    /// task gets a further copy (RES-45).
+    /// Marks resources of the accepted offers as used. For shared resources that earlier tasks of the ACCEPT use
+    /// already, each task gets a further copy (RES-45).
     pub(crate) fn mark_used(&mut self, accepted: &mut AcceptedOffers, resources: &Resources) {
         if !resources.iter().any(Resource::is_shared) {
             accepted.left -= resources;

@@ -135,7 +135,7 @@ impl Master {
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
                 self.frameworks.send_error(
                     key,
-                    "An operation has an 'id', and its status is told to frameworks by HTTP only",
+                    "An operation has an 'id', but operation status updates need the HTTP API",
                     out,
                 );
             }

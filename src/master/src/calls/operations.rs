@@ -32,8 +32,8 @@ impl Master {
         }
     }
 
-    /// Checks an operation, and applies it in the allocator. Returns its conversions and the resources that the deal
-    /// has left.
+    /// Checks an operation, and applies it in the allocator. Returns its conversions and the remaining resources
+    /// of the accepted offers.
     fn conversions_of(
         &mut self,
         accepted: &AcceptedOffers,

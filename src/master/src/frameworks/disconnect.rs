@@ -52,7 +52,7 @@ impl Master {
     pub(crate) fn failover_timeout(&mut self, key: FrameworkKey, epoch: u64, out: &mut Outbox) {
         if self.frameworks.is_current(key, epoch) {
             if let Some(framework) = self.framework(key) {
-                out.info(format!("Framework {} has not come back in time", framework.id));
+                out.info(format!("Framework {} has not reregistered in time", framework.id));
             }
             self.remove_framework(key, out);
         }

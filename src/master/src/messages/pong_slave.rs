@@ -17,10 +17,10 @@ impl Master {
         let Some(pong) = self.agents.pong(observer, max, self.now) else { return };
         let Some(agent) = self.agents.get(pong.agent) else { return };
         if pong.removal_canceled {
-            out.info(format!("An agent answers again (connected: {})", agent.connected));
+            out.info(format!("An agent answers pings again (connected: {})", agent.connected));
         }
         if pong.settled {
-            out.warn(format!("Agent {} does not register anew when told to; what it has listed must do", agent.id));
+            out.warn(format!("Agent {} has not reregistered as requested; continuing with its last report", agent.id));
             self.update_activity(pong.agent);
         }
         if pong.removal_canceled {

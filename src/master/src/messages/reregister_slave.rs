@@ -43,7 +43,7 @@ impl Master {
         }
         let known = self.agent_by_id(id.as_str());
         if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
-            out.warn(format!("Agent {id} comes back from another address: {from}"));
+            out.warn(format!("Agent {id} reregisters from another address: {from}"));
             let why = "Agent attempted to reregister with different IP / hostname";
             self.refuse_message(&from, REREGISTRATION, ("agent", id.as_str()), Fault::Denied(why.to_owned()), out);
             shut_down(&from, why, out);
@@ -55,7 +55,7 @@ impl Master {
                 None => self.readmit(id, registration, lists, out),
             },
             Err(why) if known.is_some() => {
-                out.warn(format!("Agent {id} cannot come back: {why}"));
+                out.warn(format!("Agent {id} cannot reregister: {why}"));
                 shut_down(&from, &why, out);
             }
             Err(why) => out.warn(format!("Ignoring the reregistration of agent {id} ({from}): {why}")),

@@ -39,7 +39,9 @@ impl Master {
         if !able && agent.checkpointed.has_refined_reservations() {
             // The old format has only one level of reservations.
             let agent = agent_text(agent);
-            out.warn(format!("Not telling agent {agent} its reservations: it does not know refined ones"));
+            out.warn(format!(
+                "Not sending the reservations to agent {agent}: it does not support refined reservations"
+            ));
             return;
         }
         let format = if able { Format::PostRefinement } else { Format::PreRefinement };

@@ -98,7 +98,7 @@ impl Master {
         let Some(agent) = self.agent(key).cloned() else { return Err(CallError::new(ErrorKind::Conflict, "")) };
         if !agent.connected || self.agents.is_task_list_uncertain(key) {
             // Tasks that were lost with its connection may still run, and be listed when it reregisters.
-            let why = format!("Agent {} is not connected, and what it uses is not known for sure", agent.id);
+            let why = format!("Agent {} is not connected, so its used resources are uncertain", agent.id);
             return Err(CallError::new(ErrorKind::Conflict, why));
         }
         let unused = &agent.total - &agent.used.unallocated();

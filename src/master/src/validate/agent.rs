@@ -98,7 +98,7 @@ pub(crate) fn agent_fits(
     master: &MasterInfo,
     config: &Config,
 ) -> Result<(), String> {
-    let version = version.ok_or("it does not tell its version")?;
+    let version = version.ok_or("it has no version")?;
     let old = is_before_1_0(version).ok_or_else(|| format!("version '{version}' is not a semantic version"))?;
     if old {
         return Err(format!("version {version} is older than 1.0.0"));

@@ -35,7 +35,7 @@ pub(crate) struct Needs {
 /// Checks a task of a LAUNCH with optional fields filled in.
 ///
 /// # Errors
-/// The first rule that the task breaks, as it stands in the TASK_ERROR.
+/// The first rule that the task breaks, worded as in the TASK_ERROR.
 pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String> {
     identity(task, launch.in_use)?;
     let resources = own(launch.agent, task, launch.last)?;

@@ -365,7 +365,7 @@ impl Reader<'_> {
     }
 }
 
-/// Expected number of the first change of a record.
+/// Constraint on the sequence number of the first change in a record.
 #[derive(Clone, Copy)]
 enum First {
     AtMost(u64),

@@ -101,7 +101,7 @@ impl FileRegistry {
             let (mut table, mut commits) = (writing.open_table(ENTRIES)?, writing.open_table(COMMITS)?);
             let last = commits.get(())?.map(|last| Commit::from(last.value()));
             let Some(Commit { number, mut content }) = last else {
-                return Err(redb::Error::Corrupted("the number of the last commit is gone".to_owned()));
+                return Err(redb::Error::Corrupted("the number of the last commit is missing".to_owned()));
             };
             for update in updates {
                 let key = update.key.as_str();

@@ -91,11 +91,15 @@ impl Loss {
 impl fmt::Display for Found {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Found::Missing(confirmed) => write!(out, "is missing: {}", All(*confirmed)),
-            Found::Empty(confirmed) => write!(out, "is an empty file: {}", All(*confirmed)),
-            Found::Unreadable(confirmed) => write!(out, "cannot be read: {}", All(*confirmed)),
+            Found::Missing(confirmed) => write!(out, "is missing: {}", AllCommitsLost(*confirmed)),
+            Found::Empty(confirmed) => write!(out, "is an empty file: {}", AllCommitsLost(*confirmed)),
+            Found::Unreadable(confirmed) => write!(out, "cannot be read: {}", AllCommitsLost(*confirmed)),
             Found::RolledBack { last: 0, confirmed } => {
-                write!(out, "is older than its commit 1, but {confirmed} is confirmed: {}", All(Some(*confirmed)))
+                write!(
+                    out,
+                    "is older than its commit 1, but {confirmed} is confirmed: {}",
+                    AllCommitsLost(Some(*confirmed))
+                )
             }
             Found::RolledBack { last, confirmed } => {
                 write!(out, "ends with commit {last}, but {confirmed} is confirmed: ")?;
@@ -105,7 +109,7 @@ impl fmt::Display for Found {
                 }
             }
             Found::Changed { last } => {
-                write!(out, "does not hold what its commit {last} has left: any of its entries may be lost or changed")
+                write!(out, "does not match its commit {last}: any of its entries may be lost or changed")
             }
             Found::Unconfirmed { last } => write!(
                 out,
@@ -131,13 +135,13 @@ impl fmt::Display for Confirmed {
 }
 
 /// Formats the message that all commits are lost.
-struct All(Option<Confirmed>);
+struct AllCommitsLost(Option<Confirmed>);
 
-impl fmt::Display for All {
+impl fmt::Display for AllCommitsLost {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(confirmed) => write!(out, "all commits up to {confirmed} are lost"),
-            None => write!(out, "all that it held is lost"),
+            None => write!(out, "all its entries are lost"),
         }
     }
 }

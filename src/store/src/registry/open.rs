@@ -85,7 +85,7 @@ pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, Sto
     let (directory, confirmations) = (directory_of(path), path_of(path));
     create_directories(directory, Access::All).map_err(StoreError::io("create the directory", directory))?;
     for file in [path, &confirmations] {
-        make_private(file).map_err(StoreError::io("take the access of others away from", file))?;
+        make_private(file).map_err(StoreError::io("restrict the access to", file))?;
     }
     let reading = Confirmation::read(&confirmations)?;
     let confirmed = match &reading {

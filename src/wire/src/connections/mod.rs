@@ -77,7 +77,7 @@ impl Connections {
         // Whole clusters run on one machine for tests and measurements.
         let is_own = peer.to_canonical().is_loopback();
         let refusal = if !is_own && !table.make_room_of(source, self.limit.div_ceil(2)) {
-            Some("half of them are of that address, and none of those is idle")
+            Some("half of them are from that address, and none of those is idle")
         } else if !table.make_room(self.limit, self.advice) {
             Some("none of them is idle")
         } else {

@@ -130,7 +130,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
             }
             _ = check.tick() => {
                 if control.has_unsent_response() && control.written() == written {
-                    tracing::warn!(%peer, "a client does not read its answer: cut off");
+                    tracing::warn!(%peer, "a client does not read its response; connection closed");
                     return;
                 }
                 written = control.written();

@@ -1,4 +1,4 @@
-//! Decoder of message bodies that arrive in parts. It does not read heads.
+//! Decodes the bodies of HTTP messages, with `Content-Length` or in chunks. Headers are parsed elsewhere.
 
 use bytes::{Bytes, BytesMut};
 

@@ -169,7 +169,10 @@ impl Incoming {
                 }
             }
             if self.answers.len() - self.sent > UNREAD_ANSWERS {
-                tracing::warn!(peer = %self.origin.peer, "a libprocess peer does not read the answers to its messages: cut off");
+                tracing::warn!(
+                    peer = %self.origin.peer,
+                    "a libprocess peer does not read responses; connection closed"
+                );
                 return Poll::Ready(Ok(Outcome::Closed));
             }
             self.is_held_back = sink.poll_ready(cx).is_pending();

@@ -94,7 +94,7 @@ impl Peer {
                 return Err(Closed);
             }
             if !state.queue.is_empty() && state.queue.len() + body.len() > limit {
-                tracing::warn!(peer = %self.address, limit, "a libprocess peer does not read: connection given up");
+                tracing::warn!(peer = %self.address, limit, "a libprocess peer does not read; connection closed");
                 state.closed = true;
                 return Ok(());
             }

@@ -33,7 +33,7 @@ pub enum SettingsError {
         missing: &'static str,
     },
     /// All versions of TLS are disabled.
-    #[error("LIBPROCESS_SSL_ENABLE_TLS_V1_2 and LIBPROCESS_SSL_ENABLE_TLS_V1_3 are both false: no version is left")]
+    #[error("LIBPROCESS_SSL_ENABLE_TLS_V1_2 and LIBPROCESS_SSL_ENABLE_TLS_V1_3 are both false: no version is enabled")]
     NoVersion,
 }
 

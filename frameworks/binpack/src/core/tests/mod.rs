@@ -107,7 +107,7 @@ fn priorities_come_first_and_constraints_are_kept() {
     assert_eq!(world.tasks["low.1.0.0"].agent, 1);
     let why = world.show("never").why;
     let known = "warning: no agent that was seen so far satisfies the constraint 'rack like r[23]': they have r1";
-    assert_eq!(why, [known, "2 agents: the constraint 'rack like r[23]' keeps it off"]);
+    assert_eq!(why, [known, "2 agents: the constraint 'rack like r[23]' excludes it"]);
     let unsatisfied = world.show("never").unsatisfied.unwrap();
     assert_eq!((unsatisfied.constraint.as_str(), unsatisfied.agents), ("rack like r[23]", 2));
     assert_eq!(world.show("low").unsatisfied, None);
@@ -132,7 +132,7 @@ fn unique_counts_tasks_of_earlier_rounds() {
 fn the_view_of_a_job_says_why_a_task_waits() {
     let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:4;mem:500"]);
     world.submit(vec![job("huge", 64.0)]);
-    assert_eq!(world.show("huge").why, ["no agent has offered anything yet"]);
+    assert_eq!(world.show("huge").why, ["no offers have arrived yet"]);
     world.offer();
     let why = world.show("huge").why;
     assert_eq!(why[0], "warning: a task needs cpus 64, and no agent has offered more than 4 so far");
@@ -325,7 +325,7 @@ fn damaged_state_stops_everything_and_leaves_the_tasks_alone() {
     let ending = world.ending.clone();
     assert!(
         matches!(&ending, Some(sdk::Ending::State(why)) if why.contains("'job/00000000000000000001' cannot be read")
-            && why.contains("the tasks go on")),
+            && why.contains("the tasks continue")),
         "{ending:?}"
     );
     world.offer();

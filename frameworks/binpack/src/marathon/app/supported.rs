@@ -40,7 +40,7 @@ impl App {
             (
                 self.mappings().iter().any(|mapping| mapping.host_port != 0),
                 "/container/portMappings/hostPort",
-                "host ports are the cluster's to choose here: 0",
+                "the cluster assigns host ports here: use 0",
             ),
             (
                 !is_docker && !plain,
@@ -58,15 +58,15 @@ impl App {
             (!self.store_urls.is_empty(), "/storeUrls", "there is no artifact store here; use fetch"),
             (!self.readiness_checks.is_empty(), "/readinessChecks", "there are no readiness checks here"),
             (self.health_checks.len() > 1, "/healthChecks", "an app has one health check here"),
-            (early, "/healthChecks/ignoreHttp1xx", "an answer below 200 is none of a healthy task here"),
-            (self.require_ports, "/requirePorts", "host ports are the cluster's to choose here"),
+            (early, "/healthChecks/ignoreHttp1xx", "a response below 200 is not healthy here"),
+            (self.require_ports, "/requirePorts", "the cluster assigns host ports here"),
             (
                 !ports,
                 "/portDefinitions/protocol",
                 "a port is for tcp, udp or both; its number is the task's for either",
             ),
             (self.residency.is_some(), "/residency", "apps have no persistent volumes here"),
-            (!self.secrets.is_empty(), "/secrets", "there is no store of secrets here"),
+            (!self.secrets.is_empty(), "/secrets", "secrets are not supported here"),
             (self.ip_address.is_some(), "/ipAddress", "addresses for each task are not known here; use networks"),
             (
                 self.network().is_none(),
@@ -80,7 +80,7 @@ impl App {
                 "/acceptedResourceRoles",
                 "apps take what is offered to this framework's role, reserved or not",
             ),
-            (self.labels.contains_key(KEPT), "/labels", "the label TEPUI_MARATHON is taken"),
+            (self.labels.contains_key(KEPT), "/labels", "the label TEPUI_MARATHON is reserved"),
         ]
     }
 
@@ -92,7 +92,7 @@ impl App {
             (
                 self.kill_selection != "YOUNGEST_FIRST",
                 "/killSelection",
-                "of too many tasks those go first that are not well, and then the youngest",
+                "surplus tasks are killed in this order: unhealthy ones, then the newest",
             ),
             (self.task_rate_limit.is_some(), "/taskRateLimit", "the pace of launches is the framework's: --pace"),
         ]

@@ -311,7 +311,7 @@ fn a_learned_order_places_tasks_and_explains_itself() {
     assert!(model.contains("order: the heuristic would give s up to "), "{model}");
     // The model was not trained on so small a cluster.
     let (changes, fallen) = why(Order::Learned(built_in));
-    let said = "order: remaining stands in for the model: the feature 'all executors' is ";
+    let said = "order: using remaining instead of the model: the feature 'all executors' is ";
     assert!(fallen.contains(said) && changes == 1, "{fallen}");
     assert!(fallen.contains("order: the heuristic gives s up to "), "{fallen}");
 }

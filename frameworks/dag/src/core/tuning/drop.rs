@@ -104,7 +104,7 @@ fn explain(
     let parts = classes.iter().zip(responses).zip(corrections).map(|((class, response), correction)| {
         let predicted = match response.mean * correction {
             mean if mean.is_finite() => format!("{mean:.1} s"),
-            _ => "ever longer".to_owned(),
+            _ => "unbounded".to_owned(),
         };
         let target = settings
             .targets
@@ -116,7 +116,7 @@ fn explain(
     let how = if is_met {
         "the smallest share that meets all targets"
     } else {
-        "targets cannot be met with less than all that is allowed"
+        "the targets cannot be met with less than the maximum"
     };
-    format!("leaves out {:.1} % of tasks: {how}; predicted mean responses: {parts}", drop * 100.0)
+    format!("drops {:.1} % of tasks: {how}; predicted mean responses: {parts}", drop * 100.0)
 }

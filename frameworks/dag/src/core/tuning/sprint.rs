@@ -54,7 +54,7 @@ impl Tuning {
             return;
         }
         let Some(marginal) = self.marginal() else {
-            "jobs sprint from their beginning: too few tasks have finished with and without a sprint"
+            "jobs sprint from their start: too few tasks have finished with and without a sprint"
                 .clone_into(&mut self.why_sprint);
             return;
         };
@@ -71,7 +71,7 @@ impl Tuning {
         if marginal < 1.02 {
             self.after = 0.0;
             self.why_sprint = format!(
-                "jobs sprint from their beginning, which does not matter: tasks that sprint are {marginal:.2} times as fast"
+                "jobs sprint from their start, which has no effect: tasks that sprint are {marginal:.2} times as fast"
             );
             return;
         }
@@ -160,13 +160,14 @@ impl Tuning {
         }
         let (mean, sprinted, effective) = predict(&found);
         let how = match target {
-            Some(target) if mean <= target => format!("the latest with which the mean response is {target} s"),
-            Some(target) => format!("a mean response of {target} s cannot be had"),
-            None => "with it responses are shortest".to_owned(),
+            Some(target) if mean <= target => format!("the latest start with a mean response of {target} s"),
+            Some(target) => format!("a mean response of {target} s cannot be reached"),
+            None => "the shortest mean response".to_owned(),
         };
         self.why_sprint = format!(
             "jobs sprint once they are {:.1} s old: {how}; predicted are {mean:.1} s with {sprinted:.1} s of sprints, tasks \
-             that sprint are {marginal:.2} times as fast and in effect {effective:.2}; {} windows of jobs were looked at",
+             that sprint are {marginal:.2} times as fast and in effect {effective:.2}; {} windows of jobs were \
+             examined",
             found.timeout,
             windows.len()
         );

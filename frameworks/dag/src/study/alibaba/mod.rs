@@ -72,15 +72,15 @@ enum Reason {
 impl Reason {
     fn text(self) -> &'static str {
         match self {
-            Reason::Unfinished => "have tasks that have not ended well",
+            Reason::Unfinished => "have tasks that have not succeeded",
             Reason::Outside => "began or ended outside of the trace, or have tasks without instances",
-            Reason::TooWide => "have tasks that want more than a machine has",
+            Reason::TooWide => "have tasks that request more than a machine has",
             Reason::TooMany => "have more than 1000 tasks",
-            Reason::Twice => "have two tasks with one number",
-            Reason::Unknown => "have tasks after some that are not there",
-            Reason::Circle => "have tasks that wait for each other",
+            Reason::Twice => "have two tasks with the same number",
+            Reason::Unknown => "have tasks that depend on missing tasks",
+            Reason::Circle => "have tasks that depend on each other",
             Reason::Short => "have too few tasks",
-            Reason::Beyond => "came after as many as are read",
+            Reason::Beyond => "are above the maximum number of jobs",
         }
     }
 }
@@ -99,7 +99,7 @@ impl LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: usize = self.0.values().sum();
-        write!(f, "{all} jobs are left out")?;
+        write!(f, "{all} jobs are omitted")?;
         for (place, (reason, count)) in self.0.iter().enumerate() {
             write!(f, "{} {count} {}", if place == 0 { ":" } else { "," }, reason.text())?;
         }

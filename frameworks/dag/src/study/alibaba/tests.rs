@@ -43,14 +43,15 @@ fn jobs_that_make_sense_are_read() {
     assert_eq!((stages[1].tasks, stages[1].rough, stages[1].demand.cpus, stages[1].demand.mem), (2, 30_000, 500, 300));
     assert_eq!(
         trace.left_out.to_string(),
-        "6 jobs are left out: 1 have tasks that have not ended well, 1 began or ended outside of the trace, or have \
-         tasks without instances, 1 have tasks that want more than a machine has, 1 have two tasks with one number, \
-         1 have tasks after some that are not there, 1 have tasks that wait for each other"
+        "6 jobs are omitted: 1 have tasks that have not succeeded, 1 began or ended outside of the trace, or have \
+         tasks without instances, 1 have tasks that request more than a machine has, 1 have two tasks with the same \
+         number, \
+         1 have tasks that depend on missing tasks, 1 have tasks that depend on each other"
     );
     assert_eq!(of(TRACE, 10, 2).unwrap().jobs.len(), 1);
     let first = of(TRACE, 1, 1).unwrap();
     assert_eq!((first.jobs.len(), first.jobs[0].job.name.as_str()), (1, "j_3"));
-    assert!(first.left_out.to_string().ends_with("1 came after as many as are read"));
+    assert!(first.left_out.to_string().ends_with("1 are above the maximum number of jobs"));
     assert!(of("task_name,instance_num\n\n", 1, 1).unwrap().left_out.is_empty());
 }
 
@@ -79,7 +80,7 @@ fn a_job_with_too_many_tasks_is_left_out() {
     let lines = (1..=1001).map(|task| format!("M{task},1,j,1,Terminated,1,2,100,0.5\n"));
     let trace = of(&lines.collect::<String>(), 5, 1).unwrap();
     assert!(trace.jobs.is_empty());
-    assert_eq!(trace.left_out.to_string(), "1 jobs are left out: 1 have more than 1000 tasks");
+    assert_eq!(trace.left_out.to_string(), "1 jobs are omitted: 1 have more than 1000 tasks");
 }
 
 proptest! {

@@ -90,7 +90,7 @@ pub fn run(
     let (outcome, known) = episode.finish();
     *history = known;
     if outcome.completions.iter().any(|time| time.is_nan()) {
-        return Err(StudyError::Setting { setting: "order", rule: "must not let all executors rest" });
+        return Err(StudyError::Setting { setting: "order", rule: "must not leave all executors idle" });
     }
     Ok(outcome)
 }

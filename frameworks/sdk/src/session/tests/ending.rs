@@ -32,7 +32,7 @@ fn a_teardown_that_reaches_no_master_is_reported() {
         }
         bench.put(Input::Disconnected("the port is closed".into()));
     };
-    assert!(matches!(&ending, Ending::Unreachable(why) if why.contains("tasks go on")), "{ending:?}");
+    assert!(matches!(&ending, Ending::Unreachable(why) if why.contains("tasks continue")), "{ending:?}");
     assert_eq!(bench.now.since(before), Duration::from_secs(10));
 }
 

@@ -218,7 +218,7 @@ impl Shared {
             let ends = !failed && (self.camera.kind() == CameraKind::Pipe || self.options.reconnect <= 0.0);
             let Some(pause) = retry.lost(clock::monotonic()).filter(|_| !ends) else {
                 if failed && self.options.reconnect > 0.0 {
-                    why = format!("{why}; given up after {} attempts", retry.attempts());
+                    why = format!("{why}; stopped after {} attempts", retry.attempts());
                 }
                 return self.end(why, failed);
             };

@@ -151,7 +151,7 @@ fn a_source_that_cannot_be_reached_or_never_answers_is_named_without_credentials
     }
     let refused = Feed::open(&http(port()), soon(0.3));
     let status = wait_until(&refused, |status| status.state == FeedState::Ended);
-    assert!(refused.failed() && status.message.contains("refused") && status.message.contains("given up after"));
+    assert!(refused.failed() && status.message.contains("refused") && status.message.contains("stopped after"));
     assert!(!format!("{status:?}").contains("hunter2"), "{status:?}");
     // A server that accepts the connection and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -64,5 +64,5 @@ impl<'a> Body<'a> {
 }
 
 fn short() -> Fault {
-    Fault::malformed("an MP4 box is shorter than what it says is in it")
+    Fault::malformed("an MP4 box is shorter than its content")
 }

@@ -42,7 +42,7 @@ fn find_moov(file: &mut File, length: u64) -> Result<Vec<u8>, Fault> {
             n => (u64::from(n), 8),
         };
         if size < skip {
-            return Err(Fault::malformed("an MP4 box is shorter than its own head"));
+            return Err(Fault::malformed("an MP4 box is shorter than its header"));
         }
         if kind == b"moov" {
             let size = size - skip;

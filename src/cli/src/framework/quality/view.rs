@@ -22,8 +22,18 @@ impl Displayed for Status {
 }
 
 fn text(status: &Status) -> String {
-    let mut titles =
-        vec!["JOB", "ALGORITHM", "STATE", ">ITERATION", ">LOSS", ">LEFT", ">ACCURACY", ">CORES", ">GAIN", ">ERROR"];
+    let mut titles = vec![
+        "JOB",
+        "ALGORITHM",
+        "STATE",
+        ">ITERATION",
+        ">LOSS",
+        ">REMAINING LOSS",
+        ">ACCURACY",
+        ">CORES",
+        ">EXPECTED GAIN",
+        ">PREDICTION ERROR",
+    ];
     // Columns without a value for any job are left out.
     let is_held = status.jobs.iter().any(|job| job.validation.is_some());
     let skips = status.jobs.iter().any(|job| job.rows.is_some());
@@ -40,7 +50,7 @@ fn text(status: &Status) -> String {
         table.add_row(row);
     }
     let lines: Vec<String> = table.to_string().lines().map(|l| l.trim_end().to_owned()).collect();
-    let mean = status.mean_normalised_loss.map(|m| format!(", {} left to learn on average", percent(m)));
+    let mean = status.mean_normalised_loss.map(|m| format!(", mean remaining loss {}", percent(m)));
     let workers = status.workers;
     let head = format!("{}: {workers} workers{}", status.policy, mean.unwrap_or_default());
     format!("{head}\n{}", lines.join("\n"))

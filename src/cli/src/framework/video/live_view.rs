@@ -60,7 +60,7 @@ pub(super) async fn live(args: &LiveArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     say!(
-        "{} pictures in {:.1} s, {} left out; {:.2} Mbit/s; rung {:.2} in the mean, {} changes; stood for {:.1} s; 95 in 100 \
+        "{} pictures in {:.1} s, {} skipped; {:.2} Mbit/s; mean rung {:.2}, {} changes; stalled for {:.1} s; 95 % of the \
          pictures at most {:.2} s late",
         seen.pictures,
         seen.seconds,

@@ -153,7 +153,7 @@ impl ScopeArgs {
         let specs = super::read_queries(Some(path))?;
         let found = specs.iter().find(|spec| self.query.as_ref().is_none_or(|name| spec.name == *name));
         let name = self.query.as_deref().unwrap_or_default();
-        Ok(found.with_context(|| format!("{}: there is no query '{name}'", path.display()))?.scope.clone())
+        Ok(found.with_context(|| format!("{}: no query '{name}'", path.display()))?.scope.clone())
     }
 }
 
@@ -196,7 +196,9 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
         profile.seconds
     );
     if profile.events < EVENTS_FEW {
-        stdio::err!("fewer than {EVENTS_FEW}: quality is rough; take more --seconds, or a video on which more happens");
+        stdio::err!(
+            "fewer than {EVENTS_FEW}: the quality is imprecise; use more --seconds, or a video with more events"
+        );
     }
     if let Some(path) = &args.output {
         profile.write(path)?;

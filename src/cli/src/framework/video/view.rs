@@ -22,7 +22,7 @@ impl Displayed for Status {
         let lost = |(name, why): (&String, &String)| ItemState {
             name: name.clone(),
             state: "unreadable",
-            line: format!("{name} is not taken up, its kept state cannot be read: {why}; submit it again"),
+            line: format!("{name} is not resumed, its saved state cannot be read: {why}; submit it again"),
         };
         self.unreadable.iter().map(lost).chain(self.queries.iter().map(item_state)).collect()
     }

@@ -98,7 +98,7 @@ impl Bundled for Binpack {
     fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
         let own: Options = options("options", config.options)?;
         if own.pace.is_some_and(|pace| pace.tasks == 0 || pace.every.0.is_zero()) {
-            return Err(InvalidField::new("options.pace", "at least one task, in some time"));
+            return Err(InvalidField::new("options.pace", "must be at least one task in more than 0 seconds"));
         }
         if own.tasks_per_offer == Some(0) {
             return Err(InvalidField::new("options.tasks_per_offer", "must be at least 1"));
@@ -128,7 +128,7 @@ fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, InvalidField> {
     if let Some(said) = SCENARIO_FIELDS.into_iter().find(|field| kind.options.contains_key(*field)) {
         return Err(InvalidField::new(
             at(&format!("options.{said}")),
-            "this the scenario says, or a job file with `file`",
+            "is set by the scenario's own fields; for a job file use `file`",
         ));
     }
     let sort = if kind.gang { JobType::Gang } else { JobType::Array };
@@ -141,7 +141,7 @@ fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, InvalidField> {
     let read = read("options", &text, Syntax::Toml);
     let rules = |faults: ::binpack::job::Faults| faults.0.into_iter().map(|fault| fault.rule).collect::<Vec<_>>();
     let mut jobs = read.map_err(|faults| InvalidField::new(at("options"), rules(faults).join("; ")))?;
-    let Some(job) = jobs.pop() else { return Err(InvalidField::new(at("options"), "make no job")) };
+    let Some(job) = jobs.pop() else { return Err(InvalidField::new(at("options"), "must describe one job")) };
     let need = need(kind.needs.as_deref()).map_err(|rule| InvalidField::new(at("needs"), rule))?;
     if kind.tasks > ::binpack::job::COUNT_MAX {
         let rule = format!("must be {} at most for this framework", ::binpack::job::COUNT_MAX);
@@ -162,7 +162,10 @@ fn need(text: Option<&str>) -> Result<Need, String> {
         match known.iter().position(|known| *known == name.as_str()) {
             Some(place) => need.0[place] = amount.thousandths(),
             None => {
-                return Err(format!("'{name}' is nothing that this framework's tasks can need: {}", known.join(", ")));
+                return Err(format!(
+                    "'{name}' is not a resource of this framework's tasks: must be one of {}",
+                    known.join(", ")
+                ));
             }
         }
     }
@@ -176,8 +179,8 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, InvalidField> 
     }
     if job.kind != JobType::Service && kind.time.is_none() && span_of(&job.run).is_none() {
         let rule = format!(
-            "the duration of the tasks of '{}' is unknown: let their command be `sleep SECONDS`, or say `time` for all jobs of \
-             the file",
+            "the duration of the tasks of '{}' is unknown: use the command `sleep SECONDS`, or set `time` for all jobs of the \
+             file",
             job.name
         );
         return broken("options.file", rule);

@@ -96,7 +96,7 @@ impl Bundled for Dag {
     fn read(&self, config: FrameworkConfig<'_>) -> Result<Box<dyn ConfiguredFramework>, InvalidField> {
         let own: Options = options("options", config.options)?;
         if !(0.0..1.0).contains(&own.drop) {
-            return Err(InvalidField::new("options.drop", "must be 0 or more, and below 1"));
+            return Err(InvalidField::new("options.drop", "must be 0 or more and below 1"));
         }
         let mut templates = Vec::new();
         for (n, kind) in config.jobs.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Bundled for Dag {
     }
 
     fn not_live(&self) -> Option<&'static str> {
-        Some("its tasks would look for a runner; use `tepui framework dag` on a real cluster")
+        Some("its tasks need the runner of `tepui framework dag`: use that on a real cluster")
     }
 }
 
@@ -116,7 +116,7 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, InvalidField> 
     let broken = |rule: String| Err(InvalidField::new(format!("jobs.{n}.options.file"), rule));
     let Some(counts) = job.task_counts() else {
         return broken(format!(
-            "the job '{}' has a stage with files or sizes to be found: a laboratory has no data",
+            "the job '{}' has a stage whose number of tasks depends on files or sizes: the laboratory has no data",
             job.name
         ));
     };
@@ -127,8 +127,8 @@ fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, InvalidField> 
         let span = span_of(&stage.run);
         if kind.time.is_none() && span.is_none() {
             let rule = format!(
-                "the duration of the tasks of '{}' in '{}' is unknown: let their command be `sleep SECONDS`, or say `time` \
-                 for all jobs of the file",
+                "the duration of the tasks of '{}' in '{}' is unknown: use the command `sleep SECONDS`, or set `time` for \
+                 all jobs of the file",
                 stage.name, job.name
             );
             return broken(rule);

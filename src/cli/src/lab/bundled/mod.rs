@@ -69,6 +69,9 @@ fn task_field(kind: &JobKind) -> Option<&'static str> {
     given.iter().find(|(_, given)| *given).map(|(field, _)| *field)
 }
 
+/// Rule for fields of a scenario that a job file has.
+const IN_FILE: &str = "must be set in the job file, not here";
+
 /// Reads the jobs of the job file that a kind of jobs names. Everything about their tasks is in that file.
 fn jobs_of_file<J>(
     n: usize,
@@ -81,10 +84,10 @@ fn jobs_of_file<J>(
         return Err(InvalidField::new(at("options.file"), "must be the name of a job file"));
     };
     if let Some(other) = kind.options.keys().find(|key| *key != "file") {
-        return Err(InvalidField::new(at(&format!("options.{other}")), "stands in the job file"));
+        return Err(InvalidField::new(at(&format!("options.{other}")), IN_FILE));
     }
     if let Some(field) = task_field(kind) {
-        return Err(InvalidField::new(at(field), "stands in the job file"));
+        return Err(InvalidField::new(at(field), IN_FILE));
     }
     let path = config.file(name);
     let text = text_of(&at("options.file"), &path)?;
@@ -104,8 +107,9 @@ fn needs_text(need: &Need) -> String {
 fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), InvalidField> {
     match task_field(kind) {
         Some(field) => {
-            let rule =
-                format!("a job here is {what}; how many tasks it has, and what they need, the framework decides");
+            let rule = format!(
+                "a job of this framework is {what}: the framework decides the number and the resources of its tasks"
+            );
             Err(InvalidField::new(format!("jobs.{n}.{field}"), rule))
         }
         None => Ok(()),
@@ -117,7 +121,7 @@ fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, InvalidF
     const MOST: usize = 40;
     match &kind.name {
         Some(name) if name.len() > MOST => {
-            Err(InvalidField::new(format!("jobs.{n}.name"), format!("has {MOST} letters at most here")))
+            Err(InvalidField::new(format!("jobs.{n}.name"), format!("must have {MOST} bytes at most")))
         }
         Some(name) => Ok(name.clone()),
         None => Ok(otherwise.to_owned()),

@@ -74,9 +74,9 @@ struct Template {
 }
 
 const MEASURES: [Measure; 3] = [
-    Measure { name: "loss", title: "Left to learn, mean over the trainings that are there", of: Sum::Time },
-    Measure { name: "t90", title: "Seconds until a tenth is left to learn", of: Sum::Each },
-    Measure { name: "t95", title: "Seconds until a twentieth is left to learn", of: Sum::Each },
+    Measure { name: "loss", title: "Mean normalised loss of active trainings", of: Sum::Time },
+    Measure { name: "t90", title: "Seconds until the normalised loss is 0.1", of: Sum::Each },
+    Measure { name: "t95", title: "Seconds until the normalised loss is 0.05", of: Sum::Each },
 ];
 /// Shares of the remaining loss whose times are reported, with the indices of their measures.
 const SHARES: [(usize, f64); 2] = [(1, 0.1), (2, 0.05)];
@@ -96,7 +96,7 @@ impl Bundled for Trainings {
         ];
         if let Some((field, _)) = least.iter().find(|(_, good)| !good) {
             let rule =
-                "an epoch lasts some time, a worker has 1 to 1024 cores and some memory, and `cores` is enough for one";
+                "epoch and worker_mem must be more than 0, worker_cores 1 to 1024, and `cores` enough for one worker";
             return Err(InvalidField::new(format!("options.{field}"), rule));
         }
         let templates = config.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, config));
@@ -105,8 +105,8 @@ impl Bundled for Trainings {
 
     fn not_live(&self) -> Option<&'static str> {
         Some(
-            "workers that are modelled have no place on a real cluster: run this without --live, or the framework itself with \
-             `tepui framework quality --master`",
+            "its workers are modelled and cannot run on a real cluster: run this without --live, or use `tepui framework \
+             quality --master`",
         )
     }
 }
@@ -117,7 +117,7 @@ fn template(n: usize, kind: &JobKind, config: FrameworkConfig<'_>) -> Result<Tem
     if kind.time.is_none() {
         return Err(InvalidField::new(
             at("time"),
-            "must say what one core computes in an iteration, as in `time = \"lognormal 20s 0.5\"`",
+            "must be the time of an iteration on one core, as in `time = \"lognormal 20s 0.5\"`",
         ));
     }
     let own: JobOptions = options(&at("options"), &kind.options)?;

@@ -195,7 +195,7 @@ fn invalid_values_are_refused_with_their_line() {
             "\"binpack\"",
             "\"binpak\"",
             "test.toml:12: frameworks.0.bundled: ",
-            "there are: binpack, dag, quality, video",
+            "must be one of binpack, dag, quality, video",
         ),
         (
             PACKED,
@@ -217,7 +217,7 @@ fn invalid_values_are_refused_with_their_line() {
             "retries = 5",
             "options = { cpus = 3 }",
             "test.toml:20: frameworks.0.jobs.0.options.cpus",
-            "scenario says",
+            "scenario's own fields",
         ),
         (
             PACKED,
@@ -233,8 +233,8 @@ fn invalid_values_are_refused_with_their_line() {
             "test.toml:18: frameworks.0.jobs.0.needs",
             "cpus, mem, disk, gpus",
         ),
-        (PACKED, "time = \"exponential 20s\"", "", "test.toml:13: frameworks.0.jobs.0.time", "how long each task"),
-        (PACKED, "retries = 5", "options = { file = 'none.toml' }", "test.toml:17:", "stands in the job file"),
+        (PACKED, "time = \"exponential 20s\"", "", "test.toml:13: frameworks.0.jobs.0.time", "the duration of a task"),
+        (PACKED, "retries = 5", "options = { file = 'none.toml' }", "test.toml:17:", "set in the job file"),
         (TRAINED, "policy = \"slaq\"", "policy = \"best\"", "test.toml:13: frameworks.0.options.policy", "slaq"),
         (TRAINED, "time =", "tasks = 3\ntime =", "test.toml:17: frameworks.0.jobs.0.tasks", "a training"),
         (TRAINED, "slaq-curves.csv", "none.csv", "test.toml:18: frameworks.0.jobs.0.options.curves", "cannot be read"),
@@ -247,14 +247,14 @@ fn invalid_values_are_refused_with_their_line() {
         ),
         (TRAINED, "shards = 32", "shards = 0", "test.toml:18: frameworks.0.jobs.0.options.shards", "between 1 and"),
         (TRAINED, "curves =", "curve =", "test.toml:18: frameworks.0.jobs.0.options.curve:", "`curves`"),
-        (TRAINED, "time = \"lognormal 6s 0.5\"", "", "test.toml:14: frameworks.0.jobs.0.time", "one core computes"),
+        (TRAINED, "time = \"lognormal 6s 0.5\"", "", "test.toml:14: frameworks.0.jobs.0.time", "on one core"),
     ] {
         let why = refused(&text.replacen(from, to, 1));
         assert!(why.starts_with(start) && why.contains(words), "{to}: {why}");
     }
     let text = example("video.toml");
     for (from, to, words) in [
-        ("times = 10", "times = 10000", "more than a core"),
+        ("times = 10", "times = 10000", "more than one core"),
         ("[\"cars\", \"people\"]", "[\"birds\"]", "is not a kind of query"),
         ("[0.5, 0.9]", "[0.9, 0.5]", "between 0 and 1"),
         ("papers/data/video", "papers/data/none", "cannot be read"),

@@ -101,10 +101,10 @@ struct Template {
 }
 
 const MEASURES: [Measure; 4] = [
-    Measure { name: "quality", title: "Quality of what is looked at, mean over the queries", of: Sum::Time },
-    Measure { name: "lag", title: "Lag in seconds, mean over the queries", of: Sum::Time },
-    Measure { name: "late", title: "Part of the queries that lag by more than their goals", of: Sum::Time },
-    Measure { name: "seen", title: "Quality of all that was looked at of a stream that has ended", of: Sum::Each },
+    Measure { name: "quality", title: "Mean quality of analysed frames", of: Sum::Time },
+    Measure { name: "lag", title: "Mean lag of queries in seconds", of: Sum::Time },
+    Measure { name: "late", title: "Share of queries whose lag exceeds their goal", of: Sum::Time },
+    Measure { name: "seen", title: "Quality over a finished stream", of: Sum::Each },
 ];
 
 impl Bundled for Queries {
@@ -128,8 +128,8 @@ impl Bundled for Queries {
 
     fn not_live(&self) -> Option<&'static str> {
         Some(
-            "workers that are modelled have no place on a real cluster: run this without --live, or the framework itself with \
-             `tepui framework video --master`",
+            "its workers are modelled and cannot run on a real cluster: run this without --live, or use `tepui framework \
+             video --master`",
         )
     }
 }
@@ -149,7 +149,7 @@ fn template(n: usize, kind: &JobKind, config: FrameworkConfig<'_>) -> Result<Tem
     if !(0.0 <= least && least <= most && most <= 1.0) {
         return Err(InvalidField::new(
             at("options.min_quality"),
-            "must be from where to where, between 0 and 1: [0.5, 0.9]",
+            "must be a range between 0 and 1, such as [0.5, 0.9]",
         ));
     }
     let profiles =
@@ -177,7 +177,7 @@ fn read(path: &Path, own: &JobOptions) -> Result<Profiles, (&'static str, String
         let points: Vec<Point> = points.collect();
         if points.iter().all(|point| point.cores > 1.0) {
             let rule = format!(
-                "{}: even the cheapest look takes more than a core, and a task has one at most",
+                "{}: the cheapest configuration needs more than one core, the most that a task has",
                 file.display()
             );
             return Err(("options.times", rule));
@@ -185,7 +185,7 @@ fn read(path: &Path, own: &JobOptions) -> Result<Profiles, (&'static str, String
         profiles.push((profile.kind, points));
     }
     match profiles.is_empty() {
-        true => Err(("options.profiles", format!("{} has no profile of such a kind", path.display()))),
+        true => Err(("options.profiles", format!("{} has no profile of these kinds", path.display()))),
         false => Ok(profiles),
     }
 }

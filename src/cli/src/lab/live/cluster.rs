@@ -128,7 +128,7 @@ pub(super) async fn join(reader: MasterArgs) -> Result<LiveCluster> {
     let others = reader.read::<Frameworks>("/frameworks").await?.frameworks;
     let others = others.iter().filter(|framework| framework.active).count();
     if others > 0 {
-        stdio::err!("tepui: {others} other frameworks use this cluster; shares and waits are what they leave");
+        stdio::err!("tepui: {others} other frameworks use this cluster, which changes shares and waits");
     }
     Ok(LiveCluster { agents: active.len(), reader, total, foreign: true })
 }

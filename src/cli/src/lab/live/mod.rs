@@ -62,7 +62,7 @@ impl ClusterArgs {
 
     /// Describes how runs are made, so that their results are not mistaken for others.
     pub(super) fn mode(&self, speed: f64) -> String {
-        let cluster = self.master.as_deref().unwrap_or("a cluster of its own");
+        let cluster = self.master.as_deref().unwrap_or("a new cluster");
         format!("run live on {cluster}, speed {speed}{}", if self.burn { ", burning" } else { "" })
     }
 

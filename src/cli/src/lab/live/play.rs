@@ -84,7 +84,9 @@ impl Played {
     pub fn warn(&self) {
         if !self.left.is_empty() {
             let names = self.left.join(", ");
-            stdio::err!("tepui: the master was not told that these frameworks leave, and removes them later: {names}");
+            stdio::err!(
+                "tepui: no teardown of these frameworks reached the master, which removes them after their failover timeout: {names}"
+            );
         }
         let refused = self.outcome.live.as_ref().map(|live| &live.refused);
         if let Some((number, why)) = refused.filter(|(number, _)| *number > 0) {
@@ -120,9 +122,9 @@ impl Member {
     fn ended(&self) -> Option<String> {
         let DriverState::Ended(ending) = &*self.driver_state.borrow() else { return None };
         Some(match ending {
-            Ending::Stopped => "it has stopped".to_owned(),
-            Ending::Error(why) => format!("the master refuses it: {why}"),
-            Ending::Unreachable(why) => format!("no master takes it in: {why}"),
+            Ending::Stopped => "its driver has stopped".to_owned(),
+            Ending::Error(why) => format!("the master refused it: {why}"),
+            Ending::Unreachable(why) => format!("no master could be reached: {why}"),
             Ending::State(why) => why.clone(),
         })
     }
@@ -223,7 +225,7 @@ async fn perform(
             session.step(passed).into_iter().for_each(|framework| members[framework].wake_signal.notify_one());
         }
         if let Some((name, why)) = members.iter().find_map(|member| Some((&member.name, member.ended()?))) {
-            bail!("the framework {name} cannot go on: {why}");
+            bail!("the framework {name} has ended: {why}");
         }
         if session.is_over() || !look(&RunState { now: passed, recorder: &session.recorder() }) {
             break;

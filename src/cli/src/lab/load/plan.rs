@@ -61,14 +61,14 @@ impl Plan {
             bail!("--duration must be at least 1s");
         }
         if tasks > MOST {
-            bail!("these are {tasks:.0} tasks; a load has {MOST:.0} at most: lower --rate or --duration");
+            bail!("the load has {tasks:.0} tasks, and may have {MOST:.0} at most: lower --rate or --duration");
         }
         let needs = parse_quantities(&self.needs).context("--needs")?;
         Role::parse(&self.role).context("--role")?;
         if own {
             let all = parse_text(&self.resources, &Role::star()).context("--resources")?.quantities();
             if !all.contains(&needs) {
-                bail!("a task needs {needs}, and an agent has {all}: nothing would ever run");
+                bail!("a task needs {needs}, and an agent has {all}: no task could run");
             }
         }
         let Some(mean) = self.time.mean() else { bail!("--time must have a mean") };
@@ -88,8 +88,8 @@ impl Plan {
     pub fn scenario(&self) -> String {
         let like = self.like.unwrap_or_default().name();
         let conduct = if self.like.is_none() { "conduct = { revive = true }\n" } else { "" };
-        let apart = Duration::from_secs_f64(f64::from(self.frameworks) / self.rate);
-        let apart = show_span(Duration::from_nanos(apart.as_nanos() as u64));
+        let interval = Duration::from_secs_f64(f64::from(self.frameworks) / self.rate);
+        let interval = show_span(Duration::from_nanos(interval.as_nanos() as u64));
         let way = match self.arrivals {
             Arrivals::Poisson => "poisson",
             Arrivals::Even => "every",
@@ -111,7 +111,7 @@ impl Plan {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "[[frameworks.jobs]]\n{way} = \"{apart}\"\nuntil = \"{until}\"\nneeds = {}\ntime = \"{}\"\n\n[[windows]]\n\
+            "[[frameworks.jobs]]\n{way} = \"{interval}\"\nuntil = \"{until}\"\nneeds = {}\ntime = \"{}\"\n\n[[windows]]\n\
              name = \"load\"\nfrom = \"0s\"\nto = \"{until}\"\n",
             quoted(&self.needs),
             self.time,
@@ -171,7 +171,7 @@ mod tests {
             (Plan { time: "pareto 1s 0.9".parse().unwrap(), ..plan() }, "mean"),
             (Plan { duration: Duration::from_millis(10), ..plan() }, "--duration"),
             (Plan { needs: "cpus".to_owned(), ..plan() }, "--needs"),
-            (Plan { needs: "cpus:17".to_owned(), ..plan() }, "nothing would ever run"),
+            (Plan { needs: "cpus:17".to_owned(), ..plan() }, "no task could run"),
             (Plan { role: "a b".to_owned(), ..plan() }, "--role"),
         ] {
             assert!(plan.check(true).unwrap_err().to_string().contains(word), "{word}");

@@ -98,7 +98,7 @@ pub(crate) fn check_points(layer: &Path, sandbox: &str) -> anyhow::Result<()> {
     for point in ["proc", "dev", sandbox] {
         anyhow::ensure!(
             has(layer, point, true),
-            "The image has no directory '/{}', and with --image_provisioner_backend=bind nothing can be made in it",
+            "The image has no directory '/{}', and with --image_provisioner_backend=bind nothing can be created in it",
             point.trim_start_matches('/')
         );
     }

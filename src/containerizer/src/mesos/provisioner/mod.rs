@@ -83,7 +83,7 @@ pub(crate) struct Root {
     written: PathBuf,
     lower: Vec<PathBuf>,
     /// Whether the root is read-only.
-    is_fixed: bool,
+    is_read_only: bool,
     /// Directory that becomes `/dev`.
     devices: PathBuf,
     mounts: Vec<Mount>,
@@ -93,12 +93,12 @@ pub(crate) struct Root {
 
 /// An image that is mounted as a volume.
 pub(crate) struct ImageVolume {
-    /// Mount that has to be made first.
+    /// Mount that makes `path` available; `None` if none is needed.
     pub(crate) mount: Option<Mount>,
     /// Directory with the content of the image.
     pub(crate) path: PathBuf,
     /// Whether the volume is read-only.
-    pub(crate) is_fixed: bool,
+    pub(crate) is_read_only: bool,
 }
 
 impl Provisioner {
@@ -161,13 +161,13 @@ impl Provisioner {
             let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             let image = self.fetch_image(container, spec, fetcher, wanted)?;
             let made = self.make(container, &image);
-            made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")?;
+            made.inspect_err(|_| self.remove(container)).context("The container's root cannot be created")?;
         }
         for (number, wanted) in volumes(spec) {
             let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             let made = self.fetch_image(container, spec, fetcher, wanted);
             let made = made.and_then(|image| self.make_volume(container, number, &image));
-            made.inspect_err(|_| self.remove(container)).context("An image cannot be made a volume")?;
+            made.inspect_err(|_| self.remove(container)).context("An image cannot be mounted as a volume")?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Provisioner {
             logins,
         };
         let fetched = fetcher.fetch_image(container, spec, &serde_json::to_string(&ask)?);
-        let image = fetched.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
+        let image = fetched.with_context(|| format!("Failed to fetch the image '{}'", docker.name))?;
         serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
     }
 
@@ -295,13 +295,13 @@ impl Provisioner {
     /// If the volume has not been prepared.
     pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<ImageVolume> {
         let directory = self.volume_directory(container, number);
-        let image = fs::read(directory.join(IMAGE_FILE)).context("The volume's image has not been made ready")?;
+        let image = fs::read(directory.join(IMAGE_FILE)).context("The volume's image has not been provisioned")?;
         let layers = self.layers(&serde_json::from_slice(&image)?)?;
         let path = directory.join("rootfs");
         Ok(match RootAssembly::of(self.0.backend, &layers, &directory)? {
-            RootAssembly::Mounted(mount) => ImageVolume { mount: Some(mount), path, is_fixed: false },
-            RootAssembly::Copied => ImageVolume { mount: None, path, is_fixed: false },
-            RootAssembly::Single(layer) => ImageVolume { mount: None, path: layer, is_fixed: true },
+            RootAssembly::Mounted(mount) => ImageVolume { mount: Some(mount), path, is_read_only: false },
+            RootAssembly::Copied => ImageVolume { mount: None, path, is_read_only: false },
+            RootAssembly::Single(layer) => ImageVolume { mount: None, path: layer, is_read_only: true },
         })
     }
 
@@ -326,7 +326,7 @@ impl Provisioner {
         let path = directory.join("rootfs");
         let mut mounts = Vec::new();
         let assembly = RootAssembly::of(self.0.backend, &layers, &directory)?;
-        let is_fixed = matches!(assembly, RootAssembly::Single(_));
+        let is_read_only = matches!(assembly, RootAssembly::Single(_));
         let (written, lower) = match assembly {
             RootAssembly::Mounted(mount) => {
                 mounts.push(mount);
@@ -344,7 +344,7 @@ impl Provisioner {
         };
         let at = |point: &str| path.join(point);
         mounts.push(Mount::Processes { target: at("proc") });
-        if !is_fixed || backend::has(&written, "sys", true) {
+        if !is_read_only || backend::has(&written, "sys", true) {
             mounts.push(bind(Path::new("/sys"), &at("sys"), true));
         }
         mounts.push(bind(&directory.join("dev"), &at("dev"), false));
@@ -353,13 +353,13 @@ impl Provisioner {
         }
         mounts.push(Mount::Terminals { target: at("dev/pts") });
         mounts.push(Mount::Memory { target: at("dev/shm"), options: "mode=1777".into() });
-        let there = |file: &str| !is_fixed || backend::has(&written, file, false);
+        let there = |file: &str| !is_read_only || backend::has(&written, file, false);
         for file in NETWORK_FILES.iter().filter(|file| Path::new("/").join(file).is_file() && there(file)) {
             mounts.push(bind(&Path::new("/").join(file), &at(file), true));
         }
         let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
         let (devices, gpu_driver) = (directory.join("dev"), image.gpu_driver);
-        Ok(Some(Root { path, written, lower, is_fixed, devices, mounts, defaults, gpu_driver }))
+        Ok(Some(Root { path, written, lower, is_read_only, devices, mounts, defaults, gpu_driver }))
     }
 
     /// Returns whether a container, or one around it, has a root of its own.
@@ -461,9 +461,9 @@ impl Root {
         let inside = path.strip_prefix("/").unwrap_or(path);
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
-        if self.is_fixed {
+        if self.is_read_only {
             let there = backend::has(&self.written, &inside.to_string_lossy(), is_directory);
-            anyhow::ensure!(there, "The image has no '{}', and nothing can be made in it", path.display());
+            anyhow::ensure!(there, "The image has no '{}', and nothing can be created in it", path.display());
             return Ok(MountPath { base: self.path.clone(), inside: inside.to_owned() });
         }
         let parts: Vec<_> = inside.iter().collect();
@@ -490,7 +490,7 @@ impl Root {
         let flags = nix::sys::statvfs::statvfs(&self.devices)?.flags();
         anyhow::ensure!(
             !flags.contains(FsFlags::ST_NODEV),
-            "No device can be made in '{}': its file system is mounted with nodev",
+            "No device can be created in '{}': its file system is mounted with nodev",
             self.devices.display()
         );
         let path = self.devices.join(&file.path);
@@ -498,7 +498,7 @@ impl Root {
             store::create_directories(directory, Access::All)?;
         }
         let kind = if file.is_block { SFlag::S_IFBLK } else { SFlag::S_IFCHR };
-        let what = || format!("cannot make the device '/dev/{}'", file.path.display());
+        let what = || format!("cannot create the device '/dev/{}'", file.path.display());
         match mknod(&path, kind, Mode::from_bits_truncate(file.mode), file.number) {
             Err(Errno::EEXIST) => return Ok(()),
             made => made.with_context(what)?,
@@ -557,7 +557,7 @@ impl Root {
         }
         let program = argv.first().cloned();
         let program = program.filter(|_| !entrypoint.is_empty() || !cmd.is_empty());
-        Ok((program.context("Neither the command nor the image says what to run")?, argv))
+        Ok((program.context("Neither the command nor the image names a program")?, argv))
     }
 }
 
@@ -635,7 +635,7 @@ mod tests {
         let (lower, mounts) = (Vec::new(), Vec::new());
         let (path, written) = (PathBuf::from("/r"), PathBuf::from("/r"));
         let devices = path.join("../dev");
-        Root { path, written, lower, is_fixed: false, devices, mounts, defaults, gpu_driver: false }
+        Root { path, written, lower, is_read_only: false, devices, mounts, defaults, gpu_driver: false }
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn systemd(flags: &ContainerizerFlags) -> Option<PathBuf> {
         return None;
     }
     if !nix::unistd::geteuid().is_root() {
-        tracing::info!("executors are in the agent's unit, if it has one: only root can give them a slice");
+        tracing::info!("executors run in the agent's systemd unit, if any: only root can create a slice for them");
         return None;
     }
     Some(runtime.clone())

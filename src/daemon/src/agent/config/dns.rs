@@ -29,14 +29,14 @@ pub(super) fn read(given: Option<&Json>) -> Result<DefaultDns, FlagError> {
         for entry in entries {
             let mode = entry.network_mode.as_str();
             if mode == "HOST" {
-                return Err(refused(format!("{kind}: containers on the host's network have the host's servers")));
+                return Err(refused(format!("{kind}: containers on the host network use the host's DNS servers")));
             }
             if !modes.contains(&mode) {
-                return Err(refused(format!("{kind}: there is no mode '{mode}': use {}", modes.join(" or "))));
+                return Err(refused(format!("{kind}: unknown network mode '{mode}': use {}", modes.join(" or "))));
             }
             if !seen.insert((mode, &entry.network_name)) {
                 let name = entry.network_name.as_deref().unwrap_or_default();
-                return Err(refused(format!("{kind}: the network '{name}' of the mode {mode} is there twice")));
+                return Err(refused(format!("{kind}: the network '{name}' of the mode {mode} is listed twice")));
             }
         }
     }
@@ -68,7 +68,7 @@ mod tests {
         for (value, said) in [
             (json!([]), "not a JSON object"),
             (json!({"mesos": [{"network_mode": "CNI"}]}), "dns"),
-            (json!({"mesos": [entry("HOST", None, "1.1.1.1")]}), "the host's servers"),
+            (json!({"mesos": [entry("HOST", None, "1.1.1.1")]}), "the host's DNS servers"),
             (json!({"mesos": [entry("BRIDGE", None, "1.1.1.1")]}), "use CNI"),
             (json!({"docker": [entry("CNI", None, "1.1.1.1")]}), "use BRIDGE or USER"),
             (json!({"docker": [entry("USER", Some("a"), "1"), entry("USER", Some("a"), "2")]}), "'a'"),

@@ -58,11 +58,11 @@ pub(super) fn read(flags: &AgentFlags) -> Result<Isolation, FlagError> {
     let mut own = Isolation::default();
     for name in flags.isolation.isolation.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         if !own.isolators.insert(name.to_owned()) {
-            return Err(refused("isolation", format!("the isolator '{name}' is there twice")));
+            return Err(refused("isolation", format!("the isolator '{name}' is listed twice")));
         }
     }
     if own.isolators.iter().filter(|name| name.starts_with("filesystem/")).count() > 1 {
-        return Err(refused("isolation", "only one isolator of filesystem/ can be in force"));
+        return Err(refused("isolation", "only one isolator of filesystem/ can be enabled"));
     }
     let mut needs_linux = None;
     for name in own.isolators.iter().filter(|name| !PLAIN.contains(&name.as_str())) {
@@ -96,7 +96,7 @@ fn read_settings(own: &mut Isolation, flags: &AgentFlags) -> Result<(), FlagErro
         None => (Vec::new(), Vec::new()),
     };
     if own.has(&["linux/devices"]) && device_files.len() < devices.len() {
-        return Err(refused("allowed_devices", "the isolator 'linux/devices' makes devices below '/dev' only"));
+        return Err(refused("allowed_devices", "the isolator 'linux/devices' creates devices below '/dev' only"));
     }
     own.cgroups = Cgroups {
         root: flags.cgroups_root.clone(),

@@ -131,10 +131,10 @@ pub(super) fn perf(flags: &IsolationFlags, own: &Isolation) -> Result<Option<Per
     }
     let (interval, duration) = (flags.perf_interval, flags.perf_duration);
     if duration > interval || duration.is_zero() {
-        return Err(refused("perf_duration", "must be more than nothing, and not longer than --perf_interval"));
+        return Err(refused("perf_duration", "must be greater than zero and at most --perf_interval"));
     }
     match events.iter().find(|event| !is_perf_event(event)) {
-        Some(event) => Err(refused("perf_events", format!("the statistics have no place for the event '{event}'"))),
+        Some(event) => Err(refused("perf_events", format!("the statistics have no field for the event '{event}'"))),
         None => Ok(Some(Perf { events, interval, duration })),
     }
 }
@@ -182,7 +182,7 @@ fn indexes(text: &str) -> Result<Vec<u32>, String> {
     for word in words {
         let index = word.parse().map_err(|_| format!("'{word}' is not a number of a device"))?;
         if list.contains(&index) {
-            return Err(format!("the device {index} is there twice"));
+            return Err(format!("the device {index} is listed twice"));
         }
         list.push(index);
     }
@@ -269,7 +269,7 @@ mod tests {
                 "must be two handles",
             ),
             (&["--perf_events=cycles"], "needs the isolator"),
-            (&[PERF, "--perf_events=cycles", "--perf_duration=2mins"], "not longer"),
+            (&[PERF, "--perf_events=cycles", "--perf_duration=2mins"], "at most --perf_interval"),
             (&[PERF, "--perf_events=cycles,nonsense"], "'nonsense'"),
         ] {
             let error = read(words).unwrap_err();

@@ -86,7 +86,7 @@ pub(super) fn config(flags: &AgentFlags, pid: Pid, work_dir: &str) -> Result<Con
     config.recover = match executors.recover.as_str() {
         "reconnect" => RecoverMode::Reconnect,
         "cleanup" => RecoverMode::Cleanup,
-        other => return Err(refused("recover", format!("there is no way '{other}': use reconnect or cleanup"))),
+        other => return Err(refused("recover", format!("unknown mode '{other}': use reconnect or cleanup"))),
     };
     if !(0.0..=1.0).contains(&gc.gc_disk_headroom) {
         return Err(refused("gc_disk_headroom", "must be between 0 and 1"));
@@ -213,7 +213,7 @@ fn warn_of_near_names(names: &BTreeSet<Name>) {
     for name in names {
         if let Some(meant) = misspelt(name.as_str()) {
             tracing::warn!(
-                "--resources: '{}' is a resource of its own, which no framework asks for by default; is '{meant}' meant?",
+                "--resources: '{}' is not a resource that frameworks request by default; did you mean '{meant}'?",
                 name.as_str()
             );
         }

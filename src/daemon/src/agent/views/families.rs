@@ -44,22 +44,32 @@ fn container(text: &mut Text, labels: &Labels<'_>, statistics: &ResourceStatisti
     let count = |count: Option<u32>| count.map(f64::from);
     let s = statistics;
     for (name, kind, help, value) in [
-        ("cpu_user_seconds_total", Counter, "Processor time of its own.", s.cpus_user_time_secs),
-        ("cpu_system_seconds_total", Counter, "Processor time of the kernel for it.", s.cpus_system_time_secs),
-        ("cpu_throttled_seconds_total", Counter, "Time without processors, by its limit.", s.cpus_throttled_time_secs),
-        ("cpu_throttled_periods_total", Counter, "Periods in which its limit was reached.", count(s.cpus_nr_throttled)),
-        ("cpus_held", Gauge, "Processors that it holds.", s.cpus_soft_limit),
-        ("cpus_limit", Gauge, "Processors that it may use at most.", s.cpus_limit),
-        ("memory_bytes", Gauge, "All memory that is counted for it.", bytes(s.mem_total_bytes)),
-        ("memory_rss_bytes", Gauge, "Memory that is no file's.", bytes(s.mem_rss_bytes)),
-        ("memory_cache_bytes", Gauge, "Memory of files.", bytes(s.mem_cache_bytes)),
-        ("memory_swap_bytes", Gauge, "Memory on disk.", bytes(s.mem_swap_bytes)),
-        ("memory_limit_bytes", Gauge, "Memory that it may use at most.", bytes(s.mem_limit_bytes)),
-        ("memory_soft_limit_bytes", Gauge, "Memory that it holds.", bytes(s.mem_soft_limit_bytes)),
-        ("disk_used_bytes", Gauge, "What its sandbox takes.", bytes(s.disk_used_bytes)),
-        ("disk_limit_bytes", Gauge, "What its sandbox may take.", bytes(s.disk_limit_bytes)),
-        ("processes", Gauge, "Its processes.", count(s.processes)),
-        ("threads", Gauge, "Its threads.", count(s.threads)),
+        ("cpu_user_seconds_total", Counter, "CPU time in user mode.", s.cpus_user_time_secs),
+        ("cpu_system_seconds_total", Counter, "CPU time in kernel mode.", s.cpus_system_time_secs),
+        (
+            "cpu_throttled_seconds_total",
+            Counter,
+            "Time for which the CPU limit throttled the container.",
+            s.cpus_throttled_time_secs,
+        ),
+        (
+            "cpu_throttled_periods_total",
+            Counter,
+            "Periods in which the CPU limit throttled the container.",
+            count(s.cpus_nr_throttled),
+        ),
+        ("cpus_held", Gauge, "Allocated CPUs.", s.cpus_soft_limit),
+        ("cpus_limit", Gauge, "Limit of the CPUs.", s.cpus_limit),
+        ("memory_bytes", Gauge, "Memory use, with page cache.", bytes(s.mem_total_bytes)),
+        ("memory_rss_bytes", Gauge, "Anonymous memory.", bytes(s.mem_rss_bytes)),
+        ("memory_cache_bytes", Gauge, "Page cache.", bytes(s.mem_cache_bytes)),
+        ("memory_swap_bytes", Gauge, "Swapped memory.", bytes(s.mem_swap_bytes)),
+        ("memory_limit_bytes", Gauge, "Limit of the memory.", bytes(s.mem_limit_bytes)),
+        ("memory_soft_limit_bytes", Gauge, "Allocated memory.", bytes(s.mem_soft_limit_bytes)),
+        ("disk_used_bytes", Gauge, "Disk space used by the sandbox.", bytes(s.disk_used_bytes)),
+        ("disk_limit_bytes", Gauge, "Limit of the disk space of the sandbox.", bytes(s.disk_limit_bytes)),
+        ("processes", Gauge, "Number of processes.", count(s.processes)),
+        ("threads", Gauge, "Number of threads.", count(s.threads)),
     ] {
         if let Some(value) = value {
             text.add(&named(name), kind, help, labels, value);
@@ -71,7 +81,7 @@ fn container(text: &mut Text, labels: &Labels<'_>, statistics: &ResourceStatisti
 fn counted(text: &mut Text, labels: &Labels<'_>, io: Option<(u64, u64)>, pressures: Option<&Pressures>) {
     if let Some((read, written)) = io {
         for (name, bytes) in [("io_read_bytes_total", read), ("io_written_bytes_total", written)] {
-            text.add(&named(name), Kind::Counter, "Bytes from and to block devices.", labels, bytes as f64);
+            text.add(&named(name), Kind::Counter, "Bytes read from or written to block devices.", labels, bytes as f64);
         }
     }
     let Some(all) = pressures else { return };
@@ -80,7 +90,7 @@ fn counted(text: &mut Text, labels: &Labels<'_>, io: Option<(u64, u64)>, pressur
         let mut add = |kind: &str, stalled: &Stalled| {
             let [framework, executor, container] = *labels;
             let labels = [framework, executor, container, ("resource", resource), ("kind", kind)];
-            let help = "Time in which some, or all, of its processes waited for a resource.";
+            let help = "Time for which some, or all, processes waited for a resource.";
             let seconds = stalled.total as f64 / MICROSECONDS;
             text.add(&named("pressure_seconds_total"), Kind::Counter, help, &labels, seconds);
         };

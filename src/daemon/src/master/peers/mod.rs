@@ -130,8 +130,8 @@ impl GroupFlags {
         found.cloned().ok_or_else(|| FlagError::Refused {
             name: "peers",
             why: format!(
-                "does not name this master: it is {}, and the peers are {peers}. Name it there, or say with --peer_address \
-                 which one it is",
+                "does not name this master: it is {}, and the peers are {peers}. Add it there, or set --peer_address \
+                 to the peer that this master is",
                 candidates.join(" or ")
             ),
         })
@@ -192,7 +192,7 @@ impl Peers {
         let (journal, stored) = open(&flags.work_dir.join(DIRECTORY))?;
         if journal.torn() > 0 {
             tracing::info!(
-                "{} bytes at the end of the group's journal are of a write that a crash has interrupted, and are left out",
+                "Ignoring {} bytes at the end of the group's journal: a crash has interrupted their write",
                 journal.torn()
             );
         }
@@ -267,7 +267,7 @@ impl Peers {
             return;
         }
         if let Err(error) = self.change(MembershipChange::TransferLeadership(None)).await {
-            tracing::warn!("the lead cannot be handed over: {error}");
+            tracing::warn!("leadership cannot be transferred: {error}");
             return;
         }
         if !self.await_successor().await {

@@ -15,7 +15,7 @@ pub(super) const PLACE: &str = "the group of masters";
 enum WriteError {
     #[error("more than half of the masters have not answered within {} ms", .0.as_millis())]
     Late(Duration),
-    #[error("this master's member of the group has ended")]
+    #[error("this master's member of the group has stopped")]
     Ended,
     #[error("another master has taken the registry over")]
     TakenOver(#[from] peers::ChangeError),

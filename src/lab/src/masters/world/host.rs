@@ -108,7 +108,7 @@ impl World {
         let mut stored = match host.disk.open(number) {
             Ok(stored) => stored,
             Err(error) => {
-                self.rules.fail("what a member wrote lets it start", || format!("the journal of master {at}: {error}"));
+                self.rules.fail("a member starts from its journal", || format!("the journal of master {at}: {error}"));
                 return;
             }
         };
@@ -116,7 +116,7 @@ impl World {
             (stored.disk, stored.starts) = (disk, starts + 1);
         }
         if let Err(error) = host.disk.begin(Write::Anew(stored.file()), now) {
-            self.log.line(now, || format!("master {at}   cannot be started: the disk refuses with {error}"));
+            self.log.line(now, || format!("master {at}   cannot be started: the disk fails with {error}"));
             self.after(RESTART, Event::Start(at));
             return;
         }
@@ -275,7 +275,7 @@ impl World {
                 let state = process.peer.state().filter(|_| process.leads);
                 process.view = state.map(|state| (state.epoch, state.entries.clone()));
                 if let Some((epoch, _)) = process.view {
-                    self.log.line(self.now, || format!("master {at}   has taken the registry over in epoch {epoch}"));
+                    self.log.line(self.now, || format!("master {at}   takes over the registry in epoch {epoch}"));
                 }
             }
             Job::Write(changes, operation) => match process.peer.write(changes.clone(), now) {
@@ -304,7 +304,7 @@ impl World {
         self.rules.look((at, host.generation), &process.peer);
         for note in output.notes.iter().map(ToString::to_string) {
             if process.logged_notes.insert(note.clone()) {
-                self.log.line(now, || format!("master {at}   says: {note}"));
+                self.log.line(now, || format!("master {at}   logs: {note}"));
             }
         }
         let Some(write) = write else { return self.publish(at, output.messages) };
@@ -314,7 +314,7 @@ impl World {
             self.send(at, std::mem::take(&mut output.messages));
         }
         if let Some(error) = refused {
-            return self.end(at, 0, Some(RESTART), &format!("the disk refuses with {error}"));
+            return self.end(at, 0, Some(RESTART), &format!("the disk fails with {error}"));
         }
         if let Some((part, downtime)) = planned_crash {
             self.hosts[at].planned_crash = None;
@@ -389,7 +389,7 @@ impl World {
             return;
         }
         process.view = None;
-        self.log.line(self.now, || format!("master {at}   does not lead any more"));
+        self.log.line(self.now, || format!("master {at}   no longer leads"));
         if self.setup.ends_when_deposed || process.has_resigned {
             let generation = host.generation;
             self.after(ENDING, Event::Ends { at, generation });

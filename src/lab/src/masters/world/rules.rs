@@ -53,7 +53,7 @@ impl Rules {
                 "master {} answers, which led in epoch {epoch}, and master {} has led in {newest}",
                 process.0, leader.0
             );
-            self.fail("no master answers after a later one has led", || text);
+            self.fail("no master answers after a later leader", || text);
         }
         is_first
     }
@@ -70,7 +70,7 @@ impl Rules {
             return;
         }
         if let Some((earlier, _)) = before.filter(|(earlier, _)| *earlier > writes) {
-            self.fail("a member does not go back", || {
+            self.fail("the state of a member does not go back", || {
                 format!("master {} was at epoch and write {earlier:?}, and is at {writes:?}", process.0)
             });
         }

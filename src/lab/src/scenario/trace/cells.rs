@@ -29,10 +29,7 @@ impl<'a> Cells<'a> {
         let names = shape.columns();
         let all: Vec<&str> = text.split(shape.separator()).map(str::trim).collect();
         if !headed && all.len() != names.len() {
-            return Err((
-                line,
-                format!("has {} columns, and must have {}: {}", all.len(), names.len(), names.join(",")),
-            ));
+            return Err((line, format!("has {} columns: must have {}: {}", all.len(), names.len(), names.join(","))));
         }
         let cells = places.iter().map(|place| all.get(*place).copied().unwrap_or_default()).collect();
         Ok(Cells { line, names, places, cells })

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn invalid_lines_are_named() {
         for (line, rule) in [
-            ("0,1", "part.csv:1: has 2 columns, and must have 13"),
+            ("0,1", "part.csv:1: has 2 columns: must have 13"),
             ("0,,x,0,0,0,u,0,0,0,0,0,0", "column 3 (job_id): 'x' is not a whole number"),
             ("0,,1,0,0,9,u,0,0,0,0,0,0", "column 6 (event_type): '9' is not a number from 0 to 8"),
         ] {

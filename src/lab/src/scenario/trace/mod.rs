@@ -195,7 +195,7 @@ fn last_to_the_end(rows: &mut [Row]) {
 
 fn push(rows: &mut Vec<Row>, row: Row, line: usize) -> Result<(), Wrong> {
     if rows.len() == MOST_ROWS {
-        return Err((line, format!("a trace has at most {MOST_ROWS} jobs")));
+        return Err((line, format!("a trace must have {MOST_ROWS} jobs at most")));
     }
     rows.push(row);
     Ok(())

@@ -80,7 +80,7 @@ pub(super) fn find(first: &[&str], named: Option<&str>) -> Result<(Shape, Option
         let headed = SHAPES.iter().filter(|shape| shape.name().is_none());
         let all: Vec<String> = headed.map(|shape| shape.columns().join(",")).collect();
         let (all, names) = (all.join(", or "), NAMES.join(", "));
-        format!("the header is of no known shape; it wants {all}; of a file without a header `shape` tells it: {names}")
+        format!("the header matches no known shape: must be {all}; for a file without a header, set `shape` to {names}")
     })
 }
 
@@ -199,23 +199,23 @@ impl Shape {
         let (cpus, mem) = settings.machine();
         let rule = match self {
             Shape::Batch if mem <= 0.0 && !settings.needs => {
-                "plan_mem is in hundredths of the largest machine's memory: `machine` must say what that has, as in \
+                "plan_mem is in hundredths of the largest machine's memory: set `machine` to its resources, as in \
                  `machine = \"mem:393216\"`"
             }
             Shape::Batch2017 if mem <= 0.0 && !settings.needs => {
-                "plan_mem is a share of the largest machine's memory: `machine` must say what that has, as in \
+                "plan_mem is a share of the largest machine's memory: set `machine` to its resources, as in \
                  `machine = \"mem:393216\"`"
             }
             Shape::Google | Shape::Google2019 if (cpus <= 0.0 || mem <= 0.0) && !settings.needs => {
-                "requests are shares of the largest machine: `machine` must say what that has, as in \
+                "requests are shares of the largest machine: set `machine` to its resources, as in \
                  `machine = \"cpus:32;mem:131072\"`"
             }
             Shape::Requests if !(settings.needs && settings.time) => {
-                "this trace has arrivals only: `needs` and `time` must say what each task needs and how long it works"
+                "this trace has arrivals only: set `needs` and `time` to the resources and the duration of a task"
             }
-            Shape::Images if !settings.needs => "this trace has no amounts: `needs` must say what each task needs",
+            Shape::Images if !settings.needs => "this trace has no amounts: set `needs` to the resources of a task",
             Shape::Mix | Shape::Gavel if !settings.time => {
-                "this trace has no durations: `time` must say how long each task works"
+                "this trace has no durations: set `time` to the duration of a task"
             }
             _ => return Ok(()),
         };

@@ -62,7 +62,7 @@ impl NetCls {
             None => {
                 let used: std::collections::BTreeSet<u16> = held.values().copied().collect();
                 let free = (handles.first..=handles.last).find(|handle| !used.contains(handle));
-                free.context("All network handles are given to other containers")?
+                free.context("All network handles are in use by other containers")?
             }
         };
         held.insert(container.as_str().to_owned(), secondary);

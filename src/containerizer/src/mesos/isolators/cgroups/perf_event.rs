@@ -152,7 +152,7 @@ impl PerfEvent {
         let environment = vec![("PATH".into(), external_program::path()), ("LC_ALL".into(), "C".into())];
         let words = words.into_iter().map(Into::into).collect();
         let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
-        let (status, _) = ask.run_for(duration + GRACE)?.context("it takes too long")?;
+        let (status, _) = ask.run_for(duration + GRACE)?.context("it has not ended in time")?;
         ensure!(status.success(), "{status}");
         let size = std::fs::metadata(&inner.file)?.len();
         ensure!(size <= TEXT_MAX, "it has written {size} bytes");

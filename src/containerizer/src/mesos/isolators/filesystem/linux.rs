@@ -106,7 +106,7 @@ impl Wanted<'_> {
                 Some(_) => {
                     let shown = self.isolator.images.volume(self.container, number)?;
                     isolation.mounts.extend(shown.mount);
-                    (MountPath::trusted(shown.path), true, shown.is_fixed)
+                    (MountPath::trusted(shown.path), true, shown.is_read_only)
                 }
                 None => {
                     let (source, is_directory) = self.source(volume)?;

@@ -50,7 +50,7 @@ pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> 
     let files = files(Path::new("/"));
     ensure!(
         !files.is_empty(),
-        "The image wants the driver of the host's GPUs (com.nvidia.volumes.needed), and there is none"
+        "The image requires the host's GPU driver (com.nvidia.volumes.needed), which is not installed"
     );
     for (seen, file) in files {
         let target = root.point(&Path::new(TARGET).join(seen), false)?;

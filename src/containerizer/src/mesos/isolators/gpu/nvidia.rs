@@ -87,7 +87,7 @@ impl Gpus {
             }
         }
         if let Some(both) = given.iter().find(|index| shared.contains(index)) {
-            return Err(("gpu_share_devices", format!("the device {both} cannot be shared and given as a whole")));
+            return Err(("gpu_share_devices", format!("the device {both} cannot be both shared and exclusive")));
         }
         let all: Vec<u32> = there.into_iter().filter(|index| !shared.contains(index)).collect();
         let whole = if given.is_empty() { all } else { given };
@@ -116,7 +116,7 @@ impl Gpus {
         let used: BTreeSet<u32> = all.values().flat_map(|held| held.whole.iter().copied()).collect();
         let mut free = self.0.whole.iter().filter(|index| !used.contains(index));
         while (own.whole.len() as u64) < count {
-            let next = free.next().context("There are fewer GPUs left than the container holds")?;
+            let next = free.next().context("Fewer GPUs are available than the container requires")?;
             own.whole.push(*next);
         }
         let part = own.share.map_or(0, |(_, part)| part);
@@ -130,7 +130,7 @@ impl Gpus {
                 if before != AssignedGpus::default() {
                     all.insert(container.as_str().to_owned(), before);
                 }
-                bail!("No shared GPU has {:.3} of it left", share as f64 / WHOLE as f64);
+                bail!("No shared GPU has {:.3} available", share as f64 / WHOLE as f64);
             };
             own.share = Some((device, share));
         }
@@ -355,7 +355,7 @@ mod tests {
         let first = give("a", 2.0).unwrap();
         assert_eq!(seen(&first), "CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=0,1 ");
         assert_eq!(give("a", 2.0).unwrap(), first, "asking again changes nothing");
-        assert_eq!(give("b", 2.0).unwrap_err().to_string(), "There are fewer GPUs left than the container holds");
+        assert_eq!(give("b", 2.0).unwrap_err().to_string(), "Fewer GPUs are available than the container requires");
         assert_eq!(seen(&give("b", 0.0).unwrap()), "CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ");
         assert_eq!(give("b", 1.0).unwrap().whole, [2]);
         // The next agent process recovers the assignments.
@@ -391,7 +391,7 @@ mod tests {
         assert!(seen(&first).ends_with("NVIDIA_VISIBLE_DEVICES=2 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 "));
         assert_eq!(give("b", 0.6).unwrap().share, Some((3, 600)));
         assert_eq!(give("c", 0.4).unwrap().share, Some((3, 400)), "the fuller one");
-        assert_eq!(give("d", 0.6).unwrap_err().to_string(), "No shared GPU has 0.600 of it left");
+        assert_eq!(give("d", 0.6).unwrap_err().to_string(), "No shared GPU has 0.600 available");
         assert_eq!(give("a", 1.0).unwrap().share, Some((2, 1000)), "it has grown where it is");
         gpus.release("b");
         assert_eq!(give("d", 0.6).unwrap().share, Some((3, 600)));
@@ -403,7 +403,7 @@ mod tests {
     fn flags_that_do_not_fit() {
         let (missing, directory) = gpus("flags", &[7], &[]);
         assert!(missing.unwrap_err().1.contains("nvidia7"));
-        assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
+        assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be both shared and exclusive"));
         let (plain, _) = gpus("flags", &[1], &[]);
         // A regular file is not a device.
         assert!(plain.unwrap().devices(&AssignedGpus { whole: vec![1], share: None }).is_err());

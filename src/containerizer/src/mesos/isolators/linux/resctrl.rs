@@ -114,7 +114,7 @@ impl Resctrl {
         let _taking = lock(&own.taking);
         let schemata = own.schemata(ways, percent)?;
         let group = own.group(container.as_str());
-        fs::create_dir(&group).context("There is no room for another group of cache and bandwidth")?;
+        fs::create_dir(&group).context("No further resctrl group can be created")?;
         let entered = fs::write(group.join("schemata"), schemata).context("The cache and bandwidth cannot be set");
         let entered = entered.and_then(|()| {
             let file = OpenOptions::new().write(true).create(cfg!(test)).truncate(false).open(group.join("tasks"));
@@ -196,7 +196,7 @@ impl Inner {
     /// Returns the mask of adjacent ways that no other group has, in the smallest sufficient gap.
     fn free_ways(&self, wanted: u32) -> anyhow::Result<u32> {
         let cache = self.cache.as_ref().context("This processor cannot divide its cache")?;
-        ensure!(wanted >= cache.least, "A container can hold no fewer than {} 'cache_ways'", cache.least);
+        ensure!(wanted >= cache.least, "A container needs at least {} 'cache_ways'", cache.least);
         let mut used = self.shared_ways();
         for name in self.groups() {
             let text = fs::read_to_string(self.group(&name).join("schemata")).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Inner {
         let (_, at) = gaps
             .into_iter()
             .min()
-            .with_context(|| format!("There are no {wanted} ways of the cache left beside each other"))?;
+            .with_context(|| format!("No {wanted} contiguous ways of the cache are available"))?;
         Ok(ones(wanted, at))
     }
 }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(give(&own, "c", 0.0, 3.0), Ok(true));
         assert_eq!(text("c"), "L3:0=f;1=f\nMB:0=10;1=10\n");
         assert_eq!(give(&own, "d", 0.0, 0.0), Ok(false));
-        assert_eq!(give(&own, "d", 4.0, 0.0), Err("There are no 4 ways of the cache left beside each other".into()));
+        assert_eq!(give(&own, "d", 4.0, 0.0), Err("No 4 contiguous ways of the cache are available".into()));
         assert_eq!(give(&own, "d", 1.5, 0.0), Err("'cache_ways' must be a whole number".into()));
         assert!(!root.join("tepui-d").exists());
         // The next agent process recovers the assignments, and removes unused ones.

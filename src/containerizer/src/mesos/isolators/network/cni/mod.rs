@@ -154,7 +154,7 @@ impl Cni {
         let directory = self.directory(container);
         store::create_private(&directory).with_context(|| format!("'{}'", directory.display()))?;
         let namespace = directory.join("ns");
-        containers::make_network(&namespace).context("A network namespace cannot be made")?;
+        containers::make_network(&namespace).context("A network namespace cannot be created")?;
         let mut networks = Vec::new();
         let mut resolver = None;
         for (index, info) in named(spec).enumerate() {
