@@ -1,4 +1,4 @@
-# The image of masters, agents and frameworks: a release build on nothing. Build it with:
+# The image of masters, agents and frameworks: a release build without a base image. Build it with:
 #
 #     cargo build --release
 #     contrib/docker/root target/image target/release/tepui
@@ -7,7 +7,7 @@ FROM scratch
 COPY root /
 COPY --chown=10001:10001 state /var/lib/tepui
 ENV PATH=/usr/bin:/bin HOME=/var/lib/tepui
-# Agents run tasks as several users, and need root; everything else does not.
+# Agents run tasks as several users and need root. The other programs do not.
 USER tepui
 WORKDIR /var/lib/tepui
 VOLUME /var/lib/tepui

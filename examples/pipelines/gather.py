@@ -1,4 +1,4 @@
-"""Reads the results of all tasks, and prints how many there are and the first parameter whose map does not settle."""
+"""Reads the results of all tasks. Prints their number and the first parameter whose map does not converge."""
 
 import pathlib
 import sys

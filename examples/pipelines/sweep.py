@@ -1,4 +1,4 @@
-"""Tries parameters: the distance of a logistic map from its fixed point after many steps, for growth rates from 2.5 on."""
+"""Prints the distance of a logistic map from its fixed point after many steps, for growth rates from 2.5 on."""
 
 import sys
 

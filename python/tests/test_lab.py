@@ -1,6 +1,6 @@
-"""Environments of the laboratory against Gymnasium's rules, and against the program's own runs.
+"""Tests environments of the laboratory against Gymnasium's rules, and against the program's own runs.
 
-They need the program: the one that TEPUI names, or tepui on the PATH.
+The tests need the program tepui: the value of TEPUI, or tepui on the PATH.
 """
 
 import os
@@ -97,7 +97,7 @@ def test_vectors_do_what_single_environments_do_on_any_number_of_threads(kind: t
             assert np.array_equal(terminated, results[0][2]) and np.array_equal(info["seed"], results[0][4]["seed"])
         for at, env in enumerate(single):
             if ended[at]:
-                # The step that begins the next episode is worth nothing.
+                # The step that begins the next episode has no reward.
                 observation, _ = env.reset()
                 assert results[0][1][at] == 0.0
                 ended[at] = False
@@ -141,7 +141,7 @@ def test_policies_from_here_have_the_outcome_of_the_programs_own() -> None:
 
 
 def test_first_in_first_out_from_here_is_that_of_the_study() -> None:
-    """The first stage that can run gets all that is free: FIFO, decided from the arrays of the observation."""
+    """The first stage that can run gets all free executors: FIFO, computed from the arrays of the observation."""
     env = tepui.lab.DagScheduling(jobs=8, executors=20)
     for expected in env.baseline("fifo", [1, 2]):
         observation, _ = env.reset(seed=expected.seed)
@@ -220,7 +220,7 @@ def test_what_is_refused_names_the_item_and_the_rule(monkeypatch: pytest.MonkeyP
 
 
 def test_the_example_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A few iterations make it shorter than the start and than random decisions, and come near fair shares."""
+    """After a few iterations completion times are shorter than at the start or at random, and near fair shares."""
     train.main(["--iterations", "25", "--jobs", "8", "--executors", "20", "--seeds", "8", "--out", str(tmp_path)])
     rows = {line[:14].strip(): line[14:] for line in capsys.readouterr().out.splitlines()}
     mean = {name: float(rows[name].split()[0]) for name in ("random", "fair", "start", "trained")}

@@ -1,4 +1,4 @@
-"""Sessions with masters that redirect, reject, fall silent and end connections."""
+"""Tests sessions with masters that redirect, reject calls, stop sending, and close connections."""
 
 import asyncio
 import json
@@ -16,8 +16,8 @@ FRAMEWORK = {"user": "root", "name": "test"}
 class Master:
     """An HTTP server on a free port that passes each call to *handler* and then closes the connection.
 
-    It names *leader* as the leading master, itself without it, and none with an empty one. A request that waits is held
-    until it is *elected*.
+    It names *leader* as the leading master: itself if that is ``None``, none if it is empty. It holds a request with
+    ``Tepui-Wait`` until *elected* is set.
     """
 
     def __init__(self, handler: Handler, leader: str | None = None, elected: asyncio.Event | None = None) -> None:
@@ -69,7 +69,7 @@ def subscribed(writer: asyncio.StreamWriter, interval: float = 15) -> None:
 
 
 async def two_events(masters: str, **options: Any) -> tuple[list[str], tepui.Scheduler]:
-    """The types of the first two events of a session."""
+    """Return the types of the first two events of a session."""
     types = []
     async with tepui.Scheduler(masters, FRAMEWORK, **options) as scheduler:
         async for event in scheduler.events():
@@ -142,7 +142,7 @@ def test_masters_hold_requests_until_another_one_leads() -> None:
             elected.set()
             types, _ = await session
             assert types == ["SUBSCRIBED", "SUBSCRIBED"]
-        # The second search is for another leader than that of the first.
+        # The second search excludes the leader that the first one found.
         waits = [headers["tepui-wait"] for headers in follower.asked + leader.asked]
         previous = [headers.get("tepui-previous-leader") for headers in follower.asked]
         assert waits == ["2000"] * 4

@@ -1,4 +1,4 @@
-"""A training program as the framework sees it: its lines, and its answers to requests."""
+"""Tests a training program in the role of the framework: its lines, and its answers to requests."""
 
 import json
 import subprocess

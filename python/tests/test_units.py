@@ -1,4 +1,4 @@
-"""RecordIO framing, sums of resources, addresses."""
+"""Tests RecordIO framing, sums of resources, and addresses."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a Python environment in the directory $1 with unmodified Mesos clients from PyPI, for the end-to-end tests.
-# pymesos needs http-parser, whose C file was generated for a Python of 2020: it is generated anew from its source here.
+# pymesos needs http-parser, whose C file was generated for a Python of 2020. It is regenerated here from its source.
 set -euo pipefail
 
 directory=$1
@@ -13,7 +13,7 @@ $pip install cython setuptools wheel
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-# Python 3.12 has no module `imp` any more, and the package's setup.py wants one function of it.
+# Python 3.12 has no module `imp`. The package's setup.py needs one function of it.
 cat > "$build/imp.py" <<'PYTHON'
 import importlib.util
 
@@ -34,6 +34,6 @@ $pip install --no-build-isolation "$build/http-parser-0.9.0"
 $pip install --no-build-isolation pymesos==0.3.15
 $pip install marathon==0.13.0
 unset PYTHONPATH
-# Editable: a change of the package needs no new environment.
+# Editable: after a change of the package the environment stays valid.
 $pip install --editable "$(dirname "$0")/../../python[test]"
 "$directory/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon, tepui.lab'

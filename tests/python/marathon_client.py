@@ -1,4 +1,4 @@
-"""The Python client of Marathon from PyPI, unmodified, against the bin-packing framework: a life of apps, end to end.
+"""Runs the unmodified Python client of Marathon from PyPI against the bin-packing framework: the life cycle of apps.
 
 Usage: marathon_client.py http://HOST:PORT
 """
@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-# The client is of before Python 3.10, which took this name away.
+# The client is older than Python 3.10, which removed this name.
 collections.Iterable = collections.abc.Iterable
 
 import marathon  # noqa: E402
@@ -18,14 +18,14 @@ from marathon.models import MarathonApp, MarathonConstraint, MarathonHealthCheck
 from marathon.models.app import PortDefinition  # noqa: E402
 from marathon.models.events import MarathonDeploymentSuccess, MarathonStatusUpdateEvent  # noqa: E402
 
-# It warns of a form of health checks that it makes itself; errors that are expected here it would print as well.
+# The client warns of health checks in a form that it creates itself, and prints errors that are expected here.
 marathon.log.setLevel("CRITICAL")
 client = MarathonClient(sys.argv[1], timeout=120)
 SLEEP = "sleep 1000"
 
 
 def until(what, reached, seconds=180):
-    """Waits for a state; says which if it does not come."""
+    """Waits for a state. Fails with the name *what* after a timeout."""
     end = time.monotonic() + seconds
     while True:
         value = reached()
@@ -36,7 +36,7 @@ def until(what, reached, seconds=180):
 
 
 def deployed(answer):
-    """Waits until the deployment of an answer is over."""
+    """Waits until the deployment of an answer has ended."""
     assert answer["version"] and answer["deploymentId"], answer
     until("the end of " + str(answer), lambda: answer["deploymentId"] not in [d.id for d in client.list_deployments()])
 
@@ -62,7 +62,7 @@ def collect(seen, types):
         seen.append(event)
 
 
-# Who are you?
+# Server information.
 assert client.ping() == b"pong"
 info = client.get_info()
 until("a framework id", lambda: client.get_info().framework_id)
@@ -100,7 +100,7 @@ settled("/prod/web", 3)
 deployed(client.scale_app("/prod/web", delta=-2))
 one = settled("/prod/web", 1)
 
-# Update: a new version replaces the old one, and can be taken back.
+# Update: a new version replaces the old one, and can be rolled back.
 old = client.get_app("/prod/web")
 deployed(client.update_app("/prod/web", MarathonApp(env={"COLOUR": "blue"})))
 new = settled("/prod/web", 1)
@@ -111,7 +111,7 @@ assert client.get_version("/prod/web", old.version).env == {"COLOUR": "red"}
 deployed(client.rollback_app("/prod/web", old.version))
 assert settled("/prod/web", 1).env == {"COLOUR": "red"}
 
-# Read, changed in one field, and given back whole: nothing but that changes, and no task is replaced.
+# Read, change one field, and write back whole: only that field changes, and no task is replaced.
 before = {t.id for t in client.list_tasks("/prod/web")}
 whole = client.get_app("/prod/web")
 whole.instances = 2
@@ -145,7 +145,7 @@ until("a replacement", lambda: ids[1] not in [t.id for t in client.list_tasks("/
 settled("/prod/web", 2)
 refused(404, lambda: client.kill_task("/prod/web", "no-such-task"))
 
-# Several at once; and one that finds no room waits in the queue until its deployment is taken back.
+# Several at once. An app that does not fit waits in the queue until its deployment is cancelled.
 deployed(client.update_apps([MarathonApp(id="/a", cmd=SLEEP, cpus=0.1, mem=16), MarathonApp(id="/b", args=["/bin/sleep", "1000"], cpus=0.1, mem=16)]))
 assert [a.id for a in client.list_apps()] == ["/a", "/b", "/prod/web"]
 client.create_app("/huge", MarathonApp(cmd=SLEEP, cpus=1000))
@@ -157,13 +157,13 @@ assert deployment.current_actions[0].action == "StartApplication" and deployment
 client.delete_deployment(deployment.id)
 until("the end of /huge", lambda: "/huge" not in [a.id for a in client.list_apps()])
 
-# What is wrong is refused, with what and why.
+# Invalid requests are rejected, with the item and the reason.
 assert refused(422, lambda: client.create_app("/x", MarathonApp(cmd=SLEEP, dependencies=["/a"]))).error_details
 assert refused(422, lambda: client.create_app("/x", MarathonApp(cpus=0.1))).error_details
 refused(404, lambda: client.get_app("/nothing"))
 refused(404, lambda: client.delete_app("/nothing"))
 
-# Delete all of it.
+# Delete everything.
 for app in ["/a", "/b", "/prod/web"]:
     deployed(client.delete_app(app))
 assert client.list_apps() == [] and client.list_tasks() == []

@@ -1,4 +1,4 @@
-"""An executor on pymesos's base class: runs each task in a thread of its own and sends its result as data."""
+"""An executor on pymesos's base class: runs each task in its own thread and sends its result as data."""
 
 import sys
 import threading
@@ -9,7 +9,7 @@ from pymesos import Executor, MesosExecutorDriver, decode_data, encode_data
 
 
 class Echo(Executor):
-    """Says RUNNING, and FINISHED with what the task's data said."""
+    """Sends TASK_RUNNING, and TASK_FINISHED with an echo of the task's data."""
 
     def launchTask(self, driver, task):
         threading.Thread(target=self.work, args=(driver, task), daemon=True).start()

@@ -1,7 +1,7 @@
 """A scheduler on pymesos's base class: twenty tasks, ten of them in an executor, one killed, all reconciled.
 
 usage: pymesos_scheduler.py MASTER
-Ends with 0 and the line "all is well" if every task ended as it should.
+Exits with 0 and prints "all is well" if every task has ended in the expected state.
 """
 
 import os
@@ -19,7 +19,7 @@ TERMINAL = {"TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_LOST", "TASK_ER
 
 
 class Twenty(Scheduler):
-    """Launches, kills and reconciles; `done` is set at the end."""
+    """Launches, kills and reconciles tasks, and sets `done` at the end."""
 
     def __init__(self):
         self.waiting = [f"task-{n}" for n in range(TASKS)]
@@ -64,7 +64,7 @@ class Twenty(Scheduler):
         if update.reason == "REASON_RECONCILIATION":
             self.reconciled.add(name)
             print("reconciled", name, state, flush=True)
-            # The master that got the launch did not send it to the agent.
+            # The master that received the launch failed before it sent it to the agent.
             if state == "TASK_LOST" and name in self.launched and name not in self.states:
                 self.launched.remove(name)
                 self.waiting.append(name)
@@ -80,7 +80,7 @@ class Twenty(Scheduler):
         return [n for n, s in self.states.items() if s in TERMINAL]
 
     def go_on(self, driver):
-        """What may be lost with a master is said again."""
+        """Repeats calls that may be lost with a failed master."""
         silent = self.launched - self.states.keys()
         if silent:
             driver.reconcileTasks([{"task_id": {"value": name}} for name in silent])

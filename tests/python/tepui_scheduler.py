@@ -19,7 +19,7 @@ def task(name: str, command: str) -> dict[str, Any]:
 
 
 async def first(master: str) -> dict[str, Any]:
-    """Launch three short tasks and one long one until the three finished and the long one runs."""
+    """Launch three short tasks and a long one. Return when the short ones have finished and the long one runs."""
     states: dict[str, str] = {}
     launched = False
     async with tepui.Scheduler(master, FRAMEWORK) as scheduler:
@@ -66,7 +66,7 @@ async def second(master: str, framework: dict[str, Any]) -> None:
 
 
 async def agent_calls(operator: tepui.Operator, agent_id: str) -> None:
-    """Reserve, create a volume, schedule maintenance, drain, and take each of them back."""
+    """Reserve, create a volume and schedule maintenance, undo each of them, and request explanations."""
 
     async def reserved() -> Any:
         agents = (await operator.agents())["agents"]

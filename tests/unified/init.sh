@@ -1,5 +1,5 @@
 #!/bin/sh
-# The first process of the machine that machine.sh boots: mounts what a host has, runs the script, and ends the machine.
+# The init process of the machine that machine.sh boots: mounts the usual file systems, runs the script, and powers off.
 export PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb
 mount -t proc none /proc
 mount -t sysfs none /sys

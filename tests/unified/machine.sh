@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Boots a machine whose only control groups are those of version 2, runs a script in it, and shows what it says.
+# Boots a virtual machine with control groups of version 2 only, runs a script in it, and prints the script's output.
 #
 #   machine.sh DIR PAYLOAD
 #
-# The machine is Debian's kernel and the smallest Debian, emulated, so slow: some ten times. It is made below DIR on first
-# use (needs root, debootstrap, and a mirror). PAYLOAD, a directory, is at /payload there, and /payload/run.sh is what runs. The
-# exit code is that of the script.
+# The machine has Debian's kernel and a minimal Debian. It is emulated, and therefore about ten times slower. It is made
+# below DIR at the first use (needs root, debootstrap, and a mirror). PAYLOAD is a directory that is copied to /payload;
+# /payload/run.sh is the script. The exit code is that of the script.
 set -euo pipefail
 directory=$1 payload=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,7 +26,7 @@ if [ ! -e "$system/made" ]; then
         tail -5 "$directory/debootstrap.log" >&2
         exit 1
     }
-    # The kernel without what installs kernels.
+    # The kernel without its installation scripts.
     (
         cd "$directory"
         kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -1)
@@ -48,7 +48,7 @@ cp -a "$payload" "$system/payload"
 (cd "$system" && find . | cpio --quiet -o -H newc | gzip -1) > "$directory/initrd.gz"
 
 log=$directory/console.log
-# The machine's second line is the script's, the first one the kernel's.
+# The first serial line has the kernel's output, the second one the script's.
 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 6144 -display none -no-reboot \
     -kernel "$directory"/kernel/boot/vmlinuz-* -initrd "$directory/initrd.gz" -append "console=ttyS0 quiet panic=-1 psi=1" \
     -serial "file:$directory/kernel.log" -serial stdio < /dev/null | tr -d '\r' | tee "$log"

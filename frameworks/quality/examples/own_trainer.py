@@ -1,6 +1,6 @@
-"""Logistic regression by stochastic gradient descent, with the standard library only: a program for the quality framework.
+"""A program for the quality framework: logistic regression by gradient descent, with the standard library only.
 
-Its shares of the rows are computed by as many processes as it has cores.
+Divides the rows among as many processes as it has cores.
 """
 
 import argparse
@@ -11,13 +11,13 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-# As a copy of training.py beside this file would do.
+# The module can be copied beside this file instead.
 sys.path.append(str(Path(__file__).resolve().parents[3] / "python/src/tepui"))
 from training import Training
 
 
 def gradient(rows, weights):
-    """The gradient over some rows, with their loss and how many are right."""
+    """Return the gradient over some rows, their loss, and the number of correct predictions."""
     total, loss, right = [0.0] * len(weights), 0.0, 0
     for row, label in rows:
         output = sum(w * x for w, x in zip(weights, row))

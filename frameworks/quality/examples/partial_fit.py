@@ -1,11 +1,11 @@
-"""scikit-learn's SGDClassifier on its digits, by `partial_fit`: a program for the quality framework."""
+"""A program for the quality framework: scikit-learn's SGDClassifier on its digits, by `partial_fit`."""
 
 import base64
 import pickle
 import sys
 from pathlib import Path
 
-# As a copy of training.py beside this file would do.
+# The module can be copied beside this file instead.
 sys.path.append(str(Path(__file__).resolve().parents[3] / "python/src/tepui"))
 from training import Training
 
@@ -13,7 +13,7 @@ from training import Training
 def main():
     training = Training(checkpoints=True)
 
-    # Only now, so that what these libraries print is not taken for lines of the protocol.
+    # Imported after Training has replaced standard output: output of these libraries is not read as protocol lines.
     from sklearn.datasets import load_digits
     from sklearn.linear_model import SGDClassifier
     from sklearn.metrics import log_loss
@@ -21,7 +21,7 @@ def main():
 
     rows, labels = load_digits(return_X_y=True)
     rows, held, labels, held_labels = train_test_split(rows / 16.0, labels, test_size=0.2, random_state=1)
-    # A checkpoint is read by the program that wrote it: pickle is for no other.
+    # pickle is safe here: only this program writes the checkpoints that it reads.
     model = SGDClassifier(loss="log_loss", alpha=1e-3, random_state=1)
     if training.checkpoint:
         model = pickle.loads(base64.b64decode(training.checkpoint))

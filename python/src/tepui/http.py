@@ -9,9 +9,9 @@ import httpx
 from .errors import CallError, NoLeader, TepuiError
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
-# How long a master of a list may take to say which one leads, in seconds.
+# Timeout of the request for the leader to a master of a list, in seconds.
 _PATIENCE = 5.0
-# How long it may hold its answer while no other master leads, in milliseconds.
+# How long a master may hold its answer while no other master leads, in milliseconds.
 _HOLD = 2000
 
 
@@ -35,7 +35,7 @@ def resolve(base: str, location: str) -> str:
 
 
 class Masters:
-    """The masters of a cluster, and which one leads.
+    """The masters of a cluster. Finds the one that leads.
 
     Masters of tepui hold their answer until a master leads that is not the last known one, for two seconds at most.
     Those of Mesos answer at once.
@@ -43,7 +43,7 @@ class Masters:
 
     def __init__(self, masters: str) -> None:
         self.bases = base_urls(masters)
-        # The PID of the last known leader; one that was only named counts.
+        # The PID of the last known leader, also if only another master has named it.
         self._previous: str | None = None
 
     async def find(self, client: httpx.AsyncClient) -> str:
@@ -57,7 +57,7 @@ class Masters:
         try:
             return await self._ask_all(client)
         except NoLeader:
-            # The leader that was named may have died a moment ago.
+            # The named leader may have exited a moment ago.
             if self._previous == previous:
                 raise
             return await self._ask_all(client)

@@ -14,7 +14,7 @@ from .resources import Resource
 
 
 class Operator:
-    """Send operator calls to the leading master.
+    """A client that sends operator calls to the leading master.
 
     *masters* is ``host:port`` or a URL, or several separated by commas, of which one leads; *auth* is a principal and
     its secret.
@@ -74,7 +74,7 @@ class Operator:
         return await self.call("GET_ROLES")
 
     async def teardown(self, framework_id: str) -> None:
-        """End a framework and its tasks."""
+        """Tear down a framework and kill its tasks."""
         await self.call("TEARDOWN", {"framework_id": {"value": framework_id}})
 
     async def quota(self) -> Any:
@@ -147,7 +147,7 @@ class Operator:
         await self.call("UPDATE_POLICIES", {"policies": policies})
 
     async def explain(self, framework: str, role: str | None = None, need: str | None = None) -> Any:
-        """Return why a framework, named by its id or name, has no or few offers, by a call of tepui's own.
+        """Return why a framework, given by id or name, has no or few offers, by a call of tepui's own.
 
         With ``need``, such as ``"cpus:1;mem:64"``, smaller offers do not count.
         """
@@ -155,7 +155,7 @@ class Operator:
         return await self.call("EXPLAIN", {name: value for name, value in fields.items() if value is not None})
 
     async def kill_task(self, framework_id: str, task_id: str) -> None:
-        """End a task of any framework as if the framework had killed it, by a call of tepui's own."""
+        """Kill a task of any framework as the framework's own KILL does, by a call of tepui's own."""
         await self.call("KILL_TASK", {"framework_id": {"value": framework_id}, "task_id": {"value": task_id}})
 
     async def fairness(self) -> Any:
@@ -163,7 +163,7 @@ class Operator:
         return await self.call("GET_FAIRNESS")
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the master's events, the first of which holds its state, until the connection ends.
+        """Yield the master's events, the first of which contains its state, until the connection ends.
 
         Heartbeats are not yielded. Raises :exc:`httpx.ReadTimeout` if the master is silent for 75 seconds.
         """

@@ -7,7 +7,7 @@ _MAX_DIGITS = 20
 
 
 class Decoder:
-    """Decode a stream of records that arrives in pieces."""
+    """Decoder of a stream of records that arrives in chunks."""
 
     def __init__(self, max_record: int = MAX_RECORD) -> None:
         self._buffer = bytearray()

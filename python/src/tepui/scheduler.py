@@ -20,7 +20,7 @@ from .recordio import Decoder
 Message = dict[str, Any]
 _PATH = "/api/v1/scheduler"
 _LONGEST_DELAY = 30.0
-# From one search for the leader to the next, which masters of tepui fill by holding their answers.
+# Time between searches for the leader. Masters of tepui hold their answers during it.
 _SEARCH_DELAY = 1.5
 _log = logging.getLogger("tepui")
 
@@ -28,10 +28,11 @@ _log = logging.getLogger("tepui")
 class Scheduler:
     """A session that yields the master's events and sends calls.
 
-    *masters* is ``host:port`` or a URL, or several separated by commas, of which one leads, *framework* a FrameworkInfo (set its ``id`` to
-    fail over from another scheduler), *auth* a principal and its secret. With *acknowledge* the session acknowledges a status update once
-    the body of the loop that received it is done. The session resubscribes with its framework id when the connection
-    fails or heartbeats stop. It ends, and the iteration with it, at an ERROR event or after :meth:`close`.
+    *masters* is ``host:port`` or a URL, or several separated by commas, of which one leads, *framework* a FrameworkInfo
+    (set its ``id`` to fail over from another scheduler), *auth* a principal and its secret. With *acknowledge* the
+    session acknowledges a status update after the loop's body has handled it. The session resubscribes with its
+    framework id when the connection fails or heartbeats stop. The session and the iteration end at an ERROR event or
+    after :meth:`close`.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Scheduler:
         await self._client.aclose()
 
     async def events(self) -> AsyncIterator[Message]:
-        """Yield each event but heartbeats, over reconnections.
+        """Yield all events except heartbeats, also after reconnections.
 
         Raises :exc:`ClosedSession` at an ERROR event, and :exc:`CallError` if the master rejects the subscription.
         """
@@ -87,7 +88,7 @@ class Scheduler:
                     if event["type"] != "HEARTBEAT":
                         yield event
                         if event["type"] == "UPDATE" and self._acknowledge and self._stream_id:
-                            # An update whose acknowledgement is lost comes again.
+                            # The agent resends an update whose acknowledgement is lost.
                             with contextlib.suppress(TepuiError):
                                 await self.acknowledge(event["update"]["status"])
             except (httpx.TransportError, asyncio.TimeoutError) as error:
@@ -157,13 +158,13 @@ class Scheduler:
             raise TepuiError(f"cannot send {kind}: {error!r}") from error
 
     async def accept(self, offers: list[Message], operations: list[Message], refuse_seconds: float = 5) -> None:
-        """Accept *offers* of one agent with *operations*; the rest is refused for *refuse_seconds*."""
+        """Accept *offers* of one agent with *operations*. The rest is declined for *refuse_seconds*."""
         ids = [offer["id"] for offer in offers]
         filters = {"refuse_seconds": refuse_seconds}
         await self.call("ACCEPT", {"offer_ids": ids, "operations": operations, "filters": filters})
 
     async def launch(self, offer: Message, tasks: list[Message]) -> None:
-        """Launch *tasks* on *offer*; the agent id of each task is filled in."""
+        """Launch *tasks* on *offer*, whose agent id is set in each task."""
         infos = [{"agent_id": offer["agent_id"]} | task for task in tasks]
         await self.accept([offer], [{"type": "LAUNCH", "launch": {"task_infos": infos}}])
 
@@ -173,7 +174,7 @@ class Scheduler:
         await self.call("DECLINE", {"offer_ids": ids, "filters": {"refuse_seconds": refuse_seconds}})
 
     async def acknowledge(self, status: Message) -> None:
-        """Acknowledge a status update; one without a UUID needs no acknowledgement."""
+        """Acknowledge a status update. An update without a UUID needs no acknowledgement."""
         if status.get("uuid"):
             fields = ("agent_id", "task_id", "uuid")
             await self.call("ACKNOWLEDGE", {field: status[field] for field in fields})
@@ -201,6 +202,6 @@ class Scheduler:
         await self.call("SUPPRESS")
 
     async def teardown(self) -> None:
-        """End the framework and its tasks, and the session."""
+        """Tear down the framework, which kills its tasks, and end the session."""
         await self.call("TEARDOWN")
         self._closed = True

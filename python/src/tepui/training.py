@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 
 
 class Training:
-    """What the framework asks of a program: from which iteration and checkpoint it goes on, and with how many cores.
+    """A run of a program: the iteration and the checkpoint that it continues from, and its number of cores.
 
-    The standard streams are the framework's: what the program prints goes to standard error from now on.
+    The framework uses the standard streams: from now on the program's own output goes to standard error.
     """
 
     def __init__(self, *, elastic: bool = False, checkpoints: bool = False) -> None:
-        # Streams of its own: a process that is forked while another thread reads sys.stdin would wait for its lock.
+        # Separate streams: a process forked while another thread reads sys.stdin would block on its lock.
         self._requests, nothing = os.fdopen(os.dup(0), encoding="utf-8"), os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
@@ -24,7 +24,7 @@ class Training:
         self.checkpoint: str | None = start.get("checkpoint")
         self._wanted, self._stopped = threading.Event(), threading.Event()
         self._unsaved: Callable[[], str] | None = None
-        # With `patience` the framework keeps the best model: the lowest validation loss that there is a checkpoint of.
+        # With `patience` the framework keeps the checkpoint with the lowest validation loss.
         self._keeps_best, best = "best" in start, start.get("best")
         self._best: float = math.inf if best is None else best
         self._lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -33,7 +33,7 @@ class Training:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of the iterations to do, until the framework wants no more."""
+        """Yields the numbers of the iterations to run, until the framework stops the program."""
         while not self._stopped.is_set():
             yield self.iteration
         if self._unsaved is not None:
@@ -48,7 +48,7 @@ class Training:
             self.save(state())
 
     def save(self, checkpoint: str) -> None:
-        """Writes a checkpoint after the last iteration, also if the framework has not asked for one."""
+        """Writes a checkpoint of the last iteration, also if the framework has not requested one."""
         self._wanted.clear()
         self._unsaved = None
         self._write({"checkpoint": checkpoint, "iteration": self.iteration - 1})

@@ -16,13 +16,9 @@ use resources::{Conversion, Format, Resource, Resources};
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::output::{Outbox, Output, Persist};
+use crate::state::{RETRY_MAX, RETRY_MIN};
 use crate::timers::Timer;
 use crate::volumes::{shared_volume_directory, volume_changes};
-
-/// Wait before an operation status is sent again for the first time.
-const RETRY_MIN: Duration = Duration::from_secs(10);
-/// Longest wait before an operation status is sent again.
-const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
 impl Agent {
     /// Handles ApplyOperationMessage: applies the operation, checkpoints it and reports its status.

@@ -1,7 +1,8 @@
 //! Quota: guarantee and limit of a role with all roles below it (docs/mesos/roles.md).
 //!
 //! A role consumes its reservations and those below it, allocated or not, and the other resources that its frameworks
-//! hold. This file has the quotas and sums about them; the master checks whether a quota may be set.
+//! hold. This file has the quotas and sums about them. `headroom.rs` enforces limits and withholds guaranteed resources
+//! in an allocation run, `guarantees.rs` serves guarantees first; the master checks whether a quota may be set.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 // HTTP calls to the daemon that serves the page: JSON calls, event records, files, and the user's credentials.
-// It does not know what the answers mean.
+// It does not interpret the answers.
 
 const KEY = "authorization";
 

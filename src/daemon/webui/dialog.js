@@ -1,5 +1,5 @@
-// Confirmation of changes: a dialog that says what will happen, makes the call, and shows its error.
-// It knows no calls.
+// Confirmation of changes: a dialog that describes the change, makes the call, and shows its error.
+// It does not depend on specific calls.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 

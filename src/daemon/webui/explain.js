@@ -6,7 +6,7 @@ import { link, setQuery, useRoute } from "./route.js";
 import { Table, useSettled } from "./table.js";
 import { Answer, Empty, Filter, Section, useAnswer, useStore } from "./ui.js";
 
-/** What a reason's further fields say. */
+/** The further fields of a reason, as text. */
 function detail(agent) {
   switch (agent.reason) {
     case "NOTHING":

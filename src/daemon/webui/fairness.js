@@ -1,4 +1,4 @@
-// Fairness: the measures of GET_FAIRNESS, shares beside fair shares, and what became of each framework's offers.
+// Fairness: the measures of GET_FAIRNESS, shares beside fair shares, and the outcome of each framework's offers.
 
 import { html } from "./vendor/preact-htm.js";
 import { ago, amountsText, count, duration, number, percent } from "./format.js";

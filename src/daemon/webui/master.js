@@ -1,4 +1,4 @@
-// The master's page: its store, its list of pages, and what it says while there is no event stream.
+// The master's page: its store, its list of pages, and the notice while there is no event stream.
 
 import { html, useEffect, useMemo, useState } from "./vendor/preact-htm.js";
 import { call } from "./api.js";

@@ -2,7 +2,7 @@
 
 import { seconds } from "./format.js";
 
-/** Port of an agent that does not say another. */
+/** Port of an agent whose info has none. */
 const DEFAULT_PORT = 5051;
 
 /** A status of a task, without what the page does not show. */
@@ -34,7 +34,7 @@ export function taskOf(task) {
   };
 }
 
-/** What an agent is called: several on one host differ by their ports. */
+/** The display name of an agent. Several on one host differ by their ports. */
 const nameOf = ({ hostname, port = DEFAULT_PORT }) => (port === DEFAULT_PORT ? hostname : `${hostname}:${port}`);
 
 export const agentOf = (agent) => ({

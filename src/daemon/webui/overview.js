@@ -21,7 +21,7 @@ function kinds(states) {
   return counts;
 }
 
-/** The pairs of `kinds` of the tasks that the event stream has told of. */
+/** The pairs of `kinds` of the tasks from the event stream. */
 function* statesOf(tasks) {
   for (const task of tasks) yield [task.state, 1];
 }

@@ -94,7 +94,7 @@ const COLUMNS = [
   },
 ];
 
-/** All roles, once GET_ROLES has been answered. Who may not see quotas or fairness sees the rest. */
+/** All roles, once GET_ROLES has been answered. Users who may not see quotas or fairness see the rest. */
 function Roles({ children }) {
   const [roles, quota, fairness] = ["GET_ROLES", "GET_QUOTA", "GET_FAIRNESS"].map((type) => useAnswer(type));
   const rows = (data) => children(rolesOf(data.roles ?? [], quota.data, fairness.data));

@@ -1,5 +1,5 @@
-// What surrounds every page: navigation, search, theme, log-in, and the state of the connection.
-// It is given the pages and knows none of them.
+// The frame around every page: navigation, search, theme, log-in, and the state of the connection.
+// The pages are parameters.
 
 import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { call, credentials, logIn, logOut, read, user, whenUnauthorized } from "./api.js";
@@ -40,7 +40,7 @@ function Search({ label }) {
   </form>`;
 }
 
-/** Asks for a name and a password. `session` is called when they are accepted. */
+/** The log-in form. `accepted` is called when the name and the password are valid. */
 function LogIn({ accepted }) {
   const [error, setError] = useState("");
   const submit = async (event) => {
@@ -56,7 +56,7 @@ function LogIn({ accepted }) {
       await Promise.all([call("GET_VERSION"), read("/system/stats.json")]);
     } catch (failure) {
       if (failure.status === 401) logOut();
-      // Refused to this user is accepted as a log-in.
+      // Status 403 means that the log-in itself is valid.
       if (failure.status !== 403) {
         setError(failure.status === 401 ? "The principal or the password is wrong." : failure.message);
         return;

@@ -1,5 +1,5 @@
 // The master's state as the page knows it: agents, frameworks and tasks from the event stream, and answers to calls
-// for the rest. It tells its listeners of changes in batches, and draws nothing.
+// for the rest. It notifies its listeners of changes in batches, and draws nothing.
 
 import { CallError, call, subscribe } from "./api.js";
 import { hasEnded } from "./format.js";

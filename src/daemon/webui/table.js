@@ -1,5 +1,5 @@
 // A table that sorts and shows only the rows in view, so that 100,000 rows cost as much as 50.
-// It knows nothing of what is in the cells.
+// It does not depend on the contents of the cells.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 import { Empty } from "./ui.js";

@@ -1,5 +1,5 @@
 // Elements that all pages use: hooks of the store, badges, bars, definition lists, empty and failed states, copies.
-// They know nothing of masters and agents.
+// They do not depend on masters or agents.
 
 import {
   createContext,
@@ -59,7 +59,7 @@ export const Section = ({ title, note, children }) => html`<section class="panel
   <h2>${title}${note !== undefined && html` <small>${note}</small>`}</h2>${children}
 </section>`;
 
-/** A word with a coloured mark: the colour never tells more than the word. */
+/** A word with a coloured mark. The colour adds no information to the word. */
 export const Badge = ({ kind, children }) => html`<span class="badge ${kind}">${children}</span>`;
 
 export const State = ({ state }) => html`<${Badge} kind=${stateKind(state)}>${stateName(state)}<//>`;
@@ -98,7 +98,7 @@ export const Figure = ({ name, value, note, href }) => html`<div class="figure">
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** What a failed call says. */
+/** The error of a failed call. */
 export const Failure = ({ error }) => html`<p class="failure" role="alert">
   ${error.status === 403 ? "You may not see this: the daemon's access control lists do not allow it." : error.message}
 </p>`;

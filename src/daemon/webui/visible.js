@@ -1,6 +1,6 @@
-// Whether the page is in view. Pages that are not give up their connections: a browser opens only six to one server.
+// Whether the page is visible. Hidden pages close their connections: a browser opens only six to one server.
 
-/** How long a page may be out of view before it gives up its connections, in milliseconds. */
+/** How long a page may be hidden before it closes its connections, in milliseconds. */
 const HIDDEN_MAX = 10_000;
 
 const inView = () => !document.hidden;

@@ -25,6 +25,8 @@ const VEHICLE_SHAPE: f32 = 1.75;
 const VEHICLE_TALL: f32 = 2.0;
 /// Weight of the vote of a box at the edge of the picture, which may be incomplete.
 const EDGE_VOTE: f32 = 0.03;
+/// Largest sum of votes: a track that another object has taken over changes its class after a few pictures.
+const VOTES_MAX: f32 = 3.5;
 /// Weight of appearance in matching; the rate at which a track's appearance is updated follows.
 const APPEARANCE_WEIGHT: f32 = 1.0;
 const APPEARANCE_RATE: f32 = 0.15;
@@ -54,7 +56,7 @@ pub struct Track {
     pub hits: u32,
     /// Speed to the right and down, in widths and heights a second; `None` before the second detection.
     pub speed: Option<(f32, f32)>,
-    /// Votes for a vehicle minus those for a person.
+    /// Votes for a vehicle minus those for a person, at most [`VOTES_MAX`] of either.
     votes: f32,
     appearance: Option<Appearance>,
     /// Crossings of lines by the centre of the object; directions of one line alternate.
@@ -80,7 +82,7 @@ impl Track {
         self.place.moved(dx * after, dy * after)
     }
 
-    /// Returns whether the object is a vehicle, by the majority of the pictures so far.
+    /// Returns whether the object is a vehicle, by the majority of votes.
     pub fn is_vehicle(&self) -> bool {
         self.votes > 0.0
     }
@@ -155,7 +157,8 @@ impl Tracker {
             taken[*column] = true;
             let found = &boxes[*column];
             follow(track, seconds, found, &self.lines);
-            track.votes += vote(&found.place, self.aspect, &self.sizes);
+            let votes = track.votes + vote(&found.place, self.aspect, &self.sizes);
+            track.votes = votes.clamp(-VOTES_MAX, VOTES_MAX);
             if track.hits >= SURE && !found.split && !track.is_vehicle() && is_whole(&found.place) {
                 self.sizes.learn(&found.place);
             }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes the profiles anew that video.toml uses: three streets in three sizes, and what each kind of query costs and gives there.
-# Quality is the same on every machine; cores are those of the machine that it runs on. About ten minutes of one core.
+# Records the profiles of video.toml: cost and quality of each kind of query on three streets in three sizes.
+# Quality is the same on every machine. The cost is in cores of the machine that runs this. Takes about ten minutes of
+# one core.
 #   TEPUI=target/release/tepui lab/papers/data/video/record.sh
 set -e
 here=$(dirname "$0")

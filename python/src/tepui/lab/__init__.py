@@ -9,9 +9,9 @@ Many environments step together, on threads and without Python in the loop:
 
     envs = tepui.lab.vector("DagScheduling", num_envs=16, threads=2, jobs=20)
 
-The environments run in the program ``tepui lab serve``, which this package starts: the one that the environment variable
-``TEPUI`` names, otherwise ``tepui`` on the PATH. They are registered with Gymnasium as ``tepui/DagScheduling-v0`` and so
-on, for ``gymnasium.make`` and ``gymnasium.make_vec``.
+The environments run in the program ``tepui lab serve``, which this package starts: the program that the environment
+variable ``TEPUI`` names, otherwise ``tepui`` on the PATH. They are registered with Gymnasium as
+``tepui/DagScheduling-v0`` and so on, for ``gymnasium.make`` and ``gymnasium.make_vec``.
 """
 
 from typing import Any
@@ -57,7 +57,7 @@ def _vector_entry(name: str) -> Any:
 for _class in (DagScheduling, OfferPolicies, TaskSizing, VideoBitrate, LoadBalance):
     _id = f"tepui/{_class.__name__}-v0"
     if _id not in registry:
-        # Every value is in range already, and the episodes end on their own.
+        # The checks are not needed: the program ensures the ranges of all values.
         register(
             _id,
             entry_point=f"tepui.lab:{_class.__name__}",

@@ -18,7 +18,7 @@ _T = (
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean, and half of its 95 % interval."""
+    """A mean and half the width of its 95 % interval."""
 
     mean: float
     half: float
@@ -42,8 +42,8 @@ def spread(values: Sequence[float]) -> Spread:
 def paired(ones: Sequence[float], others: Sequence[float]) -> Spread:
     """Return the mean difference ``ones - others`` of values of the same seeds, in the same order.
 
-    With common random numbers most of what differs between seeds cancels out, so the interval is narrower than that of
-    either mean.
+    With common random numbers most of the differences between seeds cancel out, so the interval is narrower than that
+    of either mean.
     """
     if len(ones) != len(others):
         raise ValueError(f"{len(ones)} values and {len(others)}: each needs its partner of the same seed")

@@ -1,4 +1,4 @@
-"""The environments, one at a time. :mod:`tepui.lab.vector` has many at once."""
+"""Single environments. :mod:`tepui.lab.vector` steps many together."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .spaces import Observation, Results, action_space, observation_space, pack
 class LabEnv(Served, gymnasium.Env[Observation, Any]):
     """An environment of the laboratory, in a process of ``tepui lab serve`` of its own.
 
-    The seed of :meth:`reset` decides everything: the same seed and the same actions lead to the same episode. Without a
-    seed the next episode of the last one follows, which that seed decides as well.
+    The seed of :meth:`reset` determines everything: the same seed and the same actions lead to the same episode. A
+    reset without a seed begins the next episode, which the last seed determines.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
     name: ClassVar[str] = ""
 
     def __init__(self, *, render_mode: None = None, **settings: Any) -> None:
-        """Start the program and make the environment. Settings that are ``None`` are the usual ones."""
+        """Start the program and make the environment. Settings that are ``None`` have their defaults."""
         if render_mode is not None:
             raise ValueError(f"render_mode '{render_mode}': environments of the laboratory draw nothing")
         self.render_mode = None
@@ -46,7 +46,7 @@ class LabEnv(Served, gymnasium.Env[Observation, Any]):
         return self._first(results), self._info(results)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Carry out an action; virtual time passes until the next decision."""
+        """Apply an action. Virtual time passes until the next decision."""
         self._program.step_begin(self._handle, pack(self._form, action, 1))
         results = self._reader.read(self._program.step_end())
         terminated, truncated = bool(results.terminated[0]), bool(results.truncated[0])
@@ -74,8 +74,8 @@ class DagScheduling(LabEnv):
     ``node_mask`` (what is not padding) and ``action_mask`` (stages that can be chosen). Unused places are 0, those of
     ``node_job`` and ``edges`` -1.
 
-    An action is a stage and the number of executors that its job may have, less one. What cannot be carried out is put
-    right: the first stage of the mask, the least limit; ``info["corrected"]`` counts how often.
+    An action is a stage and the number of executors that its job may have, less one. Invalid actions are corrected to
+    the first stage of the mask and to the least limit; ``info["corrected"]`` counts the corrections.
 
     The reward is -Δt · jobs in the cluster over all jobs, so the return is minus the mean completion time in seconds;
     or with ``reward="makespan"`` minus the seconds that pass.
@@ -103,8 +103,8 @@ class DagScheduling(LabEnv):
         *jobs* are drawn from queries like those of TPC-H, made by the seed *queries* or read from the directory *tpch*
         of the public traces, with inputs of these *sizes* (``2g`` to ``100g``; the paper's six if empty). They arrive
         with a mean *gap* in seconds, or all at once. An executor moves to another job in *moving_delay* seconds. An
-        episode is cut off after *horizon* seconds. An observation has *visible* jobs, the first ones; all, up to 50, if
-        that is not set.
+        episode is truncated after *horizon* seconds. An observation has the first *visible* jobs; all, up to 50, if
+        *visible* is not set.
         """
         super().__init__(
             render_mode=render_mode,
@@ -124,14 +124,15 @@ class DagScheduling(LabEnv):
 class OfferPolicies(LabEnv):
     """The master's policies of offers, tuned while a scenario of the laboratory runs. A step is a period of its time.
 
-    An action has four numbers; 0 leaves what the scenario says. Holding (1 to 7): offers may be held 1, 2, 5, 10, 30,
+    An action has four numbers; 0 keeps the scenario's value. Holding (1 to 7): offers may be held 1, 2, 5, 10, 30,
     60, 300 s. Refusal (1 to 6): every refusal lasts 1, 5, 15, 30, 60, 300 s. Granularity (1 to 3): agents are offered
     in parts of 1/2, 1/4, 1/8 of the largest one. Share (1 to 4): a framework may hold 0.5, 0.25, 0.1, 0.05 of the
     cluster as offers.
 
     An observation has means over the last period: ``frameworks`` (share, fair share, share held as offers, waiting
-    tasks, refusals, seconds that tasks waited which began, how many began), ``cluster`` (used, in offers, gap between
-    shares, Jain's index, lost share, part of the time that has passed), ``policies`` (the last action).
+    tasks, refusals, waiting time in seconds of the tasks that started, number of tasks that started), ``cluster``
+    (used, in offers, gap between shares, Jain's index, lost share, part of the time that has passed), ``policies`` (the
+    last action).
 
     The reward is -(unfairness · gap + lost · lost share + waiting · minutes that tasks waited).
     """
@@ -148,7 +149,7 @@ class OfferPolicies(LabEnv):
         waiting: float = 0.0,
         render_mode: None = None,
     ) -> None:
-        """Make the environment over the file *scenario*, or over one of its own, with steps of *period* seconds."""
+        """Make the environment over the file *scenario*, or the default scenario, with steps of *period* seconds."""
         super().__init__(
             render_mode=render_mode,
             scenario=scenario,
@@ -176,18 +177,18 @@ class TaskSizing(LabEnv):
         """Make the environment.
 
         *stage* is scan, join, slow start, compute or neighbour; the seed chooses one if it is ``any``. *start* is the
-        size in MiB that the first observation names, *input* a multiple of the study's input.
+        size in MiB in the first observation, *input* a multiple of the study's input.
         """
         super().__init__(render_mode=render_mode, stage=stage, start=start, input=input)
 
 
 class VideoBitrate(LabEnv):
-    """Video in chunks over a network that varies (Pensieve, SIGCOMM 2017): the bitrate of the next chunk.
+    """Video in chunks over a varying network (Pensieve, SIGCOMM 2017): the bitrate of the next chunk.
 
     An action is a rung of the ladder. An observation has ``state`` (last bitrate in Mbit/s, seconds in the buffer, part
     of the chunks that are left, seconds), ``throughput`` (Mbit/s) and ``download`` (seconds) of the last eight chunks,
     ``next_sizes`` (MB) and ``ladder`` (Mbit/s) for each rung. The reward is the bitrate in Mbit/s less
-    *rebuffer_penalty* for each second that the video stands, less *change_penalty* for each Mbit/s that it changes.
+    *rebuffer_penalty* for each second that the video stalls, less *change_penalty* for each Mbit/s that it changes.
     """
 
     name = "VideoBitrate"
@@ -232,8 +233,9 @@ class VideoBitrate(LabEnv):
 class LoadBalance(LabEnv):
     """Jobs with heavy-tailed sizes on servers of different speed, as in Park (NeurIPS 2019): the server of each job.
 
-    An observation has ``work`` (size that each server still has to do), ``speed`` and ``size`` (of the job that has
-    arrived). The reward is -Δt · jobs over all jobs: the return is minus the mean seconds that a job is there.
+    An observation has ``work`` (remaining size of the jobs of each server), ``speed`` and ``size`` (of the job that has
+    arrived). The reward is -Δt · jobs over all jobs: the return is minus the mean time of a job in the system, in
+    seconds.
     """
 
     name = "LoadBalance"

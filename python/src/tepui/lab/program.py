@@ -1,7 +1,7 @@
-"""The program ``tepui lab serve``: its process, and the frames that go to and fro.
+"""The program ``tepui lab serve``: its process, and the frames of requests and answers.
 
-A frame is the length of what follows (32 bits), a kind (8 bits) and a body, all little-endian. What the kinds mean is
-written in ``src/learning/src/wire/mod.rs`` of tepui. One request is under way at a time.
+A frame is the length of the rest (32 bits), a kind (8 bits) and a body, all little-endian.
+``src/learning/src/wire/mod.rs`` of tepui describes the kinds. Only one request is pending at a time.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ class LabError(TepuiError):
 
 @dataclass(frozen=True)
 class Rollout:
-    """An episode that a policy of the environment's own has decided."""
+    """An episode under a built-in policy of the environment."""
 
     seed: int
     """The seed of the episode."""
     total: float
-    """The rewards of all steps, together."""
+    """The sum of the rewards of all steps."""
     info: dict[str, float]
-    """What was measured, as in the info of the episode's last step."""
+    """Measurements, as in the info of the episode's last step."""
 
 
 def find() -> str:
     """Return the path of the program ``tepui``.
 
-    It is the one that the environment variable ``TEPUI`` names, otherwise the first one on the PATH.
+    It is the value of the environment variable ``TEPUI``, otherwise the first ``tepui`` on the PATH.
     """
     named = os.environ.get("TEPUI")
     if named:
@@ -72,9 +72,9 @@ class Program:
     """A process of ``tepui lab serve``. It ends with this object."""
 
     def __init__(self) -> None:
-        """Start the process and greet it."""
+        """Start the process and perform the handshake."""
         path = find()
-        # In a session of its own: Ctrl-C is for Python. It ends when its input does.
+        # A new session: only Python receives the SIGINT of Ctrl-C. The process exits at the end of its input.
         self._process = subprocess.Popen(
             [path, "lab", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
         )
@@ -83,7 +83,7 @@ class Program:
         self._waits = False
         if _SET_PIPE_SIZE is not None:
             for end in (self._to, self._from):
-                # A smaller pipe does as well, with more turns.
+                # A smaller pipe works, too, with more system calls.
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(end.fileno(), _SET_PIPE_SIZE, _PIPE_BYTES)
         try:
@@ -100,7 +100,7 @@ class Program:
     def open(
         self, name: str, settings: dict[str, Any], count: int, threads: int, autoreset: bool
     ) -> tuple[int, dict[str, Any]]:
-        """Make environments; their handle, and the form of their observations and actions."""
+        """Make environments. Returns their handle, and the form of their observations and actions."""
         request = {
             "name": name,
             "settings": settings,
@@ -112,12 +112,12 @@ class Program:
         return int.from_bytes(body[:4], "little"), json.loads(body[4:])
 
     def reset(self, handle: int, ways: Sequence[tuple[int, int]]) -> Buffer:
-        """Reset environments: for each of them 0 to keep it, 1 for a seed, 2 for its next episode; and the seed."""
+        """Reset environments. *ways* has 0 (keep), 1 (use the seed) or 2 (next episode) and a seed for each of them."""
         body = b"".join(struct.pack("<BQ", way, seed) for way, seed in ways)
         return self._ask(_RESET, handle.to_bytes(4, "little") + body)
 
     def step_begin(self, handle: int, actions: bytes) -> None:
-        """Send actions. The results are read by :meth:`step_end`."""
+        """Send actions. :meth:`step_end` reads the results."""
         self._send(_STEP, handle.to_bytes(4, "little") + actions)
 
     def step_end(self) -> Buffer:
@@ -125,7 +125,7 @@ class Program:
         return self._receive()
 
     def baseline(self, handle: int, policy: str, seeds: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Let a policy by name decide the episodes of these seeds; a row for each seed."""
+        """Run the episodes of these seeds under a policy, given by name. Returns a row for each seed."""
         request = json.dumps({"policy": policy, "seeds": [int(seed) for seed in seeds]}).encode()
         body = self._ask(_BASELINE, handle.to_bytes(4, "little") + request)
         return body.view("<f8").reshape(len(seeds), -1)
@@ -137,7 +137,7 @@ class Program:
     def close(self) -> None:
         """End the process. A second call does nothing."""
         if not self._to.closed:
-            # The process may be gone.
+            # The process may have exited.
             with contextlib.suppress(OSError):
                 self._to.close()
             self._from.close()
@@ -173,7 +173,7 @@ class Program:
             length, kind = _HEAD.unpack(self._read(_HEAD.size).tobytes())
             body = self._read(length - 1)
         except BaseException:
-            # A part of an answer is left in the pipe, and would be taken for the next one.
+            # The rest of the answer is in the pipe and would be read as the next one.
             self.close()
             raise
         if kind == _ERROR:
@@ -181,7 +181,7 @@ class Program:
         return body
 
     def _read(self, count: int) -> Buffer:
-        # New for each answer: observations are views of it, and stay what they are.
+        # New for each answer: observations are views of it and must not change.
         buffer: Buffer = np.empty(count, np.uint8)
         view, have = buffer.data, 0
         while have < count:

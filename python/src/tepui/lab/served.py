@@ -1,4 +1,4 @@
-"""What one environment and many of them have in common: the program that serves them, and episodes of its policies."""
+"""The common part of single and vector environments: the program that serves them, and episodes of its policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Served:
     _form: dict[str, Any]
 
     def _open(self, name: str, settings: dict[str, Any], count: int, threads: int, autoreset: bool) -> None:
-        """Start the program and make the environments. Settings that are ``None`` are the usual ones."""
+        """Start the program and make the environments. Settings that are ``None`` have their defaults."""
         self._name, self._threads = name, threads
         self._settings = {key: value for key, value in settings.items() if value is not None}
         self._program = Program()
@@ -35,13 +35,13 @@ class Served:
 
     @property
     def policies(self) -> str:
-        """The policies that :meth:`baseline` knows."""
+        """The policies that :meth:`baseline` supports."""
         return str(self._form["policies"])
 
     def baseline(self, policy: str, seeds: int | Sequence[int]) -> list[Rollout]:
-        """Let a policy by name decide the episodes of these seeds, without Python in the loop.
+        """Run the episodes of these seeds under a policy, given by name, without Python in the loop.
 
-        The episodes that are under way here go on afterwards. Compare with :func:`tepui.lab.paired`.
+        Current episodes are not affected. :func:`tepui.lab.paired` compares the results.
         """
         if self._baselines is None:
             threads = self._threads

@@ -1,4 +1,4 @@
-"""Spaces of Gymnasium from what the program says of its environments, and arrays from its answers."""
+"""Spaces of Gymnasium from the program's description of its environments, and arrays from its answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pack(form: dict[str, Any], actions: Any, count: int) -> bytes:
 
 @dataclass(frozen=True)
 class Results:
-    """What came of a reset or a step of all environments."""
+    """The results of a reset or a step of all environments."""
 
     observations: Observation
     rewards: npt.NDArray[np.float64]
@@ -61,10 +61,10 @@ class Results:
 
 
 class Reader:
-    """Cuts answers into arrays, without copying them."""
+    """Splits answers into arrays without copying."""
 
     def __init__(self, form: dict[str, Any], count: int) -> None:
-        """Read answers of this form for so many environments."""
+        """Make a reader of answers of this form for *count* environments."""
         self._count = count
         self._measured = len(form["info"])
         self._fields: list[tuple[str, np.dtype[Any], tuple[int, ...]]] = [

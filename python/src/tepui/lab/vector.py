@@ -15,12 +15,12 @@ from .spaces import Array, Observation, Results, action_space, observation_space
 
 
 class LabVectorEnv(Served, VectorEnv[Observation, Any, Array]):
-    """Environments of the laboratory that step together. Observations are views of the answer: nothing is copied.
+    """Environments of the laboratory that step together. Observations are views of the answer, without copies.
 
     An environment whose episode has ended begins its next one at its next step, without regard to its action
     (``AutoresetMode.NEXT_STEP``), or waits for a reset with ``options={"reset_mask": ...}`` (``DISABLED``).
 
-    Equal seeds give equal episodes: ``reset(seed=[7] * n)`` lets n policies meet the same random numbers.
+    Equal seeds give equal episodes: with ``reset(seed=[7] * n)`` n policies have the same random numbers.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LabVectorEnv(Served, VectorEnv[Observation, Any, Array]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **settings: Any,
     ) -> None:
-        """Make *num_envs* environments of this name. Settings that are ``None`` are the usual ones."""
+        """Make *num_envs* environments of this name. Settings that are ``None`` have their defaults."""
         mode = AutoresetMode(autoreset_mode) if isinstance(autoreset_mode, str) else autoreset_mode
         if mode is AutoresetMode.SAME_STEP:
             raise ValueError("autoreset_mode must be NEXT_STEP or DISABLED: SAME_STEP is not supported")
@@ -56,7 +56,8 @@ class LabVectorEnv(Served, VectorEnv[Observation, Any, Array]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin the episodes of these seeds, or the next ones.
 
-        One seed stands for itself and those after it, as in Gymnasium. ``options={"reset_mask": mask}`` resets some.
+        From a single seed the environments get consecutive seeds, as in Gymnasium. ``options={"reset_mask": mask}``
+        resets some of them.
         """
         mask = self._all if options is None else options.get("reset_mask", self._all)
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
@@ -81,12 +82,12 @@ class LabVectorEnv(Served, VectorEnv[Observation, Any, Array]):
     def step(
         self, actions: Any
     ) -> tuple[Observation, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
-        """Carry out an action in each environment."""
+        """Apply an action in each environment."""
         self.step_async(actions)
         return self.step_wait()
 
     def step_async(self, actions: Any) -> None:
-        """Send actions. Until :meth:`step_wait` the environments step while the caller does something else."""
+        """Send actions. The environments step while the caller continues, until :meth:`step_wait`."""
         self._program.step_begin(self._handle, pack(self._form, actions, self.num_envs))
 
     def step_wait(
@@ -116,7 +117,7 @@ def vector(
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     **settings: Any,
 ) -> LabVectorEnv:
-    """Return *num_envs* environments of this name that step together on so many threads.
+    """Return *num_envs* environments of this name that step together on *threads* threads.
 
     The settings are those of the environment's class: ``vector("DagScheduling", 16, threads=2, jobs=20)``.
     """

@@ -29,5 +29,5 @@ pub(crate) use operations::Operations;
 pub use proof::{Claims, Proof};
 pub use status::is_terminal;
 pub(crate) use status::{GeneratedStatus, is_capable, loss_state, update_of};
-pub(crate) use streams::{Acknowledged, Received, Streams};
+pub(crate) use streams::{Acknowledged, RETRY_MAX, RETRY_MIN, Received, Streams};
 pub(crate) use task::{note_status, task_for, task_of};

@@ -16,10 +16,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::status::is_terminal;
 
-/// Wait before an update is sent again for the first time.
-const RETRY_MIN: Duration = Duration::from_secs(10);
-/// Longest wait before an update is sent again.
-const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+/// Wait before an update of a task or an operation is sent again for the first time.
+pub(crate) const RETRY_MIN: Duration = Duration::from_secs(10);
+/// Longest wait before an update of a task or an operation is sent again.
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum number of updates of one task that wait for acknowledgements, not counting its last update.
 const MAX_PENDING: usize = 10_000;

@@ -1,1 +1,1 @@
-"""Programs that learn in the environments. ``python -m tepui.lab.examples.train --minutes 5`` is the first one."""
+"""Programs that learn in the environments. The main one: ``python -m tepui.lab.examples.train --minutes 5``."""

@@ -1,8 +1,8 @@
-"""A policy with 12 weights for :class:`tepui.lab.DagScheduling`, for many environments with weights of their own.
+"""A policy with 12 weights for :class:`tepui.lab.DagScheduling`, for many environments, each with its own weights.
 
-An exponential of a few features says how many executors each job should have, and a score of a few others which stage
-comes first, among the jobs that have fewer. When all jobs have their number, the first stage gets what is left. All
-weights have a meaning, so the trained ones can be read.
+An exponential of some features is the number of executors of each job. A score of other features selects the stage,
+among the jobs that have fewer executors. When all jobs have their number, the stage with the highest score gets the
+rest. All weights have a meaning, so the trained ones can be interpreted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = tuple(f"stage: {name}" for name in STAGE) + tuple(f"limit: {name}" for n
 
 
 def start() -> Weights:
-    """Return the weights to begin with: the first stage that can run, and half of the executors for its job."""
+    """Return the initial weights: the first stage that can run, and half of the executors for its job."""
     weights = np.zeros(len(NAMES))
     weights[len(STAGE)] = np.log(0.5)
     return weights
@@ -47,7 +47,7 @@ def decide(observations: dict[str, Array], weights: Weights) -> Array:
     nodes = observations["nodes"][:, :used]
     of_job = np.maximum(observations["node_job"][:, :used], 0).astype(np.intp)
     stage = weights[:, : len(STAGE), None]
-    # What is the same for all stages of a job is weighed once; jobs that have their number come last.
+    # The part of the score that all stages of a job share. Jobs that have their number of executors come last.
     of_jobs = stage[:, 0] * local + stage[:, 1] * work + stage[:, 2] * path + stage[:, 3] * held / executors
     of_jobs = of_jobs - 1e6 * (held + 0.5 > limits)
     scores = np.take_along_axis(of_jobs, of_job, axis=1) + stage[:, 4] * np.log1p(nodes[:, :, 4] * 200.0)
@@ -65,7 +65,7 @@ def decide(observations: dict[str, Array], weights: Weights) -> Array:
 def play(envs: LabVectorEnv, weights: Weights, seeds: list[int]) -> tuple[npt.NDArray[np.float64], int]:
     """Play an episode in each environment.
 
-    Returns the mean completion times in seconds, and how many decisions were made in all.
+    Returns the mean completion times in seconds, and the number of all decisions.
     """
     observations, _ = envs.reset(seed=seeds)
     times = np.full(envs.num_envs, np.nan)
@@ -73,7 +73,7 @@ def play(envs: LabVectorEnv, weights: Weights, seeds: list[int]) -> tuple[npt.ND
     while np.isnan(times).any():
         observations, _, terminated, truncated, info = envs.step(decide(observations, weights))
         decisions += envs.num_envs
-        # An environment that is done goes on with another episode, which does not count.
+        # An environment whose episode has ended continues with another one, which is ignored.
         ended = (terminated | truncated) & np.isnan(times)
         times[ended] = info["mean_completion"][ended]
     return times, decisions

@@ -1,9 +1,9 @@
-"""Measures decisions a second of :class:`tepui.lab.DagScheduling`, one environment and a batch, from Python.
+"""Measures decisions per second of :class:`tepui.lab.DagScheduling`, one environment and a batch, from Python.
 
     taskset -c 0 python -m tepui.lab.examples.speed
 
-pins program and Python to one core together. The policy is the first stage that can run, with all executors; in the last
-line it is that of the example, in NumPy. CPU seconds are those of Linux's /proc.
+pins the program and Python to the same core. The policy is the first stage that can run, with all executors. In the
+last line it is the policy of the example, in NumPy. CPU seconds are those of Linux's /proc.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def cpu_of(process: int) -> float:
     """Return the CPU seconds that a process has used."""
     with open(f"/proc/{process}/stat") as file:
-        # The name is in parentheses and may have spaces.
+        # The name is in parentheses and may contain spaces.
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def measure(title: str, decisions: int, program: int, run: Callable[[], None]) -> None:
-    """Run, and print what a decision has cost."""
+    """Call *run* and print the cost of a decision."""
     wall, own, other = time.perf_counter(), time.process_time(), cpu_of(program)
     run()
     wall, own, other = time.perf_counter() - wall, time.process_time() - own, cpu_of(program) - other
@@ -75,7 +75,7 @@ def batch(title: str, choose: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def main() -> None:
-    """Measure all."""
+    """Run all measurements."""
     limits, weights = np.full(16, 49), np.tile(start(), (16, 1))
     single()
     batch("16 environments", lambda seen: np.stack([seen["action_mask"].argmax(axis=1), limits], axis=1))

@@ -3,8 +3,8 @@
     python -m tepui.lab.examples.train --minutes 5
 
 In each iteration 16 variants of the weights, in pairs of opposite directions, schedule the same jobs with the same
-random numbers: what differs between them is the policy alone. The weights move towards the better ones. At the end the
-policy meets heuristics of tepui on held-out seeds, seed by seed. It needs NumPy only.
+random numbers: only the policies differ. The weights move towards the better variants. At the end the policy is
+compared with heuristics of tepui on each held-out seed. The program needs NumPy only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .policy import NAMES, Weights, play, start
 PAIRS = 8
 SIGMA = 0.25
 RATE = 0.12
-# Far from the seeds of training.
+# Above the seeds of the training.
 HELD_OUT = 1_000_000
 BASELINES = ("random", "fifo", "fair", "weighted -0.5", "remaining")
 
@@ -40,7 +40,7 @@ class Adam:
     steps: int = 0
 
     def step(self, gradient: Weights, rate: float) -> Weights:
-        """Return how far to move up the gradient."""
+        """Return the step in the direction of the gradient."""
         self.steps += 1
         self.mean = 0.9 * self.mean + 0.1 * gradient
         self.square = 0.99 * self.square + 0.01 * gradient**2
@@ -51,7 +51,7 @@ class Adam:
 
 @dataclass
 class Training:
-    """What came of a training."""
+    """The result of a training."""
 
     weights: Weights
     iterations: int = 0
@@ -62,12 +62,12 @@ class Training:
 
 
 def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the ranks of values, spread evenly from -0.5 to 0.5: outliers have no more weight than others."""
+    """Return the ranks of values, spread evenly from -0.5 to 0.5, which limits the weight of outliers."""
     return np.argsort(np.argsort(values)) / (len(values) - 1) - 0.5
 
 
 def train(arguments: argparse.Namespace, settings: dict[str, Any], held_out: LabVectorEnv) -> Training:
-    """Train until the time is over, or for so many iterations."""
+    """Train for the given time, or for the given number of iterations."""
     random = np.random.default_rng(arguments.seed)
     training = Training(start())
     adam = Adam(np.zeros(len(NAMES)), np.zeros(len(NAMES)))
@@ -78,11 +78,11 @@ def train(arguments: argparse.Namespace, settings: dict[str, Any], held_out: Lab
     while training.iterations < arguments.iterations if arguments.iterations else training.seconds < limit:
         noise = random.standard_normal((PAIRS, len(NAMES)))
         both = np.concatenate([noise, -noise])
-        # The same seed for all of them.
+        # All variants have the same seed.
         seed = int(random.integers(HELD_OUT))
         times, decisions = play(envs, training.weights + SIGMA * both, [seed] * len(both))
         gradient = -(ranks(times)[:, None] * both).sum(axis=0) / len(both)
-        # Steps get shorter: at first they find the place, then they average over seeds.
+        # Steps get shorter: the first ones approach the optimum, later ones average over seeds.
         rate = RATE / np.sqrt(1 + training.iterations / 30)
         training.weights = training.weights + adam.step(gradient, rate)
         training.iterations += 1
@@ -104,7 +104,7 @@ def evaluate(envs: LabVectorEnv, weights: Weights, seeds: int) -> npt.NDArray[np
 
 
 def report(envs: LabVectorEnv, training: Training, seeds: int) -> str:
-    """Return a table of policies over the held-out seeds, with what each differs from fair shares by."""
+    """Return a table of policies over the held-out seeds, with their differences from fair shares."""
     numbers = list(range(HELD_OUT, HELD_OUT + seeds))
     rows = {name: [one.info["mean_completion"] for one in envs.baseline(name, numbers)] for name in BASELINES}
     rows["start"] = list(evaluate(envs, start(), seeds))

@@ -242,14 +242,14 @@ impl Isolators {
         launch.view.enter(container.spec, &mut launch.isolation);
         if let Some(groups) = &self.0.groups {
             let group = groups.group(container.name.as_str());
-            self.isolate(groups, &group, container, &mut launch).inspect_err(|_| drop(group.remove()))?;
+            self.create_group(groups, &group, container, &mut launch).inspect_err(|_| drop(group.remove()))?;
             launch.group = Some(group);
         }
         Ok(launch)
     }
 
     /// Creates a container's control group. Isolators configure it, unless the container shares that of its parent.
-    fn isolate(
+    fn create_group(
         &self,
         groups: &Hierarchies,
         group: &Group,
