@@ -233,10 +233,7 @@ mod tests {
         assert!(of(&[]).unwrap_err().contains("'--master' is required: <host>:<port>, several"));
         assert!(of(&[("master", "")]).unwrap_err().contains("'--master' is required"));
         let error = of(&[module]).unwrap_err();
-        assert!(
-            error.contains("'--master_detector': no modules") && error.contains("set --master: <host>"),
-            "{error}"
-        );
+        assert!(error.contains("'--master_detector': no modules") && error.contains("set --master: <host>"), "{error}");
         let error = of(&[module, ("master", "127.0.0.1:1")]).unwrap_err();
         assert!(error.contains("'--master_detector': cannot be used together with '--master'"), "{error}");
     }
