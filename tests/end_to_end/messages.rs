@@ -56,7 +56,7 @@ fn a_cluster_without_agents_and_names_that_are_not_known() {
     let post = |body: &str| request(&address, "POST", "/api/v1", body).unwrap();
     names(&post(r#"{"type": "DRAIN_AGNT"}"#), &["400 Bad Request", "Expecting 'type' to be present"]);
     let logged = || std::fs::read_to_string(&log).unwrap();
-    until("the log names the call", || logged().contains("\"DRAIN_AGNT\"; is DRAIN_AGENT meant?"));
+    until("the log names the call", || logged().contains("\"DRAIN_AGNT\"; did you mean DRAIN_AGENT?"));
     let unknown = post(r#"{"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": "none-S0"}}}"#);
     names(&unknown, &["400 Bad Request", "Unknown agent 'none-S0'"]);
 }

@@ -485,7 +485,7 @@ mod tests {
             (&["--qorum=1"][..], "unknown flag '--qorum', did you mean '--quorum'?"),
             (&["--port=1", "--port=2"], "flag '--port' is given twice"),
             (&["--agent_ping_timeout=1secs", "--slave_ping_timeout=1secs"], "'--agent_ping_timeout' is given twice"),
-            (&["--no-port"], "'--no-port' does not fit"),
+            (&["--no-port"], "'--no-port' is invalid"),
             (&["--cluster"], "flag '--cluster' needs a value"),
             (&["--offer_timeout=5"], "flag '--offer_timeout' cannot be read"),
             (&["--acls=file:///does/not/exist"], "names the file '/does/not/exist'"),

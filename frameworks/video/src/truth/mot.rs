@@ -1,5 +1,8 @@
 //! Ground truth in the format of the MOT challenge: a line `frame,id,left,top,width,height,confidence,class,visibility`
 //! for each box, in pixels, frames from 1. The last three may be missing.
+//!
+//! The files of the first challenge (2015) have ten fields, the last three of which are a place in the world: all their
+//! boxes are people.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +15,8 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Classes of people in the format; those of vehicles follow.
 const PEOPLE: [u32; 2] = [1, 7];
 const VEHICLES: [u32; 3] = [3, 4, 5];
+/// Number of fields with which a line ends with a place in the world instead of class and visibility.
+const FIELDS_WITH_PLACE: usize = 10;
 
 /// The error of a file that cannot be read or is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +70,9 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<LabelledBox>
         if !sane {
             return Err(format!("line {number}: frames count from 1, and a box has a width and a height"));
         }
-        let class = values.get(7).map(|class| *class as u32);
-        let vehicle = match class {
+        let has_place = values.len() == FIELDS_WITH_PLACE;
+        let vehicle = match values.get(7).map(|class| *class as u32) {
+            _ if has_place => Some(false),
             Some(class) if PEOPLE.contains(&class) => Some(false),
             Some(class) if VEHICLES.contains(&class) => Some(true),
             Some(_) => continue,
@@ -78,7 +84,7 @@ fn parse(text: &str, (width, height): (usize, usize)) -> Result<Vec<LabelledBox>
         let (sx, sy) = (width.max(1) as f64, height.max(1) as f64);
         let place = Rect { x: (x / sx) as f32, y: (y / sy) as f32, w: (w / sx) as f32, h: (h / sy) as f32 };
         let Some(place) = place.clipped() else { continue };
-        let visible = values.get(8).map_or(1.0, |v| v.clamp(0.0, 1.0) as f32);
+        let visible = values.get(8).filter(|_| !has_place).map_or(1.0, |v| v.clamp(0.0, 1.0) as f32);
         out.push(LabelledBox { frame: frame as u64 - 1, id: id.max(0.0) as u64, vehicle, place, visible });
         if out.len() > BOXES_MAX {
             return Err(format!("more than {BOXES_MAX} boxes"));
@@ -100,6 +106,8 @@ mod tests {
         assert_eq!((read[0].frame, read[0].id, read[0].vehicle), (0, 4, None));
         let place = read[1].place;
         assert!((place.x - 0.1).abs() < 1e-5 && (place.h - 0.2).abs() < 1e-5 && read[1].visible == 0.5);
+        let person = parse("1,9,49,15,31.5,75.1,1,-4.1554,-7.3591,0\n", (100, 200)).expect("good")[0];
+        assert_eq!((person.id, person.vehicle, person.visible), (9, Some(false), 1.0));
         for (text, says) in
             [("1,2,3\n", "at least 6"), ("a,1,1,1,1,1\n", "is not a number"), ("0,1,1,1,1,1\n", "from 1")]
         {

@@ -40,7 +40,7 @@ mod tests {
     fn unknown_types_are_named_with_what_is_near() {
         let of = |body: &str| message(body.as_bytes(), ["DRAIN_AGENT", "GET_STATE"].into_iter());
         let drain = of(r#"{"type": "DRAIN_AGNT"}"#).unwrap();
-        assert_eq!(drain, "Rejected a call of the unknown type \"DRAIN_AGNT\"; is DRAIN_AGENT meant?");
+        assert_eq!(drain, "Rejected a call of the unknown type \"DRAIN_AGNT\"; did you mean DRAIN_AGENT?");
         assert_eq!(of(r#"{"type": "XYZ"}"#).unwrap(), "Rejected a call of the unknown type \"XYZ\"");
         assert_eq!(of(r#"{"type": "GET_STATE"}"#), None);
         assert_eq!([of("{}"), of("no JSON"), of(&format!("{{\"type\": \"{}\"}}", "x".repeat(99)))], [None, None, None]);

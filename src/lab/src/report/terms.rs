@@ -55,13 +55,13 @@ const TERMS: [(&str, &str); 24] = [
         "Of 100 tasks, 99 waited no longer than the 99th percentile; half of them no longer than the median.",
     ),
     ("point", "One combination of the values of a sweep. Every point runs with every seed."),
+    ("rescinded", "An offer that the master took back before the framework had answered."),
     (
         "seed",
         "The number that determines all random choices of a run: arrivals, durations, failures. Equal seeds have equal choices at all points.",
     ),
     ("share-seconds", "A dominant share times the seconds for which it lasts."),
     ("start time", "Time from the launch of a task until its framework receives TASK_RUNNING."),
-    ("rescinded", "An offer that the master took back before the framework had answered."),
     ("unfinished", "Submitted tasks that had not ended at the end of the run."),
     (
         "virtual time",
