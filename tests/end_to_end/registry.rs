@@ -89,7 +89,7 @@ fn a_registry_that_lost_a_commit_stops_its_master_until_that_is_accepted() {
     let mut place = Place::new("registry-lost");
     let registry = place.registry();
     let (master, address) = place.serve(&[]);
-    assert!(place.log().contains("Made a new registry"));
+    assert!(place.log().contains("Created a new registry"));
     assert!(is_ok(set_quota(&address, "first")));
     let copy = fs::read(&registry).unwrap();
     assert!(is_ok(set_quota(&address, "second")));
