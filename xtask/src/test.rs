@@ -35,6 +35,10 @@ pub(crate) fn run(install: bool) -> Result<()> {
         steps::run(Command::new(binary()).args(["demo", "--report"]).arg(report))
     });
     steps.run("tests", || tests(python.as_deref()));
+    steps.run("optional features", || {
+        let networks = ["test", "--package", "video", "--features", "network", "--lib", "network"];
+        steps::run(&mut cargo(&networks))
+    });
     steps.finish()
 }
 

@@ -70,6 +70,7 @@ fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), po
         scope: video::pipeline::Scope::default(),
         detector: video::vision::Detector::Colour,
         alert: false,
+        model: None,
         looped: true,
         seconds: None,
         truth: None,

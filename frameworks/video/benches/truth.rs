@@ -2,7 +2,8 @@
 //! crossings of a vertical line in the middle, and classes.
 //!
 //! Without arguments it uses the generated square. With `-- --truth DIR` it uses a video (`*.avi`, `*.mp4`, `*.mkv`)
-//! and its ground truth (`gt.txt`, in the format of the MOT challenge) in that directory.
+//! and its ground truth (`gt.txt`, in the format of the MOT challenge) in that directory. With `--model FILE` the
+//! detector `network` is measured, too, in builds with the feature.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 
@@ -15,7 +16,7 @@ use video::profile::core_seconds;
 use video::scene::{SQUARE_FPS, Square};
 use video::scope::{Line, Scope};
 use video::truth::{DetectedBox, DetectionCounts, LabelledBox, Measure, read_mot};
-use video::vision::{Detector, still_of};
+use video::vision::{Detector, Network, still_of};
 
 /// Length of the generated square, in seconds.
 const SECONDS: f64 = 90.0;
@@ -23,24 +24,31 @@ const SECONDS: f64 = 90.0;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let directory = arguments.iter().position(|a| a == "--truth").and_then(|at| arguments.get(at + 1));
+    let model = arguments.iter().position(|a| a == "--model").and_then(|at| arguments.get(at + 1));
+    let network = Network::open_if_any(model.map(Path::new)).expect("the model");
     match directory {
-        Some(directory) => recorded(Path::new(directory)),
-        None => made(),
+        Some(directory) => recorded(Path::new(directory), network.as_ref()),
+        None => made(network.as_ref()),
     }
 }
 
 /// A picture with its time in seconds and its ground truth.
 type Picture = (f64, Frame, Vec<LabelledBox>);
 
-fn made() {
+/// Returns the detectors that can be measured.
+fn detectors(network: Option<&Network>) -> impl Iterator<Item = Detector> {
+    Detector::ALL.into_iter().chain(network.map(|_| Detector::Network))
+}
+
+fn made(network: Option<&Network>) {
     println!("the synthetic square, {SECONDS} s for each of 6 seeds:");
     let scenes: Vec<Vec<Picture>> = [1, 2, 3, 4, 5, 6].map(|seed| square(seed, SECONDS)).into();
-    for detector in Detector::ALL {
+    for detector in detectors(network) {
         let (mut all, mut cost) = (Vec::new(), 0.0);
         for scene in &scenes {
             let frames: Vec<Frame> = scene.iter().step_by(75).map(|(_, frame, _)| frame.clone()).collect();
             let still = still_of(&frames).expect("pictures of one size");
-            let (figures, seconds) = measured(detector, still, scene.iter().cloned());
+            let (figures, seconds) = measured((detector, network), still, scene.iter().cloned());
             all.push(figures);
             cost += seconds / scene.len() as f64 / scenes.len() as f64;
         }
@@ -65,14 +73,14 @@ fn square(seed: u64, seconds: f64) -> Vec<Picture> {
     numbers.map(|n| (n as f64 / SQUARE_FPS, square.frame(n), label(n))).collect()
 }
 
-fn recorded(directory: &Path) {
+fn recorded(directory: &Path, network: Option<&Network>) {
     let ends = |path: &PathBuf| path.extension().is_some_and(|e| ["avi", "mp4", "mkv"].iter().any(|v| e == *v));
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(directory).expect("the directory").flatten().map(|e| e.path()).filter(ends).collect();
     files.sort();
     let path = files.first().expect("a video in the directory");
     println!("{}:", path.display());
-    for detector in Detector::ALL {
+    for detector in detectors(network) {
         let mut video = Video::open(path).expect("opens");
         let info = video.info();
         let labels = read_mot(&directory.join("gt.txt"), (info.width, info.height)).expect("gt.txt");
@@ -84,17 +92,22 @@ fn recorded(directory: &Path) {
             Some((number as f64 / info.fps, frame, here))
         });
         let mut count = 0;
-        let (figures, seconds) = measured(detector, still, pictures.inspect(|_| count += 1));
+        let (figures, seconds) = measured((detector, network), still, pictures.inspect(|_| count += 1));
         tell(detector, &figures, seconds / f64::from(count.max(1)));
     }
 }
 
 /// Returns the measured figures and the core-seconds that detection took.
-fn measured(detector: Detector, still: Frame, pictures: impl Iterator<Item = Picture>) -> (DetectionCounts, f64) {
+fn measured(
+    (detector, network): (Detector, Option<&Network>),
+    still: Frame,
+    pictures: impl Iterator<Item = Picture>,
+) -> (DetectionCounts, f64) {
     let line = Line { name: "middle".to_owned(), from: [0.5, 0.0], to: [0.5, 1.0], ..Line::middle() };
     let scope = Scope { lines: vec![line.clone()], region: Vec::new() };
     let config = Config { detector, ..Config::GOLDEN };
-    let mut pipeline = Pipeline::new(QueryKind::Kinds, config, still).within(&scope);
+    let pipeline = Pipeline::new(QueryKind::Kinds, config, still).within(&scope);
+    let mut pipeline = pipeline.with_network(network.cloned());
     let (mut measure, mut seconds) = (Measure::new(line), 0.0);
     for (at, frame, truth) in pictures {
         let before = core_seconds();

@@ -40,6 +40,9 @@ pub struct QuerySpec {
     /// Best detector that the query may use.
     #[serde(default = "colour")]
     pub detector: Detector,
+    /// Path of the ONNX model on agents, for the detector `network`.
+    #[serde(default)]
+    pub model: Option<PathBuf>,
     /// Whether findings go to the alert hook.
     #[serde(default = "yes")]
     pub alert: bool,
@@ -85,6 +88,7 @@ struct Raw {
     region: Vec<Point>,
     #[serde(default = "colour")]
     detector: Detector,
+    model: Option<PathBuf>,
     #[serde(default = "yes")]
     alert: bool,
     truth: Option<PathBuf>,
@@ -159,6 +163,7 @@ pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Vec<QuerySpec>,
             reconnect: *raw.reconnect.get_ref(),
             scope: Scope { lines: raw.line, region: raw.region },
             detector: raw.detector,
+            model: raw.model.as_ref().map(|model| directory.join(model)),
             alert: raw.alert,
             looped: raw.looped,
             seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),
@@ -228,6 +233,9 @@ impl QuerySpec {
         if !(0.01..=100.0).contains(&quality_weight) {
             return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
         }
+        if (self.detector == Detector::Network) != self.model.is_some() {
+            return Err(("model", "detector = \"network\" and model = \"FILE.onnx\" belong together".to_owned()));
+        }
         self.scope.check().map_err(|error| ("line", error.to_string()))?;
         if !(0.0..=1e9).contains(&self.reconnect) {
             return Err(("reconnect", format!("reconnect = {}: 0 to 1e9 seconds", self.reconnect)));
@@ -247,6 +255,16 @@ mod tests {
     use super::*;
 
     const GOOD: &str = "[[query]]\nname = \"gate\"\nkind = \"cars\"\nvideo = \"a.mp4\"\n";
+
+    #[test]
+    fn a_network_and_its_model_belong_together() {
+        let with = |lines: &str| parse(&format!("{GOOD}{lines}"), "q.toml", Path::new("/v"));
+        let specs = with("detector = \"network\"\nmodel = \"people.onnx\"\n").expect("good");
+        assert_eq!(specs[0].model.as_deref(), Some(Path::new("/v/people.onnx")));
+        for lines in ["detector = \"network\"\n", "model = \"people.onnx\"\n"] {
+            assert!(with(lines).expect_err(lines).rule.contains("belong together"), "{lines}");
+        }
+    }
 
     #[test]
     fn a_short_query_and_its_defaults() {

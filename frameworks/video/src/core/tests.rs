@@ -24,6 +24,7 @@ pub(super) fn submission(name: &str, max_lag: f64) -> Submission {
         scope: crate::pipeline::Scope::default(),
         detector: crate::vision::Detector::Colour,
         alert: false,
+        model: None,
         looped: true,
         seconds: None,
         truth: None,

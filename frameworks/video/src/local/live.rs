@@ -9,6 +9,7 @@ use crate::media::camera::{Feed, FeedOptions, Next};
 use crate::media::{Camera, MediaError};
 use crate::pipeline::{Finding, Learner, Notice, Pipeline, notice};
 use crate::profile::core_seconds;
+use crate::vision::Network;
 
 /// Maximum number of findings that are kept for the results file.
 const FINDINGS_MAX: usize = 1_000_000;
@@ -19,10 +20,11 @@ pub(super) fn run(
     camera: &Camera,
     each: &mut dyn FnMut(&Finding),
 ) -> Result<LocalReport, LocalError> {
+    let network = Network::open_if_any(options.model.as_deref()).map_err(MediaError::from)?;
     let feed = Feed::open(camera, FeedOptions { reconnect: options.reconnect, ..Default::default() });
     feed.every(options.config.every);
     let (began, ready) = (clock::monotonic(), core_seconds());
-    let mut watch = CameraRun { options, began, seconds: 0.0, ..CameraRun::new(options) };
+    let mut watch = CameraRun { options, began, seconds: 0.0, network, ..CameraRun::new(options) };
     let over = loop {
         if options.seconds.is_some_and(|end| clock::monotonic() - began >= end) {
             break false;
@@ -61,6 +63,7 @@ pub(super) fn run(
 struct CameraRun<'a> {
     options: &'a LocalOptions,
     began: f64,
+    network: Option<Network>,
     seconds: f64,
     learner: Learner,
     pipeline: Option<Pipeline>,
@@ -77,6 +80,7 @@ impl<'a> CameraRun<'a> {
         CameraRun {
             options,
             began: 0.0,
+            network: None,
             seconds: 0.0,
             learner: Learner::default(),
             pipeline: None,
@@ -108,8 +112,8 @@ impl<'a> CameraRun<'a> {
         }
         let Some(pipeline) = &mut self.pipeline else {
             if let Some(still) = self.learner.push(self.seconds, &frame) {
-                self.pipeline =
-                    Some(Pipeline::new(self.options.kind, self.options.config, still).within(&self.options.scope));
+                let pipeline = Pipeline::new(self.options.kind, self.options.config, still).within(&self.options.scope);
+                self.pipeline = Some(pipeline.with_network(self.network.clone()));
                 let rate = fps.clamp(1.0, 60.0) / f64::from(self.options.config.every.max(1));
                 self.drawn = Some(VisualOutput::new(self.options, size.0, size.1, rate)?);
             }

@@ -15,6 +15,7 @@ use crate::output::{Sheet, SheetError, annotate, draw_scope};
 use crate::pipeline::{Config, Finding, Notice, Pipeline, QueryKind, Scope, Score, learn_still, score, true_findings};
 use crate::profile::core_seconds;
 use crate::scene::{GenerateError, read_truth};
+use crate::vision::Network;
 
 pub use still::still;
 
@@ -36,6 +37,8 @@ pub struct LocalOptions {
     pub scope: Scope,
     /// Configuration of the pipeline.
     pub config: Config,
+    /// Path of the ONNX model of the detector `network`.
+    pub model: Option<PathBuf>,
     /// Path of the results file, to which findings are written as JSON lines.
     pub results: Option<PathBuf>,
     /// Path of the annotated video (MP4).
@@ -113,7 +116,9 @@ fn run_file(options: &LocalOptions, path: &Path, each: &mut dyn FnMut(&Finding))
     let still = learn_still(&mut video, 0)?;
     let info = video.info();
     let every = options.config.every.max(1);
-    let mut pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);
+    let network = Network::open_if_any(options.model.as_deref()).map_err(MediaError::from)?;
+    let pipeline = Pipeline::new(options.kind, options.config, still).within(&options.scope);
+    let mut pipeline = pipeline.with_network(network);
     let mut drawn = VisualOutput::new(options, info.width, info.height, info.fps / f64::from(every))?;
     let (mut findings, mut frames, mut used, mut cut) = (Vec::new(), 0, 0.0, None);
     let mut seconds = 0.0;

@@ -95,6 +95,7 @@ fn a_loop_goes_round_in_every_configuration() {
         scope: crate::pipeline::Scope::default(),
         detector: crate::vision::Detector::Colour,
         alert: false,
+        model: None,
         looped: true,
         seconds: Some(6.0),
         truth: None,

@@ -28,6 +28,9 @@ pub const FRAMES_MAX: usize = 1_800_000;
 /// Reason why a video cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
+    /// The network of the query cannot be used.
+    #[error(transparent)]
+    Network(#[from] crate::vision::NetworkError),
     /// The file cannot be opened or read.
     #[error("{}: cannot be read", path.display())]
     Io {

@@ -28,6 +28,7 @@ fn watching(config: Config, cores: f64) -> Modelled {
         scope: crate::pipeline::Scope::default(),
         detector: crate::vision::Detector::Colour,
         alert: false,
+        model: None,
         looped: true,
         seconds: Some(100.0),
         truth: None,

@@ -18,7 +18,7 @@ pub use events::{Finding, true_findings};
 pub use learn::Learner;
 pub use notice::{NOTICES_MAX, Notice, notice};
 pub use query::{QueryKind, UnknownKind};
-pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still};
+pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still, objects};
 pub use sample::{SAMPLE_SECONDS, Sample, SampleProgress};
 pub use score::{Score, score};
 

@@ -8,10 +8,13 @@ use super::learn::Learner;
 use super::notice::{Notice, notice};
 use super::query::QueryKind;
 use super::view::{ViewMonitor, ViewState};
-use crate::frame::{Frame, Rect};
+use crate::frame::Frame;
 use crate::media::{MediaError, Video};
 use crate::scope::{Line, Scope};
-use crate::vision::{Background, KindReader, SignReader, Track, Tracker, blobs, read_plate, shrink, still_of};
+use crate::vision::{
+    Background, Detector, KindReader, Mask, Network, Object, SignReader, Track, Tracker, blobs, read_plate, shrink,
+    still_of,
+};
 
 /// Number of frames from which the still background is learnt.
 pub const STILL_FRAMES: usize = 15;
@@ -53,6 +56,7 @@ pub struct Pipeline {
     config: Config,
     still: Frame,
     background: Background,
+    network: Option<Network>,
     analyst: Analyst,
     last: Option<f64>,
     view: ViewMonitor,
@@ -66,13 +70,20 @@ impl Pipeline {
         let background = Background::new(&still, config.shrink, config.detector);
         let analyst = Analyst::new(kind, config.window);
         let (view, notices) = (ViewMonitor::default(), Vec::new());
-        Pipeline { config, background, still, analyst, last: None, view, learner: None, notices }
+        Pipeline { config, background, network: None, still, analyst, last: None, view, learner: None, notices }
     }
 
     /// Sets the lines and the region of the query, before the first picture.
     #[must_use]
     pub fn within(mut self, scope: &Scope) -> Pipeline {
         self.analyst = self.analyst.within(scope);
+        self
+    }
+
+    /// Sets the network of the detector [`Detector::Network`], which detects nothing without.
+    #[must_use]
+    pub fn with_network(mut self, network: Option<Network>) -> Pipeline {
+        self.network = network;
         self
     }
 
@@ -111,7 +122,10 @@ impl Pipeline {
         }
         let mask = self.background.detect(&small, pause as f32);
         match self.view.update(seconds, mask.filled()) {
-            ViewState::Same => self.analyst.step(seconds, &small, &blobs(&mask)),
+            ViewState::Same => {
+                let objects = objects(&mask, self.config.detector, self.network.as_ref(), &small);
+                self.analyst.step(seconds, &small, &objects)
+            }
             ViewState::Covered => self.analyst.step(seconds, &small, &[]),
             ViewState::Changed => {
                 let text = "most of the picture has changed, because the camera or the light has: the background is \
@@ -136,6 +150,14 @@ impl Pipeline {
     /// Returns the findings about objects that are still in the picture when the stream ends.
     pub fn finish(&mut self) -> Vec<Finding> {
         self.analyst.finish()
+    }
+}
+
+/// Returns the objects of a picture: what the network detects, or the boxes of the changes in `mask`.
+pub fn objects(mask: &Mask, detector: Detector, network: Option<&Network>, frame: &Frame) -> Vec<Object> {
+    match detector {
+        Detector::Network => network.map(|network| network.detect(frame)).unwrap_or_default(),
+        _ => blobs(mask).into_iter().map(Object::from).collect(),
     }
 }
 
@@ -181,9 +203,9 @@ impl Analyst {
         self
     }
 
-    /// Processes the boxes of a picture. Returns the new findings.
-    pub fn step(&mut self, seconds: f64, frame: &Frame, boxes: &[Rect]) -> Vec<Finding> {
-        let inside: Vec<Rect> = boxes.iter().filter(|place| self.scope.contains(place)).copied().collect();
+    /// Processes the objects of a picture. Returns the new findings.
+    pub fn step(&mut self, seconds: f64, frame: &Frame, objects: &[Object]) -> Vec<Finding> {
+        let inside: Vec<Object> = objects.iter().filter(|one| self.scope.contains(&one.place)).copied().collect();
         let step = self.tracker.step(seconds, &inside, Some(frame));
         let mut out = Vec::new();
         for id in step.found {

@@ -9,6 +9,7 @@ use super::run::Pipeline;
 use super::score::{Score, score};
 use crate::frame::Frame;
 use crate::scope::Scope;
+use crate::vision::Network;
 
 /// Length of a sample in seconds, without the time in which its background is learnt.
 pub const SAMPLE_SECONDS: f64 = 20.0;
@@ -18,6 +19,7 @@ pub const SAMPLE_SECONDS: f64 = 20.0;
 pub struct Sample {
     kind: QueryKind,
     scope: Scope,
+    network: Option<Network>,
     golden: Config,
     config: Config,
     learner: Learner,
@@ -55,7 +57,14 @@ impl Sample {
     /// Starts a sample of `config`, which is compared with `golden`.
     pub fn new(kind: QueryKind, scope: &Scope, golden: Config, config: Config) -> Sample {
         let (scope, learner) = (scope.clone(), Learner::default());
-        Sample { kind, scope, golden, config, learner, runs: None, expected: None }
+        Sample { kind, scope, network: None, golden, config, learner, runs: None, expected: None }
+    }
+
+    /// Sets the network, before the first picture; see [`Pipeline::with_network`].
+    #[must_use]
+    pub fn with_network(mut self, network: Option<Network>) -> Sample {
+        self.network = network;
+        self
     }
 
     /// Returns the configuration that is compared.
@@ -70,7 +79,9 @@ impl Sample {
         let Some(runs) = &mut self.runs else {
             if let Some(still) = self.learner.push(seconds, frame) {
                 let run = |config| Run {
-                    pipeline: Pipeline::new(self.kind, config, still.clone()).within(&self.scope),
+                    pipeline: Pipeline::new(self.kind, config, still.clone())
+                        .within(&self.scope)
+                        .with_network(self.network.clone()),
                     found: Vec::new(),
                 };
                 let (golden, config) = (run(self.golden), run(self.config));

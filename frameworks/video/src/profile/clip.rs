@@ -1,20 +1,21 @@
 //! Tries configurations on a clip of a real video, and caches the result of each step for all configurations that share
 //! it.
 //!
-//! Decoded frames, scaled frames, boxes and findings are cached. The cost of a step is measured once, in seconds of
+//! Decoded frames, scaled frames, objects and findings are cached. The cost of a step is measured once, in seconds of
 //! this thread's processor time, and counted for every configuration that needs the step.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
 use super::search::{Evaluate, Point};
-use crate::frame::{Frame, Rect};
+use crate::frame::Frame;
 use crate::media::{MediaError, Video};
-use crate::pipeline::{Analyst, Config, Finding, QueryKind, Scope, learn_still, score};
-use crate::vision::{Background, Detector, blobs, shrink};
+use crate::pipeline::{Analyst, Config, Finding, QueryKind, Scope, learn_still, objects, score};
+use crate::vision::{Background, Detector, Network, Object, shrink};
 
 /// Options of a clip.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +34,14 @@ pub struct ClipOptions {
     pub decode: f64,
     /// Lines and region of the query.
     pub scope: Scope,
+    /// Path of the model of the detector [`Detector::Network`].
+    pub model: Option<PathBuf>,
 }
 
 impl Default for ClipOptions {
     fn default() -> ClipOptions {
-        ClipOptions { from: 0.0, seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope: Scope::default() }
+        let scope = Scope::default();
+        ClipOptions { from: 0.0, seconds: 20.0, keep: true, bytes: 512 << 20, decode: 0.0, scope, model: None }
     }
 }
 
@@ -48,8 +52,8 @@ pub fn core_seconds() -> f64 {
 
 /// A value and its cost in core-seconds.
 type Costed<T> = (T, f64);
-/// Boxes of each picture.
-type Boxes = Arc<Vec<Vec<Rect>>>;
+/// Objects of each picture.
+type Objects = Arc<Vec<Vec<Object>>>;
 
 /// A clip of a video on which a query is tried.
 #[derive(Debug)]
@@ -63,11 +67,12 @@ pub struct Clip {
     first: u64,
     frames: u64,
     still: Frame,
+    network: Option<Network>,
     keys: Vec<u64>,
     wanted: Option<Vec<Finding>>,
     decoded: BTreeMap<u64, Costed<Arc<Frame>>>,
     smaller: BTreeMap<(u64, u32), Costed<Arc<Frame>>>,
-    boxes: BTreeMap<(u32, u32, Detector), Costed<Boxes>>,
+    objects: BTreeMap<(u32, u32, Detector), Costed<Objects>>,
     spent: f64,
 }
 
@@ -75,7 +80,7 @@ impl Clip {
     /// Prepares a clip of a video.
     ///
     /// # Errors
-    /// Returns an error if none of its frames can be decoded.
+    /// Returns an error if none of its frames can be decoded, or the model cannot be used.
     pub fn new(mut video: Video, kind: QueryKind, golden: Config, options: ClipOptions) -> Result<Clip, MediaError> {
         let fps = video.info().fps;
         let (width, height) = (video.info().width, video.info().height);
@@ -86,6 +91,7 @@ impl Clip {
         let begin = (options.from.max(0.0) * fps).round() as u64;
         let first = video.info().frames.map_or(begin, |n| (begin % n.max(1)).min(n - frames));
         let still = learn_still(&mut video, first)?;
+        let network = Network::open_if_any(options.model.as_deref())?;
         let mut keys = video.keys(first + frames);
         // Frames before the clip are decoded only to reach it.
         keys.retain(|key| *key > first);
@@ -99,11 +105,12 @@ impl Clip {
             first,
             frames,
             still,
+            network,
             keys,
             wanted: None,
             decoded: BTreeMap::new(),
             smaller: BTreeMap::new(),
-            boxes: BTreeMap::new(),
+            objects: BTreeMap::new(),
             spent: 0.0,
         })
     }
@@ -192,9 +199,9 @@ impl Clip {
         Ok(Some((small, cost)))
     }
 
-    fn boxes(&mut self, config: &Config) -> Result<Costed<Boxes>, MediaError> {
+    fn objects(&mut self, config: &Config) -> Result<Costed<Objects>, MediaError> {
         let key = (config.every, config.shrink, config.detector);
-        if let Some(kept) = self.boxes.get(&key) {
+        if let Some(kept) = self.objects.get(&key) {
             return Ok(kept.clone());
         }
         let mut background = Background::new(&self.still, config.shrink, config.detector);
@@ -203,28 +210,29 @@ impl Clip {
         for number in self.numbers(config) {
             let Some((small, _)) = self.small(number, config.shrink)? else { break };
             let before = core_seconds();
-            all.push(blobs(&background.detect(&small, pause as f32)));
+            let mask = background.detect(&small, pause as f32);
+            all.push(objects(&mask, config.detector, self.network.as_ref(), &small));
             cost += core_seconds() - before;
         }
         self.spent += cost;
         let costed = (Arc::new(all), cost);
         if self.options.keep {
-            self.boxes.insert(key, costed.clone());
+            self.objects.insert(key, costed.clone());
         }
         Ok(costed)
     }
 
     /// Returns the findings of the query in this configuration, and the cost of each second of video.
     fn run(&mut self, config: &Config) -> Result<Costed<Vec<Finding>>, MediaError> {
-        let (boxes, mut cost) = self.boxes(config)?;
+        let (all, mut cost) = self.objects(config)?;
         let mut analyst = Analyst::new(self.kind, config.window).within(&self.options.scope);
         let mut found = Vec::new();
         let (mut decode, mut looked) = (0.0, 0);
-        for (number, boxes) in self.numbers(config).zip(boxes.iter()) {
+        for (number, objects) in self.numbers(config).zip(all.iter()) {
             let Some((_, decoding)) = self.frame(number)? else { break };
             let Some((small, shrinking)) = self.small(number, config.shrink)? else { break };
             let before = core_seconds();
-            found.extend(analyst.step(number as f64 / self.fps, &small, boxes));
+            found.extend(analyst.step(number as f64 / self.fps, &small, objects));
             let step = core_seconds() - before;
             self.spent += step;
             decode += decoding;

@@ -68,6 +68,9 @@ pub struct Profile {
     /// Lines and region of the query.
     #[serde(default)]
     pub scope: Scope,
+    /// Path of the model of the detector `network`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<PathBuf>,
     /// Configuration that quality is measured against.
     pub golden: Config,
     /// Pareto-optimal configurations, from cheap to expensive.
@@ -113,7 +116,7 @@ impl Profile {
     /// Returns an error if the video cannot be decoded.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoIdentity::of(path)?;
-        let scope = options.scope.clone();
+        let (scope, model) = (options.scope.clone(), options.model.clone());
         let mut options = options;
         let mut doubled = 0;
         let mut clip = loop {
@@ -132,6 +135,7 @@ impl Profile {
             video,
             knobs: knobs.clone(),
             scope,
+            model,
             golden: knobs.golden(),
             frontier: frontier(&points.iter().map(rounded).collect::<Vec<_>>()),
             events,
@@ -237,9 +241,11 @@ impl Profile {
         let stem = video.file_stem().unwrap_or_default().to_string_lossy();
         let mark = VideoIdentity::of(video)?;
         let path = directory.join(format!("{stem}-{}-{}.json", kind.name(), mark.bytes));
-        if let Ok(profile) = Profile::read(&path)
-            && (&profile.video, profile.kind, &profile.knobs, &profile.scope) == (&mark, kind, knobs, &options.scope)
-        {
+        let fits = |profile: &Profile| {
+            (&profile.video, profile.kind, &profile.knobs) == (&mark, kind, knobs)
+                && (&profile.scope, &profile.model) == (&options.scope, &options.model)
+        };
+        if let Some(profile) = Profile::read(&path).ok().filter(fits) {
             return Ok((profile, false));
         }
         let profile = Profile::make(video, kind, knobs, options)?;

@@ -3,7 +3,7 @@
 //! A profile that the user gave as a file is not replaced; that it does not fit is logged.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ use crate::vision::Detector;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Least time between two profiles of one query, in seconds.
 const APART: f64 = 600.0;
+
+/// Properties of queries that share a profile.
+type ProfileKey = (Source, QueryKind, Scope, Detector, Option<PathBuf>);
 
 /// Makes new profiles for queries whose profiles no longer fit, one at a time, until the service ends.
 pub(super) async fn watch(inner: Arc<Inner>) {
@@ -56,12 +59,12 @@ async fn profiled(
 impl Inner {
     /// Finds or makes the profile of each query. Queries of one kind on one video share it.
     pub(super) async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
-        let mut done: Vec<((Source, QueryKind, Scope, Detector), Profile)> = Vec::new();
+        let mut done: Vec<(ProfileKey, Profile)> = Vec::new();
         let mut out = Vec::new();
         for spec in queries {
             let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
             spec.check().map_err(bad)?;
-            let key = (spec.video.clone(), spec.kind, spec.scope.clone(), spec.detector);
+            let key = (spec.video.clone(), spec.kind, spec.scope.clone(), spec.detector, spec.model.clone());
             let known = done.iter().find(|(other, _)| *other == key).map(|(_, profile)| profile);
             let profile = match (&spec.profile, known) {
                 (None, Some(profile)) => profile.clone(),
@@ -111,7 +114,8 @@ impl Inner {
     /// Returns the source, kind, knobs and options with which a query's profile is made.
     fn profiling(&self, spec: &QuerySpec) -> (Source, QueryKind, Knobs, ClipOptions) {
         let knobs = self.knobs.clone().with_detector(spec.detector);
-        let clip = ClipOptions { seconds: self.profile_seconds, scope: spec.scope.clone(), ..Default::default() };
+        let (scope, model) = (spec.scope.clone(), spec.model.clone());
+        let clip = ClipOptions { seconds: self.profile_seconds, scope, model, ..Default::default() };
         (spec.video.clone(), spec.kind, knobs, clip)
     }
 

@@ -20,10 +20,12 @@ pub enum Detector {
     Colour,
     /// A mixture of Gaussians in brightness and colour for each square of four pixels, without shadows.
     Mixture,
+    /// A neural network: see [`super::Network`]. Changes to the background only show that the view has changed.
+    Network,
 }
 
 impl Detector {
-    /// All detectors, from cheap to expensive.
+    /// All detectors that need no model, from cheap to expensive.
     pub const ALL: [Detector; 4] = [Detector::Difference, Detector::Gaussian, Detector::Colour, Detector::Mixture];
 
     /// Returns the name of the detector.
@@ -33,6 +35,7 @@ impl Detector {
             Detector::Gaussian => "gaussian",
             Detector::Colour => "colour",
             Detector::Mixture => "mixture",
+            Detector::Network => "network",
         }
     }
 }
@@ -85,7 +88,7 @@ impl Background {
     pub fn new(still: &Frame, divisor: u32, detector: Detector) -> Background {
         let still = shrink(still, divisor).into_owned();
         let (mean, variance) = match detector {
-            Detector::Difference | Detector::Mixture => (Vec::new(), Vec::new()),
+            Detector::Difference | Detector::Mixture | Detector::Network => (Vec::new(), Vec::new()),
             _ => (still.y.iter().map(|y| f32::from(*y)).collect(), vec![VARIANCE_MIN; still.y.len()]),
         };
         let mixture = (detector == Detector::Mixture).then(|| Mixture::new(&still));
@@ -105,7 +108,7 @@ impl Background {
         }
         self.seen += 1;
         match self.detector {
-            Detector::Difference => self.difference(frame, seconds, &mut mask),
+            Detector::Difference | Detector::Network => self.difference(frame, seconds, &mut mask),
             Detector::Gaussian => self.gaussian(frame, seconds, &mut mask),
             Detector::Colour => {
                 self.gaussian(frame, seconds, &mut mask);

@@ -1,6 +1,6 @@
 //! Computer vision: detects changes against a still background, boxes, kinds, and plates, and tracks objects.
 //!
-//! All functions depend on pictures and times only: no files, no clocks.
+//! All functions depend on pictures and times only: no clocks, and no files but for [`Network::open`].
 
 mod appearance;
 mod assign;
@@ -9,6 +9,7 @@ mod blobs;
 mod groups;
 mod kinds;
 mod mixture;
+mod network;
 mod plates;
 mod resize;
 mod signs;
@@ -20,6 +21,7 @@ pub use assign::assign;
 pub use background::{Background, Detector, still_of};
 pub use blobs::{Mask, blobs};
 pub use kinds::KindReader;
+pub use network::{Network, NetworkError, Object};
 pub use plates::read_plate;
 pub use resize::shrink;
 pub use signs::SignReader;

@@ -80,7 +80,8 @@ fn tracks_keep_their_numbers_when_paths_come_close() {
         let other = size.moved(0.6, 0.1 + 0.15 * t as f32);
         let hidden = (40..48).contains(&tick);
         let boxes = if hidden { vec![up, down] } else { vec![other, down, up] };
-        tracker.step(t, &boxes, None);
+        let objects: Vec<Object> = boxes.into_iter().map(Object::from).collect();
+        tracker.step(t, &objects, None);
         let id = |rect: Rect| tracker.tracks().iter().find(|track| track.place == rect).map(|track| track.id);
         assert_eq!((id(down), id(up)), (Some(2), Some(3)), "at {t}");
         assert!(hidden || id(other) == Some(1), "at {t}");

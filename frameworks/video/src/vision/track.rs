@@ -6,6 +6,7 @@
 use super::appearance::Appearance;
 use super::assign::assign;
 use super::groups::{Sizes, split};
+use super::network::Object;
 use crate::frame::{Frame, Rect};
 use crate::scope::Line;
 
@@ -129,8 +130,9 @@ impl Tracker {
         self.next - 1
     }
 
-    /// Processes the boxes of a picture, and the picture itself for their colours. Times must not decrease.
-    pub fn step(&mut self, seconds: f64, boxes: &[Rect], frame: Option<&Frame>) -> Step {
+    /// Processes the objects of a picture, and the picture itself for their colours. Times must not decrease. Boxes
+    /// without a class may contain several objects, and are split.
+    pub fn step(&mut self, seconds: f64, objects: &[Object], frame: Option<&Frame>) -> Step {
         let pause = self.last.map_or(0.0, |last| seconds - last);
         self.last = Some(seconds);
         if let Some(frame) = frame {
@@ -138,10 +140,18 @@ impl Tracker {
         }
         let expected: Vec<Rect> = self.tracks.iter().map(|t| t.expected(seconds)).collect();
         let sure = self.tracks.iter().zip(&expected).filter(|(t, _)| t.hits >= SURE).map(|(_, e)| *e);
-        let pieces = split(boxes, &sure.collect::<Vec<_>>(), &self.sizes);
+        let boxes: Vec<Rect> = objects.iter().filter(|one| one.vehicle.is_none()).map(|one| one.place).collect();
+        let pieces = split(&boxes, &sure.collect::<Vec<_>>(), &self.sizes);
+        let classified = objects.iter().filter(|one| one.vehicle.is_some()).map(|one| (*one, false));
+        let pieces = pieces.into_iter().map(|(place, split)| (Object::from(place), split));
         let boxes: Vec<Found> = pieces
-            .into_iter()
-            .map(|(place, split)| Found { place, split, appearance: frame.map(|frame| Appearance::of(frame, &place)) })
+            .chain(classified)
+            .map(|(Object { place, vehicle }, split)| Found {
+                place,
+                vehicle,
+                split,
+                appearance: frame.map(|frame| Appearance::of(frame, &place)),
+            })
             .collect();
         let cost: Vec<Vec<f64>> = self
             .tracks
@@ -157,7 +167,7 @@ impl Tracker {
             taken[*column] = true;
             let found = &boxes[*column];
             follow(track, seconds, found, &self.lines);
-            let votes = track.votes + vote(&found.place, self.aspect, &self.sizes);
+            let votes = track.votes + vote(found, self.aspect, &self.sizes);
             track.votes = votes.clamp(-VOTES_MAX, VOTES_MAX);
             if track.hits >= SURE && !found.split && !track.is_vehicle() && is_whole(&found.place) {
                 self.sizes.learn(&found.place);
@@ -169,7 +179,7 @@ impl Tracker {
         for found in boxes.into_iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(b, _)| b) {
             if self.tracks.len() < TRACKS_MAX {
                 step.found.push(self.next);
-                let votes = vote(&found.place, self.aspect, &self.sizes);
+                let votes = vote(&found, self.aspect, &self.sizes);
                 self.tracks.push(new_track(self.next, seconds, found, votes));
                 self.next += 1;
             }
@@ -187,6 +197,8 @@ fn gone(track: &Track, seconds: f64) -> bool {
 #[derive(Clone, Debug)]
 struct Found {
     place: Rect,
+    /// Whether the detector classified it as a vehicle; `None` if it does not classify.
+    vehicle: Option<bool>,
     /// Whether the box is a part of a larger one.
     split: bool,
     appearance: Option<Appearance>,
@@ -197,9 +209,13 @@ fn is_whole(place: &Rect) -> bool {
     place.x > EDGE && place.y > EDGE && place.x + place.w < 1.0 - EDGE && place.y + place.h < 1.0 - EDGE
 }
 
-/// Returns the vote of a box, above 0 for a vehicle and below for a person, by size, shape, and the height of people
-/// there.
-fn vote(place: &Rect, aspect: f32, sizes: &Sizes) -> f32 {
+/// Returns the vote of a box, above 0 for a vehicle and below for a person: the class of the detector, or by size,
+/// shape, and the height of people there.
+fn vote(found: &Found, aspect: f32, sizes: &Sizes) -> f32 {
+    let place = &found.place;
+    if let Some(vehicle) = found.vehicle {
+        return if vehicle { 1.0 } else { -1.0 };
+    }
     let wide = place.w * aspect / place.h >= VEHICLE_SHAPE;
     let vehicle = place.w >= VEHICLE_WIDTH.0
         && match sizes.at(place) {

@@ -15,6 +15,7 @@ use crate::media::camera::{Feed, FeedOptions, FeedState, FeedStatus, Next, Pictu
 use crate::media::{Camera, MediaError};
 use crate::pipeline::{Learner, Pipeline, notice};
 use crate::profile::core_seconds;
+use crate::vision::Network;
 
 /// Least number of cores for examining pictures, since decoding continues whatever the share is.
 const LOOKING_MIN: f64 = 0.01;
@@ -22,8 +23,9 @@ const LOOKING_MIN: f64 = 0.01;
 /// Processes the source until the query ends, the source ends or is given up, or the worker is stopped.
 pub(super) fn process_camera(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
     let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
+    let network = Network::open_if_any(start.spec.model.as_deref())?;
     let feed = Feed::open(camera, options);
-    let mut processor = LiveProcessor::new(start, shared);
+    let mut processor = LiveProcessor::new(start, shared, network);
     let ready = core_seconds();
     let (mut pace, mut meter) = (Pace::default(), Meter::default());
     loop {
@@ -80,11 +82,12 @@ struct LiveProcessor<'a> {
     size: Option<(usize, usize)>,
     reported: Option<FeedState>,
     sampler: Sampler<'a>,
+    network: Option<Network>,
 }
 
 impl<'a> LiveProcessor<'a> {
-    fn new(start: &'a Start, shared: &'a Shared) -> LiveProcessor<'a> {
-        let sampler = Sampler::new(start, clock());
+    fn new(start: &'a Start, shared: &'a Shared, network: Option<Network>) -> LiveProcessor<'a> {
+        let sampler = Sampler::new(start, network.clone(), clock());
         LiveProcessor {
             start,
             shared,
@@ -93,6 +96,7 @@ impl<'a> LiveProcessor<'a> {
             size: None,
             reported: None,
             sampler,
+            network,
         }
     }
 
@@ -116,8 +120,9 @@ impl<'a> LiveProcessor<'a> {
         }
         let Some(pipeline) = &mut self.pipeline else {
             if let Some(still) = self.learner.push(seconds, &picture.frame) {
-                self.pipeline =
-                    Some(Pipeline::new(self.start.spec.kind, orders.config, still).within(&self.start.spec.scope));
+                let spec = &self.start.spec;
+                let pipeline = Pipeline::new(spec.kind, orders.config, still).within(&spec.scope);
+                self.pipeline = Some(pipeline.with_network(self.network.clone()));
             }
             return self.record_progress(seconds, orders);
         };

@@ -7,6 +7,7 @@ use crate::core::{QualitySample, Start};
 use crate::frame::Frame;
 use crate::pipeline::{Config, Sample, SampleProgress};
 use crate::profile::core_seconds;
+use crate::vision::Network;
 
 /// Start of the first sample, as a fraction of the interval.
 const FIRST: f64 = 0.1;
@@ -17,6 +18,7 @@ const LATER_MAX: f64 = 2.0;
 #[derive(Debug)]
 pub(super) struct Sampler<'a> {
     start: &'a Start,
+    network: Option<Network>,
     /// Time at which the next sample starts; `None` if samples are disabled.
     next: Option<f64>,
     current: Option<Sample>,
@@ -28,9 +30,9 @@ pub(super) struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     /// Creates the sampler of a worker that starts at this time, in seconds of its clock.
-    pub(super) fn new(start: &'a Start, now: f64) -> Sampler<'a> {
+    pub(super) fn new(start: &'a Start, network: Option<Network>, now: f64) -> Sampler<'a> {
         let next = (start.sample_every > 0.0).then_some(now + start.sample_every * FIRST);
-        Sampler { start, next, current: None, lag: 0.0, taken: 0, spent: 0.0 }
+        Sampler { start, network, next, current: None, lag: 0.0, taken: 0, spent: 0.0 }
     }
 
     /// Starts a sample of this configuration if it is due, and abandons the current one if the query has become late.
@@ -42,7 +44,8 @@ impl<'a> Sampler<'a> {
         // The golden configuration's quality is 1 by definition.
         if self.current.is_none() && config != self.start.golden && self.next.is_some_and(|next| now >= next) {
             let spec = &self.start.spec;
-            self.current = Some(Sample::new(spec.kind, &spec.scope, self.start.golden, config));
+            let sample = Sample::new(spec.kind, &spec.scope, self.start.golden, config);
+            self.current = Some(sample.with_network(self.network.clone()));
             self.lag = lag;
             self.next = Some(now + self.start.sample_every);
         }
@@ -103,6 +106,7 @@ mod tests {
             reconnect: 0.0,
             scope: crate::pipeline::Scope::default(),
             detector: crate::vision::Detector::Colour,
+            model: None,
             alert: false,
             looped: true,
             seconds: Some(90.0),

@@ -11,6 +11,7 @@ use crate::media::{MediaError, Source, Video};
 use crate::pipeline::{Pipeline, learn_still, notice};
 use crate::profile::core_seconds;
 use crate::spec::QuerySpec;
+use crate::vision::Network;
 
 /// Time over which the used cores are averaged, in seconds.
 const USED_OVER: f64 = 2.0;
@@ -42,14 +43,16 @@ fn process_file(start: &Start, path: &Path, shared: &Shared) -> Result<(), Media
     let mut frames = Frames::open(spec, path)?;
     let fps = frames.video.info().fps;
     let still = learn_still(&mut frames.video, 0)?;
-    let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
+    let network = Network::open_if_any(spec.model.as_deref())?;
+    let pipeline = Pipeline::new(spec.kind, start.orders.config, still).within(&spec.scope);
+    let mut pipeline = pipeline.with_network(network.clone());
     let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
     // Preparation does not count against the share: with a fiftieth of a core, a fifth of a core-second would be ten
     // seconds of lag. It happens once for each start, within what the task holds.
     let ready = frames.core_seconds();
     let mut pace = Pace::default();
     let mut meter = Meter::default();
-    let mut sampler = Sampler::new(start, clock());
+    let mut sampler = Sampler::new(start, network, clock());
     loop {
         let orders = {
             let state = shared.lock();

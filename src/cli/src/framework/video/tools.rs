@@ -58,6 +58,8 @@ pub(super) struct ProfileArgs {
     /// Best detector to try
     #[arg(long, default_value = "colour")]
     detector: DetectorName,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Seconds of the video to try
     #[arg(long, default_value_t = 12.0)]
     seconds: f64,
@@ -76,6 +78,8 @@ enum DetectorName {
     Colour,
     /// Several values of brightness and colour for each place, without shadows
     Mixture,
+    /// The neural network of --model
+    Network,
 }
 
 impl DetectorName {
@@ -85,6 +89,26 @@ impl DetectorName {
             DetectorName::Gaussian => Detector::Gaussian,
             DetectorName::Colour => Detector::Colour,
             DetectorName::Mixture => Detector::Mixture,
+            DetectorName::Network => Detector::Network,
+        }
+    }
+}
+
+/// The model of the detector `network`.
+#[derive(Debug, clap::Args)]
+struct ModelArgs {
+    /// ONNX file of a YOLO-like network, for --detector=network
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+}
+
+impl ModelArgs {
+    /// Returns the file, which must be given for the detector `network` and for no other.
+    fn of(&self, detector: Detector) -> Result<Option<PathBuf>> {
+        match (detector == Detector::Network, &self.model) {
+            (true, None) => bail!("--detector=network needs a network: set --model=FILE.onnx"),
+            (false, Some(_)) => bail!("--model is used by --detector=network only"),
+            (_, model) => Ok(model.clone()),
         }
     }
 }
@@ -118,6 +142,8 @@ pub(super) struct RunArgs {
     /// Method that separates objects from the background
     #[arg(long, default_value = "colour")]
     detector: DetectorName,
+    #[command(flatten)]
+    model: ModelArgs,
     /// File to write the findings to, as JSON lines
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -177,8 +203,9 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
 }
 
 pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
-    let clip = ClipOptions { seconds: args.seconds, ..Default::default() };
-    let knobs = Knobs::default().with_detector(args.detector.detector());
+    let detector = args.detector.detector();
+    let clip = ClipOptions { seconds: args.seconds, model: args.model.of(detector)?, ..Default::default() };
+    let knobs = Knobs::default().with_detector(detector);
     let profile = match &args.video {
         Source::File(path) => Profile::make(path, args.kind, &knobs, clip)?,
         Source::Camera(camera) => Profile::of_camera(&std::env::temp_dir(), camera, args.kind, &knobs, clip)?,
@@ -232,6 +259,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
         scope: args.scope.read()?,
         kind: args.kind,
         config,
+        model: args.model.of(detector)?,
         results: args.results.clone(),
         annotated: args.annotated.clone(),
         sheet: args.sheet.clone(),

@@ -214,6 +214,7 @@ impl Template {
             scope: ::video::pipeline::Scope::default(),
             detector: ::video::vision::Detector::Colour,
             alert: false,
+            model: None,
             looped: true,
             seconds: None,
             truth: None,
