@@ -67,7 +67,7 @@ impl Sizes {
 }
 
 /// Returns the fraction of a box that is in another, 0 to 1.
-fn share(of: &Rect, within: &Rect) -> f32 {
+pub(super) fn share(of: &Rect, within: &Rect) -> f32 {
     let w = (of.x + of.w).min(within.x + within.w) - of.x.max(within.x);
     let h = (of.y + of.h).min(within.y + within.h) - of.y.max(within.y);
     if w <= 0.0 || h <= 0.0 { 0.0 } else { w * h / (of.w * of.h).max(f32::MIN_POSITIVE) }

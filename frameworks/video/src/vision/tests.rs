@@ -70,7 +70,7 @@ fn objects_that_touch_are_one_and_those_apart_are_two() {
 
 #[test]
 fn tracks_keep_their_numbers_when_paths_come_close() {
-    // Two people on crossing paths in neighbouring rows, and a third person who is occluded for a moment.
+    // Two objects that pass each other in opposite directions, and a third that is not detected in eight pictures.
     let mut tracker = Tracker::new(vec![crate::scope::Line::middle()]);
     let size = Rect { x: 0.0, y: 0.0, w: 0.03, h: 0.1 };
     for tick in 0..100 {

@@ -2,6 +2,7 @@
 
 use super::Object;
 use crate::frame::Rect;
+use crate::vision::groups::share;
 
 /// Numbers of classes that a model can have: people alone, or the 80 classes of COCO.
 const CLASSES: [usize; 2] = [1, 80];
@@ -154,14 +155,9 @@ pub(super) fn suppress(mut found: Vec<Candidate>) -> Vec<Object> {
 
 fn is_same(one: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&one.object.place, &other.object.place);
-    let overlap = a.iou(b);
-    if one.object.vehicle != other.object.vehicle || overlap <= 0.0 {
-        return false;
-    }
     // Of an object at the edge of a tile, the tile contains a part.
-    let (small, large) = ((a.w * a.h).min(b.w * b.h), (a.w * a.h).max(b.w * b.h));
-    let both = overlap * (small + large) / (1.0 + overlap);
-    overlap >= SAME || (one.tile != other.tile && both >= PART * small)
+    let is_part = || one.tile != other.tile && share(a, b).max(share(b, a)) >= PART;
+    one.object.vehicle == other.object.vehicle && (a.iou(b) >= SAME || is_part())
 }
 
 #[cfg(test)]
