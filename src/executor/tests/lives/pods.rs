@@ -274,6 +274,19 @@ fn of_session(pod: &Pod, kind: call::Type) -> (Request, v1::agent::Call) {
     (request, call)
 }
 
+/// Returns the next request of this kind. Launches of sessions that come before it are kept, unanswered.
+fn past_launches(pod: &Pod, kind: call::Type, launches: &mut Vec<Request>) -> (Request, v1::agent::Call) {
+    loop {
+        let request = pod.agent.agent_request();
+        let call = request.agent_call();
+        if call.r#type() == kind {
+            return (request, call);
+        }
+        assert_eq!(call.r#type(), call::Type::LaunchNestedContainerSession);
+        launches.push(request);
+    }
+}
+
 #[test]
 fn checks_of_tasks_with_containers_are_sessions() {
     let mut pod = Pod::new("pod-session", &[]);
@@ -303,16 +316,21 @@ fn checks_of_tasks_with_containers_are_sessions() {
     request.answer("200 OK", b"");
     let status = pod.update("t1", TaskRunning);
     assert_eq!(status.check_status.unwrap().command.unwrap().exit_code, Some(5));
-    // The next probe hangs, and is ended.
+    // The next probe hangs, and is ended. Meanwhile the probe after it may start.
     let (hanging, launch) = of_session(&pod, call::Type::LaunchNestedContainerSession);
     let id = launch.launch_nested_container_session.unwrap().container_id;
-    let (request, kill) = of_session(&pod, call::Type::KillNestedContainer);
+    let mut launches = vec![hanging];
+    let (request, kill) = past_launches(&pod, call::Type::KillNestedContainer, &mut launches);
     let kill = kill.kill_nested_container.unwrap();
-    assert_eq!((kill.container_id, kill.signal), (id, Some(9)));
+    assert_eq!((kill.container_id, kill.signal), (id.clone(), Some(9)));
     request.answer("200 OK", b"");
-    of_session(&pod, call::Type::WaitNestedContainer).0.answer("200 OK", &waited(9));
-    of_session(&pod, call::Type::RemoveNestedContainer).0.answer("200 OK", b"");
-    drop(hanging);
+    let (request, wait) = past_launches(&pod, call::Type::WaitNestedContainer, &mut launches);
+    assert_eq!(wait.wait_nested_container.unwrap().container_id, id);
+    request.answer("200 OK", &waited(9));
+    let (request, remove) = past_launches(&pod, call::Type::RemoveNestedContainer, &mut launches);
+    assert_eq!(remove.remove_nested_container.unwrap().container_id, id);
+    request.answer("200 OK", b"");
+    drop(launches);
     let status = pod.update("t1", TaskRunning);
     assert_eq!(status.check_status.unwrap().command.unwrap().exit_code, None);
     running.wait.answer("200 OK", &waited(0));
