@@ -14,7 +14,7 @@
 //! - [`bitrate`] models video on demand over networks whose bandwidth varies, to compare policies; [`abr`] has the
 //!   policies;
 //! - [`local`] runs one query without a cluster, [`output`] draws its findings, [`spec`] parses query files of users,
-//!   [`viewer`] watches the live view of a running query.
+//!   [`viewer`] watches the live view of a running query, [`uplink`] sends a camera's pictures to workers elsewhere.
 #![forbid(unsafe_code)]
 
 pub mod abr;
@@ -27,6 +27,7 @@ pub mod local;
 pub mod media;
 pub mod modelled;
 pub mod output;
+mod picture_stream;
 pub mod pipeline;
 pub mod profile;
 mod random;
@@ -36,6 +37,7 @@ pub mod scope;
 pub mod service;
 pub mod spec;
 pub mod truth;
+pub mod uplink;
 pub mod viewer;
 pub mod vision;
 pub mod worker;

@@ -8,21 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
-use wire::Socket;
-use wire::client::{Address, connect_buffered};
+use wire::client::Address;
 
 use crate::abr::live::RUNGS;
 use crate::bitrate::Trace;
+use crate::picture_stream::{PictureHeader, PictureReader, StreamError};
 
-/// Size of the kernel's receive buffer in bytes.
-const RECEIVE_BUFFER: u32 = 16 << 10;
-/// Number of bytes that are read at once.
-const PIECE: usize = 4 << 10;
-/// Maximum size of the header of a picture; that of the picture follows.
-const HEAD_MAX: usize = 8 << 10;
-const PICTURE_MAX: usize = 16 << 20;
 /// Time without a new picture after which the view is stalled, in seconds.
 const STANDS: f64 = 1.0;
 /// Longest wait for the connection and for the response.
@@ -69,6 +61,16 @@ pub enum ViewError {
     Malformed(&'static str),
 }
 
+impl ViewError {
+    fn of(error: StreamError, address: &Address) -> ViewError {
+        match error {
+            StreamError::Io(error) => ViewError::Io(address.clone(), error),
+            StreamError::Refused(status) => ViewError::Refused(status),
+            StreamError::Malformed(rule) => ViewError::Malformed(rule),
+        }
+    }
+}
+
 /// Watches a live view for this many seconds after the first picture. `path` is the path of the view with its query.
 /// Without a trace the link is not limited. TLS is used as by any other client of this process for that address.
 ///
@@ -81,20 +83,10 @@ pub async fn watch(
     seconds: f64,
     mut each: impl FnMut(&ViewStatistics),
 ) -> Result<ViewStatistics, ViewError> {
-    let io = |why| ViewError::Io(address.clone(), why);
-    let late = || io(std::io::ErrorKind::TimedOut.into());
-    let connected =
-        tokio::time::timeout(PATIENCE, connect_buffered(address, Some(RECEIVE_BUFFER))).await.map_err(|_| late())?;
-    let mut stream = connected.map_err(io)?;
-    // In HTTP/1.0 a stream is not chunked.
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(io)?;
-    stream.flush().await.map_err(io)?;
-    let mut reader = Reader { stream, link: link.map(Link::new), kept: Vec::new() };
-    let answer = tokio::time::timeout(PATIENCE, reader.head()).await.map_err(|_| late())?.map_err(io)?;
-    if !answer.lines().next().is_some_and(|line| line.contains(" 200")) {
-        return Err(ViewError::Refused(answer.lines().next().unwrap_or_default().to_owned()));
-    }
+    let failed = |error| ViewError::of(error, address);
+    let opened = PictureReader::open(address, path, None, link);
+    let late = |_| failed(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+    let mut reader = tokio::time::timeout(PATIENCE, opened).await.map_err(late)?.map_err(failed)?;
     let (mut recorder, mut began): (ViewRecorder, Option<Instant>) = (ViewRecorder::default(), None);
     loop {
         let end = began.map(|began| began + Duration::from_secs_f64(seconds));
@@ -106,7 +98,7 @@ pub async fn watch(
                 Err(_) => return Ok(recorder.statistics(seconds)),
             },
         };
-        let Some(picture) = picture.map_err(io)?? else {
+        let Some((picture, _)) = picture.map_err(failed)? else {
             return Ok(recorder.statistics(began.map_or(0.0, |began| began.elapsed().as_secs_f64())));
         };
         let began = *began.get_or_insert_with(Instant::now);
@@ -115,126 +107,10 @@ pub async fn watch(
     }
 }
 
-/// A received picture.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct ReceivedPicture {
-    bytes: usize,
-    seconds: f64,
-    rung: usize,
-    left_out: u64,
-}
-
-/// Reads a connection at the bandwidth of a link.
-struct Reader {
-    stream: Socket,
-    link: Option<Link>,
-    kept: Vec<u8>,
-}
-
-/// The transfer times of a simulated link.
-struct Link {
-    trace: Arc<Trace>,
-    began: Instant,
-    /// Time in seconds since the start at which all bytes are transferred.
-    through: f64,
-}
-
-impl Link {
-    fn new(trace: Arc<Trace>) -> Link {
-        Link { trace, began: Instant::now(), through: 0.0 }
-    }
-
-    /// Waits until this many further bytes are transferred.
-    async fn carry(&mut self, bytes: usize) {
-        let due = self.due(self.began.elapsed().as_secs_f64(), bytes);
-        tokio::time::sleep_until(self.began + Duration::from_secs_f64(due)).await;
-    }
-
-    /// Returns the time at which bytes that are available now are transferred.
-    fn due(&mut self, now: f64, bytes: usize) -> f64 {
-        let from = self.through.max(now);
-        self.through = from + self.trace.transfer(from, bytes as f64, 1.0);
-        self.through
-    }
-}
-
-impl Reader {
-    /// Reads more bytes. Returns whether there are any.
-    async fn more(&mut self) -> std::io::Result<bool> {
-        let mut piece = [0; PIECE];
-        let read = self.stream.read(&mut piece).await?;
-        if let Some(link) = &mut self.link {
-            link.carry(read).await;
-        }
-        self.kept.extend_from_slice(&piece[..read]);
-        Ok(read > 0)
-    }
-
-    /// Reads the lines up to the next empty one.
-    async fn head(&mut self) -> std::io::Result<String> {
-        loop {
-            if let Some(end) = self.kept.windows(4).position(|four| four == b"\r\n\r\n") {
-                let head = String::from_utf8_lossy(&self.kept[..end]).into_owned();
-                self.kept.drain(..end + 4);
-                return Ok(head);
-            }
-            if self.kept.len() > HEAD_MAX {
-                return Err(std::io::ErrorKind::InvalidData.into());
-            }
-            if !self.more().await? {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-    }
-
-    /// Reads the next picture; `None` at the end.
-    async fn picture(&mut self) -> std::io::Result<Result<Option<ReceivedPicture>, ViewError>> {
-        let head = match self.head().await {
-            Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Ok(None)),
-            head => head?,
-        };
-        let came = match parse_header(&head) {
-            Ok(came) => came,
-            Err(why) => return Ok(Err(why)),
-        };
-        // The line end after the picture belongs to it.
-        while self.kept.len() < came.bytes + 2 {
-            if !self.more().await? {
-                return Ok(Ok(None));
-            }
-        }
-        if self.kept[..2] != [0xff, 0xd8] {
-            return Ok(Err(ViewError::Malformed("a picture must be a JPEG file")));
-        }
-        self.kept.drain(..came.bytes + 2);
-        Ok(Ok(Some(came)))
-    }
-}
-
-/// Parses the header of a picture.
-fn parse_header(head: &str) -> Result<ReceivedPicture, ViewError> {
-    let value = |name: &str| {
-        let lines = head.lines().filter_map(|line| line.split_once(':'));
-        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
-    };
-    fn number<T: std::str::FromStr>(text: Option<String>) -> Option<T> {
-        text.and_then(|text| text.parse().ok())
-    }
-    let missing = ViewError::Malformed("a picture must have its length, seconds and rung");
-    let (Some(bytes), Some(seconds), Some(rung)) = (
-        number::<usize>(value("Content-Length")).filter(|bytes| (2..=PICTURE_MAX).contains(bytes)),
-        number::<f64>(value("X-Tepui-Seconds")),
-        number::<usize>(value("X-Tepui-Rung")).filter(|rung| *rung < RUNGS.len()),
-    ) else {
-        return Err(missing);
-    };
-    Ok(ReceivedPicture { bytes, seconds, rung, left_out: number(value("X-Tepui-Left-Out")).unwrap_or(0) })
-}
-
 /// Statistics of what was received so far.
 #[derive(Debug, Default)]
 struct ViewRecorder {
-    last: Option<(f64, ReceivedPicture)>,
+    last: Option<(f64, PictureHeader)>,
     pictures: u64,
     bytes: usize,
     /// Integral of the rung over time in seconds; that of the bitrate follows.
@@ -250,7 +126,7 @@ struct ViewRecorder {
 const DELAYS_MAX: usize = 100_000;
 
 impl ViewRecorder {
-    fn record_picture(&mut self, at: f64, came: &ReceivedPicture) {
+    fn record_picture(&mut self, at: f64, came: &PictureHeader) {
         self.shown_until(at);
         if self.last.as_ref().is_some_and(|(_, last)| last.rung != came.rung) {
             self.changes += 1;
@@ -297,18 +173,14 @@ impl ViewRecorder {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     fn picture(rung: usize, seconds: f64) -> Vec<u8> {
-        let mut bytes = format!(
-            "--x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\nX-Tepui-Seconds: {seconds}\r\nX-Tepui-Rung: \
-             {rung}\r\nX-Tepui-Left-Out: 3\r\n\r\n"
-        )
-        .into_bytes();
-        bytes.extend([0xff, 0xd8]);
-        bytes.extend([7; 998]);
-        bytes.extend(b"\r\n");
-        bytes
+        let mut jpeg = vec![7; 1000];
+        jpeg[..2].copy_from_slice(&[0xff, 0xd8]);
+        PictureHeader { bytes: 1000, seconds, rung, left_out: 3, source_size: None }.part(&jpeg)
     }
 
     /// Starts a server that sends this answer and closes the connection.
@@ -348,18 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn a_link_carries_what_its_trace_says() {
-        let mut link = Link::new(Arc::new(Trace::new(&[(1.0, 0.8), (1.0, 1.6)]).unwrap()));
-        let first = link.due(0.0, 100_000);
-        let second = link.due(0.2, 100_000);
-        let third = link.due(3.0, 100_000);
-        assert!((first - 1.0).abs() < 1e-9 && (second - 1.5).abs() < 1e-9 && (third - 3.5).abs() < 1e-9);
-    }
-
-    #[test]
     fn standing_is_what_is_beyond_a_second() {
         let mut recorder = ViewRecorder::default();
-        let came = |rung, seconds| ReceivedPicture { bytes: 1000, seconds, rung, left_out: 0 };
+        let came = |rung, seconds| PictureHeader { bytes: 1000, seconds, rung, ..PictureHeader::default() };
         recorder.record_picture(0.0, &came(1, 10.0));
         recorder.record_picture(0.5, &came(1, 10.5));
         recorder.record_picture(4.5, &came(3, 11.0));

@@ -1,4 +1,4 @@
-//! The live view as a stream of chunks of one second: chooses the size, quality and rate of the pictures that a viewer
+//! The live view, and the uplink of a camera, as a stream of chunks of one second: chooses the size, quality and rate of the pictures that a viewer
 //! gets. It sends nothing and reads no clock.
 //!
 //! Bytes that a viewer's connection does not accept stay in a queue; the buffer is [`LATENCY`] less the age of that
@@ -57,6 +57,20 @@ static WEIGHTS: LazyLock<Option<Weights>> = LazyLock::new(|| Weights::read(inclu
 pub fn policy() -> BitratePolicy {
     // A test reads the file, so this does not fail. The rate-based policy is a fair substitute.
     WEIGHTS.clone().map_or(BitratePolicy::Rate, BitratePolicy::Linear)
+}
+
+/// Names of policies that [`policy_named`] accepts, for messages.
+pub const POLICY_NAMES: &str = "linear, predictive, rate, buffer, or a rung from 0 to 5";
+
+/// Returns the policy with this name; `None` for any other text.
+pub fn policy_named(name: &str) -> Option<BitratePolicy> {
+    match name {
+        "linear" => Some(policy()),
+        "predictive" => Some(BitratePolicy::Predictive),
+        "rate" => Some(BitratePolicy::Rate),
+        "buffer" => Some(BitratePolicy::Buffer),
+        rung => rung.parse().ok().filter(|rung| *rung < RUNGS.len()).map(BitratePolicy::Fixed),
+    }
 }
 
 /// Returns the live view as a setting for training: chunks of one second that are not sent before they exist. A stall

@@ -243,4 +243,4 @@ pub fn first_frame(source: &Source, seconds: f64) -> Result<Frame, MediaError> {
 #[cfg(test)]
 mod ffmpeg_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

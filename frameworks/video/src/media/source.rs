@@ -1,4 +1,4 @@
-//! The source of a query's pictures: a file, or a camera that the `ffmpeg` program reads.
+//! The source of a query's pictures: a file, a camera that the `ffmpeg` program reads, or a camera's uplink.
 //!
 //! Only the schemes in [`SCHEMES`] are accepted. This module opens nothing.
 
@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use wire::auth::basic_header;
+use wire::client::Address;
+use wire::http::percent_decode;
 
 /// Maximum length of a camera's address, in bytes.
 const ADDRESS_MAX: usize = 2048;
 /// Replacement for the hidden parts of an address.
 const HIDDEN: &str = "***";
 /// Accepted forms of an address, for messages.
-pub const SCHEMES: &str = "rtsp://, http://, https://, /dev/videoN, pipe:PATH or a file";
+pub const SCHEMES: &str = "rtsp://, http://, https://, uplink://, /dev/videoN, pipe:PATH or a file";
 
 /// A source of pictures. Its text is the one in a query file; `Display` and `Debug` hide credentials.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +44,21 @@ pub enum CameraKind {
     Http,
     /// HTTP over TLS.
     Https,
+    /// An uplink of this project (`tepui framework video uplink`), with TLS where the environment turns it on.
+    Uplink,
     /// A Video4Linux device.
     Device,
     /// A named pipe.
     Pipe,
+}
+
+/// Parts of the address of an uplink.
+#[derive(Debug)]
+pub(super) struct UplinkAddress {
+    pub(super) address: Address,
+    pub(super) path: String,
+    /// Value of the `Authorization` header.
+    pub(super) authorization: Option<String>,
 }
 
 /// The error of a text that is not a valid source.
@@ -137,6 +151,7 @@ impl FromStr for Source {
             "rtsp" => CameraKind::Rtsp,
             "http" => CameraKind::Http,
             "https" => CameraKind::Https,
+            "uplink" => CameraKind::Uplink,
             _ => return bad(format!("the scheme '{scheme}' is not accepted: {SCHEMES}")),
         };
         let Some(rest) = rest.strip_prefix("//") else { return bad(format!("'{scheme}:' is followed by //")) };
@@ -148,7 +163,13 @@ impl FromStr for Source {
         if host.is_empty() || host.starts_with(':') {
             return bad("there is no host".to_owned());
         }
-        camera(kind, text)
+        let camera = Camera { kind, text: text.to_owned() };
+        if kind == CameraKind::Uplink && camera.uplink().is_none() {
+            return bad(
+                "an uplink has the form uplink://[user:password@]host:port, with %XX for special characters".to_owned()
+            );
+        }
+        Ok(Source::Camera(camera))
     }
 }
 
@@ -193,6 +214,26 @@ impl Camera {
         &self.text
     }
 
+    /// Returns the parts of an uplink's address; `None` for another source, or if it has no host and port.
+    pub(super) fn uplink(&self) -> Option<UplinkAddress> {
+        if self.kind != CameraKind::Uplink {
+            return None;
+        }
+        let (_, rest) = self.text.split_once("://")?;
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let (address, path) = Address::split_url(&format!("{host}{path}")).ok()?;
+        let authorization = match user {
+            None => None,
+            Some(user) => {
+                let (user, password) = user.split_once(':')?;
+                Some(basic_header(&percent_decode(user).ok()?, &percent_decode(password).ok()?))
+            }
+        };
+        Some(UplinkAddress { address, path, authorization })
+    }
+
     /// Returns the arguments with which `ffmpeg` opens the source. The address is one argument after `-i`, so that
     /// nothing in it is an option. The protocols that may be opened, also by redirections and playlists, are listed.
     pub(super) fn input(&self) -> Vec<String> {
@@ -204,6 +245,8 @@ impl Camera {
                 words(&["-protocol_whitelist", listed, "-rtsp_transport", "tcp", "-i", &self.text])
             }
             CameraKind::Http | CameraKind::Https => words(&web),
+            // An uplink is read without `ffmpeg`.
+            CameraKind::Uplink => Vec::new(),
             CameraKind::Device => words(&["-f", "v4l2", "-i", &self.text]),
             CameraKind::Pipe => words(&["-protocol_whitelist", "pipe", "-i", "pipe:0"]),
         }
@@ -282,6 +325,8 @@ mod tests {
             ("rtsp://host/a", CameraKind::Rtsp),
             ("HTTP://host:80/a?b", CameraKind::Http),
             ("https://user:word@host", CameraKind::Https),
+            ("uplink://host:8090", CameraKind::Uplink),
+            ("uplink://user:a%3Ab@[::1]:8090/?policy=rate", CameraKind::Uplink),
             ("/dev/video0", CameraKind::Device),
             ("pipe:/tmp/fifo", CameraKind::Pipe),
         ] {
@@ -304,6 +349,9 @@ mod tests {
             ("data:image/png;base64,AAAA", "not accepted"),
             ("rtmp://host/a", "not accepted"),
             ("http:host", "followed by //"),
+            ("uplink://host", "host:port"),
+            ("uplink://user@host:1", "host:port"),
+            ("uplink://host:99999", "host:port"),
             ("http:///a", "no host"),
             ("http://host/a b", "no spaces"),
             ("http://host/a\n-f", "control"),
@@ -333,9 +381,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_an_uplinks_address() {
+        let uplink = |text| parsed(text).expect(text).camera().expect("a camera").uplink().expect("an uplink");
+        let plain = uplink("uplink://host:8090");
+        assert_eq!(
+            (plain.address.to_string(), plain.path.as_str(), plain.authorization),
+            ("host:8090".into(), "/", None)
+        );
+        let whole = uplink("uplink://me:a%3Ab@[::1]:8090/?policy=rate");
+        assert_eq!((whole.address.host(), whole.path.as_str()), ("::1", "/?policy=rate"));
+        assert_eq!(whole.authorization, Some(basic_header("me", "a:b")));
+    }
+
+    #[test]
     fn credentials_are_not_shown() {
         for text in [
             "rtsp://user:hunter2@host:554/a",
+            "uplink://user:hunter2@host:554/a",
             "rtsp://user:hunt/hunter2@host/a",
             "http://host/video?password=hunter2",
             "http://hunter2@host/x#hunter2",

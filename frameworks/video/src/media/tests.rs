@@ -10,16 +10,16 @@ const W: usize = 64;
 const H: usize = 48;
 
 /// A directory that is removed when this is dropped.
-pub(super) struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub(super) fn new(name: &str) -> Directory {
+    pub(crate) fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tepui-video-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory for the test");
         Directory(path)
     }
 
-    pub(super) fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }

@@ -7,8 +7,7 @@ use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
 use serde::Deserialize;
 
 use super::{Error, Inner};
-use crate::abr::BitratePolicy;
-use crate::abr::live::{RUNGS, policy};
+use crate::abr::live::{POLICY_NAMES, policy_named};
 use crate::spec::{QuerySpec, parse};
 
 /// Answers calls:
@@ -88,14 +87,10 @@ impl Api for VideoApi {
 impl VideoApi {
     /// Serves a live view. The parameter `policy` chooses another policy, for comparisons.
     async fn live(&self, query: &str, call: &Call) -> Response {
-        let kind = match call.query.get("policy").map(kind) {
+        let kind = match call.query.get("policy").map(policy_named) {
             None => None,
             Some(Some(kind)) => Some(kind),
-            Some(None) => {
-                let rule =
-                    format!("policy must be linear, predictive, rate, buffer, or a rung from 0 to {}", RUNGS.len() - 1);
-                return error(StatusCode::BAD_REQUEST, rule);
-            }
+            Some(None) => return error(StatusCode::BAD_REQUEST, format!("policy must be {POLICY_NAMES}")),
         };
         match self.0.status().await {
             Ok(status) if !status.queries.iter().any(|one| one.name == query) => {
@@ -126,17 +121,6 @@ impl VideoApi {
             Ok(()) => json(StatusCode::CREATED, &serde_json::json!({ "queries": names })),
             Err(why) => refusal(&why),
         }
-    }
-}
-
-/// Returns the policy with this name.
-fn kind(name: &str) -> Option<BitratePolicy> {
-    match name {
-        "linear" => Some(policy()),
-        "predictive" => Some(BitratePolicy::Predictive),
-        "rate" => Some(BitratePolicy::Rate),
-        "buffer" => Some(BitratePolicy::Buffer),
-        rung => rung.parse().ok().filter(|rung| *rung < RUNGS.len()).map(BitratePolicy::Fixed),
     }
 }
 

@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 
 use super::identity::Identity;
 use super::results::ResultsStore;
-use super::views::{Picture, Views};
 use super::{Error, io};
 use crate::core::{Answer, Question};
+use crate::picture_stream::{Picture, Views};
 use crate::worker::{LINE_MAX, Reply, WorkerMessage};
 
 /// Maximum number of concurrent connections of workers.
@@ -157,7 +157,8 @@ impl Context {
                     }
                     for shown in shown {
                         if let Ok(jpeg) = BASE64_STANDARD.decode(shown.jpeg) {
-                            self.views.add(&query, shown.rung, Picture { seconds: shown.seconds, jpeg });
+                            let picture = Picture { seconds: shown.seconds, jpeg, source_size: None };
+                            self.views.add(&query, shown.rung, picture);
                         }
                     }
                     match (self.results.take_picture_request(&query), self.views.viewed_rungs(&query)) {

@@ -9,7 +9,6 @@ mod identity;
 mod page;
 mod profiles;
 mod results;
-mod views;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,6 +21,7 @@ use sdk::{AskError, Ending, Requester};
 use tokio::task::JoinHandle;
 
 use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
+use crate::picture_stream::Views;
 use crate::pipeline::{Finding, Knobs};
 use crate::profile::ProfileError;
 use crate::schedule::{Horizon, Objective, Policy};
@@ -162,7 +162,7 @@ pub struct Service {
 pub(crate) struct Inner {
     requester: Requester<Question, Answer>,
     results: Arc<ResultsStore>,
-    views: Arc<views::Views>,
+    views: Arc<Views>,
     profiles: PathBuf,
     knobs: Knobs,
     profile_seconds: f64,
@@ -178,7 +178,7 @@ impl Service {
         let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
         let (requester, requests) = sdk::requests();
         let results = Arc::new(ResultsStore::new(options.results.clone(), options.hook.clone().map(Alerts::start))?);
-        let views = Arc::new(views::Views::default());
+        let views = Arc::new(Views::default());
         let control = control::Control::serve(&identity, requester.clone(), results.clone(), views.clone())?;
         if let Some(directory) = &options.state_dir {
             identity.keep(directory, control.address())?;

@@ -23,7 +23,7 @@ pub use blobs::{Mask, blobs};
 pub use kinds::KindReader;
 pub use network::{Network, NetworkError, Object};
 pub use plates::read_plate;
-pub use resize::shrink;
+pub use resize::{enlarge, shrink};
 pub use signs::SignReader;
 pub use softmax::{Classify, Softmax};
 pub use track::{Crossing, Step, Track, Tracker};

@@ -5,6 +5,7 @@ use super::Shared;
 use crate::abr::live::RUNGS;
 use crate::frame::Frame;
 use crate::output::{annotate, draw_scope, jpeg};
+use crate::picture_stream::{RungSchedule, divisor};
 use crate::pipeline::Scope;
 use crate::vision::{Track, shrink};
 
@@ -27,10 +28,10 @@ pub(super) struct RungPicture {
     pub(super) jpeg: Vec<u8>,
 }
 
-/// Times at which pictures of each rung are due.
+/// Draws pictures for viewers when they are due.
 #[derive(Debug, Default)]
 pub(super) struct PictureSchedule {
-    next: [f64; RUNGS.len()],
+    due: RungSchedule,
 }
 
 impl Shared {
@@ -58,11 +59,6 @@ impl Shared {
     }
 }
 
-/// Returns the divisor with which a picture is no wider than `most`.
-fn divisor(width: usize, most: usize) -> u32 {
-    u32::try_from(width.div_ceil(most.max(1))).unwrap_or(u32::MAX).max(1)
-}
-
 impl PictureSchedule {
     /// Draws the picture for each rung that has viewers and is due.
     pub(super) fn draw(
@@ -73,12 +69,10 @@ impl PictureSchedule {
         now: f64,
     ) -> Vec<RungPicture> {
         let mut shown = Vec::new();
-        for (rung, next) in self.next.iter_mut().enumerate().filter(|(rung, _)| viewed[*rung]) {
-            if now < *next {
+        for rung in (0..RUNGS.len()).filter(|rung| viewed[*rung]) {
+            if !self.due.take(rung, now) {
                 continue;
             }
-            let every = 1.0 / RUNGS[rung].rate;
-            *next = if now - *next > every { now + 0.9 * every } else { *next + every };
             let mut frame = shrink(&seen.frame, divisor(seen.frame.width(), RUNGS[rung].width)).into_owned();
             annotate(&mut frame, &seen.tracks, seen.seconds, |_| None, &format!("{:.1} s", seen.seconds));
             draw_scope(&mut frame, scope);
@@ -111,12 +105,5 @@ mod tests {
         let rates = [counts[0], counts[2]].map(|count| f64::from(count) / 10.0);
         assert!((rates[0] - RUNGS[0].rate).abs() < 0.3 && (rates[1] - RUNGS[2].rate).abs() < 0.5, "{rates:?}");
         assert_eq!(counts[1] + counts[3] + counts[4] + counts[5], 0);
-    }
-
-    #[test]
-    fn pictures_are_no_wider_than_their_rung() {
-        for (width, most) in [(640, 160), (640, 240), (1920, 960), (100, 960), (641, 320)] {
-            assert!(width / divisor(width, most) as usize <= most, "{width} {most}");
-        }
     }
 }

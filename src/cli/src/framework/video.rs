@@ -4,6 +4,7 @@
 mod frame;
 mod live_view;
 mod tools;
+mod uplink;
 mod view;
 
 use std::net::SocketAddr;
@@ -48,6 +49,8 @@ enum Command {
     Frame(frame::FrameArgs),
     /// Print the address of a running query's live view, or watch it over a modelled link and report what a viewer sees
     Live(live_view::LiveArgs),
+    /// Send the pictures of a camera on this machine to queries elsewhere, as large as each connection carries
+    Uplink(uplink::UplinkArgs),
     /// Work on a query: what the framework's tasks run
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -141,6 +144,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
         Some(Command::Run(args)) => tools::run(&args),
         Some(Command::Frame(args)) => frame::frame(&args),
         Some(Command::Live(args)) => crate::block_on(live_view::live(&args)),
+        Some(Command::Uplink(args)) => crate::block_on(uplink::uplink(args)),
         Some(Command::Worker(WorkerArgs { driver, task, token })) => {
             worker::run(&WorkerOptions { driver, task, token })?;
             Ok(ExitCode::SUCCESS)

@@ -3,12 +3,14 @@
 //! One thread reads the source all the time, since a camera does not wait. Pictures that are not taken from the feed in
 //! time are dropped, the oldest first, and counted.
 
+mod connection;
 mod device;
 mod messages;
 mod process;
 mod record;
 mod retry;
 mod stamps;
+mod uplink;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +26,8 @@ pub use stamps::Stamps;
 use super::source::{Camera, CameraKind};
 use crate::clock;
 use crate::frame::Frame;
-use process::{NoPicture, Process};
+use connection::Connection;
+use process::NoPicture;
 
 /// Number of pictures over which the frame rate is measured.
 const RATE_OVER: usize = 64;
@@ -127,7 +130,7 @@ struct State {
     /// Whether the feed ended with an error.
     failed: bool,
     stop: bool,
-    /// Core-seconds of programs that have ended, and of the running one.
+    /// Core-seconds of connections that have ended, and of the present one.
     used: (f64, f64),
     arrivals: VecDeque<f64>,
 }
@@ -176,7 +179,7 @@ impl Feed {
         self.shared.lock().failed
     }
 
-    /// Returns the core-seconds that `ffmpeg` has used for the feed.
+    /// Returns the core-seconds that were used to read and decode the source.
     pub fn used(&self) -> f64 {
         let (before, now) = self.shared.lock().used;
         before + now
@@ -258,21 +261,20 @@ impl Shared {
         }
         let stop = || self.lock().stop;
         let deadline = clock::monotonic() + self.options.answer;
-        let mut process = match Process::start(&self.camera, deadline, &stop) {
-            Ok(process) => process,
+        let mut connection = match Connection::start(&self.camera, deadline, &stop) {
+            Ok(connection) => connection,
             Err(gap) => return gap,
         };
         let mut deadline = deadline;
         let gap = loop {
-            let arrival = match process.next(deadline, &stop) {
+            let arrival = match connection.next(deadline, &stop) {
                 Ok(arrival) => arrival,
                 Err(gap) => break gap,
             };
-            let stamped = process.format.as_deref().is_none_or(messages::has_stamps);
-            let captured = stamps.capture(arrival.stamp.filter(|_| stamped), arrival.at);
+            let captured = stamps.capture(arrival.stamp, arrival.at);
             retry.reached();
             deadline = arrival.at + self.options.stall;
-            self.arrived(captured, arrival.frame, process.used());
+            self.arrived(captured, arrival.frame, connection.used());
         };
         let mut state = self.lock();
         state.used = (state.used.0 + state.used.1, 0.0);

@@ -24,7 +24,7 @@ const MESSAGES_MAX: usize = 1024;
 /// Maximum length of a line in bytes; the rest counts as another line.
 const LINE_MAX: u64 = 4096;
 /// Interval in seconds at which a wait checks whether it should stop.
-const LOOK: f64 = 0.1;
+pub(super) const LOOK: f64 = 0.1;
 
 /// Reason why there is no next picture.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) enum NoPicture {
     Unreadable(String),
 }
 
-/// A picture as it arrives from `ffmpeg`.
+/// A picture as it arrives.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub stamp: Option<f64>,

@@ -26,7 +26,7 @@ pub struct Recording {
     pub seconds: f64,
     /// Frame rate in frames a second.
     pub fps: f64,
-    /// Core-seconds that `ffmpeg` used to decode one picture.
+    /// Core-seconds for reading and decoding one picture.
     pub decode: f64,
 }
 

@@ -116,7 +116,7 @@ impl ModelArgs {
 /// Flags of `tepui framework video run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// A video file, or a camera: rtsp://, http://, https://, /dev/videoN or pipe:PATH
+    /// A video file, or a camera: rtsp://, http://, https://, uplink://, /dev/videoN or pipe:PATH
     #[arg(value_name = "SOURCE")]
     video: Source,
     /// Seconds to process of a camera [default: until it ends]

@@ -1,5 +1,5 @@
-//! Live views: sends pictures of workers to viewers, to each at the rate of its connection. A viewer never delays a
-//! worker or another viewer: pictures that it does not take are skipped.
+//! Sends pictures to viewers, to each at the rate of its connection. A viewer never delays the sender or another viewer:
+//! pictures that it does not take are skipped. Makes no pictures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use sdk::driver::api::{Events, Response, events};
 use tokio::sync::watch;
 
+use super::{CONTENT_TYPE, PictureHeader};
 use crate::abr::BitratePolicy;
 use crate::abr::live::{RUNGS, Viewer, policy};
 
@@ -16,15 +17,14 @@ use crate::abr::live::{RUNGS, Viewer, policy};
 const VIEWERS_MAX: usize = 64;
 /// Interval at which connections are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// Boundary between two pictures of a multipart response.
-const BOUNDARY: &str = "tepui-picture";
-const CONTENT_TYPE: &str = "multipart/x-mixed-replace; boundary=tepui-picture";
 
 /// A picture of a query: a JPEG file.
 #[derive(Debug)]
-pub(super) struct Picture {
-    pub(super) seconds: f64,
-    pub(super) jpeg: Vec<u8>,
+pub(crate) struct Picture {
+    pub(crate) seconds: f64,
+    pub(crate) jpeg: Vec<u8>,
+    /// Width and height of the source in pixels, if viewers are told.
+    pub(crate) source_size: Option<(usize, usize)>,
 }
 
 /// Last picture of a rung; `None` before the first.
@@ -48,7 +48,7 @@ struct Query {
 
 /// Reason why a live view cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ViewRefused {
+pub(crate) enum ViewRefused {
     /// The maximum number of viewers is reached.
     TooManyViewers,
 }
@@ -59,21 +59,25 @@ impl Views {
     }
 
     /// Returns the rungs of a query that have viewers.
-    pub(super) fn viewed_rungs(&self, query: &str) -> Vec<usize> {
-        let queries = self.lock();
-        let viewers = queries.get(query).map(|query| query.viewers).unwrap_or_default();
+    pub(crate) fn viewed_rungs(&self, query: &str) -> Vec<usize> {
+        let viewers = self.viewers(query);
         (0..RUNGS.len()).filter(|rung| viewers[*rung] > 0).collect()
     }
 
+    /// Returns the number of viewers of each rung.
+    pub(crate) fn viewers(&self, query: &str) -> [usize; RUNGS.len()] {
+        self.lock().get(query).map(|query| query.viewers).unwrap_or_default()
+    }
+
     /// Records that a picture has arrived. Only the last one of each rung is kept.
-    pub(super) fn add(&self, query: &str, rung: usize, picture: Picture) {
+    pub(crate) fn add(&self, query: &str, rung: usize, picture: Picture) {
         if let Some(sender) = self.lock().get(query).and_then(|query| query.pictures.get(rung)) {
             sender.send_replace(Some(Arc::new(picture)));
         }
     }
 
     /// Ends the live views of a query.
-    pub(super) fn close(&self, query: &str) {
+    pub(crate) fn close(&self, query: &str) {
         self.lock().remove(query);
     }
 
@@ -82,7 +86,7 @@ impl Views {
     ///
     /// # Errors
     /// Returns an error if there are too many viewers.
-    pub(super) fn open(self: &Arc<Views>, query: &str, kind: Option<BitratePolicy>) -> Result<Response, ViewRefused> {
+    pub(crate) fn open(self: &Arc<Views>, query: &str, kind: Option<BitratePolicy>) -> Result<Response, ViewRefused> {
         let registration = ViewerRegistration::register(self, query)?;
         let (events, response) = events(CONTENT_TYPE);
         tokio::spawn(feed(registration, events, Viewer::new(kind.unwrap_or_else(policy))));
@@ -208,16 +212,14 @@ impl Line {
             self.left_out += 1;
             return true;
         }
-        let head = format!(
-            "--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {}\r\nX-Tepui-Seconds: {:.3}\r\nX-Tepui-Rung: \
-             {rung}\r\nX-Tepui-Left-Out: {}\r\n\r\n",
-            picture.jpeg.len(),
-            picture.seconds,
-            self.left_out
-        );
-        let mut bytes = head.into_bytes();
-        bytes.extend_from_slice(&picture.jpeg);
-        bytes.extend_from_slice(b"\r\n");
+        let header = PictureHeader {
+            bytes: picture.jpeg.len(),
+            seconds: picture.seconds,
+            rung,
+            left_out: self.left_out,
+            source_size: picture.source_size,
+        };
+        let bytes = header.part(&picture.jpeg);
         self.sent += bytes.len();
         events.send(bytes).is_ok()
     }
@@ -236,7 +238,7 @@ mod tests {
         one.change(3);
         assert_eq!(views.viewed_rungs("a"), [0, 3]);
         let mut pictures = one.pictures().unwrap();
-        let picture = |seconds| Picture { seconds, jpeg: vec![1, 2] };
+        let picture = |seconds| Picture { seconds, jpeg: vec![1, 2], source_size: None };
         views.add("a", 3, picture(1.0));
         views.add("a", 3, picture(2.0));
         views.add("b", 3, picture(2.0));
@@ -263,7 +265,7 @@ mod tests {
         let registration = ViewerRegistration::register(&views, "a").ok().unwrap();
         let (events, response) = events(CONTENT_TYPE);
         let fed = tokio::spawn(feed(registration, events, Viewer::new(policy())));
-        views.add("a", 0, Picture { seconds: 1.0, jpeg: vec![0; 100] });
+        views.add("a", 0, Picture { seconds: 1.0, jpeg: vec![0; 100], source_size: None });
         views.close("a");
         fed.await.unwrap();
         drop(response);
