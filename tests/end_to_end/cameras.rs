@@ -119,6 +119,45 @@ fn a_camera_is_watched_lost_and_found_again() {
     process.kill();
 }
 
+#[test]
+fn an_uplink_is_read_lost_and_found_again() {
+    let cluster = Cluster::start("uplinks", 1, "cpus:1;mem:1024;disk:1024");
+    let path = |name: &str| cluster.directory.join(name);
+    let street = path("street.mp4");
+    succeeds(video(&["generate", &street, "--seed=4", "--vehicles=90", "--width=320", "--height=180", "--seconds=8"]));
+    succeeds(video(&["profile", &street, "--seconds=4", "--output", &path("p.json")]));
+    std::fs::write(path("readers"), "me:hunter2\n").unwrap();
+    let (listen, credential) = (format!("127.0.0.1:{}", free_port()), path("readers"));
+    let uplink = || {
+        let arguments = ["uplink", &street, "--repeat", "--listen", &listen, "--credential-file", &credential];
+        let mut uplink = Process::start(&mut video(&arguments));
+        uplink.line(Stream::Stdout, &["uplink://"]);
+        uplink
+    };
+    let mut first = uplink();
+    let source = format!("uplink://me:hunter2@{listen}/?most=2");
+    std::fs::write(path("queries.toml"), QUERY.replace("max_lag", &format!("video = \"{source}\"\nmax_lag"))).unwrap();
+    let mut process = Process::start(&mut video(&["--master", &cluster.master, "--queries", &path("queries.toml")]));
+    let line = process.line(Stream::Stderr, &["http://"]);
+    let api = line.trim().rsplit("http://").next().unwrap().to_owned();
+    let query = || support::call(&api, "GET", "/queries/gate").unwrap_or_default();
+    process.until("cars are counted", || query()["found"].as_u64() > Some(2));
+    let status = query();
+    assert_eq!(status["source"]["state"], "live", "{status}");
+    let refused = support::request(&listen, "GET", "/status", "").unwrap();
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    first.kill();
+    process.until("the source is lost", || query()["source"]["state"] == "lost");
+    let mut second = uplink();
+    process.until("the source is connected again", || query()["source"]["connections"].as_u64() == Some(2));
+    // Pictures of all rungs arrive in the size of the source.
+    let told = format!("{}{}", query(), process.told());
+    assert!(!told.contains("hunter2"), "credentials are told: {told}");
+    assert!(!told.contains("pictures changed"), "{told}");
+    process.kill();
+    second.kill();
+}
+
 /// Returns the body of the next POST.
 fn next_alert(hook: &TcpListener) -> Value {
     let (stream, _) = hook.accept().unwrap();

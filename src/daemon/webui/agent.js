@@ -8,12 +8,12 @@ import { Shell, run } from "./shell.js";
 import { dateTime } from "./format.js";
 import { Answer, Badge, Facts, Heading, Id, Section, Totals } from "./ui.js";
 
-/** How often the state is read while the page is visible, in milliseconds: agents have no event stream. */
+/** Interval between reads of the state while the page is visible, in milliseconds: agents have no event stream. */
 const EVERY = 3000;
 
 const StateContext = createContext({});
 
-/** The state, read again and again: `{data, error}`. */
+/** The state, read periodically: `{data, error}`. */
 function useAgentState() {
   const [answer, setAnswer] = useState({});
   useEffect(() => {
@@ -45,7 +45,7 @@ const ofState = (page) => (properties) => {
   return html`<${Answer} answer=${answer}>${(state) => html`<${page} state=${state} ...${properties} />`}<//>`;
 };
 
-/** What is used of the agent's resources. */
+/** The used part of the agent's resources. */
 function used({ frameworks = [] }) {
   const sums = {};
   for (const { resources } of frameworks.flatMap((framework) => framework.executors)) {

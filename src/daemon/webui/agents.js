@@ -1,4 +1,4 @@
-// Agents: the list, and one agent with its tasks and what may be done with it.
+// Agents: the list, and one agent with its tasks and the operator's actions.
 
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { call } from "./api.js";
@@ -9,7 +9,7 @@ import { Table, shown, useSettled } from "./table.js";
 import { Badge, Empty, Facts, Filter, Heading, Id, Section, Since, Totals, Use, useAnswer, useStore } from "./ui.js";
 import { TaskTable } from "./tasks.js";
 
-/** What an agent is doing, as a kind of colour and a word. */
+/** The state of an agent, as a kind of colour and a word. */
 function condition(agent) {
   const draining = agent.drain?.state;
   if (draining) return ["stopped", draining.toLowerCase()];
@@ -35,7 +35,7 @@ const searchable = (agent) =>
     .join(" ")
     .toLowerCase();
 
-/** A column that compares what is allocated with the total. */
+/** A column that compares the allocation with the total. */
 const use = (name, minor) => ({
   name,
   title: name,
@@ -126,7 +126,7 @@ function AgentList() {
       empty=${wanted ? "No agent matches the filter." : "No agent has registered."} />`;
 }
 
-/** What an operator can do with an agent. */
+/** The operator's actions for an agent. */
 function Actions({ agent }) {
   const store = useStore();
   const change = (type, body = {}) =>

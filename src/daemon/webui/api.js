@@ -11,7 +11,7 @@ export class CallError extends Error {
   }
 }
 
-/** The value of the Authorization header; "" without a user. It lives as long as the browser's tab. */
+/** The value of the Authorization header; "" without a user. It is kept until the browser's tab is closed. */
 export const credentials = () => sessionStorage.getItem(KEY) ?? "";
 
 /** Name of the user who is logged in; "" without one. */
@@ -33,7 +33,7 @@ export function logOut() {
 
 let onUnauthorized = () => {};
 
-/** Sets what happens on an answer 401. */
+/** Sets the function that is called on an answer 401. */
 export function whenUnauthorized(listener) {
   onUnauthorized = listener;
 }

@@ -6,19 +6,19 @@ import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 let open = () => {};
 
 /**
- * Asks before a change. `act` is called with the values of the dialog's fields and may throw; the error's text is shown
- * and the dialog stays open. `fields` are `{name, label, type, value, hint}`.
+ * Asks for confirmation of a change. `act` is called with the values of the dialog's fields and may throw; the error's
+ * text is shown and the dialog stays open. `fields` are `{name, label, type, value, hint}`.
  */
 export const confirmChange = (question) => open(question);
 
-/** A button that asks before it changes something. */
+/** A button that asks for confirmation before a change. */
 export const ChangeButton = ({
   label,
   ...question
 }) => html`<button type="button" class=${question.danger ? "danger" : ""}
   onClick=${() => confirmChange({ action: label, ...question })}>${label}</button>`;
 
-/** Where dialogs appear; once in a page. */
+/** The place of dialogs; once in a page. */
 export function DialogHost() {
   const [question, setQuestion] = useState(undefined);
   useEffect(() => {

@@ -156,7 +156,7 @@ export function ExecutorPage({ state, segments: [framework, id, container] }) {
     <${Output} directory=${executor.directory} />`;
 }
 
-/** Where a task of a pod writes: below its executor's sandbox, in a container of its own. */
+/** The sandbox of a task of a pod: below its executor's, in a container of its own. */
 function placeOf({ executor }, task) {
   const container = task.statuses.at(-1)?.container_status?.container_id;
   const isNested = Boolean(container?.parent);

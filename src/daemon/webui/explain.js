@@ -1,4 +1,4 @@
-// Why a framework has no offers: the answer to EXPLAIN, as text and by agent.
+// The reasons for which a framework has no offers: the answer to EXPLAIN, as text and by agent.
 
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { dateTime, percent } from "./format.js";
@@ -61,7 +61,7 @@ const COLUMNS = [
   },
 ];
 
-/** The window of an agent that is to be unavailable. */
+/** The scheduled unavailability of an agent. */
 const windowOf = ({ maintenance: window }) => window && `maintenance from ${dateTime(window.start)}`;
 
 function One({ explanation }) {
@@ -88,7 +88,7 @@ function One({ explanation }) {
   <//>`;
 }
 
-/** Why a framework has no offers; with amounts in the field, why it has none that contain them. */
+/** The reasons for which a framework has no offers; with amounts in the field, none that contain them. */
 export function Explanation({ framework, role }) {
   const need = useRoute().query.get("need") ?? "";
   const asked = useSettled(need.trim(), 400);

@@ -1,4 +1,4 @@
-// Texts and numbers of what the APIs return: amounts of resources, times, states, links. It shows nothing itself.
+// Texts and numbers of values of the APIs: amounts of resources, times, states, links. It shows nothing itself.
 
 /** Amounts of scalars by name, of a list of v1 resources. */
 export function amounts(resources = []) {
@@ -88,7 +88,7 @@ export function duration(length) {
   return parts.slice(0, 2).join(" ") || "0s";
 }
 
-/** How long ago an instant in seconds since the epoch was. */
+/** The age of an instant in seconds since the epoch. */
 export const ago = (at) => (at ? duration(Date.now() / 1000 - at) : "–");
 
 /** A task's state without its prefix, in lower case: `running`. */

@@ -1,4 +1,4 @@
-// Frameworks: the list, and one framework with its tasks, offers, and why it has none.
+// Frameworks: the list, and one framework with its tasks and offers, and the reasons for which it has none.
 
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { call } from "./api.js";

@@ -5,11 +5,11 @@ import { hasEnded, stateKind } from "./format.js";
 /** Intervals of a plot. */
 const BINS = 90;
 
-/** The state of a task during one of its statuses, by the series it belongs to. */
+/** The series of a task's state during one of its statuses. */
 const SERIES = ["pending", "running", "done", "stopped", "bad"];
 
 /**
- * Counts per interval of the last `span` seconds: how many tasks were pending and running at its end, and how many
+ * Counts per interval of the last `span` seconds: the tasks that were pending and running at its end, and those that
  * became done, stopped or bad in it.
  */
 export function countStates(tasks, span, now) {

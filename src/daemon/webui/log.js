@@ -1,14 +1,14 @@
 // A file as text that grows: the end of the file, what is appended to it, and earlier parts on request.
-// It does not know which file it shows.
+// It does not depend on the file.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { download, readFile } from "./api.js";
 import { bytes } from "./format.js";
 import { Heading } from "./ui.js";
 
-/** Bytes that one read returns at most. */
+/** Maximum number of bytes that one read returns. */
 const READ = 64 * 1024;
-/** Characters that are kept; earlier ones can be loaded again. */
+/** Maximum number of characters that are kept; earlier ones can be loaded again. */
 const KEPT = 2 * 1024 * 1024;
 const EVERY = 1000;
 
@@ -24,7 +24,7 @@ class Tail {
     this.path = path;
   }
 
-  /** Reads what has been appended. Returns whether there was something. */
+  /** Reads appended bytes. Returns whether there were any. */
   async more() {
     const size = (await readFile(this.path, -1)).offset;
     if (size < this.next) this.#restart(0);
@@ -49,7 +49,7 @@ class Tail {
     this.first = offset;
   }
 
-  /** Shows the file from an offset on: it was truncated, or its beginning is far away. */
+  /** Shows the file from an offset on: it was truncated, or its beginning is more than one read away. */
   #restart(offset) {
     Object.assign(this, { text: "", first: offset, next: offset });
     this.#decoder = new TextDecoder();

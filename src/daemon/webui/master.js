@@ -32,7 +32,7 @@ const PAGES = [
   { title: "Search", page: SearchPage, hidden: true },
 ];
 
-/** Why the page is not up to date. */
+/** The reason for which the page is not up to date. */
 function Notice({ store }) {
   const { error, ready } = store;
   if (!error) return ready ? undefined : html`<p class="notice" role="status">Loading the cluster's state…</p>`;

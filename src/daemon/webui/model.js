@@ -1,11 +1,11 @@
-// Tasks, agents and frameworks as the page keeps them, made of the messages of the operator API.
+// Tasks, agents and frameworks in the form that the page keeps, made from messages of the operator API.
 
 import { seconds } from "./format.js";
 
 /** Port of an agent whose info has none. */
 const DEFAULT_PORT = 5051;
 
-/** A status of a task, without what the page does not show. */
+/** A status of a task, with the fields that the page shows. */
 export const statusOf = (status) => ({
   state: status.state,
   time: status.timestamp ?? 0,

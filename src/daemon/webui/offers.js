@@ -11,7 +11,7 @@ const columns = (store) => [
     name: "id",
     title: "Offer",
     value: (offer) => offer.id.value,
-    // What is before it is the same for all offers of a master.
+    // The part before it is the same for all offers of a master.
     cell: (offer) => html`<code title=${offer.id.value}>${offer.id.value.split("-").pop()}</code>`,
   },
   {

@@ -14,7 +14,7 @@ const SPANS = [
   ["86400", "1 day"],
 ];
 
-/** How many tasks have each kind of state; `states` has pairs of a state and a number of tasks. */
+/** The number of tasks by kind of state; `states` has pairs of a state and a number of tasks. */
 function kinds(states) {
   const counts = { pending: 0, running: 0, done: 0, stopped: 0, bad: 0 };
   for (const [state, tasks] of states) counts[stateKind(state)] += tasks;
@@ -45,7 +45,7 @@ function useCounts(overview) {
 export function Overview() {
   const { ready } = useStore();
   const answer = useAnswer("GET_OVERVIEW");
-  // While there is neither, the notice above says that the state is loading, or why it is not.
+  // While there is neither, the notice above says that the state is loading, or that it cannot be loaded.
   if (!answer.data) return html`<${Heading} title="Overview" />${ready && html`<${Answer} answer=${answer} />`}`;
   return html`<${Heading} title="Overview" /><${Figures} overview=${answer.data} />
     <div class="columns">
@@ -109,7 +109,7 @@ function Agents({ shares }) {
 function History() {
   const store = useStore();
   const [span, setSpan] = useState("900");
-  // Each second at most: the plot moves with time.
+  // At most once a second: the plot moves with time.
   const now = Math.floor(Date.now() / 1000);
   const { times, counts, step } = useMemo(
     () => countStates(store.tasks.values(), Number(span), now),

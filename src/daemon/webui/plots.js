@@ -1,4 +1,4 @@
-// Plots: stacked areas over time as SVG, and a map of cells on a canvas. Data and colours' names are given.
+// Plots: stacked areas over time as SVG, and a map of cells on a canvas. Data and names of colours are parameters.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { useWidth } from "./ui.js";
@@ -90,7 +90,7 @@ function columns(bottom, top, x, y, step) {
     .join("");
 }
 
-/** Height of a map of many cells in pixels, roughly. */
+/** Approximate height of a map of many cells, in pixels. */
 const MAP = 400;
 /** Steps of the map's colours. */
 const STEPS = 6;

@@ -1,4 +1,4 @@
-// Roles: shares, weights, quotas and what is allocated, as a list and for one role.
+// Roles: shares, weights, quotas and allocations, as a list and for one role.
 
 import { html } from "./vendor/preact-htm.js";
 import { amount, amounts, amountsText, count, number, percent, quantities } from "./format.js";
@@ -6,7 +6,7 @@ import { link, setQuery, useRoute } from "./route.js";
 import { Table, shown } from "./table.js";
 import { Answer, Bar, Empty, Facts, Filter, Heading, Section, useAnswer, useStore } from "./ui.js";
 
-/** One row for each role, from the answers that know of roles. */
+/** One row for each role, from all answers about roles. */
 function rolesOf(roles, quota, fairness) {
   const configs = new Map((quota?.status?.configs ?? []).map((config) => [config.role, config]));
   const shares = new Map((fairness?.roles ?? []).map((role) => [role.role, role]));

@@ -1,5 +1,5 @@
 // Hash routes such as `#/tasks/FRAMEWORK/TASK?q=text`: reading, writing, and rendering again when they change.
-// It knows no pages.
+// It does not depend on the pages.
 
 import { useEffect, useState } from "./vendor/preact-htm.js";
 

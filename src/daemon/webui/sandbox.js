@@ -56,7 +56,7 @@ const columns = (open) => [
   },
 ];
 
-/** A browser of a directory and what is below it. */
+/** A browser of a directory tree. */
 export function Sandbox({ root }) {
   const [path, setPath] = useState(root);
   const [file, setFile] = useState(undefined);

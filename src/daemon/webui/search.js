@@ -6,7 +6,7 @@ import { link } from "./route.js";
 import { Empty, Heading, Section, useStore } from "./ui.js";
 import { TaskTable } from "./tasks.js";
 
-/** Agents and frameworks that are listed at most; the tasks are a table. */
+/** Maximum number of agents and frameworks that are listed; the tasks are a table. */
 const MOST = 50;
 
 function Matches({ title, found, route }) {

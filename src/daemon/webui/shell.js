@@ -130,7 +130,7 @@ export function Shell({ pages, title, notice, searchLabel, isEmpty = false }) {
     <${DialogHost} />`;
 }
 
-/** Shows the log-in form whenever the daemon asks for a user, and otherwise what `start` returns. */
+/** Shows the log-in form while the daemon requires a user, and otherwise the element that `start` returns. */
 export function run(start) {
   const show = () => render(html`<${Root} start=${start} />`, document.body);
   show();

@@ -1,4 +1,4 @@
-// The master's state as the page knows it: agents, frameworks and tasks from the event stream, and answers to calls
+// The page's copy of the master's state: agents, frameworks and tasks from the event stream, and answers to calls
 // for the rest. It notifies its listeners of changes in batches, and draws nothing.
 
 import { CallError, call, subscribe } from "./api.js";
@@ -6,24 +6,24 @@ import { hasEnded } from "./format.js";
 import { agentOf, frameworkOf, statusOf, taskOf } from "./model.js";
 import { visible, whenHidden } from "./visible.js";
 
-/** Ended tasks that are kept; the master itself forgets the oldest. */
+/** Maximum number of ended tasks that are kept; the master removes the oldest, too. */
 const ENDED_MAX = 100_000;
 /** Shortest time between two renderings, in milliseconds. They take at most a fifth of the time. */
 const RENDER_EVERY = 200;
 /** Shortest time between two calls for the same answer, in milliseconds. */
 const CALL_EVERY = 2000;
-/** Slow answers are asked for less often: after so many times what the last one took, so that pages cost little. */
+/** Interval between calls for a slow answer, as a multiple of the time that the last one took. */
 const CALL_PART = 500;
-/** But after this time, in milliseconds. */
+/** Maximum of that interval, in milliseconds. */
 const CALL_LATEST = 30_000;
 const RECONNECT_EVERY = 2000;
-/** How long an answer is kept that no page shows. */
+/** Time for which an answer is kept that no page shows, in milliseconds. */
 const ANSWER_KEPT = 60_000;
 
-/** Tasks that are taken in at once; the page draws, and reacts to its user, between them. */
+/** Number of tasks that are added at once; the page draws, and reacts to its user, in between. */
 const SLICE = 4000;
 
-/** Resolves after what is to be rendered now has been painted. */
+/** Resolves after the pending rendering has been painted. */
 const painted = () =>
   new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => setTimeout(resolve))));
 
@@ -34,7 +34,7 @@ export class Store {
   agents = new Map();
   frameworks = new Map();
   tasks = new Map();
-  /** Why there is no event stream; undefined while there is one. */
+  /** The reason for which there is no event stream; undefined while there is one. */
   error = undefined;
   /** Whether the state has arrived. */
   ready = false;
@@ -55,7 +55,7 @@ export class Store {
   /** Follows the event stream while the page is in view, and subscribes again when the stream ends. */
   async run() {
     await visible();
-    // The state of a big cluster takes seconds: the overview's figures are asked for, and drawn, before it.
+    // The state of a large cluster takes seconds: the overview's figures are requested, and drawn, before it.
     await this.#current(this.#kept("GET_OVERVIEW"));
     await painted();
     while (!this.#stopped) {
@@ -94,7 +94,10 @@ export class Store {
   frameworkName = (id) => this.frameworks.get(id)?.name ?? id;
   task = (framework, id) => this.tasks.get(taskKey(framework, id));
 
-  /** The answer to a call, `{data, error}`: undefined until it has arrived. Asks again when it may have changed. */
+  /**
+   * The answer to a call, `{data, error}`: undefined until it has arrived. It is requested again when it may have
+   * changed.
+   */
   answer(type, body) {
     const answer = this.#kept(type, body);
     this.#current(answer);
@@ -112,26 +115,26 @@ export class Store {
     return answer;
   }
 
-  /** Forgets answers that no page has shown for a while. */
+  /** Removes answers that no page has shown for a while. */
   #forgetAnswers() {
     const kept = [...this.#answers].filter(([, { used }]) => used > Date.now() - ANSWER_KEPT);
     this.#answers = new Map(kept);
   }
 
-  /** Asks for all answers again, after a change that has no event. */
+  /** Requests all answers again, after a change that has no event. */
   refresh() {
     for (const answer of this.#answers.values()) answer.next = 0;
     this.#changed();
   }
 
-  /** Asks again, now or in time, if the answer may have changed. Resolves when no question is under way. */
+  /** Requests the answer again, now or later, if it may have changed. Resolves when no request is pending. */
   #current(answer) {
     const now = Date.now();
     if (answer.asking || answer.version === this.version || document.hidden) return answer.asking;
     if (now >= answer.next) return (answer.asking = this.#ask(answer));
     answer.timer ??= setTimeout(() => {
       answer.timer = undefined;
-      // Nothing shows it any more if no rendering has used it since.
+      // No page shows it if no rendering has used it since.
       if (answer.used > now - CALL_EVERY) this.#current(answer);
     }, answer.next - now);
     return undefined;
@@ -204,12 +207,12 @@ export class Store {
         if (framework) this.#setFramework({ ...framework, completed: true, active: false, connected: false });
         break;
       }
-      // A heartbeat is when answers are asked for again: some changes have no event.
+      // On a heartbeat answers are requested again: some changes have no event.
     }
     this.#changed();
   }
 
-  /** Takes the whole state in slices, and shows it when it is complete: events follow it. */
+  /** Adds the whole state in slices, and shows it when it is complete; events follow it. */
   async #subscribed(state) {
     const { completed_tasks: completed = [], unreachable_tasks: unreachable = [], tasks = [] } = state.get_tasks ?? {};
     const all = new Map();
@@ -255,7 +258,7 @@ export class Store {
     if (hasEnded(state) && !hasEnded(old.state)) this.#limit(key);
   }
 
-  /** Notes that a task has ended, and forgets the ones that ended first. */
+  /** Records that a task has ended, and removes the tasks that ended first. */
   #limit(key) {
     this.#ended.push(key);
     if (this.#ended.length < ENDED_MAX * 1.1) return;

@@ -7,9 +7,9 @@ import { compare, count } from "./format.js";
 
 /** Height of a row in pixels, as in style.css. */
 const ROW = 32;
-/** Rows above and below the view that are rendered, too. */
+/** Number of rows above and below the view that are also rendered. */
 const MARGIN = 12;
-/** Tables up to this length are rendered whole. */
+/** Maximum number of rows of a table that is rendered completely. */
 const WHOLE = 150;
 
 const inOrder = (a, b) =>
@@ -58,7 +58,7 @@ function useWindow(body, length) {
 /**
  * A sortable table. A column is `{name, title, cell(row), value(row), width, numeric, minor, bars}`: without `value` it
  * does not sort, `minor` ones are left out on narrow screens, one with `bars` has their width, and one without `width`
- * takes what is left.
+ * takes the remaining width.
  */
 export function Table({ label, columns, rows, rowKey, sort: initial = {}, empty = "There are none." }) {
   const [sort, setSort] = useState(initial);
@@ -111,7 +111,7 @@ function Head({ column, sort, onClick }) {
 const Gap = ({ rows, columns }) => html`<tr class="gap" aria-hidden="true">
   <td colspan=${columns} style=${{ height: `${rows * ROW}px` }}></td></tr>`;
 
-/** Keeps a value until it has not changed for a moment: typing does not filter at each key. */
+/** Delays a value until it has not changed for a moment, so that typing does not filter at each key. */
 export function useSettled(value, delay = 120) {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -121,5 +121,5 @@ export function useSettled(value, delay = 120) {
   return settled;
 }
 
-/** How many rows a filter leaves: `12 of 3,400`. */
+/** The number of rows that match a filter: `12 of 3,400`. */
 export const shown = (rows, all) => (rows === all ? count(all) : `${count(rows)} of ${count(all)}`);

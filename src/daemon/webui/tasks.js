@@ -1,4 +1,4 @@
-// Tasks: the list, a table that other pages use, and one task with its history and why it waits.
+// Tasks: the list, a table that other pages use, and one task with its history and the reason for which it waits.
 
 import { html, useMemo } from "./vendor/preact-htm.js";
 import { call } from "./api.js";
@@ -35,7 +35,7 @@ const isOfKind = (task, kind) => !kind || (kind === "active" ? !hasEnded(task.st
 
 const held = (task, name) => amounts(task.resources)[name] ?? 0;
 
-/** The columns; the names of agents and frameworks are the store's. */
+/** The columns; names of agents and frameworks come from the store. */
 const columns = (store) => [
   {
     name: "id",
@@ -132,7 +132,7 @@ function TaskList() {
     <${TaskTable} tasks=${tasks} empty=${wanted || kind ? "No task matches the filter." : "There are no tasks."} />`;
 }
 
-/** Why a task that does not run yet does not. */
+/** The reason for which a task does not run yet. */
 function Waiting({ task }) {
   if (task.state === "TASK_STAGING") {
     return html`<p>The agent has the task, and its executor has not reported it yet. The agent may still fetch files or

@@ -1,4 +1,5 @@
-// The colour scheme: the system's, or the one the user chose. It is loaded first: no other colours flash.
+// The colour scheme: the system's, or the one the user chose. It is loaded first, so that no other colours are shown
+// meanwhile.
 
 {
   const KEY = "theme";

@@ -24,7 +24,7 @@ export function useStore() {
   return store;
 }
 
-/** The answer to an operator call, asked for again after changes: `{data, error}`. */
+/** The answer to an operator call, requested again after changes: `{data, error}`. */
 export const useAnswer = (type, body) => useStore().answer(type, body);
 
 /** Sets the document's title while the component is shown. */
@@ -103,7 +103,7 @@ export const Failure = ({ error }) => html`<p class="failure" role="alert">
   ${error.status === 403 ? "You may not see this: the daemon's access control lists do not allow it." : error.message}
 </p>`;
 
-/** A call's answer once it is there: `children` is a function of it. The last answer stays while calls fail. */
+/** A call's answer once it has arrived: `children` is a function of it. The last answer stays while calls fail. */
 export function Answer({ answer, children }) {
   if (answer.data) return children(answer.data);
   return answer.error ? html`<${Failure} error=${answer.error} />` : html`<p class="empty" role="status">Loading…</p>`;
@@ -142,7 +142,7 @@ export const Choice = ({ value, label, options, onChange }) => html`<select aria
   ${options.map(([option, text]) => html`<option value=${option} selected=${option === value}>${text}</option>`)}
 </select>`;
 
-/** Each resource of a total, with what is allocated and offered of it. */
+/** Each resource of a total, with its allocated and offered amounts. */
 export function Totals({ total, allocated = {}, offered = {}, empty = "There are none." }) {
   const first = ["cpus", "mem", "disk", "gpus"];
   const names = [...new Set([...first, ...Object.keys(total)])].filter((name) => total[name] > 0);

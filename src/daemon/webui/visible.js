@@ -1,6 +1,6 @@
 // Whether the page is visible. Hidden pages close their connections: a browser opens only six to one server.
 
-/** How long a page may be hidden before it closes its connections, in milliseconds. */
+/** Time for which a page may be hidden before it closes its connections, in milliseconds. */
 const HIDDEN_MAX = 10_000;
 
 const inView = () => !document.hidden;

@@ -44,6 +44,9 @@ pub struct Limits {
     /// Send buffer of a connection in the kernel, in bytes; `None`: the kernel chooses. A smaller one shows earlier
     /// that a peer does not read.
     pub send_buffer: Option<u32>,
+    /// Maximum number of unsent bytes of a connection in the kernel (`TCP_NOTSENT_LOWAT`); `None`: those of the send
+    /// buffer.
+    pub unsent: Option<u32>,
 }
 
 impl Default for Limits {
@@ -62,6 +65,7 @@ impl Default for Limits {
             stop: Duration::from_millis(200),
             connections: 1 << 20,
             send_buffer: None,
+            unsent: None,
         }
     }
 }

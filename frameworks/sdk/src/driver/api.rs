@@ -25,6 +25,8 @@ pub const BODY_MAX: usize = 8 << 20;
 const EVENTS_MAX: usize = 8 << 20;
 /// Size of the kernel's send buffer for a reader of [`serve_prompt`], in bytes; the kernel doubles it.
 const PROMPT_BUFFER: u32 = 16 << 10;
+/// Maximum number of bytes for a reader of [`serve_prompt`] that the kernel has not sent.
+const PROMPT_UNSENT: u32 = 4 << 10;
 /// Maximum number of clients that are connected at once; idle ones are disconnected to admit others.
 const CONNECTIONS_MAX: usize = 4096;
 
@@ -180,7 +182,11 @@ pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> 
 /// # Errors
 /// As [`serve`].
 pub fn serve_prompt<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
-    serve_within(address, api, Limits { body: BODY_MAX, send_buffer: Some(PROMPT_BUFFER), ..Limits::default() })
+    serve_within(
+        address,
+        api,
+        Limits { body: BODY_MAX, send_buffer: Some(PROMPT_BUFFER), unsent: Some(PROMPT_UNSENT), ..Limits::default() },
+    )
 }
 
 fn serve_within<A: Api>(address: SocketAddr, api: Arc<A>, limits: Limits) -> io::Result<Serving> {

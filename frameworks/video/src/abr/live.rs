@@ -1,5 +1,5 @@
-//! The live view, and the uplink of a camera, as a stream of chunks of one second: chooses the size, quality and rate of the pictures that a viewer
-//! gets. It sends nothing and reads no clock.
+//! The live view and the uplink of a camera as streams of chunks of one second: chooses the size, quality and rate of
+//! the pictures that a viewer gets. It sends nothing and reads no clock.
 //!
 //! Bytes that a viewer's connection does not accept stay in a queue; the buffer is [`LATENCY`] less the age of that
 //! queue. The buffer is therefore full for a viewer that is up to date, and a chunk that takes longer than the buffer
@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::steady::Steady;
 use super::{BitratePolicy, Measured, Observation, Setting, Weights};
 use crate::bitrate::{BitrateError, Movie, Network, ScoreWeights};
 
@@ -103,6 +104,10 @@ pub struct Viewer {
     /// Estimated bandwidth of the connection in Mbit/s, and the periods since it was busy.
     believed: f64,
     since_busy: u32,
+    /// Limits changes of the rung; `None` for people.
+    steady: Option<Steady>,
+    /// Highest rung that the viewer has a use for.
+    most: usize,
 }
 
 impl Viewer {
@@ -119,7 +124,22 @@ impl Viewer {
             passed: 0.0,
             believed: 0.0,
             since_busy: KNOWN,
+            steady: None,
+            most: RUNGS.len() - 1,
         }
+    }
+
+    /// Sets the highest rung that the viewer has a use for.
+    #[must_use]
+    pub fn at_most(self, rung: usize) -> Viewer {
+        Viewer { most: rung.min(RUNGS.len() - 1), ..self }
+    }
+
+    /// Limits changes of the rung, for a viewer that is a query. A fixed rung is not limited.
+    #[must_use]
+    pub fn steady(self) -> Viewer {
+        let steady = (!matches!(self.policy, BitratePolicy::Fixed(_))).then(Steady::default);
+        Viewer { steady, ..self }
     }
 
     /// Returns the current rung of the viewer.
@@ -155,7 +175,11 @@ impl Viewer {
         self.believed = sample.min(most);
         self.measured.add(self.believed);
         (self.taken, self.busy, self.passed) = (0.0, 0.0, 0.0);
-        self.rung = self.choose(age);
+        let chosen = self.choose(age).min(self.most);
+        self.rung = match &mut self.steady {
+            Some(steady) => steady.next(self.rung, chosen),
+            None => chosen,
+        };
         true
     }
 

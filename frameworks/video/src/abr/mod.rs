@@ -17,6 +17,7 @@ mod compare;
 mod linear;
 pub mod live;
 mod predictive;
+mod steady;
 mod study;
 mod train;
 

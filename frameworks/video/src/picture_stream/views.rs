@@ -1,5 +1,5 @@
-//! Sends pictures to viewers, to each at the rate of its connection. A viewer never delays the sender or another viewer:
-//! pictures that it does not take are skipped. Makes no pictures.
+//! Sends pictures to viewers, to each at the rate of its connection. A viewer never delays the sender or another
+//! viewer: pictures that it does not take are skipped. Makes no pictures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,7 @@ use sdk::driver::api::{Events, Response, events};
 use tokio::sync::watch;
 
 use super::{CONTENT_TYPE, PictureHeader};
-use crate::abr::BitratePolicy;
-use crate::abr::live::{RUNGS, Viewer, policy};
+use crate::abr::live::{RUNGS, Viewer};
 
 /// Maximum number of viewers of all queries together.
 const VIEWERS_MAX: usize = 64;
@@ -81,15 +80,14 @@ impl Views {
         self.lock().remove(query);
     }
 
-    /// Opens a stream of pictures for one viewer. `kind` is the policy that chooses the rung; `None` for the default
-    /// one.
+    /// Opens a stream of pictures for a viewer.
     ///
     /// # Errors
     /// Returns an error if there are too many viewers.
-    pub(crate) fn open(self: &Arc<Views>, query: &str, kind: Option<BitratePolicy>) -> Result<Response, ViewRefused> {
+    pub(crate) fn open(self: &Arc<Views>, query: &str, viewer: Viewer) -> Result<Response, ViewRefused> {
         let registration = ViewerRegistration::register(self, query)?;
         let (events, response) = events(CONTENT_TYPE);
-        tokio::spawn(feed(registration, events, Viewer::new(kind.unwrap_or_else(policy))));
+        tokio::spawn(feed(registration, events, viewer));
         Ok(response)
     }
 }
@@ -228,6 +226,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abr::live::policy;
 
     #[test]
     fn viewers_are_counted_by_rung_and_leave() {

@@ -7,7 +7,7 @@ use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
 use serde::Deserialize;
 
 use super::{Error, Inner};
-use crate::abr::live::{POLICY_NAMES, policy_named};
+use crate::abr::live::{POLICY_NAMES, Viewer, policy, policy_named};
 use crate::spec::{QuerySpec, parse};
 
 /// Answers calls:
@@ -87,16 +87,16 @@ impl Api for VideoApi {
 impl VideoApi {
     /// Serves a live view. The parameter `policy` chooses another policy, for comparisons.
     async fn live(&self, query: &str, call: &Call) -> Response {
-        let kind = match call.query.get("policy").map(policy_named) {
-            None => None,
-            Some(Some(kind)) => Some(kind),
+        let policy = match call.query.get("policy").map(policy_named) {
+            None => policy(),
+            Some(Some(policy)) => policy,
             Some(None) => return error(StatusCode::BAD_REQUEST, format!("policy must be {POLICY_NAMES}")),
         };
         match self.0.status().await {
             Ok(status) if !status.queries.iter().any(|one| one.name == query) => {
                 error(StatusCode::NOT_FOUND, format!("there is no query {query:?}"))
             }
-            Ok(_) => self.0.views.open(query, kind).unwrap_or_else(|_| {
+            Ok(_) => self.0.views.open(query, Viewer::new(policy)).unwrap_or_else(|_| {
                 error(StatusCode::SERVICE_UNAVAILABLE, "the maximum number of viewers is connected")
             }),
             Err(why) => refusal(&why),

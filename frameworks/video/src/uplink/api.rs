@@ -8,17 +8,21 @@ use wire::auth::check_basic;
 
 use super::STREAM;
 use super::capture::CaptureStatus;
-use crate::abr::live::{POLICY_NAMES, RUNGS, policy_named};
+use crate::abr::BitratePolicy;
+use crate::abr::live::{POLICY_NAMES, RUNGS, Viewer, policy_named};
 use crate::picture_stream::Views;
 
 /// Realm of the API.
 const REALM: &str = "tepui-uplink";
+/// Policy of readers that ask for no other. Where a query counts on the pictures it is the best adaptive one
+/// (docs/papers/bitrate.md); the linear policy is trained for people.
+const DEFAULT_POLICY: BitratePolicy = BitratePolicy::Rate;
 
 /// Answers calls:
 ///
 /// | call | answer |
 /// |---|---|
-/// | `GET /` | the pictures as a stream of JPEG, adapted to the connection; `?policy=` for comparisons |
+/// | `GET /` | the pictures as a stream of JPEG, adapted to the connection; `?most=` is the highest rung that the reader has a use for, `?policy=` another policy, for comparisons |
 /// | `GET /status` | the source's state and size, and the number of readers of each rung |
 #[derive(Debug)]
 pub(super) struct UplinkApi {
@@ -45,13 +49,18 @@ impl Api for UplinkApi {
         match call.route() {
             ("GET", path) if path.is_empty() => {
                 let policy = match call.query.get("policy") {
-                    None => None,
+                    None => DEFAULT_POLICY,
                     Some(name) => match policy_named(name) {
-                        Some(policy) => Some(policy),
+                        Some(policy) => policy,
                         None => return error(StatusCode::BAD_REQUEST, format!("policy must be {POLICY_NAMES}")),
                     },
                 };
-                self.views.open(STREAM, policy).unwrap_or_else(|_| {
+                let most = match call.query.get("most").map(str::parse) {
+                    None => RUNGS.len() - 1,
+                    Some(Ok(rung)) if rung < RUNGS.len() => rung,
+                    Some(_) => return error(StatusCode::BAD_REQUEST, "most must be a rung from 0 to 5"),
+                };
+                self.views.open(STREAM, Viewer::new(policy).steady().at_most(most)).unwrap_or_else(|_| {
                     error(StatusCode::SERVICE_UNAVAILABLE, "the maximum number of readers is connected")
                 })
             }

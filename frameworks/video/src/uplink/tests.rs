@@ -122,7 +122,12 @@ async fn what_cannot_be_read_is_told() {
     let status = client.get("/status").await.unwrap().text();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["readers"], serde_json::json!([0, 0, 0, 0, 0, 0]));
-    for (path, code, says) in [("/?policy=6", 400, "policy must be"), ("/other", 404, "there are GET /")] {
+    for (path, code, says) in [
+        ("/?policy=6", 400, "policy must be"),
+        ("/?most=6", 400, "most must be"),
+        ("/?most=", 400, "most must be"),
+        ("/other", 404, "there are GET /"),
+    ] {
         let reply = client.get(path).await.unwrap();
         assert_eq!(reply.status.as_u16(), code);
         assert!(reply.text().contains(says), "{}", reply.text());

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -90,9 +91,12 @@ impl Server {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         keep_alive(&socket)?;
-        // Accepted connections inherit the size.
+        // Accepted connections inherit both sizes.
         if let Some(bytes) = limits.send_buffer {
             socket.set_send_buffer_size(bytes)?;
+        }
+        if let Some(bytes) = limits.unsent {
+            SockRef::from(&socket).set_tcp_notsent_lowat(bytes)?;
         }
         socket.bind(address)?;
         // Thousands of agents may connect at once to register; the kernel lowers the number to somaxconn.
