@@ -87,7 +87,7 @@ fn a_job_that_uses_little_is_advised_and_launched_with_less() {
     let nowhere = tepui().args(["advise", &from, "--risk=0.1", "--json"]).env("TEPUI_MASTER", "127.0.0.1:1").run();
     assert_eq!(serde_json::from_slice::<Value>(&nowhere.stdout).unwrap(), live);
     let table = world.ok(&["advise", &from]);
-    assert!(table.contains("asks too much") && table.contains("RESOURCE"), "{table}");
+    assert!(table.contains("requests too much") && table.contains("RESOURCE"), "{table}");
 
     // The framework has measured meanwhile.
     let shown = || world.json(&["job", "show", "idle", "--json"]);

@@ -48,7 +48,8 @@ fn one(directory: &Path, master: &str, fault: u64) -> bool {
     }
     wait_for("the task comes to an end", || {
         let ended = execute.has_ended();
-        assert!(ended || !agent.ended(), "the agent has ended before its task");
+        let said = || fs::read_to_string(&log).unwrap_or_default();
+        assert!(ended || !agent.ended(), "the agent has ended before its task: {}", said());
         ended.then_some(())
     });
     let told = String::from_utf8_lossy(&execute.output().stdout).into_owned();

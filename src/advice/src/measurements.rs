@@ -24,7 +24,7 @@ pub struct Sample {
     pub task: String,
     /// Resources that the task requests.
     #[serde(flatten)]
-    pub asked: Amounts,
+    pub requested: Amounts,
     /// Resources that the task's container has used.
     #[serde(flatten)]
     pub reading: Reading,
@@ -33,7 +33,7 @@ pub struct Sample {
 #[derive(Clone, Debug, Default)]
 struct Job {
     role: String,
-    asked: Amounts,
+    requested: Amounts,
     history: History,
     /// Number of the job's samples in all rounds together.
     samples: u64,
@@ -75,7 +75,7 @@ impl JobAdvice {
         let Advice { cpus, mem } = &self.advice;
         Sums {
             tasks: self.tasks,
-            asked: Amounts { cpus: cpus.asked, mem: mem.asked }.scaled(self.tasks),
+            requested: Amounts { cpus: cpus.requested, mem: mem.requested }.scaled(self.tasks),
             used: Amounts::of(mean(cpus), mean(mem)).scaled(self.tasks),
             proposed: self.advice.recommended().scaled(self.tasks),
         }
@@ -86,7 +86,7 @@ impl JobAdvice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Sums {
     tasks: f64,
-    asked: Amounts,
+    requested: Amounts,
     used: Amounts,
     proposed: Amounts,
 }
@@ -99,7 +99,7 @@ pub struct RoleAdvice {
     /// Mean number of the role's tasks over all rounds.
     pub tasks: f64,
     /// Resources that the role's tasks request.
-    pub asked: Amounts,
+    pub requested: Amounts,
     /// Resources that the role's tasks used, in the mean.
     pub used: Amounts,
     /// Resources that the role's tasks should request; the present request where nothing is proposed.
@@ -110,8 +110,8 @@ pub struct RoleAdvice {
 
 impl RoleAdvice {
     fn of(role: &str, sums: &Sums) -> RoleAdvice {
-        let Sums { tasks, asked, used, proposed } = *sums;
-        RoleAdvice { role: role.to_owned(), tasks, asked, used, proposed, freed: asked - proposed }
+        let Sums { tasks, requested, used, proposed } = *sums;
+        RoleAdvice { role: role.to_owned(), tasks, requested, used, proposed, freed: requested - proposed }
     }
 }
 
@@ -147,7 +147,7 @@ impl ClusterMeasurements {
         let job = self.jobs.entry(key).or_default();
         job.role.clone_from(&sample.role);
         // The last request counts: the job may have been changed since.
-        job.asked = sample.asked;
+        job.requested = sample.requested;
         job.samples += 1;
         job.history.add(&sample.task, sample.reading);
     }
@@ -166,7 +166,7 @@ impl ClusterMeasurements {
             tasks: job.samples as f64 / self.rounds.max(1) as f64,
             seen: job.history.tasks(),
             measured: job.history.measured(),
-            advice: job.history.advise(job.asked, risk),
+            advice: job.history.advise(job.requested, risk),
         };
         let jobs: Vec<JobAdvice> = self.jobs.iter().map(of_job).collect();
         let (mut roles, mut total): (BTreeMap<&str, Sums>, Sums) = Default::default();
@@ -174,7 +174,7 @@ impl ClusterMeasurements {
             let sums = job.sums();
             for sum in [roles.entry(&job.role).or_default(), &mut total] {
                 sum.tasks += sums.tasks;
-                sum.asked += sums.asked;
+                sum.requested += sums.requested;
                 sum.used += sums.used;
                 sum.proposed += sums.proposed;
             }

@@ -35,11 +35,11 @@ pub enum Verdict {
     /// There are too few measurements.
     TooFew,
     /// Less than the request is enough.
-    AsksTooMuch,
+    RequestsTooMuch,
     /// The request fits the use.
     Fits,
     /// The request is too small.
-    AsksTooLittle,
+    RequestsTooLittle,
 }
 
 /// Advice about one resource of a job.
@@ -47,7 +47,7 @@ pub enum Verdict {
 pub struct ResourceAdvice {
     /// Amount that a task requests.
     #[serde(serialize_with = "units")]
-    pub asked: Amount,
+    pub requested: Amount,
     /// Measured use; absent without measurements.
     pub used: Option<Usage>,
     /// Amount that a task should request; absent if there are too few measurements.
@@ -62,7 +62,7 @@ pub struct ResourceAdvice {
 impl ResourceAdvice {
     /// Returns the proposal, or the present request if there is none.
     pub fn recommended(&self) -> Amount {
-        self.proposed.unwrap_or(self.asked)
+        self.proposed.unwrap_or(self.requested)
     }
 }
 
@@ -84,7 +84,7 @@ impl Advice {
 
 /// One resource with its measurements.
 struct Measured {
-    asked: Amount,
+    requested: Amount,
     used: Option<Usage>,
     least: Amount,
     /// Multiple to which amounts are rounded up, in thousandths.
@@ -100,10 +100,10 @@ struct Measured {
 
 impl History {
     /// Returns what the job's tasks, which request these amounts, should request.
-    pub fn advise(&self, asked: Amounts, risk: Risk) -> Advice {
+    pub fn advise(&self, requested: Amounts, risk: Risk) -> Advice {
         let measured = self.measured();
         let cpus = Measured {
-            asked: asked.cpus,
+            requested: requested.cpus,
             used: self.cpus(risk),
             least: CPUS_MIN,
             step: 10,
@@ -114,7 +114,7 @@ impl History {
             throttled: self.throttled(),
         };
         let mem = Measured {
-            asked: asked.mem,
+            requested: requested.mem,
             used: self.mem(risk),
             least: MEM_MIN,
             step: 1_000,
@@ -130,7 +130,8 @@ impl History {
 
 impl Measured {
     fn judge(self, measured: u64) -> ResourceAdvice {
-        let part = |used, proposed, verdict, why| ResourceAdvice { asked: self.asked, used, proposed, verdict, why };
+        let part =
+            |used, proposed, verdict, why| ResourceAdvice { requested: self.requested, used, proposed, verdict, why };
         let Some(used) = self.used.filter(|_| measured >= READINGS_MIN) else {
             let why = format!("{measured} of {READINGS_MIN} measurements: no proposal");
             return part(self.used, None, Verdict::TooFew, why);
@@ -151,17 +152,18 @@ impl Measured {
         };
         let with = format!("{of}; the margin is {:.0} %", 100.0 * margin);
         if self.throttled > THROTTLED_MAX {
-            let proposed = raw.max(self.rounded(self.asked.to_f64() * THROTTLED_FACTOR));
+            let proposed = raw.max(self.rounded(self.requested.to_f64() * THROTTLED_FACTOR));
             let why = format!("the CPU limit throttles it in {:.0} % of the time", 100.0 * self.throttled);
-            return part(Some(used), Some(proposed), Verdict::AsksTooLittle, why);
+            return part(Some(used), Some(proposed), Verdict::RequestsTooLittle, why);
         }
-        if chosen.value > self.close * self.asked.to_f64() {
-            let why = format!("the {percentile} is {}, of {} asked; {with}", self.text(chosen.value), self.asked);
-            return part(Some(used), Some(raw.max(self.asked)), Verdict::AsksTooLittle, why);
+        if chosen.value > self.close * self.requested.to_f64() {
+            let why =
+                format!("the {percentile} is {}, of {} requested; {with}", self.text(chosen.value), self.requested);
+            return part(Some(used), Some(raw.max(self.requested)), Verdict::RequestsTooLittle, why);
         }
         // A task that requests less than the minimum receives the minimum, so its request may stay.
-        let proposed = raw.max(self.least).min(self.asked);
-        let verdict = if proposed < self.asked { Verdict::AsksTooMuch } else { Verdict::Fits };
+        let proposed = raw.max(self.least).min(self.requested);
+        let verdict = if proposed < self.requested { Verdict::RequestsTooMuch } else { Verdict::Fits };
         part(Some(used), Some(proposed), verdict, with)
     }
 

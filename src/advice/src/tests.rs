@@ -29,10 +29,10 @@ fn history(tasks: &[Vec<(f64, f64)>], throttled: f64) -> History {
 }
 
 #[test]
-fn a_job_that_uses_little_asks_too_much() {
+fn a_job_that_uses_little_requests_too_much() {
     let advice =
         history(&[vec![(0.1, 20.0); 30], vec![(0.1, 24.0); 30]], 0.0).advise(Amounts::of(1.0, 256.0), Risk::default());
-    assert_eq!((advice.cpus.verdict, advice.mem.verdict), (Verdict::AsksTooMuch, Verdict::AsksTooMuch));
+    assert_eq!((advice.cpus.verdict, advice.mem.verdict), (Verdict::RequestsTooMuch, Verdict::RequestsTooMuch));
     // 60 of 72 independent measurements give a margin of 16.7 %. Two tasks of 72 give one of 49 % of 24 MB.
     assert_eq!(advice.recommended(), Amounts::of(0.12, 36.0));
     assert!(
@@ -62,15 +62,15 @@ fn too_few_measurements_propose_nothing() {
 
 #[test]
 fn shortages_raise_requests() {
-    let asked = Amounts::of(0.5, 100.0);
-    let throttled = history(&[vec![(0.5, 50.0); 30]], 0.2).advise(asked, Risk::default());
+    let requested = Amounts::of(0.5, 100.0);
+    let throttled = history(&[vec![(0.5, 50.0); 30]], 0.2).advise(requested, Risk::default());
     assert_eq!(
         (throttled.cpus.verdict, throttled.cpus.recommended()),
-        (Verdict::AsksTooLittle, Amounts::of(0.75, 0.0).cpus)
+        (Verdict::RequestsTooLittle, Amounts::of(0.75, 0.0).cpus)
     );
-    let close = history(&[vec![(0.2, 95.0); 30]], 0.0).advise(asked, Risk::default());
-    assert_eq!(close.mem.verdict, Verdict::AsksTooLittle);
-    assert!(close.mem.recommended() > asked.mem && close.cpus.verdict == Verdict::AsksTooMuch, "{close:?}");
+    let close = history(&[vec![(0.2, 95.0); 30]], 0.0).advise(requested, Risk::default());
+    assert_eq!(close.mem.verdict, Verdict::RequestsTooLittle);
+    assert!(close.mem.recommended() > requested.mem && close.cpus.verdict == Verdict::RequestsTooMuch, "{close:?}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn jobs_and_roles_of_a_book() {
                 role: role.to_owned(),
                 name: name.to_owned(),
                 task: name.to_owned(),
-                asked: Amounts::of(1.0, 128.0),
+                requested: Amounts::of(1.0, 128.0),
                 reading: Reading {
                     at: round as f64,
                     cpu_seconds: cores * round as f64,
@@ -98,18 +98,18 @@ fn jobs_and_roles_of_a_book() {
     let names: Vec<(&str, &str, f64)> = report.jobs.iter().map(|j| (&*j.job, &*j.role, j.tasks)).collect();
     assert_eq!(names, [("sweep", "batch", 1.0), ("web", "prod", 2.0)]);
     let prod = &report.roles[1];
-    assert_eq!((prod.asked, prod.used), (Amounts::of(2.0, 256.0), Amounts::of(0.2, 32.0)));
-    assert_eq!(prod.freed, prod.asked - prod.proposed);
+    assert_eq!((prod.requested, prod.used), (Amounts::of(2.0, 256.0), Amounts::of(0.2, 32.0)));
+    assert_eq!(prod.freed, prod.requested - prod.proposed);
     assert_eq!(report.total.freed, report.roles[0].freed + prod.freed);
     assert_eq!(report.roles[0].freed.cpus, Amounts::default().cpus, "it uses all that it asks for");
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(json["jobs"][1]["cpus"]["asked"], 1.0, "{json}");
-    assert_eq!(json["jobs"][1]["mem"]["verdict"], "asks_too_much", "{json}");
+    assert_eq!(json["jobs"][1]["cpus"]["requested"], 1.0, "{json}");
+    assert_eq!(json["jobs"][1]["mem"]["verdict"], "requests_too_much", "{json}");
 }
 
 #[test]
 fn samples_are_written_and_read() {
-    let sample = Sample { name: "web.1".to_owned(), asked: Amounts::of(0.5, 64.0), ..Sample::default() };
+    let sample = Sample { name: "web.1".to_owned(), requested: Amounts::of(0.5, 64.0), ..Sample::default() };
     let line = serde_json::to_string(&sample).unwrap();
     assert!(line.contains(r#""cpus":0.5,"mem":64.0"#), "{line}");
     assert_eq!(serde_json::from_str::<Sample>(&line).unwrap(), sample);
@@ -142,12 +142,12 @@ proptest! {
         risks in prop::collection::vec(0.001..0.5_f64, 2..6),
     ) {
         let history = history(&tasks, throttled);
-        let asked = Amounts::of(cpus, mem);
+        let requested = Amounts::of(cpus, mem);
         let mut risks = risks;
         risks.sort_unstable_by(f64::total_cmp);
         let mut before: Option<Amounts> = None;
         for risk in risks {
-            let advice = history.advise(asked, Risk::try_from(risk).unwrap());
+            let advice = history.advise(requested, Risk::try_from(risk).unwrap());
             for (part, least) in [(&advice.cpus, Amounts::of(0.01, 0.0).cpus), (&advice.mem, MEM_MIN)] {
                 let Some(proposed) = part.proposed else {
                     prop_assert!(history.measured() < READINGS_MIN);
@@ -155,10 +155,10 @@ proptest! {
                 };
                 let used = part.used.unwrap();
                 prop_assert!(proposed.to_f64() >= used.chosen.value, "{part:?}");
-                prop_assert!(proposed >= least.min(part.asked), "{part:?}");
+                prop_assert!(proposed >= least.min(part.requested), "{part:?}");
                 match part.verdict {
-                    Verdict::AsksTooLittle => prop_assert!(proposed >= part.asked, "{part:?}"),
-                    _ => prop_assert!(proposed <= part.asked, "{part:?}"),
+                    Verdict::RequestsTooLittle => prop_assert!(proposed >= part.requested, "{part:?}"),
+                    _ => prop_assert!(proposed <= part.requested, "{part:?}"),
                 }
             }
             let wanted = advice.recommended();

@@ -96,24 +96,24 @@ impl Record {
 
     fn advise(&mut self, risk: Risk) {
         let need = &self.job().need;
-        let asked = Amounts { cpus: need.amount(0), mem: need.amount(MEM) };
-        self.sizing.advice = Some(self.sizing.history.advise(asked, risk));
+        let requested = Amounts { cpus: need.amount(0), mem: need.amount(MEM) };
+        self.sizing.advice = Some(self.sizing.history.advise(requested, risk));
     }
 
     /// Records that a task with this much memory ran out of it. The new minimum is the file's memory if the task had
     /// less, otherwise 1.5 times what it had.
     fn lacked_memory(&mut self, given: i64) {
-        let asked = self.job().need.0[MEM];
-        let needed = if given < asked { asked } else { given.saturating_add(given / 2) };
-        let needed = needed.min(asked.saturating_mul(MEM_FACTOR));
+        let requested = self.job().need.0[MEM];
+        let needed = if given < requested { requested } else { given.saturating_add(given / 2) };
+        let needed = needed.min(requested.saturating_mul(MEM_FACTOR));
         self.head.mem_needed = Some(self.head.mem_needed.unwrap_or_default().max(needed));
     }
 }
 
 /// Returns the resources that a launch requests: the advice, but not more than the file, and at least the memory that
 /// is known to be needed.
-fn sized(asked: &Need, advice: Option<&Advice>, mem_needed: Option<i64>) -> Need {
-    let mut need = *asked;
+fn sized(requested: &Need, advice: Option<&Advice>, mem_needed: Option<i64>) -> Need {
+    let mut need = *requested;
     if let Some(advice) = advice {
         let wanted = advice.recommended();
         for (amount, wanted) in need.0.iter_mut().zip([wanted.cpus, wanted.mem]) {
@@ -183,12 +183,12 @@ impl Core {
     /// Returns the resources that new launches of a job request; `None` without active sizing.
     pub(super) fn sizing_view(&self, record: &Record) -> Option<SizingView> {
         self.knobs.active_sizing?;
-        let (asked, sizing) = (record.job().need, &record.sizing);
+        let (requested, sizing) = (record.job().need, &record.sizing);
         let mut why: Vec<String> = Vec::new();
         match &sizing.advice {
             None => why.push("nothing was measured yet: launches ask for what the job file says".to_owned()),
             Some(advice) => why.extend([("cpus", &advice.cpus), ("mem", &advice.mem)].map(|(name, part)| {
-                let bounded = part.verdict == Verdict::AsksTooLittle;
+                let bounded = part.verdict == Verdict::RequestsTooLittle;
                 let limit = if bounded { "; launches ask for no more than the job file" } else { "" };
                 format!("{name}: {}{limit}", part.why)
             })),
@@ -198,7 +198,7 @@ impl Core {
             why.push(format!("mem: a task ended for lack of memory, so launches ask for at least {needed} MB"));
         }
         Some(SizingView {
-            requested: asked,
+            requested,
             applied: record.sized_job().need,
             tasks: sizing.history.tasks(),
             measured: sizing.history.measured(),

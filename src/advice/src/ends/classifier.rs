@@ -136,7 +136,7 @@ impl EndClassifier {
     /// Returns the features of a task that was launched `age` seconds ago.
     pub fn task_features(&self, launch: &Launch, age: f64, now: f64) -> Vec<f64> {
         let of = |table: &Table<EndCounts>, key: u64| table.get(key).copied().unwrap_or_default();
-        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.requested);
         let job = self.jobs.get(launch.job).copied().unwrap_or_default();
         let typical = (job.ended > 0).then(|| (job.log_time / f64::from(job.ended)).exp());
         let shares = [
@@ -151,7 +151,7 @@ impl EndClassifier {
 
     /// Returns the features of a job that starts.
     pub fn job_features(&self, start: &JobStart, now: f64) -> Vec<f64> {
-        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        let kind = features::kind(start.user, start.class, start.priority, &start.requested);
         let of = |table: &Table<EndCounts>, key: u64| table.get(key).copied().unwrap_or_default();
         let shares = [of(&self.users_jobs, start.user), of(&self.kinds_jobs, kind), self.recent_job_ends.decayed(now)];
         features::of_job(start, &shares)
@@ -172,7 +172,7 @@ impl EndClassifier {
     /// Returns the most frequent end of earlier tasks: of the job, or else of the same kind, or else of all recent
     /// ones. It is a baseline that needs no network.
     pub fn most_frequent_end(&self, launch: &Launch) -> End {
-        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.requested);
         let job = self.jobs.get(launch.job).and_then(|job| job.shares.likeliest());
         let kind = || self.kinds.get(kind).and_then(EndCounts::likeliest);
         job.or_else(kind).or_else(|| self.recent_ends.likeliest()).unwrap_or(End::Finish)
@@ -181,7 +181,7 @@ impl EndClassifier {
     /// Returns the most frequent end of earlier jobs: of the same kind, or else of the user, or else of all recent
     /// ones.
     pub fn most_frequent_job_end(&self, start: &JobStart) -> End {
-        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        let kind = features::kind(start.user, start.class, start.priority, &start.requested);
         let kind = self.kinds_jobs.get(kind).and_then(EndCounts::likeliest);
         let user = || self.users_jobs.get(start.user).and_then(EndCounts::likeliest);
         kind.or_else(user).or_else(|| self.recent_job_ends.likeliest()).unwrap_or(End::Finish)
@@ -199,7 +199,7 @@ impl EndClassifier {
 
     /// Records the end of a launch that ran for `ran` seconds.
     pub fn ended(&mut self, launch: &Launch, ran: f64, end: End, now: f64) {
-        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.asked);
+        let kind = features::kind(launch.user, launch.class, launch.priority, &launch.requested);
         let job = self.jobs.entry(launch.job);
         job.shares.add(end);
         job.log_time += ran.max(1.0).ln();
@@ -212,7 +212,7 @@ impl EndClassifier {
 
     /// Records the end of a job.
     pub fn job_ended(&mut self, start: &JobStart, end: End, now: f64) {
-        let kind = features::kind(start.user, start.class, start.priority, &start.asked);
+        let kind = features::kind(start.user, start.class, start.priority, &start.requested);
         self.users_jobs.entry(start.user).add(end);
         self.kinds_jobs.entry(kind).add(end);
         self.recent_job_ends.add_at(end, now);

@@ -25,7 +25,7 @@ pub struct Launch {
     /// Priority of the task, from 0 to 11.
     pub priority: u8,
     /// Requested processors, memory and disk, as fractions of a large machine.
-    pub asked: [f64; 3],
+    pub requested: [f64; 3],
     /// End of the previous launch of the task; `None` for the first launch.
     pub last: Option<End>,
     /// Number of earlier launches of the task.
@@ -41,15 +41,15 @@ pub struct JobStart {
     pub class: u8,
     /// Priority of the job's first task.
     pub priority: u8,
-    /// Requested resources of the job's first task, as in [`Launch::asked`].
-    pub asked: [f64; 3],
+    /// Requested resources of the job's first task, as in [`Launch::requested`].
+    pub requested: [f64; 3],
     /// Number of tasks that were submitted so far.
     pub tasks: u32,
 }
 
 /// Returns the id of a kind of work: that of the same user, with the same class, priority and requests.
-pub(super) fn kind(user: u64, class: u8, priority: u8, asked: &[f64; 3]) -> u64 {
-    let parts = [user, u64::from(class), u64::from(priority), asked[0].to_bits(), asked[1].to_bits()];
+pub(super) fn kind(user: u64, class: u8, priority: u8, requested: &[f64; 3]) -> u64 {
+    let parts = [user, u64::from(class), u64::from(priority), requested[0].to_bits(), requested[1].to_bits()];
     parts.into_iter().fold(0, |hash, part| base::scramble(hash ^ part))
 }
 
@@ -71,7 +71,7 @@ impl TaskObservation<'_> {
     pub(super) fn features(&self) -> Vec<f64> {
         let launch = self.launch;
         let mut all = Vec::with_capacity(EVENT_FEATURES);
-        add_request(&mut all, launch.class, launch.priority, &launch.asked);
+        add_request(&mut all, launch.class, launch.priority, &launch.requested);
         all.extend([small(f64::from(self.tasks)), small(f64::from(launch.attempts)), small(self.age)]);
         self.shares.iter().for_each(|shares| all.extend(shares.features()));
         all.extend((0..5).map(|at| f64::from(u8::from(launch.last.map_or(4, End::place) == at))));
@@ -95,14 +95,14 @@ pub(super) fn runs(seen: &[f64]) -> bool {
 /// jobs.
 pub(super) fn of_job(start: &JobStart, shares: &[EndCounts; 3]) -> Vec<f64> {
     let mut all = Vec::with_capacity(JOB_FEATURES);
-    add_request(&mut all, start.class, start.priority, &start.asked);
+    add_request(&mut all, start.class, start.priority, &start.requested);
     all.push(small(f64::from(start.tasks)));
     shares.iter().for_each(|shares| all.extend(shares.features()));
     all
 }
 
 /// Appends the features of a request.
-fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
+fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, requested: &[f64; 3]) {
     let one_of = |value: u8, count: usize| {
         let value = usize::from(value).min(count - 1);
         (0..count).map(move |at| f64::from(u8::from(at == value)))
@@ -110,7 +110,7 @@ fn add_request(all: &mut Vec<f64>, class: u8, priority: u8, asked: &[f64; 3]) {
     all.extend(one_of(class, CLASSES));
     all.extend(one_of(priority, PRIORITIES));
     // Requests are small fractions of a machine, over several orders of magnitude.
-    all.extend(asked.map(|share| small(1e4 * share.clamp(0.0, 1.0))));
+    all.extend(requested.map(|share| small(1e4 * share.clamp(0.0, 1.0))));
 }
 
 /// Maps a value that ranges over orders of magnitude to about 0 to 1.

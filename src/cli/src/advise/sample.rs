@@ -57,7 +57,7 @@ fn samples(round: u64, framework: &Framework, hosts: &BTreeMap<&str, &str>, meas
         let host = (*hosts.get(agent)?).to_owned();
         let statistics = measured.get(&(host, framework.id.clone(), executor.to_owned()))?;
         let own = framework.executors.iter().find(|e| e.slave_id == agent && e.executor_id == executor);
-        let asked = tasks.iter().map(|task| &task.resources).chain(own.map(|executor| &executor.resources));
+        let requested = tasks.iter().map(|task| &task.resources).chain(own.map(|executor| &executor.resources));
         Some(Sample {
             round,
             framework: framework.name.clone(),
@@ -67,7 +67,7 @@ fn samples(round: u64, framework: &Framework, hosts: &BTreeMap<&str, &str>, meas
                 _ => executor.to_owned(),
             },
             task: format!("{agent}/{executor}"),
-            asked: asked.map(amounts).fold(Amounts::default(), |sum, one| sum + one),
+            requested: requested.map(amounts).fold(Amounts::default(), |sum, one| sum + one),
             reading: reading(statistics),
         })
     };
@@ -111,7 +111,7 @@ mod tests {
         };
         let measured = [(key("web.1"), statistics.clone()), (key("pod-1"), statistics)].into();
         let samples = samples(1, &framework, &[("S0", "host")].into(), &measured);
-        let short: Vec<(&str, &str, Amounts)> = samples.iter().map(|s| (&*s.name, &*s.task, s.asked)).collect();
+        let short: Vec<(&str, &str, Amounts)> = samples.iter().map(|s| (&*s.name, &*s.task, s.requested)).collect();
         assert_eq!(short, [("pod-1", "S0/pod-1", Amounts::of(1.1, 96.0)), ("web", "S0/web.1", Amounts::of(1.0, 64.0))]);
         assert_eq!((samples[1].reading.at, samples[1].reading.cpu_seconds), (7.0, 1.5));
         assert_eq!(samples[1].role, "prod");

@@ -76,7 +76,7 @@ fn row(job: &JobAdvice, resource: &str, part: &ResourceAdvice) -> Vec<String> {
         of_job(&job.role),
         of_job(&format!("{:.1}", job.tasks)),
         resource.to_owned(),
-        number(part.asked.to_f64()),
+        number(part.requested.to_f64()),
         used(|used| used.p50),
         used(|used| used.p95),
         used(|used| used.p99),
@@ -101,9 +101,9 @@ fn value_text(resource: &str, value: f64) -> String {
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::TooFew => "too few measurements",
-        Verdict::AsksTooMuch => "asks too much",
+        Verdict::RequestsTooMuch => "requests too much",
         Verdict::Fits => "fits",
-        Verdict::AsksTooLittle => "asks too little",
+        Verdict::RequestsTooLittle => "requests too little",
     }
 }
 
@@ -111,11 +111,11 @@ fn roles(report: &Report) -> String {
     let mut table = table(&[
         "ROLE",
         ">TASKS",
-        ">CPUS ASKED",
+        ">CPUS REQUESTED",
         ">USED",
         ">PROPOSED",
         ">FREED",
-        ">MEM ASKED",
+        ">MEM REQUESTED",
         ">USED",
         ">PROPOSED",
         ">FREED",
@@ -128,12 +128,12 @@ fn roles(report: &Report) -> String {
 }
 
 fn role_row(name: &str, role: &RoleAdvice) -> Vec<String> {
-    let RoleAdvice { asked, used, proposed, freed, .. } = role;
+    let RoleAdvice { requested, used, proposed, freed, .. } = role;
     let cpus = |amount: Amount| format!("{:.2}", amount.to_f64());
     let mem = |amount: Amount| format!("{:.0}", amount.to_f64());
     let mut row = vec![name.to_owned(), format!("{:.1}", role.tasks)];
-    row.extend([asked, used, proposed, freed].map(|amounts| cpus(amounts.cpus)));
-    row.extend([asked, used, proposed, freed].map(|amounts| mem(amounts.mem)));
+    row.extend([requested, used, proposed, freed].map(|amounts| cpus(amounts.cpus)));
+    row.extend([requested, used, proposed, freed].map(|amounts| mem(amounts.mem)));
     row
 }
 
@@ -150,9 +150,17 @@ mod tests {
                 let at = f64::from(round);
                 let reading = Reading { at, cpu_seconds: 0.25 * at, throttled_seconds: 0.0, rss_bytes: 3e7 };
                 let (name, task) = (name.to_owned(), name.to_owned());
-                let (framework, role, asked) = ("shop".to_owned(), "prod".to_owned(), Amounts::of(1.0, 256.0));
+                let (framework, role, requested) = ("shop".to_owned(), "prod".to_owned(), Amounts::of(1.0, 256.0));
                 if round < rounds {
-                    measurements.add(&Sample { round: u64::from(round), framework, role, name, task, asked, reading });
+                    measurements.add(&Sample {
+                        round: u64::from(round),
+                        framework,
+                        role,
+                        name,
+                        task,
+                        requested,
+                        reading,
+                    });
                 }
             }
         }
@@ -163,7 +171,7 @@ mod tests {
         };
         assert_eq!(
             line("shop       web"),
-            "shop web prod 2.0 cpus 1 0.250 0.250 0.250 0.250 0.250..0.250 0.28 asks too much",
+            "shop web prod 2.0 cpus 1 0.250 0.250 0.250 0.250 0.250..0.250 0.28 requests too much",
             "{text}"
         );
         assert_eq!(

@@ -149,7 +149,7 @@ impl Evaluation {
         let job = self.jobs.entry(event.job).or_default();
         if job.at_launch.is_none() {
             let (user, class, priority) = (number(&event.user), event.class, event.priority);
-            job.start = JobStart { user, class, priority, asked: event.asked, tasks: job.start.tasks + 1 };
+            job.start = JobStart { user, class, priority, requested: event.requested, tasks: job.start.tasks + 1 };
         }
         job.open += 1;
         job.quiets += 1;
@@ -174,7 +174,7 @@ impl Evaluation {
             machine: event.machine,
             class: event.class,
             priority: event.priority,
-            asked: event.asked,
+            requested: event.requested,
             last: *last,
             attempts: *attempts,
         };

@@ -49,7 +49,7 @@ impl Default for GeneratedTrace {
 struct Kind {
     class: u8,
     priority: u8,
-    asked: [f64; 3],
+    requested: [f64; 3],
     tasks: f64,
     seconds: f64,
     fails: f64,
@@ -116,7 +116,7 @@ fn kinds(rng: &mut Rng) -> Vec<Kind> {
             Kind {
                 class,
                 priority,
-                asked: [0.0125 * factor(rng, 0.8), 0.01 * factor(rng, 1.0), 0.0004].map(|share| share.min(1.0)),
+                requested: [0.0125 * factor(rng, 0.8), 0.01 * factor(rng, 1.0), 0.0004].map(|share| share.min(1.0)),
                 tasks: 1.0 + 8.0 * share(rng).powi(3) * 5.0,
                 seconds: 600.0 * factor(rng, 1.2),
                 fails: if is_broken { 0.6 + 0.38 * share(rng) } else { 0.01 },
@@ -191,7 +191,7 @@ impl TraceGenerator {
     fn write(&mut self, at: f64, task: &WrittenTask<'_>, machine: usize, event: u8) {
         let WrittenTask { job, task, user, kind, .. } = task;
         let machine = if event == 0 { String::new() } else { (4_000_000 + machine).to_string() };
-        let [cpus, mem, disk] = kind.asked;
+        let [cpus, mem, disk] = kind.requested;
         let (class, priority) = (kind.class, kind.priority);
         let line =
             format!(",,{job},{task},{machine},{event},user{user:02},{class},{priority},{cpus:.4},{mem:.4},{disk:.4},0");

@@ -148,7 +148,7 @@ impl PlanRun {
         }
         if self.world.events() > MOST_EVENTS {
             let text = format!("more than {MOST_EVENTS} events");
-            return Err(Violation { rule: "the world comes to rest", text });
+            return Err(Violation { rule: "the cluster becomes idle in time", text });
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl PlanRun {
             };
             let Err(text) = calm else { return Ok(()) };
             if at > end {
-                return Err(Violation { rule: "the world comes to rest", text });
+                return Err(Violation { rule: "the cluster becomes idle in time", text });
             }
             if finished {
                 self.wake_schedulers(plan);

@@ -134,7 +134,7 @@ const DEFECTS: [(Defect, &str); 40] = [
     (Defect::HiddenVolumes, "a task sees its volumes"),
     (Defect::DoubleOffers, "an offer is made once"),
     // Frameworks request the reservations again at each offer, without end.
-    (Defect::LostOperations, "the world comes to rest"),
+    (Defect::LostOperations, "the cluster becomes idle in time"),
     (Defect::MisroutedUpdates, "updates go to their owners"),
     (Defect::RepeatedUpdates, "unfinished tasks"),
     (Defect::RefusedCalls, "a valid call is accepted"),

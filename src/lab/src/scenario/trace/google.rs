@@ -55,7 +55,7 @@ pub struct GoogleEvent {
     /// Priority of the task, from 0 to 11.
     pub priority: u8,
     /// Requested processors, memory and disk, as shares of the largest machine.
-    pub asked: [f64; 3],
+    pub requested: [f64; 3],
 }
 
 /// Returns the events of a file without a header, in its order, without those after the trace's end.
@@ -144,7 +144,7 @@ fn event(cells: &Cells<'_>) -> Result<Option<GoogleEvent>, Wrong> {
         user: cells.text("user").to_owned(),
         class: cells.number_or_zero("scheduling_class", 0.0, 3.0)? as u8,
         priority: cells.number_or_zero("priority", 0.0, 11.0)? as u8,
-        asked: [share("cpu_request")?, share("memory_request")?, share("disk_space_request")?],
+        requested: [share("cpu_request")?, share("memory_request")?, share("disk_space_request")?],
     }))
 }
 
@@ -167,7 +167,7 @@ mod tests {
             (events[0].event, events[0].machine, events[0].class, events[0].priority),
             (TaskEvent::Submit, 4_155_527_081, 3, 9)
         );
-        assert_eq!(events[0].asked, [0.125, 0.07446, 0.0004244]);
+        assert_eq!(events[0].requested, [0.125, 0.07446, 0.0004244]);
         assert_eq!((events[1].time, events[1].machine, events[1].event), (600.0, 0, TaskEvent::Kill));
     }
 
