@@ -1,15 +1,16 @@
 //! Limits how often the rung of an uplink changes: queries compare pictures with a background, and every change of size
 //! or quality disturbs it. Measures nothing.
 
-/// Number of periods in a row in which a policy must choose a higher rung before the rung rises, at first.
+/// Number of periods in a row in which a policy must choose a higher rung before the rung rises. Until the rung has
+/// fallen for the first time it is one: the link is not known yet, and neither is the background.
 const WAIT: u32 = 5;
 /// Largest number of such periods, after rungs that could not be kept.
 const WAIT_MAX: u32 = 160;
 /// Number of periods after a fall in which the rung does not fall again: pictures of the higher rung still wait.
 const SETTLE: u32 = 3;
 
-/// Delays rises of a rung. It falls at once, and rises by one. If it falls within the time that it waited for the rise,
-/// the link did not carry the higher rung, and the next rise takes twice as long.
+/// Delays rises of a rung. It falls at once, and rises by one. If it falls within the time that it waited for the rise
+/// (at least [`WAIT`]), the link did not carry the higher rung, and the next rise takes twice as long.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
     wait: u32,
@@ -22,7 +23,7 @@ pub(super) struct Steady {
 
 impl Default for Steady {
     fn default() -> Steady {
-        Steady { wait: WAIT, above: 0, since_rise: WAIT_MAX, since_fall: SETTLE }
+        Steady { wait: 1, above: 0, since_rise: WAIT_MAX, since_fall: SETTLE }
     }
 }
 
@@ -36,9 +37,12 @@ impl Steady {
                 return rung;
             }
             self.since_fall = 0;
-            if self.since_rise <= self.wait {
+            if self.since_rise <= self.wait.max(WAIT) {
                 self.wait = (self.wait * 2).min(WAIT_MAX);
+                // A second fall after the same rise does not count.
+                self.since_rise = WAIT_MAX;
             }
+            self.wait = self.wait.max(WAIT);
             self.above = 0;
             return chosen;
         }
@@ -61,16 +65,17 @@ mod tests {
 
     #[test]
     fn rungs_rise_slowly_and_fall_at_once() {
-        let mut steady = Steady::default();
-        let rungs: Vec<usize> = (0..12)
-            .scan(0, |rung, _| {
-                *rung = steady.next(*rung, 5);
-                Some(*rung)
-            })
-            .collect();
-        assert_eq!(rungs, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2]);
-        assert_eq!(steady.next(2, 1), 1);
-        assert_eq!([steady.next(1, 0), steady.next(1, 0), steady.next(1, 0)], [1, 1, 0]);
+        let (mut steady, mut rung) = (Steady::default(), 0);
+        let mut next = |chosen| {
+            rung = steady.next(rung, chosen);
+            rung
+        };
+        // The first rises take a period each.
+        assert_eq!([5, 5, 5, 5, 5].map(&mut next), [1, 2, 3, 4, 5]);
+        assert_eq!([2, 1, 1, 1].map(&mut next), [2, 2, 2, 1]);
+        assert_eq!([5; 11].map(&mut next), [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
+        // One period without a higher choice delays the rise.
+        assert_eq!([5, 5, 3, 5, 5, 5, 5, 5].map(&mut next), [3, 3, 3, 3, 3, 3, 3, 4]);
     }
 
     #[test]
@@ -85,7 +90,7 @@ mod tests {
             rung = next;
             above = if rung > 1 { above + 1 } else { 0 };
         }
-        // 5 + 10 + 20 + 40 + 80 + 160 + 160 periods between rises.
-        assert!((12..=16).contains(&changes), "{changes}");
+        // 1, 5, 10, 20, 40, 80, 160 and 160 periods between rises, each with a fall.
+        assert!((14..=18).contains(&changes), "{changes}");
     }
 }
