@@ -32,9 +32,8 @@ impl UplinkConnection {
         stop: &dyn Fn() -> bool,
     ) -> Result<UplinkConnection, NoPicture> {
         let before = core_seconds();
-        let unreadable = |text: String| NoPicture::Unreadable(text);
-        let UplinkAddress { address, path, authorization } =
-            camera.uplink().ok_or_else(|| unreadable("the address is not that of an uplink".to_owned()))?;
+        let not_an_uplink = || NoPicture::Unreadable("the address is not that of an uplink".to_owned());
+        let UplinkAddress { address, path, authorization } = camera.uplink().ok_or_else(not_an_uplink)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| NoPicture::Ended(Some(error.to_string())))?;
         let opened = PictureReader::open(&address, &path, authorization.as_deref(), None);
