@@ -29,8 +29,8 @@ pub enum Count {
     Backward,
 }
 
-/// A line at which crossings are counted. An object counts where the centre of its box crosses the line, and again when
-/// it comes back.
+/// A line at which crossings are counted. An object crosses a line where the centre of its box does, and again when it
+/// comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// Returns where a straight path crosses the line (0 to 1 along the path), and whether it goes forward; `None` if
-    /// it does not cross in a direction that counts.
+    /// it does not cross.
     pub fn crossed(&self, before: (f32, f32), now: (f32, f32)) -> Option<(f32, bool)> {
         let (a, b) = (self.side(before), self.side(now));
         if (a < 0.0) == (b < 0.0) {
@@ -99,13 +99,24 @@ impl Line {
         let (x, y) = (before.0 + (now.0 - before.0) * part, before.1 + (now.1 - before.1) * part);
         let (dx, dy) = (self.to[0] - self.from[0], self.to[1] - self.from[1]);
         let along = ((x - self.from[0]) * dx + (y - self.from[1]) * dy) / (dx * dx + dy * dy);
-        let forward = b >= 0.0;
-        let counts = match self.count {
+        (0.0..=1.0).contains(&along).then_some((part, b >= 0.0))
+    }
+
+    /// Returns whether crossings in a direction count.
+    pub fn counts(&self, forward: bool) -> bool {
+        match self.count {
             Count::Both => true,
             Count::Forward => forward,
             Count::Backward => !forward,
-        };
-        (counts && (0.0..=1.0).contains(&along)).then_some((part, forward))
+        }
+    }
+
+    /// Returns how far the centre of a box is beyond the line in a direction, in extents of the box across the line:
+    /// with 0.5 or more, the whole box is beyond it. Negative before the line.
+    pub fn beyond(&self, place: &Rect, forward: bool) -> f32 {
+        let (dx, dy) = (self.to[0] - self.from[0], self.to[1] - self.from[1]);
+        let distance = self.side(place.centre()) / (dx.abs() * place.h + dy.abs() * place.w);
+        if forward { distance } else { -distance }
     }
 
     /// Returns the name of a direction.
@@ -221,11 +232,21 @@ mod tests {
         assert_eq!(door.crossed((0.7, 0.4), (0.7, 0.6)), None);
         assert_eq!(door.crossed((0.5, 0.1), (0.5, 0.4)), None);
         let one_way = Line { count: Count::Backward, ..door };
-        assert_eq!(one_way.crossed((0.5, 0.4), (0.5, 0.6)), None);
-        assert!(one_way.crossed((0.5, 0.6), (0.5, 0.4)).is_some());
+        assert!(!one_way.counts(true) && one_way.counts(false));
         // A vertical line from the top to the bottom: its right-hand side is on the left of the picture.
         let upright = line([0.5, 0.0], [0.5, 1.0]);
         assert!(upright.crossed((0.6, 0.5), (0.4, 0.5)).expect("crosses").1);
+    }
+
+    #[test]
+    fn distance_from_a_line_is_in_extents_of_the_box() {
+        // A diagonal line: the corner of a square that touches it from below is half an extent away.
+        let diagonal = line([0.0, 0.0], [1.0, 1.0]);
+        let below = Rect { x: 0.4, y: 0.6, w: 0.2, h: 0.2 };
+        assert!((diagonal.beyond(&below, true) - 0.5).abs() < 1e-5);
+        assert!((diagonal.beyond(&below, false) + 0.5).abs() < 1e-5);
+        let level = line([0.2, 0.5], [0.4, 0.5]);
+        assert!((level.beyond(&Rect { x: 0.0, y: 0.5, w: 0.3, h: 0.1 }, true) - 0.5).abs() < 1e-5);
     }
 
     #[test]

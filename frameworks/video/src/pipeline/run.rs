@@ -225,7 +225,8 @@ impl Analyst {
     /// Returns the findings about objects that are still in the picture when the stream ends.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut out = Vec::new();
-        for track in self.tracker.tracks().to_vec() {
+        for mut track in self.tracker.tracks().to_vec() {
+            track.crossings.finish(&self.lines);
             self.report_crossings(&track, true, &mut out);
         }
         out
@@ -258,7 +259,8 @@ impl Analyst {
 
     /// Reports each crossing of an object, as soon as the object is known well enough or has ended.
     fn report_crossings(&mut self, track: &Track, ended: bool, out: &mut Vec<Finding>) {
-        if track.crossings.is_empty() {
+        let crossings = track.crossings.counted();
+        if crossings.is_empty() {
             return;
         }
         let readings = self.readings.entry(track.id).or_default();
@@ -280,8 +282,8 @@ impl Analyst {
             _ => vote(&readings.texts),
         };
         let Some(label) = label else { return };
-        let reported = std::mem::replace(&mut readings.reported, track.crossings.len());
-        for crossing in track.crossings.iter().skip(reported) {
+        let reported = std::mem::replace(&mut readings.reported, crossings.len());
+        for crossing in crossings.iter().skip(reported) {
             let Some(line) = self.lines.get(crossing.line) else { continue };
             out.push(Finding {
                 at: crossing.at,

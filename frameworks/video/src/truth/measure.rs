@@ -73,7 +73,8 @@ pub struct Measure {
     figures: DetectionCounts,
     /// Last track of each true object, and whether its class was right.
     last: BTreeMap<u64, (u64, Option<bool>)>,
-    wanted: BTreeMap<u64, ((f32, f32), bool)>,
+    /// Last centre of each true object.
+    wanted: BTreeMap<u64, (f32, f32)>,
     true_crossings: Vec<Crossing>,
     found_crossings: Vec<Crossing>,
 }
@@ -125,11 +126,8 @@ impl Measure {
 
     fn cross(&mut self, seconds: f64, label: &LabelledBox) {
         let now = label.place.centre();
-        let entry = self.wanted.entry(label.id).or_insert((now, false));
-        let crossed = self.line.crossed(entry.0, now);
-        entry.0 = now;
-        if let Some((_, forward)) = crossed.filter(|_| !entry.1) {
-            entry.1 = true;
+        let before = self.wanted.insert(label.id, now).unwrap_or(now);
+        if let Some((_, forward)) = self.line.crossed(before, now) {
             self.true_crossings.push((seconds, now, forward));
         }
     }

@@ -6,6 +6,7 @@ mod appearance;
 mod assign;
 mod background;
 mod blobs;
+mod crossings;
 mod groups;
 mod kinds;
 mod mixture;
@@ -20,13 +21,14 @@ pub use appearance::Appearance;
 pub use assign::assign;
 pub use background::{Background, Detector, still_of};
 pub use blobs::{Mask, blobs};
+pub use crossings::{Crossing, Crossings};
 pub use kinds::KindReader;
 pub use network::{Network, NetworkError, Object};
 pub use plates::read_plate;
 pub use resize::{enlarge, shrink};
 pub use signs::SignReader;
 pub use softmax::{Classify, Softmax};
-pub use track::{Crossing, Step, Track, Tracker};
+pub use track::{Step, Track, Tracker};
 
 #[cfg(test)]
 mod tests;

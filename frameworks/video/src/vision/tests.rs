@@ -87,7 +87,7 @@ fn tracks_keep_their_numbers_when_paths_come_close() {
         assert!(hidden || id(other) == Some(1), "at {t}");
     }
     assert_eq!(tracker.distinct(), 3);
-    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| !t.crossings.is_empty()).collect();
+    let crossed: Vec<bool> = tracker.tracks().iter().map(|t| !t.crossings.counted().is_empty()).collect();
     assert_eq!(crossed, [true, true, true]);
 }
 

@@ -5,6 +5,7 @@
 
 use super::appearance::Appearance;
 use super::assign::assign;
+use super::crossings::Crossings;
 use super::groups::{Sizes, split};
 use super::network::Object;
 use crate::frame::{Frame, Rect};
@@ -35,10 +36,6 @@ const APPEARANCE_RATE: f32 = 0.15;
 const SURE: u32 = 4;
 /// Distance to an edge within which a box may extend outside of the picture.
 const EDGE: f32 = 0.012;
-/// Least time in seconds until a crossing in the other direction counts; the maximum number of crossings of a track
-/// follows.
-const AGAIN: f64 = 1.0;
-const CROSSINGS_MAX: usize = 100;
 /// Maximum number of concurrent tracks; further objects are not tracked.
 const TRACKS_MAX: usize = 512;
 
@@ -60,19 +57,8 @@ pub struct Track {
     /// Votes for a vehicle minus those for a person, at most [`VOTES_MAX`] of either.
     votes: f32,
     appearance: Option<Appearance>,
-    /// Crossings of lines by the centre of the object; directions of one line alternate.
-    pub crossings: Vec<Crossing>,
-}
-
-/// A crossing of a line by an object.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Crossing {
-    /// Index of the line.
-    pub line: usize,
-    /// Time in seconds of the stream.
-    pub at: f64,
-    /// Whether the crossing was in the forward direction.
-    pub forward: bool,
+    /// Crossings of lines by the object.
+    pub crossings: Crossings,
 }
 
 impl Track {
@@ -176,6 +162,9 @@ impl Tracker {
         }
         let patience = HIDDEN.max(pause * 1.5);
         step.ended = self.tracks.extract_if(.., |t| seconds - t.seen > patience || gone(t, seconds)).collect();
+        for track in step.ended.iter_mut().filter(|t| gone(t, seconds)) {
+            track.crossings.finish(&self.lines);
+        }
         for found in boxes.into_iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(b, _)| b) {
             if self.tracks.len() < TRACKS_MAX {
                 step.found.push(self.next);
@@ -228,7 +217,17 @@ fn vote(found: &Found, aspect: f32, sizes: &Sizes) -> f32 {
 
 fn new_track(id: u64, seconds: f64, found: Found, votes: f32) -> Track {
     let Found { place, appearance, .. } = found;
-    Track { id, place, seen: seconds, since: seconds, hits: 1, speed: None, votes, appearance, crossings: Vec::new() }
+    Track {
+        id,
+        place,
+        seen: seconds,
+        since: seconds,
+        hits: 1,
+        speed: None,
+        votes,
+        appearance,
+        crossings: Crossings::default(),
+    }
 }
 
 /// Returns the cost of matching `given` with the track; infinite if it is impossible.
@@ -263,16 +262,7 @@ fn follow(track: &mut Track, seconds: f64, given: &Found, lines: &[Line]) {
             _ => now,
         });
     }
-    for (number, line) in lines.iter().enumerate() {
-        let Some((part, forward)) = line.crossed(before.centre(), found.centre()) else { continue };
-        let at = track.seen + f64::from(part) * (seconds - track.seen);
-        // An object that comes back counts again; one that stands on the line does not.
-        let last = track.crossings.iter().rev().find(|c| c.line == number);
-        let again = last.is_none_or(|last| last.forward != forward && at - last.at >= AGAIN);
-        if again && track.crossings.len() < CROSSINGS_MAX {
-            track.crossings.push(Crossing { line: number, at, forward });
-        }
-    }
+    track.crossings.add(lines, (track.seen, &before), (seconds, &found));
     track.place = found;
     track.seen = seconds;
     track.hits += 1;
