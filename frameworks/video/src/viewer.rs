@@ -65,7 +65,7 @@ impl ViewError {
     fn of(error: StreamError, address: &Address) -> ViewError {
         match error {
             StreamError::Io(error) => ViewError::Io(address.clone(), error),
-            StreamError::Refused(status) => ViewError::Refused(status),
+            StreamError::Refused(_, text) => ViewError::Refused(text),
             StreamError::Malformed(rule) => ViewError::Malformed(rule),
         }
     }
@@ -212,9 +212,16 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_and_other_streams_are_told() {
-        let refused = server(b"HTTP/1.0 404 Not Found\r\n\r\n".to_vec()).await;
-        let error = watch(&refused, "/", None, 1.0, |_| {}).await.unwrap_err().to_string();
-        assert_eq!(error, "the framework answered: HTTP/1.0 404 Not Found");
+        for (answer, text) in [
+            ("HTTP/1.0 404 Not Found\r\n\r\n", "404 Not Found"),
+            ("HTTP/1.1 400 Bad Request\r\na: b\r\n\r\nuse https://\r\nmore", "400 Bad Request: use https://"),
+        ] {
+            let refused = server(answer.into()).await;
+            let error = watch(&refused, "/", None, 1.0, |_| {}).await.unwrap_err().to_string();
+            assert_eq!(error, format!("the framework answered: {text}"));
+        }
+        let unknown = server(b"RTSP\r\n\r\n".to_vec()).await;
+        assert!(matches!(watch(&unknown, "/", None, 1.0, |_| {}).await, Err(ViewError::Malformed(_))));
         let other = server(b"HTTP/1.0 200 OK\r\n\r\n--x\r\nContent-Length: 5\r\n\r\nabc".to_vec()).await;
         assert!(matches!(watch(&other, "/", None, 1.0, |_| {}).await, Err(ViewError::Malformed(_))));
     }

@@ -21,7 +21,8 @@ pub(super) fn run(
     each: &mut dyn FnMut(&Finding),
 ) -> Result<LocalReport, LocalError> {
     let network = Network::open_if_any(options.model.as_deref()).map_err(MediaError::from)?;
-    let feed = Feed::open(camera, FeedOptions { reconnect: options.reconnect, ..Default::default() });
+    let limits = FeedOptions { reconnect: options.reconnect, most: options.kind.highest_rung(), ..Default::default() };
+    let feed = Feed::open(camera, limits);
     feed.every(options.config.every);
     let (began, ready) = (clock::monotonic(), core_seconds());
     let mut watch = CameraRun { options, began, seconds: 0.0, network, ..CameraRun::new(options) };

@@ -164,7 +164,7 @@ impl FromStr for Source {
             return bad("there is no host".to_owned());
         }
         let camera = Camera { kind, text: text.to_owned() };
-        if kind == CameraKind::Uplink && camera.uplink().is_none() {
+        if kind == CameraKind::Uplink && camera.uplink(None).is_none() {
             return bad(
                 "an uplink has the form uplink://[user:password@]host:port, with %XX for special characters".to_owned()
             );
@@ -214,8 +214,9 @@ impl Camera {
         &self.text
     }
 
-    /// Returns the parts of an uplink's address; `None` for another source, or if it has no host and port.
-    pub(super) fn uplink(&self) -> Option<UplinkAddress> {
+    /// Returns the parts of an uplink's address; `None` for another source, or if it has no host and port. The path
+    /// requests `most` as the highest rung, unless the address names one.
+    pub(super) fn uplink(&self, most: Option<usize>) -> Option<UplinkAddress> {
         if self.kind != CameraKind::Uplink {
             return None;
         }
@@ -230,6 +231,12 @@ impl Camera {
                 let (user, password) = user.split_once(':')?;
                 Some(basic_header(&percent_decode(user).ok()?, &percent_decode(password).ok()?))
             }
+        };
+        let query = path.split_once('?').map_or("", |(_, query)| query);
+        let named = query.split('&').any(|pair| pair.split('=').next() == Some("most"));
+        let path = match most {
+            Some(most) if !named => format!("{path}{}most={most}", if query.is_empty() { "?" } else { "&" }),
+            _ => path,
         };
         Some(UplinkAddress { address, path, authorization })
     }
@@ -382,7 +389,8 @@ mod tests {
 
     #[test]
     fn parts_of_an_uplinks_address() {
-        let uplink = |text| parsed(text).expect(text).camera().expect("a camera").uplink().expect("an uplink");
+        let most = |text, most| parsed(text).expect(text).camera().expect("a camera").uplink(most).expect("an uplink");
+        let uplink = |text| most(text, None);
         let plain = uplink("uplink://host:8090");
         assert_eq!(
             (plain.address.to_string(), plain.path.as_str(), plain.authorization),
@@ -391,6 +399,14 @@ mod tests {
         let whole = uplink("uplink://me:a%3Ab@[::1]:8090/?policy=rate");
         assert_eq!((whole.address.host(), whole.path.as_str()), ("::1", "/?policy=rate"));
         assert_eq!(whole.authorization, Some(basic_header("me", "a:b")));
+        for (text, path) in [
+            ("uplink://host:1", "/?most=3"),
+            ("uplink://host:1/?policy=rate", "/?policy=rate&most=3"),
+            ("uplink://host:1/?most=5", "/?most=5"),
+            ("uplink://host:1/?policy=rate&most=5", "/?policy=rate&most=5"),
+        ] {
+            assert_eq!(most(text, Some(3)).path, path);
+        }
     }
 
     #[test]

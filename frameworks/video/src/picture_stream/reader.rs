@@ -16,6 +16,8 @@ const LINK_BUFFER: u32 = 16 << 10;
 const PIECE: usize = 4 << 10;
 /// Maximum size of a header.
 const HEAD_MAX: usize = 8 << 10;
+/// Maximum number of bytes of a refusal's text that are read.
+const REFUSAL_MAX: usize = 200;
 
 /// Reason why a picture stream cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +25,9 @@ pub(crate) enum StreamError {
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The server refused the request, with this status line.
-    #[error("the server answered: {0}")]
-    Refused(String),
+    /// The server refused the request, with this status code, and with this status and first line of text.
+    #[error("the server answered: {1}")]
+    Refused(u16, String),
     /// The response is not a picture stream; the text names the rule that it breaks.
     #[error("the response is not a stream of pictures: {0}")]
     Malformed(&'static str),
@@ -58,11 +60,22 @@ impl PictureReader {
         let end = reader.head_end().await?.ok_or(io::ErrorKind::UnexpectedEof).map_err(io::Error::from)?;
         let head = String::from_utf8_lossy(&reader.kept[..end]).into_owned();
         reader.kept.drain(..end + 4);
-        let status = head.lines().next().unwrap_or_default();
-        if status.split(' ').nth(1) != Some("200") {
-            return Err(StreamError::Refused(status.to_owned()));
+        let status = head.lines().next().and_then(|line| line.split_once(' ')).map_or("", |(_, status)| status);
+        match status.split(' ').next().and_then(|code| code.parse().ok()) {
+            Some(200) => Ok(reader),
+            Some(code) => Err(reader.refusal(code, status).await),
+            None => Err(StreamError::Malformed("the response of a server begins with HTTP and a status")),
         }
-        Ok(reader)
+    }
+
+    /// Returns the error for a refused request, with the first line of the response's body.
+    async fn refusal(mut self, code: u16, status: &str) -> StreamError {
+        while self.kept.len() < REFUSAL_MAX && self.more().await.unwrap_or(false) {}
+        let body = String::from_utf8_lossy(&self.kept[..self.kept.len().min(REFUSAL_MAX)]).into_owned();
+        let line = body.lines().next().unwrap_or_default().trim();
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        let separator = if line.is_empty() { "" } else { ": " };
+        StreamError::Refused(code, format!("{status}{separator}{line}"))
     }
 
     /// Reads the next picture, a JPEG file; `None` at the end.

@@ -23,6 +23,15 @@ impl QueryKind {
     pub const ALL: [QueryKind; 5] =
         [QueryKind::Cars, QueryKind::People, QueryKind::Plates, QueryKind::Kinds, QueryKind::Tracks];
 
+    /// Returns the highest rung of an uplink that a query of this kind has a use for; `None` for all of them. Counting
+    /// finds as much on rung 3 as on higher ones (docs/papers/bitrate.md).
+    pub fn highest_rung(self) -> Option<usize> {
+        match self {
+            QueryKind::Cars | QueryKind::People => Some(3),
+            QueryKind::Plates | QueryKind::Kinds | QueryKind::Tracks => None,
+        }
+    }
+
     /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {

@@ -163,12 +163,11 @@ impl Profile {
         fs::create_dir_all(directory).map_err(bad)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("recording-{}-{number}.y4m", std::process::id()));
-        let made = record(camera, FeedOptions::default(), options.seconds, &path).map_err(ProfileError::from).and_then(
-            |recording| {
-                let options = ClipOptions { decode: recording.decode, ..options };
-                Profile::make(&path, kind, knobs, options)
-            },
-        );
+        let limits = FeedOptions { most: kind.highest_rung(), ..Default::default() };
+        let made = record(camera, limits, options.seconds, &path).map_err(ProfileError::from).and_then(|recording| {
+            let options = ClipOptions { decode: recording.decode, ..options };
+            Profile::make(&path, kind, knobs, options)
+        });
         // The file does not exist if the recording was not begun.
         let _ = fs::remove_file(&path);
         made

@@ -22,7 +22,8 @@ const LOOKING_MIN: f64 = 0.01;
 
 /// Processes the source until the query ends, the source ends or is given up, or the worker is stopped.
 pub(super) fn process_camera(start: &Start, camera: &Camera, shared: &Shared) -> Result<(), MediaError> {
-    let options = FeedOptions { reconnect: start.spec.reconnect, ..Default::default() };
+    let options =
+        FeedOptions { reconnect: start.spec.reconnect, most: start.spec.kind.highest_rung(), ..Default::default() };
     let network = Network::open_if_any(start.spec.model.as_deref())?;
     let feed = Feed::open(camera, options);
     let mut processor = LiveProcessor::new(start, shared, network);

@@ -12,13 +12,18 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// Connects, until `deadline`, or until `stop` returns `true`.
+    /// Connects, until `deadline`, or until `stop` returns `true`. For `most` see [`FeedOptions::most`](super::FeedOptions::most).
     ///
     /// # Errors
     /// Returns the reason why there is no connection.
-    pub(super) fn start(camera: &Camera, deadline: f64, stop: &dyn Fn() -> bool) -> Result<Connection, NoPicture> {
+    pub(super) fn start(
+        camera: &Camera,
+        most: Option<usize>,
+        deadline: f64,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Connection, NoPicture> {
         match camera.kind() {
-            CameraKind::Uplink => UplinkConnection::start(camera, deadline, stop).map(Connection::Uplink),
+            CameraKind::Uplink => UplinkConnection::start(camera, most, deadline, stop).map(Connection::Uplink),
             _ => Process::start(camera, deadline, stop).map(Connection::Program),
         }
     }

@@ -43,11 +43,13 @@ pub struct FeedOptions {
     pub reconnect: f64,
     /// Maximum number of bytes of queued pictures.
     pub bytes: usize,
+    /// Highest rung of an uplink that the reader has a use for, unless the address names one.
+    pub most: Option<usize>,
 }
 
 impl Default for FeedOptions {
     fn default() -> FeedOptions {
-        FeedOptions { answer: 15.0, stall: 10.0, reconnect: 3600.0, bytes: 48 << 20 }
+        FeedOptions { answer: 15.0, stall: 10.0, reconnect: 3600.0, bytes: 48 << 20, most: None }
     }
 }
 
@@ -261,7 +263,7 @@ impl Shared {
         }
         let stop = || self.lock().stop;
         let deadline = clock::monotonic() + self.options.answer;
-        let mut connection = match Connection::start(&self.camera, deadline, &stop) {
+        let mut connection = match Connection::start(&self.camera, self.options.most, deadline, &stop) {
             Ok(connection) => connection,
             Err(gap) => return gap,
         };

@@ -22,18 +22,20 @@ pub(super) struct UplinkConnection {
 }
 
 impl UplinkConnection {
-    /// Connects, until `deadline`, or until `stop` returns `true`.
+    /// Connects, until `deadline`, or until `stop` returns `true`. `most` is the highest rung to request if the address
+    /// names none.
     ///
     /// # Errors
     /// Returns the reason why there is no connection.
     pub(super) fn start(
         camera: &Camera,
+        most: Option<usize>,
         deadline: f64,
         stop: &dyn Fn() -> bool,
     ) -> Result<UplinkConnection, NoPicture> {
         let before = core_seconds();
         let not_an_uplink = || NoPicture::Unreadable("the address is not that of an uplink".to_owned());
-        let UplinkAddress { address, path, authorization } = camera.uplink().ok_or_else(not_an_uplink)?;
+        let UplinkAddress { address, path, authorization } = camera.uplink(most).ok_or_else(not_an_uplink)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| NoPicture::Ended(Some(error.to_string())))?;
         let opened = PictureReader::open(&address, &path, authorization.as_deref(), None);
@@ -90,12 +92,11 @@ fn wait<T>(
 fn reason(error: StreamError) -> NoPicture {
     let text = base::error_chain(&error);
     match error {
-        StreamError::Refused(status) if status.contains(" 401") => NoPicture::Unreadable(format!(
+        StreamError::Refused(401, _) => NoPicture::Unreadable(format!(
             "{text}; its address needs a user and a password: uplink://USER:PASSWORD@..."
         )),
         // Another attempt would get the same answer.
-        StreamError::Refused(status) if status.contains(" 4") => NoPicture::Unreadable(text),
-        StreamError::Malformed(_) => NoPicture::Unreadable(text),
-        StreamError::Io(_) | StreamError::Refused(_) => NoPicture::Ended(Some(text)),
+        StreamError::Refused(400..500, _) | StreamError::Malformed(_) => NoPicture::Unreadable(text),
+        StreamError::Io(_) | StreamError::Refused(..) => NoPicture::Ended(Some(text)),
     }
 }
