@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::Socket;
@@ -16,8 +17,9 @@ const LINK_BUFFER: u32 = 16 << 10;
 const PIECE: usize = 4 << 10;
 /// Maximum size of a header.
 const HEAD_MAX: usize = 8 << 10;
-/// Maximum number of bytes of a refusal's text that are read.
+/// Maximum number of bytes of a refusal's text that are read; the longest wait for them follows.
 const REFUSAL_MAX: usize = 200;
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
 /// Reason why a picture stream cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +72,9 @@ impl PictureReader {
 
     /// Returns the error for a refused request, with the first line of the response's body.
     async fn refusal(mut self, code: u16, status: &str) -> StreamError {
-        while self.kept.len() < REFUSAL_MAX && self.more().await.unwrap_or(false) {}
+        let body = async { while self.kept.len() < REFUSAL_MAX && self.more().await.unwrap_or(false) {} };
+        // A server may keep the connection open.
+        let _ = tokio::time::timeout(REFUSAL_WAIT, body).await;
         let body = String::from_utf8_lossy(&self.kept[..self.kept.len().min(REFUSAL_MAX)]).into_owned();
         let line = body.lines().next().unwrap_or_default().trim();
         let line: String = line.chars().filter(|c| !c.is_control()).collect();

@@ -80,7 +80,7 @@ impl Clip {
     /// Prepares a clip of a video.
     ///
     /// # Errors
-    /// Returns an error if none of its frames can be decoded, or the model cannot be used.
+    /// Returns an error if none of its frames can be decoded.
     pub fn new(mut video: Video, kind: QueryKind, golden: Config, options: ClipOptions) -> Result<Clip, MediaError> {
         let fps = video.info().fps;
         let (width, height) = (video.info().width, video.info().height);
@@ -91,7 +91,6 @@ impl Clip {
         let begin = (options.from.max(0.0) * fps).round() as u64;
         let first = video.info().frames.map_or(begin, |n| (begin % n.max(1)).min(n - frames));
         let still = learn_still(&mut video, first)?;
-        let network = Network::open_if_any(options.model.as_deref())?;
         let mut keys = video.keys(first + frames);
         // Frames before the clip are decoded only to reach it.
         keys.retain(|key| *key > first);
@@ -105,7 +104,7 @@ impl Clip {
             first,
             frames,
             still,
-            network,
+            network: None,
             keys,
             wanted: None,
             decoded: BTreeMap::new(),
@@ -113,6 +112,12 @@ impl Clip {
             objects: BTreeMap::new(),
             spent: 0.0,
         })
+    }
+
+    /// Sets the network, before anything is tried; see [`Pipeline::with_network`](crate::pipeline::Pipeline::with_network).
+    #[must_use]
+    pub fn with_network(self, network: Option<Network>) -> Clip {
+        Clip { network, ..self }
     }
 
     /// Returns the core-seconds that trying configurations has used so far.

@@ -11,6 +11,7 @@ use super::search::{Point, Search, climb, frontier};
 use crate::media::camera::{FeedOptions, record};
 use crate::media::{Camera, MediaError, Video};
 use crate::pipeline::{Config, Knobs, QueryKind, Scope};
+use crate::vision::Network;
 
 /// Version of the file format.
 pub const PROFILE_VERSION: u32 = 1;
@@ -113,14 +114,16 @@ impl Profile {
     /// as far as the video and memory allow.
     ///
     /// # Errors
-    /// Returns an error if the video cannot be decoded.
+    /// Returns an error if the video cannot be decoded, or the model cannot be used.
     pub fn make(path: &Path, kind: QueryKind, knobs: &Knobs, options: ClipOptions) -> Result<Profile, ProfileError> {
         let video = VideoIdentity::of(path)?;
         let (scope, model) = (options.scope.clone(), options.model.clone());
+        let network = Network::open_if_any(model.as_deref()).map_err(MediaError::from)?;
         let mut options = options;
         let mut doubled = 0;
         let mut clip = loop {
-            let mut clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options.clone())?;
+            let clip = Clip::new(Video::open(path)?, kind, knobs.golden(), options.clone())?;
+            let mut clip = clip.with_network(network.clone());
             if clip.events()? >= EVENTS_FEW || !clip.may_grow() || doubled == DOUBLED_MAX {
                 break clip;
             }
