@@ -17,8 +17,10 @@ pub const TIMES: f64 = 3.0;
 /// Durations for which an agent is avoided: at first, and at most.
 pub const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// Age beyond which the end of a task is not evidence about its agent.
+/// Age beyond which the end of a task is no evidence.
 const RECENT: Duration = Duration::from_secs(600);
+/// Interval at which the ends of all agents are examined for their age.
+const SWEEP: Duration = Duration::from_secs(60);
 /// Number of ends that are kept for an agent.
 const ENDS_MAX: usize = 64;
 /// Number of agents and of jobs that are kept.
@@ -66,6 +68,34 @@ impl Tally {
     }
 }
 
+/// Ends of the agents' tasks that are kept, by job and together.
+#[derive(Clone, Debug, Default)]
+struct Tallies {
+    jobs: BTreeMap<u64, Tally>,
+    all: Tally,
+}
+
+impl Tallies {
+    fn add(&mut self, end: End) {
+        self.all.add(end.failed);
+        if self.jobs.len() < JOBS_MAX || self.jobs.contains_key(&end.job) {
+            self.jobs.entry(end.job).or_default().add(end.failed);
+        }
+    }
+
+    fn remove(&mut self, end: End) {
+        let mut one = Tally::default();
+        one.add(end.failed);
+        self.all = self.all.without(one);
+        if let Some(tally) = self.jobs.get_mut(&end.job) {
+            *tally = tally.without(one);
+            if tally.ended == 0.0 {
+                self.jobs.remove(&end.job);
+            }
+        }
+    }
+}
+
 /// The standing of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -81,8 +111,9 @@ pub enum Standing {
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
     agents: BTreeMap<String, Agent>,
-    jobs: BTreeMap<u64, Tally>,
-    all: Tally,
+    /// Sums of the ends in `agents`: agents are compared by the same number of ends, and by ends of the same time.
+    tallies: Tallies,
+    swept: Option<Time>,
 }
 
 impl Agents {
@@ -93,21 +124,20 @@ impl Agents {
         if failed && self.is_avoided(agent) {
             return true;
         }
-        if self.jobs.len() < JOBS_MAX || self.jobs.contains_key(&job) {
-            self.jobs.entry(job).or_default().add(failed);
+        if self.swept.is_none_or(|swept| swept + SWEEP <= now) {
+            self.swept = Some(now);
+            self.remove_old(now);
         }
-        self.all.add(failed);
-        if !self.agents.contains_key(agent) && self.agents.len() >= AGENTS_MAX {
-            self.agents.retain(|_, agent| agent.avoided_until.is_some());
-            if self.agents.len() >= AGENTS_MAX {
-                return false;
-            }
+        if !self.agents.contains_key(agent) && self.agents.len() >= AGENTS_MAX && !self.make_room() {
+            return false;
         }
-        let entry = self.agents.entry(agent.to_owned()).or_default();
-        entry.ends.retain(|end| end.at + RECENT > now);
-        entry.ends.push_back(End { at: now, job, failed });
-        if entry.ends.len() > ENDS_MAX {
-            entry.ends.pop_front();
+        let (entry, end) = (self.agents.entry(agent.to_owned()).or_default(), End { at: now, job, failed });
+        entry.ends.push_back(end);
+        self.tallies.add(end);
+        if entry.ends.len() > ENDS_MAX
+            && let Some(old) = entry.ends.pop_front()
+        {
+            self.tallies.remove(old);
         }
         if !failed {
             // The success of a task that was launched before the avoidance is no evidence.
@@ -127,13 +157,30 @@ impl Agents {
         entry.times += 1;
         // These ends are attributed to the agent, so they do not count for the jobs.
         for end in entry.ends.drain(..) {
-            let mut one = Tally::default();
-            one.add(end.failed);
-            self.all = self.all.without(one);
-            if let Some(tally) = self.jobs.get_mut(&end.job) {
-                *tally = tally.without(one);
+            self.tallies.remove(end);
+        }
+    }
+
+    /// Removes ends that are no longer evidence.
+    fn remove_old(&mut self, now: Time) {
+        for entry in self.agents.values_mut() {
+            while let Some(old) = entry.ends.pop_front_if(|end| end.at + RECENT <= now) {
+                self.tallies.remove(old);
             }
         }
+    }
+
+    /// Removes the agents that are not avoided. Returns whether there were any.
+    fn make_room(&mut self) -> bool {
+        let tallies = &mut self.tallies;
+        self.agents.retain(|_, agent| {
+            let stays = agent.avoided_until.is_some();
+            if !stays {
+                agent.ends.drain(..).for_each(|end| tallies.remove(end));
+            }
+            stays
+        });
+        self.agents.len() < AGENTS_MAX
     }
 
     /// Returns whether an agent's tasks fail more than the same jobs do elsewhere.
@@ -144,10 +191,10 @@ impl Agents {
             here.entry(end.job).or_default().add(end.failed);
             own.add(end.failed);
         }
-        let others = self.all.without(own).rate();
+        let others = self.tallies.all.without(own).rate();
         let (mut seen, mut expected) = (Tally::default(), 0.0);
         for (number, tally) in here {
-            let mut elsewhere = self.jobs.get(&number).copied().unwrap_or_default().without(tally);
+            let mut elsewhere = self.tallies.jobs.get(&number).copied().unwrap_or_default().without(tally);
             if number == job {
                 elsewhere.ended += f64::from(well_elsewhere);
             }
@@ -203,12 +250,14 @@ impl Agents {
 
     /// Forgets a job that has ended.
     pub fn forget_job(&mut self, job: u64) {
-        self.jobs.remove(&job);
+        self.tallies.jobs.remove(&job);
     }
 
     /// Forgets an agent that is gone.
     pub fn lost(&mut self, agent: &str) {
-        self.agents.remove(agent);
+        if let Some(entry) = self.agents.remove(agent) {
+            entry.ends.into_iter().for_each(|end| self.tallies.remove(end));
+        }
     }
 }
 
@@ -280,7 +329,49 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_job_that_begins_to_fail_everywhere_counts_against_no_agent() {
+        let mut agents = Agents::default();
+        let names = ["a", "b", "c", "d"];
+        for n in 0..20_000 {
+            agents.ended(names[n as usize % 4], 1, false, 0, at(n / 100));
+        }
+        for n in 0..2_000 {
+            assert!(!agents.ended(names[n as usize % 4], 1, true, 0, at(200 + n / 100)), "failure {n}");
+        }
+    }
+
+    #[test]
+    fn the_only_agent_is_not_compared_with_its_past() {
+        let mut agents = Agents::default();
+        for n in 0..500 {
+            agents.ended("only", 1, false, 0, at(n));
+        }
+        for n in 0..200 {
+            assert!(!agents.ended("only", 1, true, 0, at(2_000 + n)), "failure {n}");
+        }
+    }
+
     proptest! {
+        // At any time the tallies are the sums of the ends that are kept, whatever ends or is lost.
+        #[test]
+        fn tallies_are_sums(steps in prop::collection::vec((0..5_u8, 0..4_u64, any::<bool>(), 0..200_u64), 0..400)) {
+            let mut agents = Agents::default();
+            let mut now = 0;
+            for (agent, job, failed, after) in steps {
+                now += after;
+                let name = ["a", "b", "c", "d"].get(usize::from(agent)).copied();
+                match name {
+                    Some(name) => _ = agents.ended(name, job, failed, 0, at(now)),
+                    None => agents.lost(["a", "b", "c", "d"][job as usize]),
+                }
+                agents.expire(at(now));
+                let mut sums = Tallies::default();
+                agents.agents.values().flat_map(|agent| &agent.ends).for_each(|end| sums.add(*end));
+                prop_assert_eq!(format!("{:?}", agents.tallies), format!("{sums:?}"));
+            }
+        }
+
         #[test]
         fn alike_agents_are_not_avoided_for_their_share(ends in prop::collection::vec((0..3_usize, any::<bool>()), 0..200)) {
             // Each failure is accompanied by a success on each agent, so no agent fails more than half of its tasks.
