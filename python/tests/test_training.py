@@ -7,10 +7,14 @@ import sys
 PROGRAM = """
 from tepui import Training
 
+class Number:
+    def item(self):
+        return 0.5
+
 training = Training(checkpoints=True)
 print("for people")
 for iteration in training:
-    training.report(1 / (iteration + 1), accuracy=0.5, state=lambda: f"after {iteration}")
+    training.report(1 / (iteration + 1), accuracy=Number(), state=lambda: f"after {iteration}")
     while iteration == 8 and not training._stopped.is_set():
         pass
 """
@@ -25,7 +29,7 @@ def test_a_program_begins_where_it_is_told_to_and_leaves_a_checkpoint() -> None:
     program.stdin.flush()
     lines = [json.loads(program.stdout.readline()) for _ in range(3)]
     assert lines[0] == {"hello": {"elastic": False, "checkpoints": True}}
-    assert [line["iteration"] for line in lines[1:]] == [7, 8]
+    assert [(line["iteration"], line["accuracy"]) for line in lines[1:]] == [(7, 0.5), (8, 0.5)]
     program.stdin.write('{"request": "stop"}\n')
     program.stdin.close()
     rest = [json.loads(line) for line in program.stdout]

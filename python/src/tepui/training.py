@@ -60,7 +60,8 @@ class Training:
         return True
 
     def _write(self, line: dict[str, object]) -> None:
-        self._lines.write(json.dumps(line) + "\n")
+        # Numbers of NumPy and similar libraries become Python's by `item()`.
+        self._lines.write(json.dumps(line, default=lambda number: number.item()) + "\n")
         self._lines.flush()
 
     def _listen(self) -> None:
