@@ -1,12 +1,17 @@
 //! Runs the program of a job in a worker: its process, and its lines.
 //!
 //! It passes lines on and does not read them; the driver interprets them.
+//!
+//! A program has its own process group, which ends with it. Processes that it has started, such as those of a pool,
+//! would otherwise keep its output open, and the end of the program would not be seen.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use sdk::driver::link::BlockingStream;
 
 use super::error::Error;
@@ -15,10 +20,13 @@ use crate::learn::ProgramOptions;
 use crate::scheduler::{JOB_VARIABLE, TOKEN_VARIABLE};
 use crate::trainer::{LINE_MAX, LineError};
 
-/// A running program. Dropping it ends the program.
+/// The process of a program; `None` once it was waited for, since its id may be reused then.
+type Shared = Arc<Mutex<Option<Child>>>;
+
+/// A running program. Dropping it ends the program and its process group.
 #[derive(Debug)]
 pub(super) struct Program {
-    child: Arc<Mutex<Child>>,
+    child: Shared,
     input: ChildStdin,
 }
 
@@ -29,6 +37,7 @@ impl Program {
         let name = options.command.first().map_or("", String::as_str);
         let mut command = Command::new(name);
         command.args(options.command.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.process_group(0);
         // The secrets with which the worker authenticates are not for the program.
         command.env_remove(TOKEN_VARIABLE).env_remove(JOB_VARIABLE);
         // This is not an error of the connection, which would be opened again.
@@ -37,10 +46,16 @@ impl Program {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::Ended(format!("'{name}' has no standard streams")));
         };
-        let child = Arc::new(Mutex::new(child));
+        let child = Shared::new(Mutex::new(Some(child)));
         let stream = stream.clone();
         let mut program = Program { child: child.clone(), input };
-        std::thread::spawn(move || pass_on(output, &stream, &child));
+        let watcher = std::thread::spawn(move || wait(&child));
+        std::thread::spawn(move || {
+            pass_on(output, &stream);
+            // A program may run on without its output. A program that is too long in doing so hangs.
+            let status = watcher.join().ok().flatten();
+            report_end(&stream, status);
+        });
         program.send(line);
         Ok(program)
     }
@@ -56,19 +71,40 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        if let Err(error) = lock(&self.child).kill() {
-            tracing::debug!(%error, "the program has ended already");
+        if let Some(child) = &*lock(&self.child) {
+            kill_group(child);
         }
     }
 }
 
-fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
+fn lock(child: &Shared) -> MutexGuard<'_, Option<Child>> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes lines on until the program closes its output; then waits for its end, and reports it.
-fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child>) {
-    let mut send = |frame: ToDriver| frame::encode(&frame).is_ok_and(|bytes| stream.write_all(&bytes).is_ok());
+/// Kills the process group of a program, which must not have been waited for.
+fn kill_group(child: &Child) {
+    let Some(group) = pid(child) else { return };
+    if let Err(error) = kill_process_group(group, Signal::KILL) {
+        tracing::debug!(%error, "the processes of the program have ended already");
+    }
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Waits for the end of the program, kills the rest of its process group, and returns the status.
+fn wait(child: &Shared) -> Option<ExitStatus> {
+    let id = lock(child).as_ref().and_then(pid)?;
+    // The process stays a zombie, so that the id of its group is not reused.
+    while let Err(Errno::INTR) = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {}
+    let mut child = lock(child).take()?;
+    kill_group(&child);
+    child.wait().ok()
+}
+
+/// Passes lines on until the output of the program ends, or a line is too long.
+fn pass_on(output: ChildStdout, mut stream: &BlockingStream) {
     let mut output = BufReader::new(output);
     for number in 1.. {
         let mut line = Vec::new();
@@ -83,26 +119,19 @@ fn pass_on(output: ChildStdout, mut stream: &BlockingStream, child: &Mutex<Child
             Ok(text) => ToDriver::Line { number, text: text.trim_end().to_owned() },
             Err(_) => ToDriver::Failed { why: LineError::NotText(number).to_string() },
         };
-        if !send(frame) || too_long {
+        if !send(&mut stream, &frame) || too_long {
             break;
         }
     }
-    // A program that still writes must not wait for a reader.
-    drop(output);
-    // A program that runs on without its output would block the worker, so it is killed.
-    let ended = loop {
-        match lock(child).try_wait() {
-            Ok(None) => {}
-            ended => break ended,
-        }
-        super::worker::pause(EXIT_LOOK);
-    };
-    let status = ended.ok().flatten();
+}
+
+fn report_end(mut stream: &BlockingStream, status: Option<ExitStatus>) {
     let (code, signal) = (status.and_then(|s| s.code()), status.and_then(|s| s.signal()));
-    if !send(ToDriver::Ended { code, signal }) {
+    if !send(&mut stream, &ToDriver::Ended { code, signal }) {
         tracing::debug!("the driver has ended; the end of the program is not reported");
     }
 }
 
-/// Interval at which the exit of a program that has closed its output is polled.
-const EXIT_LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+fn send(stream: &mut &BlockingStream, frame: &ToDriver) -> bool {
+    frame::encode(frame).is_ok_and(|bytes| stream.write_all(&bytes).is_ok())
+}

@@ -200,6 +200,15 @@ fn a_program_that_is_killed_continues_from_its_checkpoint_and_nothing_counts_twi
 }
 
 #[test]
+fn a_program_that_is_killed_takes_its_processes_with_it() {
+    // The process in the background keeps standard output open.
+    let script = CONTINUES.replace("END", "{ sleep 600 & kill -KILL $$; }");
+    let trained = train(&job(&script, ", silence = 60"), None);
+    assert_eq!(trained.outcome, Outcome::Finished("its program has ended".into()));
+    assert_eq!(numbers(&trained), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn with_patience_the_checkpoint_of_the_lowest_validation_loss_is_kept_over_a_restart() {
     // The program dies once after the best iteration, and continues from a later checkpoint.
     let script = r#"echo '{"hello": {"checkpoints": true}}'
