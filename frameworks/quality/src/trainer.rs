@@ -144,11 +144,9 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
     let not_a_number = |item: &'static str| LineError::NotANumber { line: number, item };
     let written: Written = match serde_json::from_str(text) {
         Ok(written) => written,
-        // Many libraries write these words for numbers that JSON does not have.
-        Err(_) if text.contains("\"loss\"") && (text.contains("NaN") || text.contains("Infinity")) => {
-            return Err(not_a_number("loss"));
+        Err(error) => {
+            return Err(item_in_words(text).map_or_else(|| invalid(error.to_string()), not_a_number));
         }
-        Err(error) => return Err(invalid(error.to_string())),
     };
     match written {
         Written { hello: Some(capabilities), .. } => Ok(Line::Hello(Capabilities {
@@ -173,6 +171,20 @@ pub fn parse(number: u64, text: &str) -> Result<Line, LineError> {
         }
         _ => Err(invalid("it has none of `hello`, `iteration` and `checkpoint`".to_owned())),
     }
+}
+
+/// Returns the name of the first number for which a line has a word that JSON does not have, as many libraries write it.
+fn item_in_words(text: &str) -> Option<&'static str> {
+    let word = ["NaN", "Infinity"].iter().filter_map(|word| text.find(word)).min()?;
+    let before = &text[..word];
+    let at = |item: &str| before.rfind(&format!("\"{item}\""));
+    let (_, item) = ["loss", "accuracy", "busy"].into_iter().filter_map(|item| Some((at(item)?, item))).max()?;
+    let in_validation = before.matches('{').count() > before.matches('}').count() + 1;
+    Some(match item {
+        "loss" if in_validation => "validation.loss",
+        "accuracy" if in_validation => "validation.accuracy",
+        item => item,
+    })
 }
 
 /// The first line for a program.
@@ -249,6 +261,16 @@ mod tests {
         ] {
             assert_eq!(said(text), "line 4 of its standard output: loss must be a finite number", "{text}");
         }
+        for (text, item) in [
+            (r#"{"iteration": 3, "loss": 1, "accuracy": NaN}"#, "accuracy"),
+            (r#"{"iteration": 3, "loss": 1, "busy": -Infinity, "accuracy": NaN}"#, "busy"),
+            (r#"{"iteration": 3, "loss": 1, "validation": {"loss": NaN}}"#, "validation.loss"),
+            (r#"{"validation": {"loss": 1, "accuracy": Infinity}, "iteration": 3, "loss": 1}"#, "validation.accuracy"),
+            (r#"{"validation": {"loss": 1}, "iteration": 3, "loss": NaN}"#, "loss"),
+        ] {
+            assert_eq!(said(text), format!("line 4 of its standard output: {item} must be a finite number"));
+        }
+        assert!(said("NaN").contains("not of the protocol"));
         assert!(said(r#"{"iteration": -1, "loss": 2}"#).contains("invalid value: integer `-1`"));
         assert!(said(r#"{"iteration": 1, "los": 2}"#).contains("unknown field `los`"));
         assert!(said(r#"{"checkpoint": 1, "iteration": 1}"#).contains("expected a string"));
