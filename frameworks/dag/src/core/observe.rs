@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Core;
 use super::record::{Record, StagePhase};
+use super::sizes;
 use crate::job::Class;
 use crate::order::{self, Amounts, Free, Observation};
 
@@ -85,7 +86,8 @@ impl Core {
             Class::Normal => 1,
             Class::High => 2,
         };
-        let stages = (0..record.stages.len()).map(|stage| self.observe_stage(record, stage)).collect();
+        let totals = sizes::totals(record).into_iter().enumerate();
+        let stages = totals.map(|(stage, total)| self.observe_stage(record, stage, total)).collect();
         order::Job {
             id: record.serial,
             arrival: millis(record.submitted),
@@ -97,14 +99,15 @@ impl Core {
         }
     }
 
-    fn observe_stage(&self, record: &Record, stage: usize) -> order::Stage {
+    /// Returns the observation of a stage with this number of tasks, if it is known.
+    fn observe_stage(&self, record: &Record, stage: usize, total: Option<u32>) -> order::Stage {
         let (run, job_stage) = (&record.stages[stage], record.stage(stage));
         let ready = u32::try_from(run.ready.len()).unwrap_or(u32::MAX);
         // A stage that is not open counts as having tasks, otherwise its successors would count as runnable.
         let tasks = match run.head.phase {
             StagePhase::Done => 0,
             StagePhase::Open => run.fresh().saturating_add(ready),
-            StagePhase::Blocked | StagePhase::Planning => run.head.total.unwrap_or(1).max(1),
+            StagePhase::Blocked | StagePhase::Planning => total.unwrap_or(1).max(1),
         };
         // Tasks that wait for their next attempt keep the stage from being complete.
         let later = run.counts.waiting.saturating_sub(ready);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Core;
-use super::record::{Record, StageRun};
+use super::record::{Record, StagePhase, StageRun};
 use crate::job::{Grouping, Input, Job, Size, Stage};
 use crate::sizing::{Fixed, Memory, Rule, Sample, Sizing, SizingConfig, Tuner};
 use crate::split::{Part, Pieces};
@@ -28,9 +28,9 @@ pub(super) fn key(job: &Job, stage: &Stage) -> String {
     if run.len() > 512 { format!("{kind} {}/{}", job.name, stage.name) } else { format!("{kind} {run}") }
 }
 
-/// Returns the number of a stage's tasks, if it is known before they run. `sources` returns the number of tasks of a
-/// stage that it reads, and of its partitions.
-fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option<u32>)) -> Option<u32> {
+/// Returns the number of a stage's tasks, if it is known before they run. `pieces` are its input files, if they were
+/// examined, and `sources` returns the number of tasks of a stage that it reads, if that is known, and of its partitions.
+fn total(stage: &Stage, pieces: Option<&Pieces>, sources: impl Fn(usize) -> (Option<u32>, Option<u32>)) -> Option<u32> {
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     match &stage.input {
         Input::Tasks(count) => Some(*count),
@@ -39,15 +39,31 @@ fn total(stage: &Stage, pieces: &Pieces, sources: impl Fn(usize) -> (u32, Option
             Size::Auto | Size::Target(_) => None,
         },
         Input::Files(files) => match files.size {
-            Size::Fixed(units) => Some(parts_from(pieces, 0, units, stage.spans_files())),
+            Size::Fixed(units) => pieces.map(|pieces| parts_from(pieces, 0, units, stage.spans_files())),
             Size::Auto | Size::Target(_) => None,
         },
-        Input::Stages(input) => Some(match input.by {
-            Grouping::All => 1,
-            Grouping::Task => input.stages.first().map_or(0, |&source| sources(source).0.div_ceil(input.size.max(1))),
-            Grouping::Partition => input.stages.first().and_then(|&source| sources(source).1).unwrap_or(1),
-        }),
+        Input::Stages(input) => match (input.by, input.stages.first()) {
+            (Grouping::All, _) => Some(1),
+            (Grouping::Task, None) => Some(0),
+            (Grouping::Task, Some(&source)) => sources(source).0.map(|count| count.div_ceil(input.size.max(1))),
+            (Grouping::Partition, source) => Some(source.and_then(|&source| sources(source).1).unwrap_or(1)),
+        },
     }
+}
+
+/// Returns the number of tasks of each stage, as far as it is known: before a stage opens, by the job's definition and
+/// the stages that it reads.
+pub(super) fn totals(record: &Record) -> Vec<Option<u32>> {
+    let mut known: Vec<Option<u32>> = Vec::with_capacity(record.stages.len());
+    // A stage reads only stages before it.
+    for (run, stage) in record.stages.iter().zip(&record.job.stages) {
+        let sources = |source: usize| (known.get(source).copied().flatten(), record.job.stages[source].partitions);
+        known.push(run.head.total.or_else(|| match run.head.phase {
+            StagePhase::Open | StagePhase::Done => Some(run.next.saturating_add(run.fresh())),
+            StagePhase::Blocked | StagePhase::Planning => total(stage, None, sources),
+        }));
+    }
+    known
 }
 
 /// Returns the number of parts of `units` from the piece `first` on.
@@ -92,9 +108,9 @@ pub(super) fn open(record: &mut Record, stage: usize, slots: u32, memory: &Memor
     let job = record.job.clone();
     let sources = |source: usize| {
         let run = &record.stages[source];
-        (run.head.total.unwrap_or(run.next), job.stages[source].partitions)
+        (Some(run.head.total.unwrap_or(run.next)), job.stages[source].partitions)
     };
-    let total = total(&job.stages[stage], &record.stages[stage].pieces, sources);
+    let total = total(&job.stages[stage], Some(&record.stages[stage].pieces), sources);
     let run = &mut record.stages[stage];
     run.head.total = total;
     run.left = units_left(&job.stages[stage], run);

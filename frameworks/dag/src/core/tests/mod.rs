@@ -317,6 +317,19 @@ fn a_learned_order_places_tasks_and_explains_itself() {
 }
 
 #[test]
+fn tasks_of_stages_that_wait_count() {
+    let mut world = World::new(Settings::default(), 1, 1.0);
+    world.submit(
+        "name = 'long'\n[[stage]]\nname = 'a'\ncpus = 1\ncommand = 'x'\n\
+         [[stage]]\nname = 'b'\nafter = 'a'\ntasks = 1000\ncpus = 1\ncommand = 'x'\n",
+    );
+    world.submit("name = 'short'\n[[stage]]\nname = 'a'\ntasks = 5\ncpus = 1\ncommand = 'x'\n");
+    world.soon();
+    let tasks: Vec<&String> = world.tasks.keys().collect();
+    assert!(tasks.len() == 1 && tasks[0].starts_with("short."), "the least remaining work goes first: {tasks:?}");
+}
+
+#[test]
 fn shares_of_jobs_are_kept() {
     let mut world = World::new(Settings { order: crate::order::Heuristic::Fair.into(), ..Settings::default() }, 1, 4.0);
     let job = |name: &str| format!("name = '{name}'\n[[stage]]\nname = 's'\ntasks = 20\ncpus = 1\ncommand = 'x'\n");
