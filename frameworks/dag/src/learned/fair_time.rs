@@ -13,7 +13,7 @@ struct Known {
     /// Executor-milliseconds that equal shares would have given the job.
     entitled: f64,
     /// Age of the job, in milliseconds, at which that amount reached its work and the age its longest path; `None`
-    /// before.
+    /// before, and if the work or the path turned out to be longer.
     fair: Option<u64>,
 }
 
@@ -44,9 +44,12 @@ impl FairTimes {
                 None => Known { entitled: 0.0, fair: None },
             };
             let age = observation.now.saturating_sub(job.arrival);
-            if known.fair.is_none() && known.entitled >= job.work() as f64 {
-                let longest = paths(job).length.into_iter().max().unwrap_or(0);
-                known.fair = (age >= longest).then_some(age);
+            // Numbers and durations of tasks that have not run are estimates.
+            let longest = || paths(job).length.into_iter().max().unwrap_or(0);
+            if known.entitled < job.work() as f64 || known.fair.unwrap_or(age) < longest() {
+                known.fair = None;
+            } else if known.fair.is_none() {
+                known.fair = Some(age);
             }
             jobs.insert(job.id, known);
         }
@@ -69,6 +72,23 @@ impl FairTimes {
 mod tests {
     use super::*;
     use crate::order::Stage;
+
+    #[test]
+    fn a_job_that_turns_out_longer_is_not_overdue() {
+        let job = |duration| {
+            let stages = vec![Stage { tasks: 40, duration, ..Stage::default() }];
+            Job { id: 1, arrival: 0, class: 0, weight: 1000, deadline: None, held: 0, stages }
+        };
+        let mut times = FairTimes::default();
+        // The first estimate of 1 s for a task gives a fair time of 2 s. The tasks take 100 s, so it is 200 s.
+        for now in (0..=700_000).step_by(1000) {
+            let duration = if now < 10_000 { 1_000 } else { 100_000 };
+            let jobs = vec![job(duration)];
+            let observation = Observation { now, executors: 20, jobs, ..Observation::default() };
+            times.observe(&observation);
+            assert!(times.overdue(&observation, 4.0).is_empty(), "at {now}");
+        }
+    }
 
     #[test]
     fn a_job_is_overdue_after_so_many_fair_times() {

@@ -52,7 +52,9 @@ impl ObservedJob {
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
     jobs: BTreeMap<u64, ObservedJob>,
-    executors: u32,
+    /// Largest number of executors in this window and in the one before, and the time at which this one began.
+    executors: [u32; 2],
+    began: u64,
     moving_delay: u64,
     /// Whether the cluster moves executors to stages before these can run.
     ahead: bool,
@@ -70,7 +72,10 @@ pub(super) struct Verdict {
 impl Shadow {
     /// Records an observation, and forgets jobs that arrived longer than `window` milliseconds ago.
     pub(super) fn observe(&mut self, observation: &Observation, window: u64) {
-        self.executors = self.executors.max(observation.executors);
+        if observation.now.saturating_sub(self.began) >= window {
+            (self.executors, self.began) = ([0, self.executors[0]], observation.now);
+        }
+        self.executors[0] = self.executors[0].max(observation.executors);
         (self.moving_delay, self.ahead) = (observation.moving_delay, observation.ahead);
         let since = observation.now.saturating_sub(window);
         self.jobs.retain(|_, job| job.arrival >= since);
@@ -115,7 +120,8 @@ impl Shadow {
     }
 
     fn replay(&self, arrivals: &[Arrival], policy: &mut dyn Policy) -> Option<f64> {
-        let Shadow { executors, moving_delay, ahead, .. } = *self;
+        let Shadow { executors: [now, before], moving_delay, ahead, .. } = *self;
+        let executors = now.max(before);
         let setup = Setup { executors, moving_delay, knows_durations: true, ahead };
         let mut episode = Episode::new(setup, arrivals.to_vec(), History::default(), 1).ok()?;
         for _ in 0..DECISIONS {
