@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tepui_sdk::driver::api::{self, Api, Call, Method, Response, StatusCode};
 use wire::client::Client;
 
@@ -58,5 +59,36 @@ async fn json_errors_and_streams() {
     let mut client = Client::new(&serving.address().to_string()).unwrap();
     let (_, stream) = ask(&mut client, Method::GET, "/events", "").await;
     assert_eq!(stream, "event: job\ndata: {}\ndata: {}\n\n");
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_change_nothing() {
+    let serving = api::serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::new(Jobs)).unwrap();
+    let address = serving.address().to_string();
+    let own = format!("http://{address}");
+    let mut client = Client::new(&address).unwrap();
+    let foreign = "http://evil.example";
+    for (method, path, origin, expected) in [
+        (Method::POST, "/jobs", Some(foreign), 403),
+        (Method::POST, "/jobs", Some("null"), 403),
+        (Method::DELETE, "/jobs/a", Some(foreign), 403),
+        (Method::POST, "/jobs", Some(&*own), 201),
+        (Method::POST, "/jobs", None, 201),
+        (Method::GET, "/jobs/a", Some(foreign), 200),
+    ] {
+        // A page can send this content type without a preflight request.
+        let mut headers = vec![("content-type", "text/plain")];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        let body = r#"{"name":"a"}"#.to_owned().into();
+        let reply = client.request(method.clone(), path, &headers, body).await.unwrap();
+        let (status, text) = (reply.status.as_u16(), reply.text());
+        assert_eq!(status, expected, "{method} {path} {origin:?}: {text}");
+        if let (403, Some(origin)) = (status, origin) {
+            let error: Value = serde_json::from_str(&text).unwrap();
+            let expected = format!("A page of the origin {origin:?} must not send {method} requests to this one");
+            assert_eq!(error["error"], expected);
+        }
+    }
     serving.stop().await;
 }

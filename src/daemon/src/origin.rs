@@ -1,9 +1,10 @@
 //! Rules for requests that a browser sends for a page of another origin: such a page can change nothing, and can call
 //! no function but the one that `jsonp` names.
 //!
-//! `realms` authenticates the sender: a browser may add the credentials of its user to requests of any page.
+//! `wire` decides which origins are others. `realms` authenticates the sender: a browser may add the credentials of its
+//! user to requests of any page.
 
-use wire::http::{Method, Request, Response, StatusCode};
+use wire::http::{Request, Response, StatusCode};
 
 /// Maximum length of a callback's name.
 const CALLBACK_MAX: usize = 128;
@@ -24,25 +25,7 @@ pub(crate) fn check(request: &Request, jsonp: bool) -> Result<(), Box<Response>>
             "Invalid 'jsonp' {shown:?}: it must be the name of a function: letters, digits, '_', '$' and '.'"
         ))));
     }
-    let is_read = request.method == Method::GET || request.method == Method::HEAD;
-    match request.header("origin") {
-        Some(origin) if !is_read && !is_own(origin, request) => Err(Box::new(Response::text(
-            StatusCode::FORBIDDEN,
-            format!("A page of the origin {origin:?} must not send {} requests to this one", request.method),
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Returns whether the origin is the address to which the browser has sent the request. A proxy that replaces `Host`
-/// adds `X-Forwarded-Host`, which a page can only send after a preflight request, and those are not answered.
-fn is_own(origin: &str, request: &Request) -> bool {
-    let Some((_, host)) = origin.split_once("://") else { return false };
-    ["host", "x-forwarded-host"].into_iter().filter_map(|name| request.header(name)).any(|own| {
-        // Either text may leave out the port of the scheme.
-        let bare = |text: &str| text.trim_end_matches(":80").trim_end_matches(":443").to_ascii_lowercase();
-        bare(own) == bare(host)
-    })
+    request.check_origin().map_err(|foreign| Box::new(Response::text(StatusCode::FORBIDDEN, foreign.to_string())))
 }
 
 /// Returns whether a text is the name of a function, also of one that is a field of objects: `take`,

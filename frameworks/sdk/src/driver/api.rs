@@ -1,6 +1,7 @@
 //! Serves a framework's own HTTP API: JSON requests and responses, and event streams.
 //!
-//! One function answers each [`Call`]. Errors are JSON, too: `{"error": "what, and the rule"}`.
+//! One function answers each [`Call`]. Errors are JSON, too: `{"error": "what, and the rule"}`. Calls that a browser
+//! sends for a page of another origin are refused before that, with 403, unless their method is GET or HEAD.
 
 use std::io;
 use std::net::SocketAddr;
@@ -224,7 +225,9 @@ impl<A: Api> Handler for Answering<A> {
         self.0.answer(call).await
     }
 
-    fn admit(&self, _: &mut Request) -> Result<BodyRule, Box<Response>> {
+    fn admit(&self, request: &mut Request) -> Result<BodyRule, Box<Response>> {
+        // The API has no authentication: any page in a browser that reaches it could otherwise run commands.
+        request.check_origin().map_err(|foreign| Box::new(error(StatusCode::FORBIDDEN, foreign.to_string())))?;
         Ok(BodyRule::Whole { limit: usize::MAX })
     }
 }

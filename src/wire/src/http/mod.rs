@@ -14,6 +14,7 @@ mod collect;
 mod connection;
 mod gzip;
 mod io;
+mod origin;
 mod query;
 mod refusal;
 mod request;
@@ -25,6 +26,7 @@ mod transport;
 
 pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use backlog::Backlog;
+pub use origin::ForeignOrigin;
 pub use query::{Query, QueryError, percent_decode};
 pub use request::{Body, BodyError, BodyStream, Request, last_value};
 pub use response::{JSON, PROTOBUF, RECORDIO, Response, TEXT};

@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::Query;
+use super::origin::{self, ForeignOrigin};
 use crate::libprocess::ConnectionId;
 
 /// Returns the last value of a header: Mesos does not join the values of a header that occurs twice.
@@ -46,6 +47,15 @@ impl Request {
     /// Returns the last value of a header. The case of the name does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         last_value(&self.headers, name)
+    }
+
+    /// Checks that no page of another origin has sent the request: such a page may only read. For
+    /// [`Handler::admit`](super::Handler::admit).
+    ///
+    /// # Errors
+    /// The method is neither GET nor HEAD, and `Origin` names neither `Host` nor `X-Forwarded-Host`.
+    pub fn check_origin(&self) -> Result<(), ForeignOrigin> {
+        origin::check(&self.method, &self.headers)
     }
 
     /// Returns the path and the query as they were sent, for a redirect.

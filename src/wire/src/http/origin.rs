@@ -1,0 +1,121 @@
+//! The rule for requests that a browser sends for a page of another origin: such a page can change nothing.
+//!
+//! It applies to methods that may change something. It does not decide what a page may read, and it authenticates
+//! nothing: a client that is no browser may send any `Origin`, or none.
+
+use http::{HeaderMap, Method};
+
+use super::request::last_value;
+
+/// Error for a request that a page of another origin has sent, and that may change something
+/// ([`Request::check_origin`](super::Request::check_origin)).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("A page of the origin {origin:?} must not send {method} requests to this one")]
+pub struct ForeignOrigin {
+    origin: String,
+    method: Method,
+}
+
+/// Checks a request by its method and its headers. Browsers send `Origin` with every request of another origin that is
+/// neither GET nor HEAD.
+///
+/// # Errors
+/// The method is neither GET nor HEAD, and the origin is not the server's own.
+pub(super) fn check(method: &Method, headers: &HeaderMap) -> Result<(), ForeignOrigin> {
+    let is_read = *method == Method::GET || *method == Method::HEAD;
+    match last_value(headers, "origin") {
+        Some(origin) if !is_read && !is_own(origin, headers) => {
+            Err(ForeignOrigin { origin: origin.to_owned(), method: method.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the origin is the address to which the browser has sent the request. A proxy that replaces `Host`
+/// adds `X-Forwarded-Host`, which a page can only send after a preflight request, and those are not answered.
+fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+    let Some((scheme, host)) = origin.split_once("://") else { return false };
+    let default_port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    // Either text may leave out the port of the scheme.
+    let bare = |text: &str| text.strip_suffix(default_port).unwrap_or(text).to_ascii_lowercase();
+    ["host", "x-forwarded-host"]
+        .into_iter()
+        .filter_map(|name| last_value(headers, name))
+        .any(|own| bare(own) == bare(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn checked(method: &Method, headers: &[(&'static str, &str)]) -> Result<(), ForeignOrigin> {
+        let header = |&(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        };
+        let headers: HeaderMap = headers.iter().map(header).collect();
+        check(method, &headers)
+    }
+
+    fn is_own_at(host: &str, origin: &str) -> bool {
+        checked(&Method::POST, &[("host", host), ("origin", origin)]).is_ok()
+    }
+
+    #[test]
+    fn only_pages_of_other_origins_are_refused() {
+        let foreign = [("host", "10.0.0.1:5050"), ("origin", "http://evil.example")];
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+            let text = checked(&method, &foreign).unwrap_err().to_string();
+            let expected =
+                format!("A page of the origin \"http://evil.example\" must not send {method} requests to this one");
+            assert_eq!(text, expected);
+            assert_eq!(checked(&method, &foreign[..1]), Ok(()), "a client that is no browser");
+        }
+        for method in [Method::GET, Method::HEAD] {
+            assert_eq!(checked(&method, &foreign), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_own_origin_is_the_address_of_the_request() {
+        for (host, origin) in [
+            ("10.0.0.1:5050", "http://10.0.0.1:5050"),
+            ("Master.example:5050", "https://master.example:5050"),
+            ("[::1]:5050", "http://[::1]:5050"),
+        ] {
+            assert!(is_own_at(host, origin), "{host} {origin}");
+        }
+        for origin in ["null", "", "http://10.0.0.1", "http://10.0.0.1:5051", "file://", "app://10.0.0.1:5050"] {
+            assert!(!is_own_at("10.0.0.1:5050", origin), "{origin}");
+        }
+        let forwarded = [("host", "10.0.0.1:5050"), ("x-forwarded-host", "m.example"), ("origin", "https://m.example")];
+        assert_eq!(checked(&Method::POST, &forwarded), Ok(()));
+        assert!(!is_own_at("10.0.0.1:5050", "https://m.example"), "no proxy names the host");
+    }
+
+    #[test]
+    fn each_scheme_has_its_own_default_port() {
+        for (host, origin) in [
+            ("m.example", "http://m.example:80"),
+            ("m.example:80", "http://m.example"),
+            ("m.example", "https://m.example:443"),
+            ("m.example:443", "https://m.example"),
+        ] {
+            assert!(is_own_at(host, origin), "{host} {origin}");
+        }
+        for (host, origin) in [
+            ("m.example:443", "http://m.example"),
+            ("m.example", "http://m.example:443"),
+            ("m.example:80", "https://m.example"),
+            ("m.example", "https://m.example:80"),
+            ("m.example:443", "http://m.example:80"),
+        ] {
+            assert!(!is_own_at(host, origin), "{host} {origin}");
+        }
+    }
+}
