@@ -12,11 +12,13 @@ use crate::process::{Process, ToItsEnd};
 use crate::support::{Cluster, Daemon, Directory, binary, call, until, wait_for};
 
 /// Texts of commands that are not run, with the reasons.
-const NOT_RUN: [(&str, &str); 16] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("cargo ", "builds the program, or runs this test"),
     ("tepui local ", "runs until it is interrupted; the cluster of this test is one"),
     ("tepui lab ", "takes minutes, and has tests of its own"),
     ("mount ", "needs root and a processor with resource control"),
+    ("chgrp tepui ", "needs root and the user of the packages"),
+    ("systemctl ", "needs the units of the packages"),
     ("contrib/docker/root ", "makes an image; the test of the compose file does that"),
     ("docker compose ", "needs that image"),
     ("tepui framework binpack --role=batch", "runs until it is interrupted"),
@@ -32,8 +34,22 @@ const NOT_RUN: [(&str, &str); 16] = [
 ];
 
 /// Commands that may start a line; a test must know how to handle each.
-const KNOWN: [&str; 11] =
-    ["tepui", "curl", "echo", "export", "head", "tail", "cargo", "contrib", "mount", "docker", "--"];
+const KNOWN: [&str; 14] = [
+    "tepui",
+    "curl",
+    "echo",
+    "export",
+    "head",
+    "tail",
+    "mkdir",
+    "chgrp",
+    "systemctl",
+    "cargo",
+    "contrib",
+    "mount",
+    "docker",
+    "--",
+];
 
 struct Block {
     /// File and line, for messages.
@@ -330,7 +346,7 @@ fn the_way_to_a_secured_cluster() {
     let reader = Reader { is_latest: true, ..Reader::new("security.md") };
     let reader = read_by(reader, "security.md");
     // The last change is in the audit log.
-    let audit = fs::read_to_string(reader.cluster.directory.join("log/audit-master.log")).unwrap();
+    let audit = fs::read_to_string(reader.cluster.directory.join("log/master/audit.log")).unwrap();
     assert!(
         audit.lines().any(|line| line.contains(r#""call":"ACCEPT""#) && line.contains(r#""principal":"ads""#)),
         "{audit}"

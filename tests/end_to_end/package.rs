@@ -81,6 +81,13 @@ fn debian_package_is_installed_upgraded_and_removed() {
     ] {
         assert!(machine.has(path), "no {path}");
     }
+    for part in ["master", "agent"] {
+        let unit = fs::read_to_string(machine.path(&format!("/lib/systemd/system/tepui-{part}.service"))).unwrap();
+        assert!(unit.contains(&format!("\nLogsDirectory=tepui/{part}\n")), "{unit}");
+        let example = fs::read_to_string(machine.path(&format!("/etc/tepui/{part}.toml"))).unwrap();
+        let audit_log = format!("# audit_log = \"/var/log/tepui/{part}/audit.log\"\n");
+        assert!(example.contains(&audit_log), "the unit's directory has the log: {audit_log}");
+    }
     let config = machine.path("/etc/tepui/master.toml");
     let text = fs::read_to_string(&config).unwrap().replace("# cluster = \"production\"", "cluster = \"mine\"");
     fs::write(&config, text).unwrap();
@@ -95,6 +102,7 @@ fn debian_package_is_installed_upgraded_and_removed() {
     machine.dpkg(&["--remove", "tepui"]);
     assert!(!machine.has("/usr/bin/tepui") && machine.has("/etc/tepui/master.toml"));
     assert!(machine.has("/var/lib/tepui/master/registry.redb"), "the state outlives the program");
+    fs::create_dir_all(machine.path("/var/log/tepui/master")).unwrap();
     machine.dpkg(&["--purge", "tepui"]);
-    assert!(!machine.has("/etc/tepui") && !machine.has("/var/lib/tepui"));
+    assert!(!machine.has("/etc/tepui") && !machine.has("/var/lib/tepui") && !machine.has("/var/log/tepui"));
 }
