@@ -83,7 +83,9 @@ fn debian_package_is_installed_upgraded_and_removed() {
     }
     for part in ["master", "agent"] {
         let unit = fs::read_to_string(machine.path(&format!("/lib/systemd/system/tepui-{part}.service"))).unwrap();
-        assert!(unit.contains(&format!("\nLogsDirectory=tepui/{part}\n")), "{unit}");
+        for kind in ["State", "Logs"] {
+            assert!(unit.contains(&format!("\n{kind}Directory=tepui/{part}\n")), "{unit}");
+        }
         let example = fs::read_to_string(machine.path(&format!("/etc/tepui/{part}.toml"))).unwrap();
         let audit_log = format!("# audit_log = \"/var/log/tepui/{part}/audit.log\"\n");
         assert!(example.contains(&audit_log), "the unit's directory has the log: {audit_log}");
